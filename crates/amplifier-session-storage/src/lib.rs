@@ -1,0 +1,1 @@
+//! Keeps the sessions of AI agents and finds them again: the library to depend on.

@@ -1,0 +1,1 @@
+//! From a transcript line to the texts that are searched and embedded.

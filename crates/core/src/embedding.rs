@@ -1,0 +1,67 @@
+//! What makes vectors out of texts.
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+
+use crate::{Result, model::EmbeddingSpace};
+
+/// What a text is embedded for; some models put a different prefix before each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EmbeddingPurpose {
+    /// To be found.
+    Document,
+    /// To find with.
+    Query,
+}
+
+/// How far a model's similarities can be trusted beside full text; chooses the fusion weights in
+/// [`crate::search`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ModelStrength {
+    /// A table of token vectors without context.
+    Static,
+    /// A transformer.
+    Contextual,
+}
+
+/// How much a provider takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingLimits {
+    /// Texts of more `cl100k_base` tokens than this are cut into chunks.
+    pub chunk_threshold_tokens: usize,
+    /// The most tokens that a chunk has.
+    pub chunk_target_tokens: usize,
+    /// The most texts in one call of [`EmbeddingProvider::embed`].
+    pub batch_texts: usize,
+    /// The most tokens in one call of [`EmbeddingProvider::embed`].
+    pub batch_tokens: usize,
+}
+
+/// A model that turns texts into vectors.
+///
+/// Implementations make one attempt a call: retry, caching and circuit breaking are wrappers around a provider.
+#[async_trait]
+pub trait EmbeddingProvider: Debug + Send + Sync {
+    /// The model's name and the length of its vectors.
+    fn space(&self) -> &EmbeddingSpace;
+
+    /// How much it takes.
+    fn limits(&self) -> EmbeddingLimits;
+
+    /// How far its similarities can be trusted.
+    fn strength(&self) -> ModelStrength;
+
+    /// Whether texts stay on this machine.
+    fn is_local(&self) -> bool;
+
+    /// The vectors of `texts`, in their order, each of unit length.
+    ///
+    /// A text without anything the model knows has a vector of zeros.
+    ///
+    /// # Errors
+    ///
+    /// `Embedding` or `Authentication`; never a list of another length than `texts`.
+    async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>>;
+}

@@ -1,0 +1,205 @@
+//! One public error type for the whole system.
+//!
+//! An [`Error`] says what kind of thing went wrong ([`ErrorKind`]), whether trying again may help, which
+//! operation failed, for which session, sequence or field, and what caused it. Drivers' own errors are mapped
+//! to it in one file of each backend.
+
+use std::fmt;
+
+/// The result of every fallible function of the library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+type Source = Box<dyn std::error::Error + Send + Sync + 'static>;
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The session does not exist in the scope that was asked.
+    SessionNotFound,
+    /// A session that was to be created exists already.
+    SessionExists,
+    /// Reading or writing the store failed.
+    StorageIo,
+    /// The store can't be reached or opened.
+    StorageConnection,
+    /// The service refused the credentials.
+    Authentication,
+    /// An argument or a piece of data breaks a rule; the context names the field.
+    Validation,
+    /// A rewind can't be carried out.
+    Rewind,
+    /// An event line is larger than what is accepted.
+    EventTooLarge,
+    /// Somebody else changed the same session in between.
+    Conflict,
+    /// The embedding provider failed.
+    Embedding,
+    /// The backend can't do this.
+    Unsupported,
+}
+
+impl ErrorKind {
+    /// The kind as one word in `snake_case`, for machine-readable output.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionNotFound => "session_not_found",
+            Self::SessionExists => "session_exists",
+            Self::StorageIo => "storage_io",
+            Self::StorageConnection => "storage_connection",
+            Self::Authentication => "authentication",
+            Self::Validation => "validation",
+            Self::Rewind => "rewind",
+            Self::EventTooLarge => "event_too_large",
+            Self::Conflict => "conflict",
+            Self::Embedding => "embedding",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error with its kind, place and cause.
+///
+/// ```
+/// use amplifier_session_core::{Error, ErrorKind};
+///
+/// let error = Error::validation("limit", "must be at least 1").with_operation("search");
+/// assert_eq!(error.kind(), ErrorKind::Validation);
+/// assert_eq!(error.to_string(), "search: must be at least 1 (limit)");
+/// ```
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    retryable: bool,
+    operation: Option<&'static str>,
+    message: String,
+    context: Vec<(&'static str, String)>,
+    source: Option<Source>,
+}
+
+impl Error {
+    /// A permanent error of `kind`.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            retryable: false,
+            operation: None,
+            message: message.into(),
+            context: Vec::new(),
+            source: None,
+        }))
+    }
+
+    /// A [`ErrorKind::Validation`] error about `field`.
+    #[must_use]
+    pub fn validation(field: &'static str, message: impl Into<String>) -> Self {
+        let mut error = Self::new(ErrorKind::Validation, message);
+        error.0.context.push(("field", field.to_owned()));
+        error
+    }
+
+    /// A [`ErrorKind::SessionNotFound`] error.
+    #[must_use]
+    pub fn session_not_found(session_id: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::SessionNotFound, "no such session").with("session", session_id)
+    }
+
+    /// Names the operation that failed, for example `search`.
+    #[must_use]
+    pub fn with_operation(mut self, operation: &'static str) -> Self {
+        self.0.operation.get_or_insert(operation);
+        self
+    }
+
+    /// Adds one piece of context, for example the session or the path.
+    #[must_use]
+    pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
+        self.0.context.push((key, value.to_string()));
+        self
+    }
+
+    /// Adds the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Source>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Marks the error as worth retrying.
+    #[must_use]
+    pub fn retryable(mut self) -> Self {
+        self.0.retryable = true;
+        self
+    }
+
+    /// What kind of thing went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Whether the same call may succeed if it is made again.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+
+    /// The operation that failed, where it is known.
+    #[must_use]
+    pub fn operation(&self) -> Option<&'static str> {
+        self.0.operation
+    }
+
+    /// The value of one piece of context, for example `field` or `session`.
+    #[must_use]
+    pub fn context(&self, key: &str) -> Option<&str> {
+        self.0.context.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(operation) = self.0.operation {
+            write!(f, "{operation}: ")?;
+        }
+        f.write_str(&self.0.message)?;
+        let mut separator = " (";
+        for (key, value) in &self.0.context {
+            if *key == "field" {
+                write!(f, "{separator}{value}")?;
+            } else {
+                write!(f, "{separator}{key} {value}")?;
+            }
+            separator = ", ";
+        }
+        if self.0.context.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("retryable", &self.0.retryable)
+            .field("operation", &self.0.operation)
+            .field("message", &self.0.message)
+            .field("context", &self.0.context)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}

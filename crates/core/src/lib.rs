@@ -1,0 +1,13 @@
+//! Model, content rules, search and the storage front door: everything that is the same on every backend.
+
+pub mod backend;
+pub mod content;
+pub mod embedding;
+mod error;
+pub mod model;
+mod scope;
+pub mod search;
+pub mod text;
+
+pub use error::{Error, ErrorKind, Result};
+pub use scope::Scope;

@@ -1,0 +1,219 @@
+//! Identifiers: validated when they are built, so that no code checks them again.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// The longest identifier that is accepted, in bytes.
+const MAX_LENGTH: usize = 255;
+
+macro_rules! identifier {
+    ($(#[$doc:meta])* $name:ident, $field:literal, $check:path) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Builds the identifier.
+            ///
+            /// # Errors
+            ///
+            /// `Validation` when the text breaks the rule of this type.
+            pub fn new(text: impl AsRef<str>) -> Result<Self> {
+                let text = text.as_ref();
+                match $check(text) {
+                    Ok(()) => Ok(Self(text.into())),
+                    Err(rule) => {
+                        Err(Error::validation($field, rule).with("value", format_args!("{:?}", shortened(text))))
+                    }
+                }
+            }
+
+            /// The identifier as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = Error;
+            fn try_from(text: String) -> Result<Self> {
+                Self::new(text)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = Error;
+            fn from_str(text: &str) -> Result<Self> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0.as_ref().to_owned()
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+identifier! {
+    /// Who owns a session: the primary isolation key. Any non-empty text of at most 255 bytes without
+    /// control characters.
+    UserId, "user_id", printable
+}
+identifier! {
+    /// The machine a session was recorded on. Same rule as [`UserId`].
+    HostId, "host_id", printable
+}
+identifier! {
+    /// The folder name under `projects/` that a session belongs to. Same rule as [`UserId`].
+    ProjectSlug, "project_slug", printable
+}
+identifier! {
+    /// A session: 1 to 255 of `A-Z a-z 0-9 . _ : -`, other than `.` and `..`.
+    ///
+    /// Real ids are UUIDs, `{span}-{span}_{agent}` for sub-sessions and `{span}-{timestamp}_recipe`.
+    SessionId, "session_id", session_id
+}
+
+impl ProjectSlug {
+    /// The slug of sessions that name no project (`default`).
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self("default".into())
+    }
+}
+
+fn printable(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        Err("must not be empty")
+    } else if text.len() > MAX_LENGTH {
+        Err("must be at most 255 bytes")
+    } else if text.chars().any(char::is_control) {
+        Err("must not contain control characters")
+    } else {
+        Ok(())
+    }
+}
+
+fn session_id(text: &str) -> Result<(), &'static str> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-');
+    if text.is_empty() || text.len() > MAX_LENGTH {
+        Err("must be 1 to 255 characters")
+    } else if !text.bytes().all(allowed) {
+        Err("may hold only letters, digits, '.', '_', ':' and '-'")
+    } else if matches!(text, "." | "..") {
+        Err("must not be '.' or '..'")
+    } else {
+        Ok(())
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// The place of a session: its id is unique only together with its owner.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionKey {
+    /// The owner.
+    pub user_id: UserId,
+    /// The session.
+    pub session_id: SessionId,
+}
+
+impl SessionKey {
+    /// A key from its two parts.
+    #[must_use]
+    pub fn new(user_id: UserId, session_id: SessionId) -> Self {
+        Self { user_id, session_id }
+    }
+}
+
+/// The place of a message or event within everything that is stored.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The session.
+    pub session: SessionKey,
+    /// 0-based number of the line among the good lines of its file.
+    pub sequence: u32,
+}
+
+impl Place {
+    /// A place from its two parts.
+    #[must_use]
+    pub fn new(session: SessionKey, sequence: u32) -> Self {
+        Self { session, sequence }
+    }
+}
+
+/// What a line said when it was stored: the first 16 bytes of its BLAKE3 hash.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Digest(pub [u8; 16]);
+
+impl Digest {
+    /// The digest of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut digest = [0; 16];
+        digest.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+        Self(digest)
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ids_as_amplifier_writes_them_are_accepted() {
+        for id in [
+            "3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01",
+            "0123456789abcdef-fedcba9876543210_explorer",
+            "0123456789abcdef-20260105T080000_recipe",
+            "locomo:conv-26.session_1",
+        ] {
+            assert_eq!(SessionId::new(id).unwrap().as_str(), id);
+        }
+    }
+
+    #[test]
+    fn other_ids_are_refused_with_the_field_named() {
+        for id in ["", ".", "..", "a/b", "a\\b", "a b", "é", &"x".repeat(256)] {
+            let error = SessionId::new(id).unwrap_err();
+            assert_eq!(error.context("field"), Some("session_id"), "{id:?}");
+        }
+        assert!(UserId::new("").is_err());
+        assert!(UserId::new("a\0b").is_err());
+        assert!(UserId::new("ana@example.com").is_ok());
+    }
+}

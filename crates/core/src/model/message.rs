@@ -1,0 +1,137 @@
+//! Transcript messages.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Digest, HostId, Place, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId};
+use crate::{Error, Result};
+
+/// Who speaks in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The person, or a tool result in the Anthropic manner.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's output.
+    Tool,
+    /// Instructions to the model.
+    System,
+    /// Instructions to the model, in the newer OpenAI manner.
+    Developer,
+}
+
+impl Role {
+    /// All roles.
+    pub const ALL: [Self; 5] = [Self::User, Self::Assistant, Self::Tool, Self::System, Self::Developer];
+
+    /// The name as it stands in transcripts.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::System => "system",
+            Self::Developer => "developer",
+        }
+    }
+}
+
+impl std::str::FromStr for Role {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| {
+            Error::validation("role", "must be user, assistant, tool, system or developer")
+                .with("value", format_args!("{:?}", text.chars().take(40).collect::<String>()))
+        })
+    }
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Whether the vectors of a message are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum VectorState {
+    /// The message has text to embed, and its vectors are still to be made.
+    Owed,
+    /// Its vectors are stored.
+    Stored,
+    /// It holds nothing to embed.
+    Nothing,
+}
+
+/// One line of a transcript.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// The owner.
+    pub user_id: UserId,
+    /// The machine it was recorded on.
+    pub host_id: HostId,
+    /// The project of its session.
+    pub project_slug: ProjectSlug,
+    /// Its session.
+    pub session_id: SessionId,
+    /// 0-based number of the line among the good lines of the transcript.
+    pub sequence: u32,
+    /// Who speaks.
+    pub role: Role,
+    /// Conversation turn, from 1; none before the first user message.
+    pub turn: Option<u32>,
+    /// When it was written.
+    pub ts: Timestamp,
+    /// Whether `ts` is the time at which the line was first seen, for want of a better one.
+    pub ts_estimated: bool,
+    /// When it was last stored.
+    pub synced_at: Timestamp,
+    /// Whether its vectors are there.
+    pub vectors: VectorState,
+    /// Digest of the line.
+    pub digest: Digest,
+    /// The line as it came in.
+    pub raw: RawJson,
+}
+
+impl Message {
+    /// `{session_id}_msg_{sequence}`, unique per user.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}_msg_{}", self.session_id, self.sequence)
+    }
+
+    /// Session and sequence.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
+    }
+
+    /// The `content` field: a string or structured JSON; `null` when there is none.
+    #[must_use]
+    pub fn content(&self) -> Value {
+        self.field("content")
+    }
+
+    /// The `metadata` field; `null` when there is none.
+    #[must_use]
+    pub fn metadata(&self) -> Value {
+        self.field("metadata")
+    }
+
+    fn field(&self, name: &str) -> Value {
+        self.raw.parse_object().ok().and_then(|mut line| line.remove(name)).unwrap_or(Value::Null)
+    }
+}
+
+/// What a sync compares of a stored message: if all of it is the same, the message is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageState {
+    /// Digest of the line.
+    pub digest: Digest,
+    /// Its turn.
+    pub turn: Option<u32>,
+}

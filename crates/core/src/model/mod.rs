@@ -1,0 +1,17 @@
+//! What is stored: sessions, messages, events and vector records, with their identifiers.
+
+mod event;
+mod ids;
+mod message;
+mod raw;
+mod session;
+mod timestamp;
+mod vector;
+
+pub use event::{Event, Level, Payload, StoredEvent};
+pub use ids::{Digest, HostId, Place, ProjectSlug, SessionId, SessionKey, UserId};
+pub use message::{Message, MessageState, Role, VectorState};
+pub use raw::RawJson;
+pub use session::{MetadataFile, Session, Visibility};
+pub use timestamp::Timestamp;
+pub use vector::{ContentType, ContentTypes, EmbeddingSpace, VectorRecord};

@@ -1,0 +1,146 @@
+//! Sessions: the twenty fields of the schema, plus the folder they worked in.
+
+use serde::{Deserialize, Serialize};
+
+use super::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId};
+use crate::{Error, Result};
+
+/// A session without its messages and events.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Identifier, unique per user.
+    pub session_id: SessionId,
+    /// The owner.
+    pub user_id: UserId,
+    /// The machine it was recorded on.
+    pub host_id: HostId,
+    /// The project folder it belongs to.
+    pub project_slug: ProjectSlug,
+    /// When it began.
+    pub created: Timestamp,
+    /// When it last changed.
+    pub updated: Timestamp,
+    /// A name given by a person or by Amplifier.
+    pub name: Option<String>,
+    /// What it is about.
+    pub description: Option<String>,
+    /// The bundle it ran with, for example `bundle:foundation`.
+    pub bundle: Option<String>,
+    /// The primary model.
+    pub model: Option<String>,
+    /// Number of conversation turns among the stored messages.
+    pub turn_count: u32,
+    /// Number of stored messages.
+    pub message_count: u32,
+    /// Number of stored events.
+    pub event_count: u32,
+    /// The session that this one was spawned or forked from.
+    pub parent_id: Option<SessionId>,
+    /// The turn of the parent at which this session was forked.
+    pub forked_from_turn: Option<u32>,
+    /// Labels.
+    pub tags: Vec<String>,
+    /// Who else may see it.
+    pub visibility: Visibility,
+    /// The organisation it is shared with.
+    pub org_id: Option<String>,
+    /// The teams it is shared with.
+    pub team_ids: Vec<String>,
+    /// When it was first shared.
+    pub shared_at: Option<Timestamp>,
+    /// The folder the session worked in; slugs are lossy, this is not.
+    pub working_dir: Option<String>,
+    /// The beginning of the first user message: what a session without a name goes by.
+    pub first_prompt: Option<String>,
+}
+
+impl Session {
+    /// A session of which only its place and time of creation are known.
+    #[must_use]
+    pub fn new(key: SessionKey, host_id: HostId, project_slug: ProjectSlug, created: Timestamp) -> Self {
+        Self {
+            session_id: key.session_id,
+            user_id: key.user_id,
+            host_id,
+            project_slug,
+            created,
+            updated: created,
+            name: None,
+            description: None,
+            bundle: None,
+            model: None,
+            turn_count: 0,
+            message_count: 0,
+            event_count: 0,
+            parent_id: None,
+            forked_from_turn: None,
+            tags: Vec::new(),
+            visibility: Visibility::Private,
+            org_id: None,
+            team_ids: Vec::new(),
+            shared_at: None,
+            working_dir: None,
+            first_prompt: None,
+        }
+    }
+
+    /// Owner and id.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        SessionKey::new(self.user_id.clone(), self.session_id.clone())
+    }
+
+    /// What to call the session: its name, else the beginning of its first user message, else its id.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        let given = self.name.as_deref().filter(|name| !name.trim().is_empty());
+        given.or(self.first_prompt.as_deref()).unwrap_or(self.session_id.as_str())
+    }
+}
+
+/// Who may see a session besides its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Nobody.
+    #[default]
+    Private,
+    /// Members of the session's teams.
+    Team,
+    /// Members of the session's organisation.
+    Org,
+    /// Everyone.
+    Public,
+}
+
+impl Visibility {
+    /// The name as it is stored.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Private => "private",
+            Self::Team => "team",
+            Self::Org => "org",
+            Self::Public => "public",
+        }
+    }
+}
+
+impl std::str::FromStr for Visibility {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        [Self::Private, Self::Team, Self::Org, Self::Public]
+            .into_iter()
+            .find(|visibility| visibility.as_str() == text)
+            .ok_or_else(|| Error::validation("visibility", "must be private, team, org or public"))
+    }
+}
+
+/// A metadata file of a session folder, kept as it came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetadataFile {
+    /// Path within the session folder, for example `metadata.json`.
+    pub name: String,
+    /// Its content.
+    pub raw: RawJson,
+}

@@ -1,0 +1,257 @@
+//! Vector records: what was embedded, and where in a message it stands.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// What a piece of text of a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentType {
+    /// What the user wrote.
+    UserQuery,
+    /// What the model answered.
+    AssistantResponse,
+    /// How the model reasoned.
+    AssistantThinking,
+    /// What a tool returned.
+    ToolOutput,
+    /// Instructions to the model: found by full text when asked for, never embedded.
+    System,
+}
+
+impl ContentType {
+    /// All content types.
+    pub const ALL: [Self; 5] =
+        [Self::UserQuery, Self::AssistantResponse, Self::AssistantThinking, Self::ToolOutput, Self::System];
+
+    /// The content types that are embedded, and searched by default.
+    pub const EMBEDDED: [Self; 4] =
+        [Self::UserQuery, Self::AssistantResponse, Self::AssistantThinking, Self::ToolOutput];
+
+    /// The name as it is stored.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UserQuery => "user_query",
+            Self::AssistantResponse => "assistant_response",
+            Self::AssistantThinking => "assistant_thinking",
+            Self::ToolOutput => "tool_output",
+            Self::System => "system",
+        }
+    }
+
+    /// A stable number for compact storage: the position in [`ContentType::ALL`].
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The content type of a [`ContentType::code`].
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl fmt::Display for ContentType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl std::str::FromStr for ContentType {
+    type Err = Error;
+
+    /// Reads the stored name, or the short one that people type: `user`, `assistant`, `thinking`, `tool`, `system`.
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "user" | "user_query" => Ok(Self::UserQuery),
+            "assistant" | "assistant_response" => Ok(Self::AssistantResponse),
+            "thinking" | "assistant_thinking" => Ok(Self::AssistantThinking),
+            "tool" | "tool_output" => Ok(Self::ToolOutput),
+            "system" => Ok(Self::System),
+            _ => Err(Error::validation("content_type", "must be user, assistant, thinking, tool or system")
+                .with("value", format_args!("{text:?}"))),
+        }
+    }
+}
+
+/// A set of content types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ContentTypes(u8);
+
+impl ContentTypes {
+    /// The empty set.
+    pub const NONE: Self = Self(0);
+
+    /// The four that are embedded, which is what is searched by default.
+    #[must_use]
+    pub fn embedded() -> Self {
+        ContentType::EMBEDDED.into_iter().collect()
+    }
+
+    /// Whether the set holds `content_type`.
+    #[must_use]
+    pub const fn contains(self, content_type: ContentType) -> bool {
+        self.0 & (1 << content_type.code()) != 0
+    }
+
+    /// Whether the set holds nothing.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The members, in the order of [`ContentType::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = ContentType> {
+        ContentType::ALL.into_iter().filter(move |content_type| self.contains(*content_type))
+    }
+}
+
+impl FromIterator<ContentType> for ContentTypes {
+    fn from_iter<I: IntoIterator<Item = ContentType>>(members: I) -> Self {
+        Self(members.into_iter().fold(0, |set, member| set | (1 << member.code())))
+    }
+}
+
+impl fmt::Debug for ContentTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// The space in which vectors can be compared: a model and its number of dimensions.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct EmbeddingSpace {
+    /// The model's name, for example `text-embedding-3-large`.
+    pub model: String,
+    /// Length of each vector.
+    pub dimensions: usize,
+}
+
+impl fmt::Display for EmbeddingSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} dimensions)", self.model, self.dimensions)
+    }
+}
+
+/// One embedded chunk of one content type of a message.
+///
+/// The text that was embedded is not stored a second time: it is the characters `span_start..span_end` of the
+/// message's text of this content type.
+#[derive(Clone, PartialEq)]
+pub struct VectorRecord {
+    /// Which text of the message.
+    pub content_type: ContentType,
+    /// 0-based position among the chunks of this text.
+    pub chunk_index: u32,
+    /// How many chunks the text has.
+    pub total_chunks: u32,
+    /// First character of the chunk.
+    pub span_start: u32,
+    /// One past its last character.
+    pub span_end: u32,
+    /// Its length in `cl100k_base` tokens.
+    pub token_count: u32,
+    /// Its vector, of unit length.
+    pub vector: Vec<f32>,
+}
+
+impl VectorRecord {
+    /// `{parent_id}_{content_type}_{chunk_index}`.
+    #[must_use]
+    pub fn id(&self, parent_id: &str) -> String {
+        format!("{parent_id}_{}_{}", self.content_type, self.chunk_index)
+    }
+
+    /// Checks the rules of the schema against the store's `space`.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` naming the field that breaks a rule.
+    pub fn validate(&self, space: &EmbeddingSpace) -> Result<()> {
+        if self.content_type == ContentType::System {
+            return Err(Error::validation("content_type", "system messages are not embedded"));
+        }
+        if self.chunk_index >= self.total_chunks {
+            return Err(Error::validation("chunk_index", "must be less than total_chunks"));
+        }
+        if self.span_end <= self.span_start {
+            return Err(Error::validation("span_end", "must be greater than span_start"));
+        }
+        if self.token_count == 0 {
+            return Err(Error::validation("token_count", "must be greater than 0"));
+        }
+        if self.vector.len() != space.dimensions {
+            let (found, expected) = (self.vector.len(), space.dimensions);
+            return Err(Error::validation("vector", format!("has {found} dimensions, the store has {expected}")));
+        }
+        if !self.vector.iter().all(|x| x.is_finite()) {
+            return Err(Error::validation("vector", "holds a number that is not finite"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for VectorRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "VectorRecord({} {}/{}, {}..{}, {} dimensions)",
+            self.content_type,
+            self.chunk_index,
+            self.total_chunks,
+            self.span_start,
+            self.span_end,
+            self.vector.len()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_lead_back() {
+        for content_type in ContentType::ALL {
+            assert_eq!(ContentType::from_code(content_type.code()), Some(content_type));
+            assert_eq!(content_type.as_str().parse::<ContentType>().unwrap(), content_type);
+        }
+        assert_eq!(ContentType::from_code(5), None);
+        assert!("answer".parse::<ContentType>().is_err());
+    }
+
+    #[test]
+    fn sets_hold_what_was_put_in() {
+        let set: ContentTypes = [ContentType::ToolOutput, ContentType::UserQuery].into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [ContentType::UserQuery, ContentType::ToolOutput]);
+        assert!(ContentTypes::NONE.is_empty());
+        assert!(!ContentTypes::embedded().contains(ContentType::System));
+    }
+
+    #[test]
+    fn records_that_break_a_rule_name_the_field() {
+        let space = EmbeddingSpace { model: "m".into(), dimensions: 2 };
+        let good = VectorRecord {
+            content_type: ContentType::UserQuery,
+            chunk_index: 0,
+            total_chunks: 1,
+            span_start: 0,
+            span_end: 5,
+            token_count: 1,
+            vector: vec![0.6, 0.8],
+        };
+        good.validate(&space).unwrap();
+        let field = |record: VectorRecord| record.validate(&space).unwrap_err().context("field").unwrap().to_owned();
+        assert_eq!(field(VectorRecord { chunk_index: 1, ..good.clone() }), "chunk_index");
+        assert_eq!(field(VectorRecord { span_end: 0, ..good.clone() }), "span_end");
+        assert_eq!(field(VectorRecord { token_count: 0, ..good.clone() }), "token_count");
+        assert_eq!(field(VectorRecord { vector: vec![1.0], ..good.clone() }), "vector");
+        assert_eq!(field(VectorRecord { vector: vec![f32::NAN, 1.0], ..good.clone() }), "vector");
+        assert_eq!(field(VectorRecord { content_type: ContentType::System, ..good }), "content_type");
+    }
+}

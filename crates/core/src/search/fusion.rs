@@ -1,0 +1,251 @@
+//! Fusion: one ranking of messages out of two lists of candidates.
+
+use std::collections::HashMap;
+
+use crate::{
+    backend::{TextCandidate, VectorCandidate},
+    embedding::ModelStrength,
+    model::{ContentType, Place},
+    search::SearchSource,
+};
+
+/// Rank constant of reciprocal rank fusion (Cormack, Clarke, Büttcher: SIGIR 2009).
+const RANK_CONSTANT: f32 = 60.0;
+
+/// How much each list counts, by content type. This is the one place where such weights stand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FusionWeights {
+    /// Weight of the text list.
+    pub text: f32,
+    /// Weight of the vector list for conversation (user, assistant, thinking).
+    pub vectors: f32,
+    /// Weight of the vector list for tool output, which is mostly code and data.
+    pub tool_vectors: f32,
+    /// Factor for tool output in both lists.
+    pub tool_output: f32,
+}
+
+impl FusionWeights {
+    /// The weights for a provider's strength; the figures are in `docs/search-quality.md`.
+    #[must_use]
+    pub fn of(strength: ModelStrength) -> Self {
+        match strength {
+            ModelStrength::Static => Self { text: 2.0, vectors: 1.0, tool_vectors: 0.5, tool_output: 0.8 },
+            ModelStrength::Contextual => Self { text: 1.0, vectors: 1.0, tool_vectors: 0.8, tool_output: 0.8 },
+        }
+    }
+}
+
+/// A message that one or both lists name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fused {
+    /// The message.
+    pub place: Place,
+    /// The text of it that stands highest.
+    pub content_type: ContentType,
+    /// The chunk that is nearest to the query, where the vector list names the message.
+    pub span: Option<(u32, u32)>,
+    /// Relevance, 0 to 1; the best is 1.
+    pub relevance: f32,
+    /// Which list or lists name it.
+    pub source: SearchSource,
+    /// Its BM25 score.
+    pub text_score: Option<f32>,
+    /// Its similarity.
+    pub similarity: Option<f32>,
+    /// The vector of its nearest chunk, where the vector list names it.
+    pub vector: Option<Vec<f32>>,
+}
+
+/// Fuses both lists into one entry a message, best first.
+///
+/// Each list is ranked by message (its best text or chunk), weighted by content type, and a message's relevance is
+/// the sum of `weight / (60 + rank)` over the lists that name it, scaled so that the best has 1.
+#[must_use]
+pub fn fuse(text: Vec<TextCandidate>, vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
+    let mut fused: HashMap<Place, Fused> = HashMap::new();
+    for (rank, candidate) in best_of_each(text, |c| (&c.place, text_weight(c, weights) * c.score)) {
+        let relevance = text_weight(&candidate, weights) / (RANK_CONSTANT + rank as f32);
+        fused.insert(candidate.place.clone(), Fused::from_text(candidate, relevance));
+    }
+    for (rank, candidate) in best_of_each(vectors, |c| (&c.place, vector_weight(c, weights) * c.similarity)) {
+        let relevance = vector_weight(&candidate, weights) / (RANK_CONSTANT + rank as f32);
+        match fused.get_mut(&candidate.place) {
+            Some(found) => found.add_vector(candidate, relevance),
+            None => {
+                fused.insert(candidate.place.clone(), Fused::from_vector(candidate, relevance));
+            }
+        }
+    }
+    let mut fused: Vec<Fused> = fused.into_values().collect();
+    sort_best_first(&mut fused);
+    scale_to_one(&mut fused);
+    fused
+}
+
+/// Ranks one list alone: relevance is the score, weighted, scaled so that the best has 1.
+#[must_use]
+pub fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fused> {
+    let ranked = best_of_each(text, |c| (&c.place, tool_factor(c.content_type, weights) * c.score));
+    let mut fused: Vec<Fused> = ranked
+        .map(|(_, candidate)| {
+            let relevance = tool_factor(candidate.content_type, weights) * candidate.score;
+            Fused::from_text(candidate, relevance)
+        })
+        .collect();
+    scale_to_one(&mut fused);
+    fused
+}
+
+/// Ranks nearest chunks alone: relevance is the similarity, weighted; negative similarity has none.
+#[must_use]
+pub fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
+    let ranked = best_of_each(vectors, |c| (&c.place, tool_factor(c.content_type, weights) * c.similarity));
+    let mut fused: Vec<Fused> = ranked
+        .map(|(_, candidate)| {
+            let relevance = tool_factor(candidate.content_type, weights) * candidate.similarity.max(0.0);
+            Fused::from_vector(candidate, relevance)
+        })
+        .collect();
+    scale_to_one(&mut fused);
+    fused
+}
+
+impl Fused {
+    fn from_text(candidate: TextCandidate, relevance: f32) -> Self {
+        Self {
+            place: candidate.place,
+            content_type: candidate.content_type,
+            span: None,
+            relevance,
+            source: SearchSource::FullText,
+            text_score: Some(candidate.score),
+            similarity: None,
+            vector: None,
+        }
+    }
+
+    fn from_vector(candidate: VectorCandidate, relevance: f32) -> Self {
+        Self {
+            place: candidate.place,
+            content_type: candidate.content_type,
+            span: Some((candidate.span_start, candidate.span_end)),
+            relevance,
+            source: SearchSource::Semantic,
+            text_score: None,
+            similarity: Some(candidate.similarity),
+            vector: Some(candidate.vector),
+        }
+    }
+
+    /// The text list decides which text of the message is shown, since its words can be marked.
+    fn add_vector(&mut self, candidate: VectorCandidate, relevance: f32) {
+        self.relevance += relevance;
+        self.source = SearchSource::Both;
+        self.similarity = Some(candidate.similarity);
+        self.vector = Some(candidate.vector);
+        if candidate.content_type == self.content_type {
+            self.span = Some((candidate.span_start, candidate.span_end));
+        }
+    }
+}
+
+fn text_weight(candidate: &TextCandidate, weights: &FusionWeights) -> f32 {
+    weights.text * tool_factor(candidate.content_type, weights)
+}
+
+fn vector_weight(candidate: &VectorCandidate, weights: &FusionWeights) -> f32 {
+    match candidate.content_type {
+        ContentType::ToolOutput => weights.tool_vectors * weights.tool_output,
+        _ => weights.vectors,
+    }
+}
+
+fn tool_factor(content_type: ContentType, weights: &FusionWeights) -> f32 {
+    if content_type == ContentType::ToolOutput { weights.tool_output } else { 1.0 }
+}
+
+/// The best candidate of each message with its rank from 1, best first.
+fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&Place, f32)) -> impl Iterator<Item = (usize, T)> {
+    list.sort_by(|a, b| {
+        let ((place_a, score_a), (place_b, score_b)) = (key(a), key(b));
+        score_b.total_cmp(&score_a).then_with(|| place_a.cmp(place_b))
+    });
+    let mut seen = std::collections::HashSet::new();
+    list.retain(|candidate| seen.insert(key(candidate).0.clone()));
+    list.into_iter().enumerate().map(|(index, candidate)| (index + 1, candidate))
+}
+
+fn sort_best_first(fused: &mut [Fused]) {
+    fused.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then_with(|| a.place.cmp(&b.place)));
+}
+
+fn scale_to_one(fused: &mut [Fused]) {
+    let best = fused.iter().map(|f| f.relevance).fold(0.0, f32::max);
+    if best > 0.0 {
+        fused.iter_mut().for_each(|f| f.relevance /= best);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{SessionId, SessionKey, UserId};
+
+    fn place(sequence: u32) -> Place {
+        Place::new(SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap()), sequence)
+    }
+
+    fn text(sequence: u32, content_type: ContentType, score: f32) -> TextCandidate {
+        TextCandidate { place: place(sequence), content_type, score }
+    }
+
+    fn vector(sequence: u32, content_type: ContentType, similarity: f32) -> VectorCandidate {
+        VectorCandidate {
+            place: place(sequence),
+            content_type,
+            span_start: 0,
+            span_end: 9,
+            similarity,
+            vector: vec![1.0],
+        }
+    }
+
+    fn weights() -> FusionWeights {
+        FusionWeights::of(ModelStrength::Static)
+    }
+
+    #[test]
+    fn a_message_in_both_lists_stands_above_those_in_one() {
+        use ContentType::UserQuery;
+        let fused = fuse(
+            vec![text(1, UserQuery, 9.0), text(2, UserQuery, 8.0)],
+            vec![vector(3, UserQuery, 0.9), vector(2, UserQuery, 0.8)],
+            &weights(),
+        );
+        assert_eq!(fused.iter().map(|f| f.place.sequence).collect::<Vec<_>>(), [2, 1, 3]);
+        assert_eq!(fused[0].relevance, 1.0);
+        assert_eq!(fused[0].source, SearchSource::Both);
+        assert!(fused.windows(2).all(|pair| pair[0].relevance >= pair[1].relevance));
+    }
+
+    #[test]
+    fn a_message_appears_once_with_its_best_text() {
+        use ContentType::{AssistantResponse, AssistantThinking};
+        let fused = rank_texts(vec![text(1, AssistantThinking, 3.0), text(1, AssistantResponse, 5.0)], &weights());
+        assert_eq!(fused.len(), 1);
+        assert_eq!(fused[0].content_type, AssistantResponse);
+    }
+
+    #[test]
+    fn tool_output_counts_less() {
+        use ContentType::{ToolOutput, UserQuery};
+        let fused = rank_vectors(vec![vector(1, ToolOutput, 0.8), vector(2, UserQuery, 0.7)], &weights());
+        assert_eq!(fused[0].place.sequence, 2);
+    }
+
+    #[test]
+    fn nothing_in_nothing_out() {
+        assert!(fuse(vec![], vec![], &weights()).is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! Maximal marginal relevance (Carbonell and Goldstein: SIGIR 1998).
+
+use super::Fused;
+
+/// Picks up to `limit` candidates one by one, each the one with the most relevance and the least similarity to
+/// those picked before, and returns them with their scores, best first.
+///
+/// The score is `lambda · relevance + (1 − lambda) · (1 − s)`, where `s` is the greatest cosine similarity (0 where
+/// negative) to anything picked before: the usual measure plus a constant, so that it lies within 0 and 1.
+/// Relevance must lie within 0 and 1. A candidate without a vector is similar to nothing.
+#[must_use]
+pub fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Vec<(Fused, f32)> {
+    let mut open: Vec<(Fused, f32)> = candidates.into_iter().map(|candidate| (candidate, 0.0)).collect();
+    let score = |(candidate, similarity): &(Fused, f32)| {
+        lambda * candidate.relevance + (1.0 - lambda) * (1.0 - similarity)
+    };
+    let mut picked = Vec::with_capacity(limit.min(open.len()));
+    while picked.len() < limit {
+        // The first of equals wins, so that the order of relevance decides ties.
+        let best = open.iter().map(&score).enumerate().reduce(|a, b| if b.1 > a.1 { b } else { a });
+        let Some((index, score)) = best else { break };
+        let (next, _) = open.remove(index);
+        for (candidate, similarity) in &mut open {
+            *similarity = similarity.max(cosine(&next, candidate));
+        }
+        picked.push((next, score));
+    }
+    picked
+}
+
+/// Vectors are of unit length, so the dot product is the cosine.
+fn cosine(a: &Fused, b: &Fused) -> f32 {
+    match (&a.vector, &b.vector) {
+        (Some(a), Some(b)) => a.iter().zip(b).map(|(x, y)| x * y).sum::<f32>().clamp(0.0, 1.0),
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{ContentType, Place, SessionId, SessionKey, UserId},
+        search::SearchSource,
+    };
+
+    fn candidate(sequence: u32, relevance: f32, vector: Option<[f32; 2]>) -> Fused {
+        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());
+        Fused {
+            place: Place::new(key, sequence),
+            content_type: ContentType::UserQuery,
+            span: None,
+            relevance,
+            source: SearchSource::Both,
+            text_score: None,
+            similarity: None,
+            vector: vector.map(|v| v.to_vec()),
+        }
+    }
+
+    fn order(picked: &[(Fused, f32)]) -> Vec<u32> {
+        picked.iter().map(|(candidate, _)| candidate.place.sequence).collect()
+    }
+
+    #[test]
+    fn a_copy_of_what_is_picked_moves_down_even_when_all_are_returned() {
+        let (x, y) = (Some([1.0, 0.0]), Some([0.0, 1.0]));
+        let candidates = vec![candidate(1, 1.0, x), candidate(2, 0.95, x), candidate(3, 0.8, y)];
+        let picked = diversify(candidates, 0.7, 10);
+        assert_eq!(order(&picked), [1, 3, 2]);
+        assert!(picked.windows(2).all(|pair| pair[0].1 >= pair[1].1), "{picked:?}");
+    }
+
+    #[test]
+    fn the_greatest_similarity_counts_not_the_last() {
+        let (x, y) = (Some([1.0, 0.0]), Some([0.0, 1.0]));
+        let candidates =
+            vec![candidate(1, 1.0, x), candidate(2, 0.9, y), candidate(3, 0.85, x), candidate(4, 0.6, None)];
+        assert_eq!(order(&diversify(candidates, 0.5, 10)), [1, 2, 4, 3]);
+    }
+
+    #[test]
+    fn lambda_one_is_relevance_alone() {
+        let x = Some([1.0, 0.0]);
+        let candidates = vec![candidate(1, 1.0, x), candidate(2, 0.5, x), candidate(3, 0.2, x)];
+        let picked = diversify(candidates, 1.0, 2);
+        assert_eq!(order(&picked), [1, 2]);
+        assert_eq!(picked[1].1, 0.5);
+    }
+
+    #[test]
+    fn the_limit_holds_and_nothing_gives_nothing() {
+        assert!(diversify(vec![], 0.7, 5).is_empty());
+        assert_eq!(diversify(vec![candidate(1, 1.0, None), candidate(2, 0.9, None)], 0.7, 1).len(), 1);
+    }
+}

@@ -1,0 +1,1 @@
+//! Text analysis: how text is cut into terms, scored and shown.

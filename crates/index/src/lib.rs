@@ -1,0 +1,1 @@
+//! The derived search index of the embedded backends: text and quantised vectors.

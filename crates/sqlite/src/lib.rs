@@ -1,0 +1,1 @@
+//! The embedded default backend: rows in SQLite, search through the derived index.

@@ -1,0 +1,1 @@
+//! Reads session folders into a store.

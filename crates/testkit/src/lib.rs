@@ -1,0 +1,1 @@
+//! Conformance suite, an in-memory backend, fakes and fault injection for tests.
