@@ -4,10 +4,14 @@ pub mod backend;
 pub mod content;
 pub mod embedding;
 mod error;
+pub mod events;
+pub mod metadata;
 pub mod model;
 mod scope;
 pub mod search;
+pub mod storage;
 pub mod text;
 
 pub use error::{Error, ErrorKind, Result};
 pub use scope::Scope;
+pub use storage::{SessionStorage, StorageSettings};

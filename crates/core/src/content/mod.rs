@@ -1,1 +1,16 @@
-//! From a transcript line to the texts that are searched and embedded.
+//! What a transcript line says: its texts by content type, its turn, and the chunks that are embedded.
+//!
+//! All of it is derived from the raw line, the same on every backend:
+//!
+//! - [`extract`] finds the texts of a line, at most one of each content type;
+//! - [`TurnCounter`] numbers the turns where the line does not say, [`first_prompt`] names a session;
+//! - [`chunk()`] cuts a long text into pieces that an embedding model takes, measured by [`tokens`].
+
+mod chunk;
+mod extract;
+pub mod tokens;
+mod turns;
+
+pub use chunk::{Chunk, ChunkSettings, chunk};
+pub use extract::{ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract};
+pub use turns::{FIRST_PROMPT_CHARS, TurnCounter, first_prompt};

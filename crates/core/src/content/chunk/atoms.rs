@@ -1,0 +1,171 @@
+//! The pieces of a text that are never cut.
+//!
+//! `cl100k_base` splits a text into words, numbers of up to three digits, runs of punctuation and of white
+//! space, and encodes each by itself. So the token counts of these pieces add up as long as a text is cut
+//! between them, and that is where natural places to cut are. A piece that is itself long (a word without end,
+//! a paragraph in Chinese) is cut where one of its tokens ends: any run of tokens of a byte-pair encoding is the
+//! encoding of its bytes, so counts still add up.
+
+use std::ops::Range;
+
+use bpe_openai::{Tokenizer, cl100k_base};
+
+use super::lines::{Cut, Lines};
+
+/// A longer piece is cut into parts of this many tokens, up to twice as many where characters end badly.
+const PART_TOKENS: usize = 4;
+
+/// A piece of a text that is never cut; it reaches to where the next one starts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Atom {
+    /// First byte.
+    pub start: usize,
+    /// Tokens of all atoms before.
+    pub tokens_before: usize,
+    /// How good a place to cut is just before it.
+    pub cut: Cut,
+    /// Whether it is only white space.
+    pub blank: bool,
+}
+
+/// Splits `text`; the last atom is an empty one at its end.
+pub(super) fn split(text: &str, lines: &Lines) -> Vec<Atom> {
+    let tokenizer = cl100k_base();
+    let mut splitter = Splitter {
+        text,
+        tokenizer,
+        starts: &lines.starts,
+        whole: &lines.whole,
+        atoms: Vec::with_capacity(text.len() / 4),
+        at: 0,
+        tokens: 0,
+    };
+    for piece in tokenizer.split(text) {
+        splitter.push_piece(piece);
+    }
+    splitter.finish()
+}
+
+struct Splitter<'a> {
+    text: &'a str,
+    tokenizer: &'a Tokenizer,
+    starts: &'a [(usize, Cut)],
+    whole: &'a [Range<usize>],
+    atoms: Vec<Atom>,
+    at: usize,
+    tokens: usize,
+}
+
+impl Splitter<'_> {
+    fn push_piece(&mut self, piece: &str) {
+        // `。` begins a piece together with the sentence that follows it; the place to cut is between them.
+        let stop = piece.chars().next().filter(|c| is_wide_stop(*c)).map_or(0, char::len_utf8);
+        let (stop, rest) = piece.split_at_checked(stop).unwrap_or(("", piece));
+        self.push_encoded(stop);
+        self.push_encoded(rest);
+    }
+
+    fn push_encoded(&mut self, piece: &str) {
+        let tokens = self.tokenizer.bpe.encode_via_backtracking(piece.as_bytes());
+        if tokens.len() <= 2 * PART_TOKENS {
+            self.push(piece.len(), tokens.len());
+        } else if let Some(parts) = self.cut_by_tokens(piece, &tokens) {
+            parts.into_iter().for_each(|(bytes, tokens)| self.push(bytes, tokens));
+        } else {
+            self.push_by_characters(piece);
+        }
+    }
+
+    /// Lengths in bytes and tokens; `None` if the ends of tokens and of characters rarely meet.
+    fn cut_by_tokens(&self, piece: &str, tokens: &[u32]) -> Option<Vec<(usize, usize)>> {
+        let mut parts = Vec::with_capacity(tokens.len() / PART_TOKENS + 1);
+        let (mut start, mut end, mut count) = (0, 0, 0);
+        for token in tokens {
+            end += self.tokenizer.bpe.token_len(*token);
+            count += 1;
+            if count >= PART_TOKENS && piece.is_char_boundary(end) {
+                parts.push((end - start, count));
+                (start, count) = (end, 0);
+            } else if count >= 2 * PART_TOKENS {
+                return None;
+            }
+        }
+        if count > 0 {
+            parts.push((end - start, count));
+        }
+        Some(parts)
+    }
+
+    /// Four characters have at most 16 bytes, and so at most 16 tokens, which every chunk can hold.
+    fn push_by_characters(&mut self, piece: &str) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let end = rest.char_indices().nth(4).map_or(rest.len(), |(end, _)| end);
+            let (part, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            self.push(part.len(), self.tokenizer.bpe.count(part.as_bytes()));
+            rest = tail;
+        }
+    }
+
+    fn push(&mut self, bytes: usize, tokens: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let (before, after) = self.text.split_at_checked(self.at).unwrap_or((self.text, ""));
+        let blank = after.get(..bytes).is_some_and(|atom| atom.trim().is_empty());
+        let cut = self.cut_here(before, after);
+        self.atoms.push(Atom { start: self.at, tokens_before: self.tokens, cut, blank });
+        self.at += bytes;
+        self.tokens += tokens;
+    }
+
+    fn cut_here(&mut self, before: &str, after: &str) -> Cut {
+        let mut line = None;
+        while let Some(((start, cut), rest)) = self.starts.split_first()
+            && *start <= self.at
+        {
+            line = Some(*cut);
+            self.starts = rest;
+        }
+        while let Some((block, rest)) = self.whole.split_first()
+            && block.end <= self.at
+        {
+            self.whole = rest;
+        }
+        match self.whole.first() {
+            Some(block) if block.start < self.at => Cut::Never,
+            _ => line.unwrap_or_else(|| cut_between(before, after)),
+        }
+    }
+
+    fn finish(mut self) -> Vec<Atom> {
+        self.atoms.push(Atom { start: self.at, tokens_before: self.tokens, cut: Cut::End, blank: false });
+        self.atoms
+    }
+}
+
+/// How good a place to cut is within a line.
+fn cut_between(before: &str, after: &str) -> Cut {
+    // Runs of white space and brackets can be long: looking further at each atom would not be linear.
+    const LOOK: usize = 8;
+    let spaced = before.ends_with(char::is_whitespace) || after.starts_with(char::is_whitespace);
+    let last = before.chars().rev().take(LOOK).find(|c| !c.is_whitespace() && !is_closing(*c));
+    let stopped = last.is_some_and(|c| is_wide_stop(c) || (spaced && matches!(c, '.' | '!' | '?' | '…')));
+    let next = after.chars().take(LOOK).find(|c| !c.is_whitespace());
+    // "e.g. this" is one sentence.
+    if stopped && !next.is_some_and(char::is_lowercase) {
+        Cut::Sentence
+    } else if spaced {
+        Cut::Word
+    } else {
+        Cut::Character
+    }
+}
+
+fn is_wide_stop(c: char) -> bool {
+    matches!(c, '。' | '！' | '？' | '．' | '｡')
+}
+
+fn is_closing(c: char) -> bool {
+    matches!(c, '"' | '\'' | ')' | ']' | '}' | '*' | '_' | '”' | '’' | '»' | '」' | '』' | '）')
+}

@@ -1,0 +1,161 @@
+//! Filling chunks with atoms.
+
+use std::{cmp::Reverse, ops::Range};
+
+use super::{super::tokens, atoms::Atom, lines::Cut};
+
+/// Lengths in tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// The most that a chunk has.
+    pub target: usize,
+    /// The most that a chunk repeats of the one before.
+    pub overlap: usize,
+    /// The least that a chunk should add to the one before.
+    pub min: usize,
+}
+
+/// A chunk, measured.
+#[derive(Debug)]
+pub(super) struct Packed {
+    /// Where it stands in the text.
+    pub bytes: Range<usize>,
+    /// Its length in tokens.
+    pub tokens: usize,
+}
+
+/// Places in a text are numbers of atoms here: place 3 is just before atom 3.
+pub(super) struct Packer<'a> {
+    text: &'a str,
+    atoms: &'a [Atom],
+    limits: Limits,
+    end: usize,
+}
+
+impl<'a> Packer<'a> {
+    /// For `text` and its atoms, of which the last is the empty one at its end.
+    pub(super) fn new(text: &'a str, atoms: &'a [Atom], limits: Limits) -> Self {
+        Self { text, atoms, limits, end: atoms.len().saturating_sub(1) }
+    }
+
+    /// The chunks of the text. Each begins past where the one before began, and ends past where that ended.
+    pub(super) fn pack(&self) -> Vec<Packed> {
+        let mut chunks = Vec::new();
+        let mut fresh = self.content_from(0);
+        let mut start = fresh;
+        while fresh < self.end {
+            let (chunk, end) = self.next_chunk(start, fresh);
+            chunks.push(chunk);
+            fresh = self.content_from(end);
+            start = self.overlap_start(start, end, fresh);
+        }
+        chunks
+    }
+
+    /// A chunk from `start` on that goes past `fresh`, up to where the chunks before reach, and its end.
+    fn next_chunk(&self, start: usize, fresh: usize) -> (Packed, usize) {
+        let target = self.limits.target;
+        let mut limit = target;
+        while let Some(end) = self.choose_end(start, fresh, limit) {
+            let chunk = self.measured(start, end);
+            if chunk.tokens <= target {
+                return (chunk, end);
+            }
+            // Counts of atoms add up nearly always. The step is a share of the target, so that even a text made
+            // against this is measured a bounded number of times.
+            limit = limit.saturating_sub((chunk.tokens - target).max(target / 16));
+        }
+        let end = self.next_cut(fresh);
+        (self.measured(fresh, end), end)
+    }
+
+    fn choose_end(&self, start: usize, fresh: usize, limit: usize) -> Option<usize> {
+        let end = self.best_cut(start, fresh, limit)?;
+        let rest = self.content_from(end);
+        let Some(next) = self.last_cut(rest, self.limits.target) else { return Some(end) };
+        if self.tokens(rest, next) >= self.limits.min {
+            return Some(end);
+        }
+        // The next chunk would be a small one, because the text ends or a code block follows.
+        let both = self.tokens(start, next);
+        if both <= limit { Some(next) } else { self.best_cut(start, fresh, both.div_ceil(2)).or(Some(end)) }
+    }
+
+    /// The best place in the second half of the first `limit` tokens from `start`, the last of equally good
+    /// ones; without any, the last place in the first half. Always past `fresh`.
+    fn best_cut(&self, start: usize, fresh: usize, limit: usize) -> Option<usize> {
+        let value =
+            |place: usize| if self.tokens(start, place) >= limit / 2 { self.cut(place) } else { Cut::Never };
+        self.cuts(fresh + 1..self.reach(start, limit) + 1).max_by_key(|place| (value(*place), *place))
+    }
+
+    /// The last place to cut within `limit` tokens from `start`, if there is one.
+    fn last_cut(&self, start: usize, limit: usize) -> Option<usize> {
+        self.cuts(start + 1..self.reach(start, limit) + 1).next_back()
+    }
+
+    /// Where a chunk starts that comes after one from `previous` to `end`, when all before `fresh` is covered:
+    /// at a sentence or line if there is one among the last tokens of the previous chunk, else at a word, else
+    /// anywhere.
+    fn overlap_start(&self, previous: usize, end: usize, fresh: usize) -> usize {
+        let required = self.next_cut(fresh);
+        let earliest =
+            self.reach_back(end, self.limits.overlap).max(self.reach_back(required, self.limits.target));
+        let places = self.cuts(earliest.max(previous + 1)..end);
+        let best = places.min_by_key(|place| (Reverse(self.cut(*place).min(Cut::Sentence)), *place));
+        best.map_or(fresh, |place| self.content_from(place))
+    }
+
+    fn measured(&self, start: usize, end: usize) -> Packed {
+        let start = self.offset(start);
+        let text = self.text.get(start..self.offset(end)).unwrap_or_default();
+        let trimmed = text.trim_start();
+        let start = start + (text.len() - trimmed.len());
+        let trimmed = trimmed.trim_end();
+        Packed { bytes: start..start + trimmed.len(), tokens: tokens::count(trimmed) }
+    }
+
+    /// The places among `places` where the text may be cut.
+    fn cuts(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = usize> {
+        places.filter(|place| self.cut(*place) != Cut::Never)
+    }
+
+    /// The first place after `place` where the text may be cut.
+    fn next_cut(&self, place: usize) -> usize {
+        self.cuts(place + 1..self.end).next().unwrap_or(self.end)
+    }
+
+    /// The first atom from `place` on that is not blank, or the end.
+    fn content_from(&self, place: usize) -> usize {
+        let rest = self.atoms.get(place..).unwrap_or_default();
+        rest.iter().position(|atom| !atom.blank).map_or(self.end, |blanks| place + blanks)
+    }
+
+    /// The last place within `limit` tokens after `start`.
+    fn reach(&self, start: usize, limit: usize) -> usize {
+        let most = self.tokens_before(start) + limit;
+        self.atoms.partition_point(|atom| atom.tokens_before <= most).saturating_sub(1)
+    }
+
+    /// The first place within `limit` tokens before `end`.
+    fn reach_back(&self, end: usize, limit: usize) -> usize {
+        let least = self.tokens_before(end).saturating_sub(limit);
+        self.atoms.partition_point(|atom| atom.tokens_before < least)
+    }
+
+    fn tokens(&self, start: usize, end: usize) -> usize {
+        self.tokens_before(end).saturating_sub(self.tokens_before(start))
+    }
+
+    fn tokens_before(&self, place: usize) -> usize {
+        self.atoms.get(place).map_or(0, |atom| atom.tokens_before)
+    }
+
+    fn cut(&self, place: usize) -> Cut {
+        self.atoms.get(place).map_or(Cut::End, |atom| atom.cut)
+    }
+
+    fn offset(&self, place: usize) -> usize {
+        self.atoms.get(place).map_or(self.text.len(), |atom| atom.start)
+    }
+}

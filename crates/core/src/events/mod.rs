@@ -1,0 +1,8 @@
+//! From an event line to its fields, its summary and the stored form of its payload.
+
+mod envelope;
+mod payload;
+mod summary;
+
+pub use envelope::{EventFields, parse_event_line};
+pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, assemble, store};

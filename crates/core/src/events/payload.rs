@@ -1,0 +1,82 @@
+//! The stored form of an event's line: plain, compressed, or in chunks.
+
+use crate::{Error, ErrorKind, Result, model::{Payload, RawJson}};
+
+/// Events whose `data` is larger than this are stored in chunks (400 KiB, as in the schema).
+pub const CHUNKED_ABOVE: u64 = 409_600;
+/// The size of a chunk before compression.
+pub const CHUNK_BYTES: usize = 256 * 1024;
+/// Lines larger than this are compressed.
+pub const COMPRESSED_ABOVE: usize = 4 * 1024;
+/// Lines larger than this are refused as `EventTooLarge`.
+pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Payloads are written once and mostly never read: the fastest level already halves them and more.
+const ZSTD_LEVEL: i32 = 1;
+
+/// The stored form of a line whose `data` has `data_size_bytes`.
+///
+/// # Errors
+///
+/// `StorageIo` when compression fails.
+pub fn store(line: &RawJson, data_size_bytes: u64) -> Result<Payload> {
+    let bytes = line.as_bytes();
+    if data_size_bytes > CHUNKED_ABOVE {
+        return Ok(Payload::Chunks(bytes.chunks(CHUNK_BYTES).map(compress).collect::<Result<_>>()?));
+    }
+    if bytes.len() > COMPRESSED_ABOVE {
+        let compressed = compress(bytes)?;
+        if compressed.len() < bytes.len() {
+            return Ok(Payload::Zstd(compressed));
+        }
+    }
+    Ok(Payload::Plain(bytes.to_vec()))
+}
+
+/// The line of a stored form, byte for byte; `None` where it was not kept.
+///
+/// # Errors
+///
+/// `StorageIo` when the stored bytes are damaged.
+pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
+    match payload {
+        Payload::None => Ok(None),
+        Payload::Plain(line) => Ok(Some(RawJson::new(line))),
+        Payload::Zstd(compressed) => Ok(Some(RawJson::new(decompress(&compressed)?))),
+        Payload::Chunks(chunks) => {
+            let parts = chunks.iter().map(|chunk| decompress(chunk)).collect::<Result<Vec<_>>>()?;
+            Ok(Some(RawJson::new(parts.concat())))
+        }
+    }
+}
+
+fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
+    zstd::bulk::compress(bytes, ZSTD_LEVEL)
+        .map_err(|source| Error::new(ErrorKind::StorageIo, "can't compress an event").with_source(source))
+}
+
+fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
+    zstd::stream::decode_all(bytes)
+        .map_err(|source| Error::new(ErrorKind::StorageIo, "a stored event is damaged").with_source(source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_leads_back_to_the_line() {
+        for size in [0, 100, COMPRESSED_ABOVE + 1, 300_000, 1_500_000] {
+            let line = RawJson::new((0..size).map(|i| b"abcdefgh\xff\x00"[i % 10]).collect::<Vec<_>>());
+            let payload = store(&line, size as u64).unwrap();
+            assert_eq!(matches!(payload, Payload::Chunks(_)), size as u64 > CHUNKED_ABOVE);
+            assert_eq!(assemble(payload).unwrap(), Some(line));
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        assert!(assemble(Payload::Zstd(vec![1, 2, 3])).is_err());
+        assert_eq!(assemble(Payload::None).unwrap(), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! From the metadata files of a session folder to the fields of a session.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Result,
+    model::{MetadataFile, Session, SessionId, Timestamp},
+};
+
+/// What the metadata files of a session say. Every field is optional, as it is in the files.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Metadata {
+    fields: Map<String, Value>,
+}
+
+impl Metadata {
+    /// Reads the files; where two name a field, the first wins and the others fill gaps.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` with the file's name when one is no JSON object.
+    pub fn read(files: &[MetadataFile]) -> Result<Self> {
+        let mut fields = Map::new();
+        for file in files {
+            let object = file.raw.parse_object().map_err(|error| error.with("file", &file.name))?;
+            for (name, value) in object {
+                if !is_empty(&value) {
+                    fields.entry(name).or_insert(value);
+                }
+            }
+        }
+        Ok(Self { fields })
+    }
+
+    /// The time at which the session began.
+    #[must_use]
+    pub fn created(&self) -> Option<Timestamp> {
+        self.time(&["created", "created_at", "started_at", "timestamp"])
+    }
+
+    /// The time at which it last changed.
+    #[must_use]
+    pub fn updated(&self) -> Option<Timestamp> {
+        self.time(&["updated", "updated_at", "ended_at", "last_activity"])
+    }
+
+    /// Writes what the files say into the fields of `session`; counts and times are not taken from here.
+    pub fn apply(&self, session: &mut Session) {
+        session.name = self.text(&["name", "title"]);
+        session.description = self.text(&["description"]);
+        session.bundle = self.text(&["bundle", "bundle_name"]);
+        session.model = self.text(&["model"]);
+        session.parent_id = self.text(&["parent_id", "parent_session_id", "forked_from"]).and_then(|id| SessionId::new(id).ok());
+        session.forked_from_turn = self.fields.get("forked_from_turn").and_then(Value::as_u64).and_then(|n| n.try_into().ok());
+        session.tags = self.texts("tags");
+        session.working_dir = self.text(&["working_dir", "cwd"]);
+    }
+
+    fn text(&self, names: &[&str]) -> Option<String> {
+        names.iter().find_map(|name| self.fields.get(*name)?.as_str()).map(str::to_owned)
+    }
+
+    fn texts(&self, name: &str) -> Vec<String> {
+        let list = self.fields.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    fn time(&self, names: &[&str]) -> Option<Timestamp> {
+        names.iter().find_map(|name| Timestamp::from_json(self.fields.get(*name)?))
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(|text| text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{HostId, ProjectSlug, RawJson, SessionKey, UserId};
+
+    fn file(name: &str, text: &str) -> MetadataFile {
+        MetadataFile { name: name.into(), raw: RawJson::from(text) }
+    }
+
+    #[test]
+    fn the_first_file_wins_and_the_second_fills_gaps() {
+        let metadata = Metadata::read(&[
+            file("metadata.json", r#"{"name":"mine","parent_id":""}"#),
+            file("context-intelligence/metadata.json", r#"{"name":"other","parent_id":"p","started_at":"2026-01-05T08:00:00Z","working_dir":"/w"}"#),
+        ])
+        .unwrap();
+        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());
+        let mut session =
+            Session::new(key, HostId::new("h").unwrap(), ProjectSlug::unnamed(), Timestamp::from_micros(0));
+        metadata.apply(&mut session);
+        assert_eq!(session.name.as_deref(), Some("mine"));
+        assert_eq!(session.parent_id.as_ref().map(SessionId::as_str), Some("p"));
+        assert_eq!(session.working_dir.as_deref(), Some("/w"));
+        assert_eq!(metadata.created(), Some(Timestamp::parse("2026-01-05T08:00:00Z").unwrap()));
+        assert_eq!(metadata.updated(), None);
+    }
+
+    #[test]
+    fn a_broken_file_is_named() {
+        let error = Metadata::read(&[file("metadata.json", "{")]).unwrap_err();
+        assert_eq!(error.context("file"), Some("metadata.json"));
+    }
+}

@@ -1,0 +1,119 @@
+//! What stands around a message or a turn.
+
+use std::ops::Range;
+
+use super::SessionStorage;
+use crate::{
+    Error, Result, Scope,
+    backend::SequenceRange,
+    model::{Message, MessageState, Session, SessionId, SessionKey},
+};
+
+/// A turn with its neighbours.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TurnContext {
+    /// The session.
+    pub session: Session,
+    /// The turn that was asked for.
+    pub turn: u32,
+    /// Its messages and those of the turns around it, in order.
+    pub messages: Vec<Message>,
+    /// Whether there are messages before the first.
+    pub has_more_before: bool,
+    /// Whether there are messages behind the last.
+    pub has_more_after: bool,
+}
+
+/// A message with its neighbours.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MessageContext {
+    /// The session.
+    pub session: Session,
+    /// The message that was asked for.
+    pub sequence: u32,
+    /// The message and those around it, in order.
+    pub messages: Vec<Message>,
+    /// Whether there are messages before the first.
+    pub has_more_before: bool,
+    /// Whether there are messages behind the last.
+    pub has_more_after: bool,
+}
+
+impl SessionStorage {
+    /// The messages of a turn, with those of up to `before` turns before it and `after` turns behind it.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` when the session is not in `scope`, `Validation` when it has no such turn; those of the
+    /// backend.
+    pub async fn get_turn_context(
+        &self,
+        scope: &Scope,
+        session_id: &SessionId,
+        turn: u32,
+        before: u32,
+        after: u32,
+    ) -> Result<TurnContext> {
+        let session = self.existing_session(scope, session_id).await?;
+        let states = self.backend.message_states(&session.key()).await?;
+        if !states.iter().any(|state| state.turn == Some(turn)) {
+            let message = format!("the session has no turn {turn}; it has {} turns", session.turn_count);
+            return Err(Error::validation("turn", message).with("session", session_id));
+        }
+        let wanted = turn.saturating_sub(before)..=turn.saturating_add(after);
+        let range = enclosing(&states, |state| state.turn.is_some_and(|turn| wanted.contains(&turn)));
+        let messages = self.messages_in(&session.key(), range.clone()).await?;
+        let (has_more_before, has_more_after) = (range.start > 0, range.end < states.len());
+        Ok(TurnContext { session, turn, messages, has_more_before, has_more_after })
+    }
+
+    /// A message, with up to `before` messages before it and `after` messages behind it.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` when the session is not in `scope`, `Validation` when it has no such message; those of the
+    /// backend.
+    pub async fn get_message_context(
+        &self,
+        scope: &Scope,
+        session_id: &SessionId,
+        sequence: u32,
+        before: u32,
+        after: u32,
+    ) -> Result<MessageContext> {
+        let session = self.existing_session(scope, session_id).await?;
+        let count = session.message_count;
+        if sequence >= count {
+            let message = format!("the session has no message {sequence}; it has {count}, counted from 0");
+            return Err(Error::validation("sequence", message).with("session", session_id));
+        }
+        let start = sequence.saturating_sub(before);
+        let end = sequence.saturating_add(after).saturating_add(1).min(count);
+        let messages = self.messages_in(&session.key(), start as usize..end as usize).await?;
+        let (has_more_before, has_more_after) = (start > 0, end < count);
+        Ok(MessageContext { session, sequence, messages, has_more_before, has_more_after })
+    }
+
+    async fn messages_in(&self, key: &SessionKey, range: Range<usize>) -> Result<Vec<Message>> {
+        let mut messages: Vec<Message> = Vec::new();
+        let mut start = range.start;
+        while start < range.end {
+            let page = SequenceRange { start: start as u32, limit: range.end - start };
+            let page = self.backend.read_messages(key, page).await?;
+            let Some(last) = page.last() else { break };
+            start = last.sequence as usize + 1;
+            messages.extend(page);
+        }
+        messages.retain(|message| (message.sequence as usize) < range.end);
+        Ok(messages)
+    }
+}
+
+/// The smallest range that holds everything that `wanted` admits.
+fn enclosing(states: &[MessageState], wanted: impl Fn(&MessageState) -> bool) -> Range<usize> {
+    let first = states.iter().position(&wanted).unwrap_or(0);
+    let last = states.iter().rposition(&wanted).map_or(first, |last| last + 1);
+    first..last
+}

@@ -1,0 +1,361 @@
+//! Taking in one session: lines come one by one, what is unchanged is left alone, the rest is written.
+
+use super::{
+    EventDetail, SessionStorage,
+    ingest_rows::{EventRows, MessageRows},
+};
+use crate::{
+    Error, Result,
+    backend::{RowChange, SessionChange, SkippedLine, StoredSession},
+    metadata::Metadata,
+    model::{HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionKey, StoredEvent, Timestamp},
+};
+
+/// A write is made when this much raw text is waiting: what is smaller is one transaction, and memory does not grow
+/// with the size of a file.
+const FLUSH_BYTES: usize = 16 * 1024 * 1024;
+
+/// The session that lines are taken in for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngestTarget {
+    /// Owner and id.
+    pub key: SessionKey,
+    /// The machine it comes from.
+    pub host_id: HostId,
+    /// Its project.
+    pub project_slug: ProjectSlug,
+}
+
+/// How far a sequence of lines goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// To the end: what is stored beyond the last line is removed.
+    Whole,
+    /// Not further than the last line: what is stored beyond it stays.
+    Part,
+}
+
+/// What became of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineOutcome {
+    /// It is taken, or was there already.
+    Taken,
+    /// It breaks a rule and was left out; it has no sequence.
+    Skipped {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What a sync of one session did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IngestReport {
+    /// Whether the session was new.
+    pub created: bool,
+    /// Messages that were written: new or changed.
+    pub messages_written: u64,
+    /// Messages that were removed.
+    pub messages_removed: u64,
+    /// Events that were written: new or changed.
+    pub events_written: u64,
+    /// Events that were removed.
+    pub events_removed: u64,
+}
+
+/// Takes in one session. Nothing is stored for certain before [`SessionIngest::commit`].
+///
+/// Lines are compared with what is stored, by digest and turn; only messages and events that differ are written.
+/// Small sessions are written in one transaction; large ones in several, of 16 MB each.
+#[derive(Debug)]
+pub struct SessionIngest {
+    storage: SessionStorage,
+    target: IngestTarget,
+    stored: Option<StoredSession>,
+    session: Option<Session>,
+    metadata: Option<(Vec<MetadataFile>, Metadata)>,
+    skipped: Option<Vec<SkippedLine>>,
+    sync_state: Option<String>,
+    messages: MessageRows,
+    events: EventRows,
+    report: IngestReport,
+}
+
+impl SessionStorage {
+    /// Begins to take in a session.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn ingest(&self, target: IngestTarget) -> Result<SessionIngest> {
+        let stored = self.backend.get_session(&target.key).await?;
+        let session = stored.as_ref().map(|stored| stored.session.clone());
+        let count = |of: fn(&Session) -> u32| session.as_ref().map_or(0, of);
+        Ok(SessionIngest {
+            storage: self.clone(),
+            messages: MessageRows::new(count(|s| s.message_count)),
+            events: EventRows::new(count(|s| s.event_count)),
+            target,
+            stored,
+            session,
+            metadata: None,
+            skipped: None,
+            sync_state: None,
+            report: IngestReport::default(),
+        })
+    }
+}
+
+impl SessionIngest {
+    /// What is stored of the session, as of the beginning or the last write.
+    #[must_use]
+    pub fn stored(&self) -> Option<&StoredSession> {
+        self.stored.as_ref()
+    }
+
+    /// Sets the metadata files, the session's own first.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when a file is no JSON object; then nothing is changed.
+    pub fn set_metadata(&mut self, files: Vec<MetadataFile>) -> Result<()> {
+        let metadata = Metadata::read(&files)?;
+        self.metadata = Some((files, metadata));
+        Ok(())
+    }
+
+    /// Sets the list of lines that were left out, as it is to be stored.
+    pub fn set_skipped(&mut self, skipped: Vec<SkippedLine>) {
+        self.skipped = Some(skipped);
+    }
+
+    /// Sets how far the files were read; kept as it is.
+    pub fn set_sync_state(&mut self, sync_state: String) {
+        self.sync_state = Some(sync_state);
+    }
+
+    /// Begins the transcript at `start`, the sequence of the first line that follows.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when `start` lies beyond the end of what is stored; those of the backend.
+    pub async fn begin_transcript(&mut self, start: u32) -> Result<()> {
+        if start > self.messages.stored_count() {
+            return Err(beyond_end("start_sequence", start, self.messages.stored_count()));
+        }
+        let states = match &self.stored {
+            Some(_) => self.storage.backend.message_states(&self.target.key).await?,
+            None => Vec::new(),
+        };
+        self.messages.begin(start, states);
+        Ok(())
+    }
+
+    /// Takes the next line of the transcript. `seen` is the time to give it if it names none.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend; a bad line is an outcome, not an error.
+    pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
+        let now = self.storage.now();
+        match self.messages.line(&self.target, line, seen, now) {
+            Ok(()) => self.flush_when_full().await.map(|()| LineOutcome::Taken),
+            Err(error) => Ok(LineOutcome::Skipped { reason: error.to_string() }),
+        }
+    }
+
+    /// Ends the transcript.
+    pub fn end_transcript(&mut self, extent: Extent) {
+        self.messages.end(extent);
+    }
+
+    /// Begins the events at `start`, the sequence of the first line that follows.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when `start` lies beyond the end of what is stored; those of the backend.
+    pub async fn begin_events(&mut self, start: u32) -> Result<()> {
+        if start > self.events.stored_count() {
+            return Err(beyond_end("start_sequence", start, self.events.stored_count()));
+        }
+        let digests = self.stored_event_digests(start).await?;
+        self.events.begin(start, digests);
+        Ok(())
+    }
+
+    /// Takes the next line of the event log. `seen` is the time to give it if it names none.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend; a bad line is an outcome, not an error.
+    pub async fn event_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
+        let detail = self.storage.settings.events;
+        if detail == EventDetail::None {
+            return Ok(LineOutcome::Taken);
+        }
+        match self.events.line(&self.target, line, seen, detail) {
+            Ok(()) => self.flush_when_full().await.map(|()| LineOutcome::Taken),
+            Err(error) => Ok(LineOutcome::Skipped { reason: error.to_string() }),
+        }
+    }
+
+    /// Ends the events.
+    pub fn end_events(&mut self, extent: Extent) {
+        if self.storage.settings.events != EventDetail::None {
+            self.events.end(extent);
+        }
+    }
+
+    /// Writes what is left, and the session itself.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` (retryable) when somebody else wrote the session since it was read; those of the backend.
+    pub async fn commit(mut self) -> Result<IngestReport> {
+        if self.has_changes() {
+            self.write().await?;
+        }
+        Ok(self.report)
+    }
+
+    async fn stored_event_digests(&self, start: u32) -> Result<Vec<crate::model::Digest>> {
+        /// Digests of one page.
+        const PAGE: usize = 100_000;
+        let mut digests = Vec::new();
+        while start as usize + digests.len() < self.events.stored_count() as usize {
+            let range = crate::backend::SequenceRange { start: start + digests.len() as u32, limit: PAGE };
+            let page = self.storage.backend.event_digests(&self.target.key, range).await?;
+            if page.is_empty() {
+                break;
+            }
+            digests.extend(page);
+        }
+        Ok(digests)
+    }
+
+    fn has_changes(&self) -> bool {
+        let metadata_differs = match (&self.metadata, &self.stored) {
+            (Some((files, _)), Some(stored)) => *files != stored.metadata_files,
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let differs = |stored: &StoredSession| {
+            stored.session.project_slug != self.target.project_slug
+                || self.skipped.as_ref().is_some_and(|skipped| *skipped != stored.skipped)
+                || (self.sync_state.is_some() && self.sync_state != stored.sync_state)
+        };
+        metadata_differs
+            || self.stored.as_ref().is_none_or(differs)
+            || self.messages.has_changes()
+            || self.events.has_changes()
+    }
+
+    async fn flush_when_full(&mut self) -> Result<()> {
+        if self.messages.pending_bytes() + self.events.pending_bytes() >= FLUSH_BYTES {
+            self.write().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is pending together with the session as it is then.
+    async fn write(&mut self) -> Result<()> {
+        let messages = self.messages.take();
+        let mut events = self.events.take();
+        self.make_event_ids_unique(&mut events).await?;
+        let session = self.session_after(&messages.put, &events.put);
+        let change = SessionChange {
+            expected: self.stored.as_ref().map(|stored| stored.version.clone()),
+            metadata_files: self.metadata.as_ref().map(|(files, _)| files.clone()),
+            skipped: self.skipped.clone(),
+            sync_state: self.sync_state.clone(),
+            session,
+            messages,
+            events,
+        };
+        self.count(&change);
+        let session = change.session.clone();
+        let version = self.storage.backend.write(change).await?;
+        self.remember(session, version);
+        Ok(())
+    }
+
+    fn count(&mut self, change: &SessionChange) {
+        let removed = |before: u32, truncate: Option<u32>| truncate.map_or(0, |to| u64::from(before.saturating_sub(to)));
+        let before = |of: fn(&Session) -> u32| self.stored.as_ref().map_or(0, |stored| of(&stored.session));
+        self.report.messages_removed += removed(before(|s| s.message_count), change.messages.truncate);
+        self.report.events_removed += removed(before(|s| s.event_count), change.events.truncate);
+        self.report.messages_written += change.messages.put.len() as u64;
+        self.report.events_written += change.events.put.len() as u64;
+        self.report.created |= self.stored.is_none();
+    }
+
+    fn remember(&mut self, session: Session, version: crate::backend::Version) {
+        let stored = self.stored.take();
+        let (files, skipped, sync_state) =
+            stored.map_or_else(Default::default, |s| (s.metadata_files, s.skipped, s.sync_state));
+        self.session = Some(session.clone());
+        self.stored = Some(StoredSession {
+            session,
+            version,
+            metadata_files: self.metadata.as_ref().map_or(files, |(files, _)| files.clone()),
+            skipped: self.skipped.clone().unwrap_or(skipped),
+            sync_state: self.sync_state.clone().or(sync_state),
+        });
+    }
+
+    /// The session's fields after the rows are written.
+    fn session_after(&self, messages: &[crate::model::Message], events: &[StoredEvent]) -> Session {
+        let times = || messages.iter().map(|m| m.ts).chain(events.iter().map(|e| e.event.ts));
+        let (first, last) = (times().min(), times().max());
+        let given = self.metadata.as_ref().map(|(_, metadata)| metadata);
+        let mut session = self.session.clone().unwrap_or_else(|| {
+            let created = given.and_then(Metadata::created).or(first).unwrap_or_else(|| self.storage.now());
+            Session::new(self.target.key.clone(), self.target.host_id.clone(), self.target.project_slug.clone(), created)
+        });
+        session.project_slug = self.target.project_slug.clone();
+        if let Some(metadata) = given {
+            metadata.apply(&mut session);
+            session.created = metadata.created().unwrap_or(session.created);
+            session.updated = session.updated.max(metadata.updated().unwrap_or(session.updated));
+        }
+        session.updated = session.updated.max(last.unwrap_or(session.created)).max(session.created);
+        session.message_count = self.messages.count();
+        session.event_count = self.events.count();
+        self.messages.describe(&mut session);
+        session
+    }
+
+    /// Gives an event its derived id where the id in its line is another event's.
+    async fn make_event_ids_unique(&self, events: &mut RowChange<StoredEvent>) -> Result<()> {
+        let key = &self.target.key;
+        let derived = |sequence: u32| format!("{}_evt_{sequence}", key.session_id);
+        let mut given: std::collections::HashMap<String, u32> = std::collections::HashMap::new();
+        for stored in &mut events.put {
+            let event = &mut stored.event;
+            if event.event_id != derived(event.sequence)
+                && *given.entry(event.event_id.clone()).or_insert(event.sequence) != event.sequence
+            {
+                event.event_id = derived(event.sequence);
+            }
+        }
+        if given.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<String> = given.into_keys().collect();
+        let taken: std::collections::HashMap<_, _> =
+            self.storage.backend.find_events(&key.user_id, &ids).await?.into_iter().collect();
+        for StoredEvent { event, .. } in &mut events.put {
+            let elsewhere = taken
+                .get(&event.event_id)
+                .is_some_and(|place| place.session != *key || place.sequence != event.sequence);
+            if elsewhere {
+                event.event_id = derived(event.sequence);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn beyond_end(field: &'static str, start: u32, stored: u32) -> Error {
+    Error::validation(field, format!("lines must follow on: {start} is beyond the {stored} that are stored"))
+}

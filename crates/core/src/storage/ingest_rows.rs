@@ -1,0 +1,284 @@
+//! The rows of a session that is being taken in: what differs from the store, and what the counts are then.
+
+use super::{EventDetail, Extent, IngestTarget};
+use crate::{
+    Error, ErrorKind, Result,
+    backend::RowChange,
+    content::{TurnCounter, extract, first_prompt},
+    events,
+    model::{
+        Digest, Event, Message, MessageState, Payload, RawJson, Role, Session, StoredEvent, Timestamp, VectorState,
+    },
+};
+
+/// Messages that wait to be written, and what is known of those that are stored.
+#[derive(Debug)]
+pub(super) struct MessageRows {
+    stored_count: u32,
+    states: Vec<MessageState>,
+    turns: TurnCounter,
+    next: u32,
+    last_turn: Option<u32>,
+    first_prompt: Option<String>,
+    begun: bool,
+    extent: Option<Extent>,
+    pending: RowChange<Message>,
+    pending_bytes: usize,
+}
+
+impl MessageRows {
+    pub(super) fn new(stored_count: u32) -> Self {
+        Self {
+            stored_count,
+            states: Vec::new(),
+            turns: TurnCounter::new(None),
+            next: 0,
+            last_turn: None,
+            first_prompt: None,
+            begun: false,
+            extent: None,
+            pending: RowChange::default(),
+            pending_bytes: 0,
+        }
+    }
+
+    pub(super) fn stored_count(&self) -> u32 {
+        self.stored_count
+    }
+
+    pub(super) fn begin(&mut self, start: u32, states: Vec<MessageState>) {
+        let before = states.get(..start as usize).unwrap_or_default();
+        let last_turn = before.iter().rev().find_map(|state| state.turn);
+        self.turns = TurnCounter::new(last_turn);
+        self.last_turn = before.iter().filter_map(|state| state.turn).max();
+        self.next = start;
+        self.begun = true;
+        self.states = states;
+    }
+
+    pub(super) fn line(
+        &mut self,
+        target: &IngestTarget,
+        raw: RawJson,
+        seen: Timestamp,
+        synced_at: Timestamp,
+    ) -> Result<()> {
+        let object = raw.parse_object()?;
+        let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>()?;
+        let turn = self.turns.turn_of(&object, role);
+        self.last_turn = self.last_turn.max(turn);
+        if role == Role::User && turn.is_some() && self.first_prompt.is_none() {
+            self.first_prompt = first_prompt(&object);
+        }
+        let sequence = self.next;
+        self.next += 1;
+        let state = MessageState { digest: Digest::of(raw.as_bytes()), turn };
+        if self.states.get(sequence as usize) == Some(&state) {
+            return Ok(());
+        }
+        let given = object
+            .get("metadata")
+            .and_then(|metadata| metadata.get("timestamp"))
+            .and_then(Timestamp::from_json)
+            .or_else(|| ["timestamp", "ts"].iter().find_map(|name| Timestamp::from_json(object.get(*name)?)));
+        let embeddable = extract(&object, role).iter().any(|text| crate::model::ContentType::EMBEDDED.contains(&text.content_type));
+        self.pending_bytes += raw.as_bytes().len();
+        self.pending.put.push(Message {
+            user_id: target.key.user_id.clone(),
+            host_id: target.host_id.clone(),
+            project_slug: target.project_slug.clone(),
+            session_id: target.key.session_id.clone(),
+            sequence,
+            role,
+            turn,
+            ts: given.unwrap_or(seen),
+            ts_estimated: given.is_none(),
+            synced_at,
+            vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
+            digest: state.digest,
+            raw,
+        });
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, extent: Extent) {
+        self.extent = Some(extent);
+        if extent == Extent::Whole && self.next < self.stored_count {
+            self.pending.truncate = Some(self.next);
+        }
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
+    }
+
+    /// The pending rows, to be written now.
+    pub(super) fn take(&mut self) -> RowChange<Message> {
+        self.pending_bytes = 0;
+        std::mem::take(&mut self.pending)
+    }
+
+    /// The number of messages once all that was taken is written.
+    pub(super) fn count(&self) -> u32 {
+        count(self.begun, self.extent, self.next, self.stored_count)
+    }
+
+    /// Sets what a session shows of its messages.
+    pub(super) fn describe(&self, session: &mut Session) {
+        if !self.begun {
+            return;
+        }
+        let beyond = match self.extent {
+            Some(Extent::Whole) => None,
+            _ => self.states.get(self.next as usize..).unwrap_or_default().iter().filter_map(|s| s.turn).max(),
+        };
+        session.turn_count = self.last_turn.max(beyond).unwrap_or(0);
+        if self.first_prompt.is_some() {
+            session.first_prompt.clone_from(&self.first_prompt);
+        }
+    }
+}
+
+/// Events that wait to be written, and what is known of those that are stored.
+#[derive(Debug)]
+pub(super) struct EventRows {
+    stored_count: u32,
+    /// Digests of the stored events from `start` on.
+    digests: Vec<Digest>,
+    start: u32,
+    next: u32,
+    begun: bool,
+    extent: Option<Extent>,
+    pending: RowChange<StoredEvent>,
+    pending_bytes: usize,
+}
+
+impl EventRows {
+    pub(super) fn new(stored_count: u32) -> Self {
+        Self {
+            stored_count,
+            digests: Vec::new(),
+            start: 0,
+            next: 0,
+            begun: false,
+            extent: None,
+            pending: RowChange::default(),
+            pending_bytes: 0,
+        }
+    }
+
+    pub(super) fn stored_count(&self) -> u32 {
+        self.stored_count
+    }
+
+    pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
+        (self.start, self.next, self.digests, self.begun) = (start, start, digests, true);
+    }
+
+    pub(super) fn line(
+        &mut self,
+        target: &IngestTarget,
+        raw: RawJson,
+        seen: Timestamp,
+        detail: EventDetail,
+    ) -> Result<()> {
+        if raw.as_bytes().len() > events::MAX_LINE_BYTES {
+            return Err(Error::new(ErrorKind::EventTooLarge, "the line is larger than 64 MB"));
+        }
+        let digest = Digest::of(raw.as_bytes());
+        if self.digests.get((self.next - self.start) as usize) == Some(&digest) {
+            self.next += 1;
+            return Ok(());
+        }
+        let fields = events::parse_event_line(&raw)?;
+        let payload = match detail {
+            EventDetail::Full => events::store(&raw, fields.data_size_bytes)?,
+            EventDetail::Summary | EventDetail::None => Payload::None,
+        };
+        let chunk_count = match &payload {
+            Payload::Chunks(chunks) => Some(chunks.len() as u32),
+            _ => None,
+        };
+        let sequence = self.next;
+        self.next += 1;
+        self.pending_bytes += stored_size(&payload);
+        let derived_id = format!("{}_evt_{sequence}", target.key.session_id);
+        let event = Event {
+            event_id: fields.event_id.filter(|id| is_acceptable_id(id)).unwrap_or(derived_id),
+            user_id: target.key.user_id.clone(),
+            host_id: target.host_id.clone(),
+            project_slug: target.project_slug.clone(),
+            session_id: target.key.session_id.clone(),
+            sequence,
+            event_type: fields.event_type,
+            ts: fields.ts.unwrap_or(seen),
+            ts_estimated: fields.ts.is_none(),
+            turn: fields.turn,
+            level: fields.level,
+            tool_name: fields.tool_name,
+            error_type: fields.error_type,
+            model: fields.model,
+            provider: fields.provider,
+            summary: fields.summary,
+            is_chunked: chunk_count.is_some(),
+            chunk_count,
+            data_size_bytes: fields.data_size_bytes,
+            digest,
+        };
+        self.pending.put.push(StoredEvent { event, payload });
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, extent: Extent) {
+        self.extent = Some(extent);
+        if extent == Extent::Whole && self.next < self.stored_count {
+            self.pending.truncate = Some(self.next);
+        }
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.pending_bytes
+    }
+
+    pub(super) fn take(&mut self) -> RowChange<StoredEvent> {
+        self.pending_bytes = 0;
+        std::mem::take(&mut self.pending)
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        count(self.begun, self.extent, self.next, self.stored_count)
+    }
+}
+
+fn count(begun: bool, extent: Option<Extent>, next: u32, stored: u32) -> u32 {
+    match (begun, extent) {
+        (false, _) => stored,
+        (true, Some(Extent::Whole)) => next,
+        (true, _) => next.max(stored),
+    }
+}
+
+/// What an event costs while it waits: the payload, and something for its fields.
+fn stored_size(payload: &Payload) -> usize {
+    const FIELDS: usize = 512;
+    FIELDS
+        + match payload {
+            Payload::None => 0,
+            Payload::Plain(bytes) | Payload::Zstd(bytes) => bytes.len(),
+            Payload::Chunks(chunks) => chunks.iter().map(Vec::len).sum(),
+        }
+}
+
+/// An id that a line gives must not look like a derived one, or it could take another event's.
+fn is_acceptable_id(id: &str) -> bool {
+    let looks_derived = id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    !id.is_empty() && id.len() <= 255 && !looks_derived && !id.chars().any(char::is_control)
+}

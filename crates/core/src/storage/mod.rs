@@ -1,0 +1,179 @@
+//! The front door: everything that is the same on every backend.
+
+mod context;
+mod embed;
+mod event_lines;
+mod ingest;
+mod ingest_rows;
+mod search;
+mod sessions;
+mod transcript;
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    Result,
+    backend::{StorageBackend, meta},
+    content::TOOL_OUTPUT_LIMIT,
+    embedding::EmbeddingProvider,
+    model::{EmbeddingSpace, Timestamp, UserId},
+};
+
+pub use context::{MessageContext, TurnContext};
+pub use embed::EmbedReport;
+pub use event_lines::{EventLine, EventLines};
+pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};
+pub use sessions::SessionStatistics;
+pub use transcript::SyncLines;
+
+/// How much of events is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EventDetail {
+    /// Fields, summary and the whole line.
+    #[default]
+    Full,
+    /// Fields and summary.
+    Summary,
+    /// Nothing: events are not stored.
+    None,
+}
+
+/// What can be set for a [`SessionStorage`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct StorageSettings {
+    /// How much of events is kept. Default: all.
+    pub events: EventDetail,
+    /// How many characters of a tool's output are embedded. Default: 10,000.
+    pub tool_output_chars: usize,
+}
+
+impl Default for StorageSettings {
+    fn default() -> Self {
+        Self { events: EventDetail::Full, tool_output_chars: TOOL_OUTPUT_LIMIT }
+    }
+}
+
+impl StorageSettings {
+    /// Sets how much of events is kept.
+    #[must_use]
+    pub fn with_events(mut self, events: EventDetail) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// Sets how many characters of a tool's output are embedded.
+    #[must_use]
+    pub fn with_tool_output_chars(mut self, tool_output_chars: usize) -> Self {
+        self.tool_output_chars = tool_output_chars;
+        self
+    }
+}
+
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Keeps sessions on a backend and finds them again. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct SessionStorage {
+    backend: Arc<dyn StorageBackend>,
+    embedding: Option<Arc<dyn EmbeddingProvider>>,
+    settings: StorageSettings,
+    clock: Clock,
+}
+
+impl SessionStorage {
+    /// A storage on `backend`, without embeddings.
+    #[must_use]
+    pub fn new(backend: Arc<dyn StorageBackend>) -> Self {
+        Self { backend, embedding: None, settings: StorageSettings::default(), clock: Arc::new(Timestamp::now) }
+    }
+
+    /// Sets what makes vectors; `None` writes no vector records and searches by words alone.
+    #[must_use]
+    pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
+        self.embedding = embedding;
+        self
+    }
+
+    /// Sets the settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: StorageSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets the clock, which tells when rows were stored.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// The backend beneath.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<dyn StorageBackend> {
+        &self.backend
+    }
+
+    /// What makes vectors, where there is something.
+    #[must_use]
+    pub fn embedding(&self) -> Option<&Arc<dyn EmbeddingProvider>> {
+        self.embedding.as_ref()
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &StorageSettings {
+        &self.settings
+    }
+
+    /// The user that first wrote the store, if anybody did.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend; `Validation` when the stored name is no user id.
+    pub async fn pinned_user(&self) -> Result<Option<UserId>> {
+        self.backend.meta().await?.get(meta::USER_ID).map(UserId::new).transpose()
+    }
+
+    /// Pins `user` as the store's user unless one is pinned; returns the one that is.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend; `Validation` when the stored name is no user id.
+    pub async fn pin_user(&self, user: &UserId) -> Result<UserId> {
+        UserId::new(self.backend.put_meta_if_absent(meta::USER_ID, user.as_str()).await?)
+    }
+
+    /// The space of the vectors that the store holds, if it holds any.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn embedding_space(&self) -> Result<Option<EmbeddingSpace>> {
+        Ok(self.backend.meta().await?.get(meta::EMBEDDING_SPACE).and_then(|value| meta::parse_space(value)))
+    }
+
+    /// Brings derived indexes up to the rows. Searches are right without it, only slower.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn update_index(&self) -> Result<()> {
+        self.backend.update_index().await
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}
+
+impl fmt::Debug for SessionStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionStorage")
+            .field("backend", &self.backend)
+            .field("embedding", &self.embedding)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}

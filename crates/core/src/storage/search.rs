@@ -1,0 +1,245 @@
+//! Search: candidates from the backend, fused, diversified, shown.
+
+use std::collections::HashMap;
+
+use super::{SessionStorage, embed::other_space};
+use crate::{
+    Error, ErrorKind, Result, Scope,
+    backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    content::extract,
+    embedding::{EmbeddingPurpose, ModelStrength},
+    model::{ContentType, Message, Place, VectorRecord},
+    search::{
+        Fused, FusionWeights, SearchMode, SearchOptions, SearchResult, SearchResults, diversify, fuse, rank_texts,
+        rank_vectors,
+    },
+    text::{query_terms, snippet},
+};
+
+/// Candidates asked of the backend for each list: enough that fusing and diversifying have a choice.
+const CANDIDATES_A_RESULT: usize = 5;
+/// The least number of candidates for each list.
+const LEAST_CANDIDATES: usize = 100;
+/// Candidates that maximal marginal relevance chooses from, for each result.
+const POOL_A_RESULT: usize = 3;
+
+impl SessionStorage {
+    /// Finds messages.
+    ///
+    /// Hybrid search without an embedding provider, or on a store with vectors of another model, runs as full text
+    /// and says so in the answer's notices.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when an option is out of range; `Unsupported` or `Embedding` when semantic search can't run; those
+    /// of the backend.
+    pub async fn search_transcripts(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
+        options.validate()?;
+        let mut notices = Vec::new();
+        let (mode, vector) = self.mode_to_run(options, &mut notices).await?;
+        let terms = query_terms(&options.query);
+        let (texts, vectors) = tokio::try_join!(
+            self.text_list(scope, options, mode, &terms),
+            self.vector_list(scope, options, vector.as_deref()),
+        )?;
+        notices.extend(texts.notice);
+        notices.extend(vectors.notice);
+
+        let weights = self.fusion_weights();
+        let mut ranked = match mode {
+            SearchMode::FullText => rank_texts(texts.items, &weights),
+            SearchMode::Semantic => rank_vectors(vectors.items, &weights),
+            SearchMode::Hybrid => fuse(texts.items, vectors.items, &weights),
+        };
+        if options.mmr_lambda < 1.0 && mode != SearchMode::FullText {
+            ranked.truncate((options.limit * POOL_A_RESULT).max(LEAST_CANDIDATES / 2));
+            self.complete_vectors(&mut ranked, vector.as_deref()).await?;
+        }
+        let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
+        let picked = diversify(ranked, lambda, options.limit);
+        let results = self.show(picked, options, &terms).await?;
+        Ok(SearchResults { mode, notices, results })
+    }
+
+    /// The mode that can run, with the query's vector where it needs one.
+    async fn mode_to_run(
+        &self,
+        options: &SearchOptions,
+        notices: &mut Vec<String>,
+    ) -> Result<(SearchMode, Option<Vec<f32>>)> {
+        if options.mode == SearchMode::FullText || options.query.trim().is_empty() {
+            return Ok((options.mode, None));
+        }
+        match (self.query_vector(&options.query).await, options.mode) {
+            (Ok(vector), mode) => Ok((mode, vector)),
+            (Err(error), SearchMode::Hybrid) if is_about_vectors(&error) => {
+                notices.push(format!("searched by words alone: {error}"));
+                Ok((SearchMode::FullText, None))
+            }
+            (Err(error), _) => Err(error.with_operation("search")),
+        }
+    }
+
+    /// The query's vector; `None` when the store holds no vectors, so that there is nothing to compare with.
+    async fn query_vector(&self, query: &str) -> Result<Option<Vec<f32>>> {
+        let Some(provider) = &self.embedding else {
+            return Err(Error::new(ErrorKind::Unsupported, "there is no embedding provider"));
+        };
+        match self.embedding_space().await? {
+            None => Ok(None),
+            Some(held) if held != *provider.space() => Err(other_space(&held, provider.space())),
+            Some(_) => Ok(provider.embed(&[query.to_owned()], EmbeddingPurpose::Query).await?.pop()),
+        }
+    }
+
+    async fn text_list(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        mode: SearchMode,
+        terms: &[String],
+    ) -> Result<Candidates<TextCandidate>> {
+        if mode == SearchMode::Semantic || terms.is_empty() {
+            return Ok(Candidates { items: Vec::new(), notice: None });
+        }
+        let query = TextQuery {
+            scope: scope.clone(),
+            filter: options.filter.clone(),
+            content_types: options.content_types,
+            terms: terms.to_vec(),
+            limit: candidates_for(options.limit),
+        };
+        self.backend.text_candidates(&query).await
+    }
+
+    async fn vector_list(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        vector: Option<&[f32]>,
+    ) -> Result<Candidates<VectorCandidate>> {
+        // A vector of zeros: the model knows no word of the query, so nothing is near to it.
+        let Some(vector) = vector.filter(|vector| vector.iter().any(|x| *x != 0.0)) else {
+            return Ok(Candidates { items: Vec::new(), notice: None });
+        };
+        let query = VectorQuery {
+            scope: scope.clone(),
+            filter: options.filter.clone(),
+            content_types: options.content_types,
+            vector: vector.to_vec(),
+            limit: candidates_for(options.limit),
+        };
+        let mut candidates = self.backend.vector_candidates(&query).await?;
+        if let Some(least) = options.min_similarity {
+            candidates.items.retain(|candidate| candidate.similarity >= least);
+        }
+        Ok(candidates)
+    }
+
+    fn fusion_weights(&self) -> FusionWeights {
+        let strength = self.embedding.as_ref().map_or(ModelStrength::Static, |provider| provider.strength());
+        FusionWeights::of(strength)
+    }
+
+    /// Gives the candidates that only the text list names their vectors, so that they can be compared.
+    async fn complete_vectors(&self, ranked: &mut [Fused], query: Option<&[f32]>) -> Result<()> {
+        let lacking: Vec<(Place, ContentType)> = ranked
+            .iter()
+            .filter(|fused| fused.vector.is_none())
+            .map(|fused| (fused.place.clone(), fused.content_type))
+            .collect();
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let mut nearest: HashMap<Place, (f32, VectorRecord)> = HashMap::new();
+        for (place, record) in self.backend.vectors_of(&lacking).await? {
+            let similarity = query.map_or(0.0, |query| dot(query, &record.vector));
+            if nearest.get(&place).is_none_or(|(best, _)| similarity > *best) {
+                nearest.insert(place, (similarity, record));
+            }
+        }
+        for fused in ranked.iter_mut().filter(|fused| fused.vector.is_none()) {
+            if let Some((similarity, record)) = nearest.remove(&fused.place) {
+                fused.vector = Some(record.vector);
+                fused.similarity = query.map(|_| similarity);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the messages and cuts their snippets. A message that was removed in between is left out.
+    async fn show(
+        &self,
+        picked: Vec<(Fused, f32)>,
+        options: &SearchOptions,
+        terms: &[String],
+    ) -> Result<Vec<SearchResult>> {
+        let places: Vec<Place> = picked.iter().map(|(fused, _)| fused.place.clone()).collect();
+        let messages = self.backend.messages_at(&places).await?;
+        let mut messages: HashMap<Place, Message> = messages.into_iter().map(|m| (m.place(), m)).collect();
+        let shown = picked
+            .into_iter()
+            .filter_map(|(fused, score)| Some(result(messages.remove(&fused.place)?, fused, score, options, terms)));
+        Ok(shown.collect())
+    }
+}
+
+fn result(message: Message, fused: Fused, score: f32, options: &SearchOptions, terms: &[String]) -> SearchResult {
+    let line = message.raw.parse_object().unwrap_or_default();
+    let texts = extract(&line, message.role);
+    let text = texts.into_iter().find(|text| text.content_type == fused.content_type).map(|t| t.text).unwrap_or_default();
+    let within = fused.span.map(|(start, end)| byte_range(&text, start, end));
+    let snippet = snippet(&text, within, terms, options.snippet_chars);
+    SearchResult {
+        user_id: message.user_id,
+        session_id: message.session_id,
+        project: message.project_slug,
+        sequence: message.sequence,
+        turn: message.turn,
+        role: message.role,
+        ts: message.ts,
+        content_type: fused.content_type,
+        span: fused.span.unwrap_or_else(|| (0, text.chars().count() as u32)),
+        score,
+        source: fused.source,
+        text_score: fused.text_score,
+        similarity: fused.similarity,
+        snippet: snippet.text,
+        highlights: snippet.highlights,
+        message: options.with_message.then(|| serde_json::Value::Object(line)),
+    }
+}
+
+/// The bytes of the characters `start..end`.
+fn byte_range(text: &str, start: u32, end: u32) -> std::ops::Range<usize> {
+    let mut boundaries = text.char_indices().map(|(at, _)| at).chain([text.len()]);
+    let first = boundaries.nth(start as usize).unwrap_or(text.len());
+    let last = (end as usize).checked_sub(start as usize + 1).and_then(|n| boundaries.nth(n)).unwrap_or(text.len());
+    first..last.max(first)
+}
+
+fn candidates_for(limit: usize) -> usize {
+    (limit * CANDIDATES_A_RESULT).max(LEAST_CANDIDATES)
+}
+
+fn is_about_vectors(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Embedding | ErrorKind::Authentication)
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::byte_range;
+
+    #[test]
+    fn spans_are_characters() {
+        let text = "aé😀b";
+        assert_eq!(&text[byte_range(text, 1, 3)], "é😀");
+        assert_eq!(&text[byte_range(text, 0, 4)], text);
+        assert_eq!(&text[byte_range(text, 3, 99)], "b");
+        assert_eq!(&text[byte_range(text, 9, 12)], "");
+    }
+}

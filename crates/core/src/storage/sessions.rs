@@ -1,0 +1,181 @@
+//! Sessions: their metadata, reading, listing, deleting, counting.
+
+use serde::Serialize;
+
+use super::{IngestReport, IngestTarget, SessionStorage};
+use crate::{
+    Error, ErrorKind, Result, Scope,
+    backend::{SessionCursor, SessionQuery},
+    model::{MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, UserId},
+};
+
+/// How often a write is tried again when somebody else wrote the same session in between.
+const CONFLICT_ATTEMPTS: usize = 64;
+
+/// How many sessions a scan asks for at a time.
+const PAGE: usize = 500;
+
+/// Counts over sessions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct SessionStatistics {
+    /// Number of sessions.
+    pub sessions: u64,
+    /// Their messages.
+    pub messages: u64,
+    /// Their turns.
+    pub turns: u64,
+    /// Their events.
+    pub events: u64,
+}
+
+impl SessionStorage {
+    /// Creates a session.
+    ///
+    /// # Errors
+    ///
+    /// `SessionExists` when there is one of this owner and id; those of the backend.
+    pub async fn create_session(&self, session: Session) -> Result<()> {
+        let key = session.key();
+        let exists = || {
+            Error::new(ErrorKind::SessionExists, "the session exists already").with("session", &key.session_id)
+        };
+        if self.backend.get_session(&key).await?.is_some() {
+            return Err(exists());
+        }
+        match self.backend.write(crate::backend::SessionChange::new(session, None)).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Conflict => Err(exists()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stores the metadata of a session, which is created when it does not exist. `metadata` is the content of its
+    /// `metadata.json`, kept byte for byte.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when `metadata` is no JSON object; those of the backend.
+    pub async fn sync_session_metadata(&self, target: &IngestTarget, metadata: RawJson) -> Result<IngestReport> {
+        let files = vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }];
+        self.retry_conflicts(|| async {
+            let mut ingest = self.ingest(target.clone()).await?;
+            ingest.set_metadata(files.clone())?;
+            ingest.commit().await
+        })
+        .await
+    }
+
+    /// A session, or `None` when there is none of this id in `scope`.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when several users in scope have a session of this id; those of the backend.
+    pub async fn get_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Option<Session>> {
+        if let Some(user) = scope.user() {
+            let key = SessionKey::new(user.clone(), session_id.clone());
+            return Ok(self.backend.get_session(&key).await?.map(|stored| stored.session));
+        }
+        let mut found = self.sessions_beginning_with(scope, session_id.as_str()).await?;
+        found.retain(|session| session.session_id == *session_id);
+        one_of(found, session_id.as_str())
+    }
+
+    /// The session whose id is `id`, or begins with it when only one does.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` when none does, `Validation` with the candidates when several do; those of the backend.
+    pub async fn find_session(&self, scope: &Scope, id: &str) -> Result<Session> {
+        if let Ok(session_id) = SessionId::new(id)
+            && let Some(session) = self.get_session(scope, &session_id).await?
+        {
+            return Ok(session);
+        }
+        let found = if id.is_empty() { Vec::new() } else { self.sessions_beginning_with(scope, id).await? };
+        one_of(found, id)?.ok_or_else(|| Error::session_not_found(id))
+    }
+
+    /// Sessions that match, newest first, one page.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn search_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        self.backend.list_sessions(query).await
+    }
+
+    /// Counts over the sessions of `scope` and, where given, of one project.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn get_session_statistics(
+        &self,
+        scope: &Scope,
+        project: Option<&ProjectSlug>,
+    ) -> Result<SessionStatistics> {
+        let mut statistics = SessionStatistics::default();
+        let mut query = SessionQuery::new(scope.clone()).with_project(project.cloned()).with_limit(PAGE);
+        loop {
+            let page = self.backend.list_sessions(&query).await?;
+            for session in &page {
+                statistics.sessions += 1;
+                statistics.messages += u64::from(session.message_count);
+                statistics.turns += u64::from(session.turn_count);
+                statistics.events += u64::from(session.event_count);
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => query.after = Some(SessionCursor::from(last)),
+                _ => return Ok(statistics),
+            }
+        }
+    }
+
+    /// Deletes a session of `user` with all that belongs to it. Deletes nothing and returns false when the user has
+    /// no such session, or when it belongs to another project.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn delete_session(&self, user: &UserId, project: &ProjectSlug, session_id: &SessionId) -> Result<bool> {
+        let key = SessionKey::new(user.clone(), session_id.clone());
+        match self.backend.get_session(&key).await? {
+            Some(stored) if stored.session.project_slug == *project => self.backend.delete_session(&key).await,
+            _ => Ok(false),
+        }
+    }
+
+    /// The session of `scope` or the error that it is not there.
+    pub(super) async fn existing_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Session> {
+        self.get_session(scope, session_id).await?.ok_or_else(|| Error::session_not_found(session_id))
+    }
+
+    /// Runs `attempt` until it meets no conflict.
+    pub(super) async fn retry_conflicts<T, F: Future<Output = Result<T>>>(&self, attempt: impl Fn() -> F) -> Result<T> {
+        let mut last = None;
+        for _ in 0..CONFLICT_ATTEMPTS {
+            match attempt().await {
+                Err(error) if error.kind() == ErrorKind::Conflict => last = Some(error),
+                other => return other,
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::new(ErrorKind::Conflict, "the session is being written by others")))
+    }
+
+    async fn sessions_beginning_with(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
+        let query = SessionQuery::new(scope.clone()).with_id_prefix(Some(prefix.to_owned())).with_limit(PAGE);
+        self.backend.list_sessions(&query).await
+    }
+}
+
+fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
+    const SHOWN: usize = 5;
+    if found.len() <= 1 {
+        return Ok(found.pop());
+    }
+    let shown: Vec<String> =
+        found.iter().take(SHOWN).map(|session| format!("{} of {}", session.session_id, session.user_id)).collect();
+    let more = if found.len() > SHOWN { ", …" } else { "" };
+    Err(Error::validation("session_id", format!("{id:?} may be {}{more}", shown.join(", "))))
+}

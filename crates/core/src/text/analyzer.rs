@@ -1,0 +1,278 @@
+//! From text to terms.
+
+use std::{fmt, ops::Range};
+
+use super::{
+    characters::{Byte, Class, fold},
+    stems::Stems,
+};
+
+/// Longer runs of letters and digits (encoded files, mostly) are cut into tokens of this many bytes.
+pub const MAX_TOKEN_BYTES: usize = 1024;
+
+/// Turns text into terms.
+///
+/// - A token is a run of letters and digits; everything else, the underscore included, separates. Chinese
+///   characters and kana are tokens by themselves. Hashes and long identifiers are one token, up to
+///   [`MAX_TOKEN_BYTES`].
+/// - Its term is the token in lower case, without accents, and stemmed as English if only letters of ASCII are
+///   left.
+///
+/// It holds buffers and a memory of stems: use one for many texts. A new one costs next to nothing.
+///
+/// ```
+/// use amplifier_session_core::text::Analyzer;
+///
+/// let mut analyzer = Analyzer::new();
+/// let mut tokens = analyzer.tokens("Cafés, storage_backends");
+/// let mut terms = Vec::new();
+/// while tokens.advance() {
+///     terms.push((tokens.term().to_owned(), tokens.range()));
+/// }
+/// assert_eq!(terms, [("cafe".into(), 0..6), ("storag".into(), 8..15), ("backend".into(), 16..24)]);
+/// ```
+#[derive(Clone)]
+pub struct Analyzer {
+    stems: Stems,
+    term: String,
+}
+
+impl Analyzer {
+    /// An analyzer with empty buffers.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { stems: Stems::new(), term: String::new() }
+    }
+
+    /// The tokens of `text`.
+    pub fn tokens<'a>(&'a mut self, text: &'a str) -> Tokens<'a> {
+        Tokens { analyzer: self, text, range: 0..0 }
+    }
+}
+
+impl Default for Analyzer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Analyzer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Analyzer").finish_non_exhaustive()
+    }
+}
+
+/// The tokens of one text, one after the other; see [`Analyzer::tokens`].
+///
+/// Not an iterator, because each term is only lent until the next one.
+#[derive(Debug)]
+pub struct Tokens<'a> {
+    analyzer: &'a mut Analyzer,
+    text: &'a str,
+    range: Range<usize>,
+}
+
+impl Tokens<'_> {
+    /// Goes on to the next token; `false` when there is none.
+    pub fn advance(&mut self) -> bool {
+        let mut from = self.range.end;
+        loop {
+            let Some(start) = self.skip(from) else { return false };
+            match self.take(start) {
+                Ok(()) => return true,
+                Err(next) => from = next,
+            }
+        }
+    }
+
+    /// The term of the current token.
+    #[must_use]
+    pub fn term(&self) -> &str {
+        &self.analyzer.term
+    }
+
+    /// Where the current token stands in the text, in bytes.
+    #[must_use]
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The first byte from `from` on that is not an ASCII separator.
+    fn skip(&self, from: usize) -> Option<usize> {
+        let rest = self.text.as_bytes().get(from..)?;
+        rest.iter().position(|byte| Byte::of(*byte) != Byte::Separator).map(|skipped| from + skipped)
+    }
+
+    /// Takes the token that starts at `start`; if none does, says where to look next.
+    fn take(&mut self, start: usize) -> Result<(), usize> {
+        let rest = self.text.as_bytes().get(start..).unwrap_or_default();
+        let mut letters_only = true;
+        let mut end = start;
+        for byte in rest.iter().take(MAX_TOKEN_BYTES) {
+            match Byte::of(*byte) {
+                Byte::Letter => {}
+                Byte::Digit => letters_only = false,
+                Byte::Separator => break,
+                Byte::Wide => return self.take_wide(start),
+            }
+            end += 1;
+        }
+        self.range = start..end;
+        let term = &mut self.analyzer.term;
+        term.clear();
+        term.push_str(self.text.get(start..end).unwrap_or_default());
+        term.make_ascii_lowercase();
+        if letters_only {
+            self.analyzer.stems.stem(term);
+        }
+        Ok(())
+    }
+
+    /// [`Self::take`] for a token with characters beyond ASCII.
+    fn take_wide(&mut self, start: usize) -> Result<(), usize> {
+        let rest = self.text.get(start..).unwrap_or_default();
+        let length = match wide_token(rest) {
+            Ok(length) => length,
+            Err(skipped) => return Err(start + skipped),
+        };
+        let term = &mut self.analyzer.term;
+        fold(rest.get(..length).unwrap_or_default(), term);
+        if term.is_empty() {
+            return Err(start + length);
+        }
+        if term.bytes().all(|byte| byte.is_ascii_lowercase()) {
+            self.analyzer.stems.stem(term);
+        }
+        self.range = start..start + length;
+        Ok(())
+    }
+}
+
+/// The length of the token at the beginning of `text`, or of the character there that is none. Never zero.
+fn wide_token(text: &str) -> Result<usize, usize> {
+    let mut end = 0;
+    let mut alone = false;
+    for c in text.chars() {
+        let next = end + c.len_utf8();
+        match Class::of(c) {
+            Class::Mark if end > 0 => {}
+            Class::Word if !alone => {}
+            Class::Ideograph if end == 0 => alone = true,
+            _ if end == 0 => return Err(next),
+            _ => break,
+        }
+        if next > MAX_TOKEN_BYTES {
+            break;
+        }
+        end = next;
+    }
+    Ok(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn terms(text: &str) -> Vec<String> {
+        let mut analyzer = Analyzer::new();
+        let mut tokens = analyzer.tokens(text);
+        let mut terms = Vec::new();
+        while tokens.advance() {
+            terms.push(tokens.term().to_owned());
+        }
+        terms
+    }
+
+    #[test]
+    fn letters_and_digits_are_words_all_else_separates() {
+        assert_eq!(
+            terms("read_file(path: &str) -> io::Result"),
+            ["read", "file", "path", "str", "io", "result"]
+        );
+        assert_eq!(terms("StorageBackend x86_64 v1.2"), ["storagebackend", "x86", "64", "v1", "2"]);
+        assert_eq!(terms("a%b_c\"d*e'f"), ["a", "b", "c", "d", "e", "f"]);
+        assert!(terms(" \n%_\"*—“”…").is_empty());
+    }
+
+    #[test]
+    fn words_are_stemmed_if_they_are_only_letters() {
+        assert_eq!(terms("Running tests running2"), ["run", "test", "running2"]);
+        assert_eq!(terms("résumés"), terms("resumes"));
+    }
+
+    #[test]
+    fn the_forms_of_a_letter_are_the_same() {
+        for form in ["café", "cafe\u{301}", "CAFÉ", "cafe", "ｃａｆé"] {
+            assert_eq!(terms(form), ["cafe"], "{form}");
+        }
+        assert_eq!(terms("Straße STRASSE strasse"), ["strass"; 3]);
+        assert_eq!(terms("naïve—naive"), ["naiv", "naiv"]);
+    }
+
+    #[test]
+    fn hashes_are_one_word() {
+        let sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        assert_eq!(terms(&format!("sha256:{sha256}.")), ["sha256", sha256]);
+        assert_eq!(terms(&sha256.to_uppercase()), [sha256]);
+    }
+
+    #[test]
+    fn words_without_end_are_cut() {
+        let text = "a".repeat(2500);
+        let lengths: Vec<_> = terms(&text).iter().map(String::len).collect();
+        assert_eq!(lengths, [1024, 1024, 452]);
+        let text = "é".repeat(2500);
+        let lengths: Vec<_> = terms(&text).iter().map(String::len).collect();
+        assert_eq!(lengths, [512, 512, 512, 512, 452]);
+    }
+
+    #[test]
+    fn ideographs_and_kana_are_words_by_themselves() {
+        assert_eq!(terms("東京タワー2024年"), ["東", "京", "タ", "ワ", "ー", "2024", "年"]);
+        assert_eq!(terms("ab漢字cd"), ["ab", "漢", "字", "cd"]);
+        assert_eq!(terms("が"), terms("か\u{3099}"));
+        assert_eq!(terms("한국어 검색"), ["한국어", "검색"]);
+    }
+
+    #[test]
+    fn other_scripts_are_words() {
+        assert_eq!(terms("Привет, мир!"), ["привет", "мир"]);
+        assert_eq!(terms("हिन्दी में"), ["हिन्दी", "में"]);
+        assert_eq!(terms("ไทย"), ["ไทย"]);
+    }
+
+    #[test]
+    fn marks_without_a_letter_are_nothing() {
+        assert!(terms("\u{301}\u{302} \u{FE0F}").is_empty());
+        assert_eq!(terms("\u{301}a \u{200D}b"), ["a", "b"]);
+    }
+
+    #[test]
+    fn emoji_separate() {
+        assert_eq!(terms("done👍🏽next"), ["done", "next"]);
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_ascend_and_hold_all_letters(text in "(\\PC|[a-zé漢\u{301}\n_ ]){0,80}") {
+            let mut analyzer = Analyzer::new();
+            let mut tokens = analyzer.tokens(&text);
+            let mut end = 0;
+            while tokens.advance() {
+                let range = tokens.range();
+                let skipped = text.get(end..range.start).unwrap();
+                prop_assert!(!skipped.chars().any(|c| c.is_ascii_alphanumeric()), "{skipped:?}");
+                prop_assert!(!text.get(range.clone()).unwrap().is_empty() && !tokens.term().is_empty());
+                end = range.end;
+            }
+            prop_assert!(!text.get(end..).unwrap().chars().any(|c| c.is_ascii_alphanumeric()));
+        }
+
+        #[test]
+        fn case_does_not_matter_in_ascii(text in "[a-zA-Z0-9 _.]{0,80}") {
+            prop_assert_eq!(terms(&text), terms(&text.to_ascii_uppercase()));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! BM25 scores of texts that no index holds, computed as tantivy computes them, so that both kinds of matches
+//! can stand in one list.
+//!
+//! The formula is that of `tantivy` 0.27 (`query/bm25.rs`): `idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length /
+//! average))` summed over the terms of the query, with `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`.
+
+use super::Analyzer;
+
+/// How fast further occurrences of a term stop counting.
+pub const K1: f32 = 1.2;
+
+/// How much the length of a text counts.
+pub const B: f32 = 0.75;
+
+/// What a score depends on beside the text itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CollectionStatistics {
+    /// Number of texts, `N`.
+    pub documents: u64,
+    /// Number of tokens in all of them.
+    pub tokens: u64,
+    /// For each term of the query, the number of texts that hold it, `n`.
+    pub document_frequency: Vec<u64>,
+}
+
+impl CollectionStatistics {
+    /// The statistics of no texts, for a query of `terms` terms.
+    #[must_use]
+    pub fn new(terms: usize) -> Self {
+        Self { documents: 0, tokens: 0, document_frequency: vec![0; terms] }
+    }
+
+    /// Adds one text.
+    pub fn add_document(&mut self, document: &DocumentTerms) {
+        self.documents += 1;
+        self.tokens += u64::from(document.length);
+        self.grow(document.frequencies.len());
+        for (known, frequency) in self.document_frequency.iter_mut().zip(&document.frequencies) {
+            *known += u64::from(*frequency > 0);
+        }
+    }
+
+    /// Adds the statistics of other texts, for the same query.
+    pub fn merge(&mut self, other: &Self) {
+        self.documents += other.documents;
+        self.tokens += other.tokens;
+        self.grow(other.document_frequency.len());
+        for (known, more) in self.document_frequency.iter_mut().zip(&other.document_frequency) {
+            *known += more;
+        }
+    }
+
+    fn grow(&mut self, terms: usize) {
+        if self.document_frequency.len() < terms {
+            self.document_frequency.resize(terms, 0);
+        }
+    }
+
+    fn average_length(&self) -> f32 {
+        self.tokens as f32 / self.documents.max(1) as f32
+    }
+
+    fn idf(&self, document_frequency: u64) -> f32 {
+        let without = self.documents.saturating_sub(document_frequency) as f32;
+        (1.0 + (without + 0.5) / (document_frequency as f32 + 0.5)).ln()
+    }
+}
+
+/// What a score depends on in one text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DocumentTerms {
+    /// Its number of tokens.
+    pub length: u32,
+    /// For each term of the query, how often it occurs.
+    pub frequencies: Vec<u32>,
+}
+
+impl DocumentTerms {
+    /// Whether any term occurs.
+    #[must_use]
+    pub fn matches(&self) -> bool {
+        self.frequencies.iter().any(|frequency| *frequency > 0)
+    }
+}
+
+/// Counts how often each of `terms` occurs in `text`.
+#[must_use]
+pub fn count_terms(analyzer: &mut Analyzer, text: &str, terms: &[String]) -> DocumentTerms {
+    let mut found = DocumentTerms { length: 0, frequencies: vec![0; terms.len()] };
+    let mut tokens = analyzer.tokens(text);
+    while tokens.advance() {
+        found.length = found.length.saturating_add(1);
+        let term = terms.iter().position(|term| term == tokens.term());
+        if let Some(frequency) = term.and_then(|term| found.frequencies.get_mut(term)) {
+            *frequency = frequency.saturating_add(1);
+        }
+    }
+    found
+}
+
+/// The score of a text; zero if it holds none of the terms.
+#[must_use]
+pub fn score(statistics: &CollectionStatistics, document: &DocumentTerms) -> f32 {
+    let average = statistics.average_length().max(f32::MIN_POSITIVE);
+    let norm = K1 * (1.0 - B + B * kept_length(document.length) as f32 / average);
+    let terms = document.frequencies.iter().zip(&statistics.document_frequency);
+    let occurring = terms.filter(|(frequency, _)| **frequency > 0);
+    occurring.map(|(tf, n)| statistics.idf(*n) * (1.0 + K1) * (*tf as f32 / (*tf as f32 + norm))).sum()
+}
+
+/// The length that an index remembers: it keeps one byte, exact up to 40 and in four significant bits beyond
+/// (Lucene's `SmallFloat.intToByte4`).
+fn kept_length(length: u32) -> u32 {
+    const EXACT: u32 = 24;
+    let Some(beyond) = length.checked_sub(EXACT) else { return length };
+    let dropped_bits = (u32::BITS - 4).saturating_sub(beyond.leading_zeros());
+    EXACT + ((beyond >> dropped_bits) << dropped_bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statistics_of(texts: &[&str], terms: &[String]) -> (CollectionStatistics, Vec<DocumentTerms>) {
+        let mut analyzer = Analyzer::new();
+        let mut statistics = CollectionStatistics::new(terms.len());
+        let documents: Vec<_> = texts.iter().map(|text| count_terms(&mut analyzer, text, terms)).collect();
+        documents.iter().for_each(|document| statistics.add_document(document));
+        (statistics, documents)
+    }
+
+    fn terms(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn lengths_are_kept_as_tantivy_keeps_them() {
+        // From its table: every length up to 40, then steps of 2, 4, 8 and so on.
+        let kept = [
+            (0, 0),
+            (23, 23),
+            (40, 40),
+            (41, 40),
+            (42, 42),
+            (55, 54),
+            (56, 56),
+            (59, 56),
+            (60, 60),
+            (88, 88),
+            (95, 88),
+        ];
+        for (length, expected) in kept {
+            assert_eq!(kept_length(length), expected, "{length}");
+        }
+        assert_eq!(kept_length(2_013_265_944), 2_013_265_944);
+        assert!(kept_length(u32::MAX) < u32::MAX);
+    }
+
+    #[test]
+    fn the_score_is_the_formulas() {
+        let terms = terms(&["alpha"]);
+        let (statistics, documents) = statistics_of(&["alpha alpha beta", "beta", "gamma delta"], &terms);
+        let idf = (1.0_f32 + (3.0 - 1.0 + 0.5) / (1.0 + 0.5)).ln();
+        let expected = idf * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * 3.0 / 2.0));
+        assert!((score(&statistics, &documents[0]) - expected).abs() < 1e-6);
+        assert_eq!(score(&statistics, &documents[1]), 0.0);
+        assert!(documents[0].matches() && !documents[1].matches());
+    }
+
+    #[test]
+    fn rare_words_and_short_texts_score_higher() {
+        let terms = terms(&["rare", "common"]);
+        let texts = ["rare x y", "common x y", "common z", "common x y z z z z z"];
+        let (statistics, documents) = statistics_of(&texts, &terms);
+        let scores: Vec<_> = documents.iter().map(|document| score(&statistics, document)).collect();
+        assert!(scores[0] > scores[1] && scores[2] > scores[1] && scores[1] > scores[3]);
+    }
+
+    #[test]
+    fn merged_statistics_are_those_of_all_texts() {
+        let terms = terms(&["a", "b"]);
+        let (mut left, _) = statistics_of(&["a b", "a"], &terms);
+        let (right, _) = statistics_of(&["b c d"], &terms);
+        left.merge(&right);
+        assert_eq!(left, statistics_of(&["a b", "a", "b c d"], &terms).0);
+    }
+
+    #[test]
+    fn statistics_that_contradict_each_other_do_no_harm() {
+        let statistics = CollectionStatistics { documents: 1, tokens: 0, document_frequency: vec![5] };
+        let document = DocumentTerms { length: 10, frequencies: vec![1, 1] };
+        assert!(score(&statistics, &document).is_finite());
+    }
+}

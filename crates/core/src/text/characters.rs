@@ -1,0 +1,184 @@
+//! What characters are to the analysis, and what they are folded to.
+
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+
+/// What a byte of UTF-8 is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Byte {
+    Separator,
+    Letter,
+    Digit,
+    /// Part of a character beyond ASCII.
+    Wide,
+}
+
+impl Byte {
+    pub(super) fn of(byte: u8) -> Self {
+        CLASSES[usize::from(byte)]
+    }
+}
+
+/// Looked up for every byte of every text: a table is several times faster than comparisons.
+static CLASSES: [Byte; 256] = {
+    let mut classes = [Byte::Separator; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' => Byte::Letter,
+            b'0'..=b'9' => Byte::Digit,
+            0x80.. => Byte::Wide,
+            _ => Byte::Separator,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// What a character is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Separator,
+    /// Part of a word.
+    Word,
+    /// Belongs to the character before: a combining mark, a variation selector, an invisible joiner.
+    Mark,
+    /// A word by itself: these scripts have no spaces.
+    Ideograph,
+}
+
+impl Class {
+    pub(super) fn of(c: char) -> Self {
+        if c.is_ascii() {
+            return if c.is_ascii_alphanumeric() { Self::Word } else { Self::Separator };
+        }
+        if is_mark(c) {
+            Self::Mark
+        } else if is_ideograph(c) {
+            Self::Ideograph
+        } else if c.is_alphanumeric() {
+            Self::Word
+        } else {
+            Self::Separator
+        }
+    }
+}
+
+fn is_mark(c: char) -> bool {
+    // Soft hyphen, joiners, and the half-width voice marks of Japanese, which are letters to Unicode.
+    matches!(c, '\u{AD}' | '\u{200C}' | '\u{200D}' | '\u{2060}' | '\u{FF9E}' | '\u{FF9F}')
+        || is_combining_mark(c)
+}
+
+/// Chinese characters and kana; Korean is written with spaces.
+fn is_ideograph(c: char) -> bool {
+    matches!(u32::from(c),
+        0x3005..=0x3007           // 々 〆 〇
+        | 0x3040..=0x30FF         // kana
+        | 0x31F0..=0x31FF         // kana for Ainu
+        | 0x3400..=0x4DBF         // extension A
+        | 0x4E00..=0x9FFF         // the main block
+        | 0xF900..=0xFAFF         // compatibility ideographs
+        | 0xFF66..=0xFF9D         // half-width kana
+        | 0x1B000..=0x1B16F       // more kana
+        | 0x20000..=0x3FFFF) // extensions B and later
+        && c.is_alphanumeric()
+}
+
+/// Writes `word` to `folded` in lower case and without accents.
+///
+/// Compatibility forms become the ordinary ones, accents of the European scripts and the vowel points of Hebrew
+/// and Arabic vanish, letters that have no decomposition become what people type instead. Marks that make a
+/// word another word (kana, the scripts of India) stay.
+pub(super) fn fold(word: &str, folded: &mut String) {
+    folded.clear();
+    let plain = word.nfkd().filter(|c| !is_accent(*c) && Class::of(*c) != Class::Separator);
+    let lower = plain.flat_map(char::to_lowercase).filter(|c| !is_accent(*c));
+    for c in lower.nfc() {
+        match spelled_out(c) {
+            Some(letters) => folded.push_str(letters),
+            None => folded.push(c),
+        }
+    }
+}
+
+/// Marks that a search leaves out of account.
+fn is_accent(c: char) -> bool {
+    matches!(u32::from(c),
+        0x300..=0x36F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF | 0xFE20..=0xFE2F // combining
+        | 0x483..=0x489                                         // Cyrillic
+        | 0x591..=0x5C7                                         // Hebrew points
+        | 0x610..=0x61A | 0x64B..=0x65F | 0x670 | 0x6D6..=0x6ED // Arabic points
+        | 0xFE00..=0xFE0F | 0xE0100..=0xE01EF                   // variation selectors
+        | 0xAD | 0x200C | 0x200D | 0x2060) // soft hyphen, joiners
+}
+
+fn spelled_out(c: char) -> Option<&'static str> {
+    Some(match c {
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ø' => "o",
+        'ł' => "l",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'ħ' => "h",
+        'ı' => "i",
+        'ŋ' => "n",
+        'ŧ' => "t",
+        'ς' => "σ",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(word: &str) -> String {
+        let mut folded = String::new();
+        fold(word, &mut folded);
+        folded
+    }
+
+    #[test]
+    fn accents_vanish_composed_or_not() {
+        assert_eq!(folded("Café"), "cafe");
+        assert_eq!(folded("cafe\u{301}"), "cafe");
+        assert_eq!(folded("Ångström"), "angstrom");
+        assert_eq!(folded("Ещё"), "еще");
+        assert_eq!(folded("Ἀθῆναι"), "αθηναι");
+    }
+
+    #[test]
+    fn letters_without_decomposition_are_spelled_out() {
+        assert_eq!(folded("Straße"), "strasse");
+        assert_eq!(folded("STRAẞE"), "strasse");
+        assert_eq!(folded("Łódź"), "lodz");
+        assert_eq!(folded("Ærøskøbing"), "aeroskobing");
+        assert_eq!(folded("Œuvre"), "oeuvre");
+        assert_eq!(folded("İstanbul"), "istanbul");
+        assert_eq!(folded("ΛΌΓΟΣ"), folded("λόγος"));
+    }
+
+    #[test]
+    fn compatibility_forms_become_ordinary() {
+        assert_eq!(folded("ＡＢＣ１"), "abc1");
+        assert_eq!(folded("ﬁle"), "file");
+        assert_eq!(folded("ｶﾞ"), "ガ");
+        assert_eq!(folded("co\u{AD}op"), "coop");
+    }
+
+    #[test]
+    fn marks_that_make_another_word_stay() {
+        assert_eq!(folded("が"), "が");
+        assert_eq!(folded("कि"), "कि");
+        assert_eq!(folded("한국"), "한국");
+        assert_eq!(folded("सड़क"), folded("सड\u{93C}क"));
+    }
+
+    #[test]
+    fn points_of_hebrew_and_arabic_vanish() {
+        assert_eq!(folded("שָׁלוֹם"), "שלום");
+        assert_eq!(folded("مُحَمَّد"), "محمد");
+    }
+}

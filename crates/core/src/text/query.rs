@@ -1,0 +1,67 @@
+//! From a query to terms.
+
+use super::{Analyzer, stop_words::is_stop_word};
+
+/// The most terms that a query has; the first ones count.
+pub const MAX_QUERY_TERMS: usize = 64;
+
+/// The terms of `query` in order, each once.
+///
+/// A query is plain words: `%`, `"`, `*` and the like separate words as everywhere, and `AND` is one like any
+/// other. English stop words and question words are left out unless there is nothing else.
+///
+/// ```
+/// use amplifier_session_core::text::query_terms;
+///
+/// assert_eq!(query_terms("How did we fix the failing tests?"), ["fix", "fail", "test"]);
+/// assert_eq!(query_terms("what was it"), ["what", "was", "it"]);
+/// ```
+#[must_use]
+pub fn query_terms(query: &str) -> Vec<String> {
+    let mut analyzer = Analyzer::new();
+    let mut tokens = analyzer.tokens(query);
+    let (mut terms, mut stop_terms) = (Vec::new(), Vec::new());
+    while terms.len() < MAX_QUERY_TERMS && tokens.advance() {
+        let word = query.get(tokens.range()).unwrap_or_default();
+        let list = if is_stop_word(word) { &mut stop_terms } else { &mut terms };
+        if list.len() < MAX_QUERY_TERMS && !list.iter().any(|known| known == tokens.term()) {
+            list.push(tokens.term().to_owned());
+        }
+    }
+    if terms.is_empty() { stop_terms } else { terms }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stop_words_go_unless_nothing_else_is_there() {
+        assert_eq!(query_terms("When did I ask about the authentication?"), ["ask", "authent"]);
+        assert_eq!(query_terms("to be or not to be"), ["to", "be", "or", "not"]);
+        assert_eq!(query_terms("don't we've it's"), ["don", "t", "we", "ve", "it", "s"]);
+        assert!(query_terms("").is_empty());
+    }
+
+    #[test]
+    fn operators_of_other_languages_are_plain() {
+        assert_eq!(
+            query_terms("100% \"exact phrase\" foo* AND bar_baz"),
+            ["100", "exact", "phrase", "foo", "bar", "baz"]
+        );
+        assert!(query_terms("%_\"*' -- ;").is_empty());
+        assert_eq!(query_terms("title:rust^2 (a OR b) NEAR/3"), ["titl", "rust", "2", "b", "near", "3"]);
+    }
+
+    #[test]
+    fn terms_are_unique_and_bounded() {
+        assert_eq!(query_terms("test tests Testing TEST"), ["test"]);
+        let long: String = (0..5_000).map(|n| format!("word{n} ")).collect();
+        assert_eq!(query_terms(&long).len(), MAX_QUERY_TERMS);
+    }
+
+    #[test]
+    fn stop_words_are_known_in_any_case() {
+        assert_eq!(query_terms("WHAT Is THE Deadline"), ["deadlin"]);
+    }
+}

@@ -1,0 +1,331 @@
+//! The part of a text that shows why it was found.
+
+use std::{collections::HashMap, ops::Range};
+
+use serde::Serialize;
+
+use super::Analyzer;
+
+/// Shows that something was left out.
+const ELLIPSIS: char = '…';
+
+/// How many characters at an end are given up to end between words.
+const MAX_WORD_REST: usize = 30;
+
+/// A short piece of a text, in one line, with the words that matched.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Snippet {
+    /// The piece. White space and control characters are single spaces, `…` stands where it was cut.
+    pub text: String,
+    /// The words that matched: first character and one past the last, in `text`, ascending.
+    pub highlights: Vec<(u32, u32)>,
+}
+
+/// The piece of `text`, at most `max_chars` characters long, that holds the most different `terms` (of
+/// [`super::query_terms`]), and of those the one with the most matches, and of those the first.
+///
+/// `within` are the bytes of the part to look at, for example the chunk that matched; by default all of `text`.
+/// Without a match it is the beginning of that part. Takes time linear in the length of that part.
+#[must_use]
+pub fn snippet(text: &str, within: Option<Range<usize>>, terms: &[String], max_chars: usize) -> Snippet {
+    let within = within.map_or(0..text.len(), |range| whole_characters(text, range));
+    let part = text.get(within.clone()).unwrap_or_default();
+    let line = in_one_line(part);
+    let view = View {
+        length: line.chars().count(),
+        matches: matches_of(&line, terms),
+        more_before: text.get(..within.start).is_some_and(|before| !before.trim().is_empty()),
+        more_after: text.get(within.end..).is_some_and(|after| !after.trim().is_empty()),
+    };
+    view.render(&line, view.window(&line, max_chars))
+}
+
+/// A word that matched, in characters of the line.
+#[derive(Debug, Clone, Copy)]
+struct Match {
+    term: usize,
+    start: usize,
+    end: usize,
+}
+
+/// What there is to show.
+struct View {
+    length: usize,
+    matches: Vec<Match>,
+    more_before: bool,
+    more_after: bool,
+}
+
+impl View {
+    /// The characters of the line to show.
+    fn window(&self, line: &str, max_chars: usize) -> Range<usize> {
+        if self.length + usize::from(self.more_before) + usize::from(self.more_after) <= max_chars {
+            return 0..self.length;
+        }
+        let room = max_chars.saturating_sub(2);
+        let core = best_matches(&self.matches, room).unwrap_or(0..0);
+        let spare = room.saturating_sub(core.len());
+        let start = core.start.saturating_sub(spare / 2).min(self.length.saturating_sub(room));
+        between_words(line, start..(start + room).min(self.length), &core)
+    }
+
+    fn render(&self, line: &str, window: Range<usize>) -> Snippet {
+        if window.is_empty() {
+            return Snippet::default();
+        }
+        let mut snippet = Snippet::default();
+        let cut_before = window.start > 0 || self.more_before;
+        if cut_before {
+            snippet.text.push(ELLIPSIS);
+        }
+        snippet.text.extend(line.chars().skip(window.start).take(window.len()));
+        if window.end < self.length || self.more_after {
+            snippet.text.push(ELLIPSIS);
+        }
+        let shown = self.matches.iter().filter(|found| window.contains(&found.start));
+        let place = |at: usize| {
+            let at = at.min(window.end) - window.start + usize::from(cut_before);
+            u32::try_from(at).unwrap_or(u32::MAX)
+        };
+        snippet.highlights.extend(shown.map(|found| (place(found.start), place(found.end))));
+        snippet
+    }
+}
+
+/// The part of `range` that consists of whole characters of `text`.
+fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {
+    let boundary = |at: usize| (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    let start = boundary(range.start);
+    start..boundary(range.end).max(start)
+}
+
+/// Control characters go too: a terminal would obey them.
+fn in_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+fn matches_of(line: &str, terms: &[String]) -> Vec<Match> {
+    let numbers: HashMap<&str, usize> =
+        terms.iter().enumerate().map(|(number, term)| (&**term, number)).collect();
+    let mut analyzer = Analyzer::new();
+    let mut tokens = analyzer.tokens(line);
+    let mut matches = Vec::new();
+    let (mut byte, mut character) = (0, 0);
+    while !numbers.is_empty() && tokens.advance() {
+        let Some(term) = numbers.get(tokens.term()) else { continue };
+        let range = tokens.range();
+        let count = |range: Range<usize>| line.get(range).unwrap_or_default().chars().count();
+        let start = character + count(byte..range.start);
+        (byte, character) = (range.end, start + count(range));
+        matches.push(Match { term: *term, start, end: character });
+    }
+    matches
+}
+
+/// Where the best run of matches stands that fits in `room` characters.
+fn best_matches(matches: &[Match], room: usize) -> Option<Range<usize>> {
+    let terms = matches.iter().map(|found| found.term + 1).max()?;
+    let mut held = Held { counts: vec![0; terms], distinct: 0, matches: 0 };
+    let mut rest = matches.iter();
+    let mut best = None;
+    let mut most = (0, 0);
+    for last in matches {
+        held.add(last);
+        while let Some(first) = rest.as_slice().first() {
+            if last.end.saturating_sub(first.start) <= room {
+                if (held.distinct, held.matches) > most {
+                    most = (held.distinct, held.matches);
+                    best = Some(first.start..last.end);
+                }
+                break;
+            }
+            held.remove(first);
+            rest.next();
+        }
+    }
+    // A single word can be longer than the room.
+    best.or_else(|| matches.first().map(|found| found.start..found.end))
+}
+
+/// The matches in a window that moves over them.
+struct Held {
+    counts: Vec<usize>,
+    distinct: usize,
+    matches: usize,
+}
+
+impl Held {
+    fn add(&mut self, found: &Match) {
+        let Some(count) = self.counts.get_mut(found.term) else { return };
+        self.distinct += usize::from(*count == 0);
+        *count += 1;
+        self.matches += 1;
+    }
+
+    fn remove(&mut self, found: &Match) {
+        let Some(count) = self.counts.get_mut(found.term) else { return };
+        *count -= 1;
+        self.distinct -= usize::from(*count == 0);
+        self.matches -= 1;
+    }
+}
+
+/// Makes `window` begin and end between words, if that costs few characters and none of `core`.
+fn between_words(line: &str, window: Range<usize>, core: &Range<usize>) -> Range<usize> {
+    let characters: Vec<char> =
+        line.chars().skip(window.start.saturating_sub(1)).take(window.len() + 2).collect();
+    let offset = window.start.saturating_sub(1);
+    let space = |at: &usize| at.checked_sub(offset).and_then(|at| characters.get(at)) == Some(&' ');
+    let length = offset + characters.len();
+    let start = match window.start {
+        0 => 0,
+        start => (start - 1..(start + MAX_WORD_REST).min(core.start.max(start)))
+            .find(space)
+            .map_or(start, |at| at + 1),
+    };
+    let least_end = window.end.saturating_sub(MAX_WORD_REST).max(core.end).max(start);
+    let end = match window.end {
+        // One more character was taken than the window holds, unless the line ends with it.
+        end if end < length => (least_end..end + 1).rev().find(space).unwrap_or(end),
+        end => end,
+    };
+    start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{super::query_terms, *};
+
+    fn marked(snippet: &Snippet) -> String {
+        let mut marked = String::new();
+        for (at, c) in snippet.text.chars().enumerate() {
+            let at = at as u32;
+            if snippet.highlights.iter().any(|(start, _)| *start == at) {
+                marked.push('[');
+            }
+            marked.push(c);
+            if snippet.highlights.iter().any(|(_, end)| *end == at + 1) {
+                marked.push(']');
+            }
+        }
+        marked
+    }
+
+    fn show(text: &str, query: &str, max_chars: usize) -> String {
+        marked(&snippet(text, None, &query_terms(query), max_chars))
+    }
+
+    #[test]
+    fn short_texts_are_shown_whole_in_one_line() {
+        assert_eq!(show("Fix\n\n  the\ttests\u{1b}[0m", "testing fix", 80), "[Fix] the [tests] [0m");
+        assert_eq!(show("", "x", 80), "");
+        assert_eq!(show(" \n ", "x", 80), "");
+    }
+
+    #[test]
+    fn the_window_holds_the_most_different_terms() {
+        let text = format!(
+            "alpha {} alpha alpha alpha {} alpha beta {}",
+            "x ".repeat(60),
+            "y ".repeat(60),
+            "z ".repeat(60)
+        );
+        assert_eq!(show(&text, "alpha beta", 30), "…y y y y [alpha] [beta] z z z z…");
+    }
+
+    #[test]
+    fn among_equals_the_window_with_most_matches_then_the_first() {
+        let text = format!("one {} one one {} one one", "x ".repeat(60), "y ".repeat(60));
+        assert_eq!(show(&text, "one", 20), "…x x [one] [one] y y y…");
+    }
+
+    #[test]
+    fn without_a_match_it_is_the_beginning() {
+        assert_eq!(show("The quick brown fox jumps over the lazy dog", "cat", 20), "The quick brown…");
+        let text = "first part. second part, which is longer. third";
+        let within = 12..41;
+        assert_eq!(snippet(text, Some(within.clone()), &[], 80).text, "…second part, which is longer.…");
+        assert_eq!(snippet(text, Some(within), &[], 20).text, "…second part, which…");
+    }
+
+    #[test]
+    fn only_the_part_asked_for_is_looked_at() {
+        let text = "needle here. And another needle there.";
+        assert_eq!(
+            marked(&snippet(text, Some(13..38), &query_terms("needle"), 80)),
+            "…And another [needle] there."
+        );
+    }
+
+    #[test]
+    fn words_without_end_are_cut() {
+        let text = "a".repeat(500);
+        let found = snippet(&text, None, std::slice::from_ref(&text), 50);
+        assert_eq!((found.text.chars().count(), found.highlights.as_slice()), (49, &[(0, 48)][..]));
+        let text = "漢".repeat(100) + "字" + &"漢".repeat(100);
+        let found = snippet(&text, None, &query_terms("字"), 12);
+        assert_eq!(marked(&found), "…漢漢漢漢[字]漢漢漢漢漢…");
+    }
+
+    #[test]
+    fn accents_are_matched_and_kept() {
+        assert_eq!(show("un café\u{301} crème", "cafe CREME", 80), "un [café\u{301}] [crème]");
+    }
+
+    #[test]
+    fn ranges_beyond_the_text_or_within_characters_do_no_harm() {
+        for within in [Range { start: 5, end: 2 }, 3..900, 1..2, 900..901] {
+            let _ = snippet("é—ö ß", Some(within), &query_terms("ß"), 10);
+        }
+        assert_eq!(snippet("some text", None, &query_terms("text"), 0).text, "");
+        assert_eq!(snippet("some text", None, &query_terms("text"), 2).text, "");
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        let word = prop_oneof![
+            Just("alpha".to_owned()),
+            Just("Beta".to_owned()),
+            Just("漢字".to_owned()),
+            Just("café".to_owned()),
+            "[a-z]{1,40}",
+            "\\PC{0,8}",
+            "[ \n\t.]{1,5}",
+        ];
+        prop::collection::vec(word, 0..60).prop_map(|words| words.join(" "))
+    }
+
+    proptest! {
+        #[test]
+        fn snippets_are_bounded_and_highlights_are_matches(text in any_text(), max_chars in 0_usize..200) {
+            let terms = query_terms("alpha beta 漢 cafe");
+            let found = snippet(&text, None, &terms, max_chars);
+            let characters: Vec<char> = found.text.chars().collect();
+            prop_assert!(characters.len() <= max_chars);
+            let mut before = 0;
+            for (start, end) in &found.highlights {
+                prop_assert!(before <= *start && start < end && *end as usize <= characters.len());
+                before = *end;
+                let word: String = characters[*start as usize..*end as usize].iter().collect();
+                let cut = *end as usize + 1 == characters.len() && found.text.ends_with(ELLIPSIS);
+                prop_assert!(cut || query_terms(&word).iter().all(|term| terms.contains(term)), "{word:?}");
+            }
+        }
+
+        #[test]
+        fn a_match_is_always_shown(before in any_text(), after in any_text(), max_chars in 40_usize..200) {
+            let text = format!("{before} unmistakable {after}");
+            let found = snippet(&text, None, &query_terms("unmistakable"), max_chars);
+            prop_assert!(found.text.contains("unmistakable"));
+            prop_assert_eq!(found.highlights.len(), 1);
+        }
+    }
+}
