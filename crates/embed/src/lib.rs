@@ -1,0 +1,59 @@
+//! Embedding providers: what turns texts into vectors.
+//!
+//! [`LocalEmbedding`] is the model that is compiled in: no key, no network, no files. [`provider`] finds a
+//! provider by the name that stands in a configuration or on a command line.
+
+pub mod local;
+
+use std::sync::Arc;
+
+use amplifier_session_core::{Error, Result, embedding::EmbeddingProvider};
+
+pub use local::LocalEmbedding;
+
+/// The names that [`provider`] knows.
+pub const PROVIDERS: [&str; 2] = ["local", "none"];
+
+/// The provider of this name: `local` for the model that is compiled in, `none` for no vectors at all.
+///
+/// # Errors
+///
+/// `Validation` for an unknown name; the message lists the known ones.
+pub fn provider(name: &str) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
+    match name {
+        "local" => Ok(Some(Arc::new(LocalEmbedding::new()))),
+        "none" => Ok(None),
+        _ => {
+            let rule = format!("no such embedding provider; known are {}", PROVIDERS.join(", "));
+            Err(Error::validation("embedding", rule).with("value", format_args!("{name:?}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_session_core::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn every_listed_name_is_known() {
+        assert!(provider("local").unwrap().unwrap().is_local());
+        assert!(provider("none").unwrap().is_none());
+        for name in PROVIDERS {
+            provider(name).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_known_ones_listed() {
+        for name in ["", "Local", "openai2"] {
+            let error = provider(name).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Validation);
+            assert_eq!(error.context("field"), Some("embedding"));
+            for known in PROVIDERS {
+                assert!(error.to_string().contains(known), "{error}");
+            }
+        }
+    }
+}
