@@ -23,8 +23,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_those_of_the_reference_implementation() {
-        // As tiktoken 0.7 counts with `encode_ordinary`.
+    fn counts_are_those_of_the_encoding() {
+        // Known counts of `cl100k_base`.
         assert_eq!(count(""), 0);
         assert_eq!(count("hello world"), 2);
         assert_eq!(count("antidisestablishmentarianism"), 6);

@@ -105,3 +105,121 @@ fn is_own(block: &Value) -> bool {
 fn is_reminder(text: &str) -> bool {
     text.trim_start().starts_with(REMINDER)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The turns of lines of one transcript.
+    fn turns(lines: &[Value]) -> Vec<Option<u32>> {
+        let mut counter = TurnCounter::default();
+        let turn_of = |line: &Value| {
+            let role = line["role"].as_str().unwrap().parse().unwrap();
+            counter.turn_of(line.as_object().unwrap(), role)
+        };
+        lines.iter().map(turn_of).collect()
+    }
+
+    fn user(content: Value) -> Value {
+        json!({"role": "user", "content": content})
+    }
+
+    fn prompt(line: &Value) -> Option<String> {
+        first_prompt(line.as_object().unwrap())
+    }
+
+    #[test]
+    fn each_real_user_message_starts_a_turn_that_the_others_share() {
+        let lines = [
+            json!({"role": "system", "content": "Be brief."}),
+            json!({"role": "assistant", "content": "Hello!"}),
+            user(json!("one")),
+            json!({"role": "assistant", "content": [{"type": "tool_call"}]}),
+            json!({"role": "tool", "content": "output"}),
+            user(json!("two")),
+            json!({"role": "developer", "content": "x"}),
+        ];
+        assert_eq!(turns(&lines), [None, None, Some(1), Some(1), Some(1), Some(2), Some(2)]);
+    }
+
+    #[test]
+    fn messages_in_the_users_name_start_none() {
+        let result = json!({"type": "tool_result", "tool_use_id": "1", "content": "x"});
+        let reminder = json!({"type": "text", "text": "<system-reminder>x</system-reminder>"});
+        for content in [
+            json!([result]),
+            json!([result, reminder]),
+            json!("<system-reminder>be careful</system-reminder>"),
+            json!("\n  <system-reminder>be careful"),
+            json!([reminder]),
+            json!([{"type": "text"}, 5, null, {}]),
+            json!(" "),
+            json!(null),
+            json!({}),
+        ] {
+            assert_eq!(turns(&[user(content.clone())]), [None], "{content}");
+            assert_eq!(turns(&[user(json!("one")), user(content.clone())]), [Some(1), Some(1)], "{content}");
+            assert_eq!(prompt(&user(content)), None);
+        }
+    }
+
+    #[test]
+    fn whatever_else_a_person_sends_starts_one() {
+        let result = json!({"type": "tool_result", "content": "x"});
+        let reminder = json!({"type": "text", "text": "<system-reminder>x</system-reminder>"});
+        let text = json!({"type": "text", "text": "Why?"});
+        for content in
+            [json!([result, text]), json!([reminder, text]), json!([{"type": "image"}]), json!(["Why?"])]
+        {
+            assert_eq!(turns(&[user(content.clone())]), [Some(1)], "{content}");
+        }
+        assert_eq!(prompt(&user(json!([reminder, text]))).as_deref(), Some("Why?"));
+    }
+
+    #[test]
+    fn a_given_turn_is_believed() {
+        let lines = [
+            json!({"role": "user", "content": "a", "turn": 3}),
+            json!({"role": "assistant", "content": "b"}),
+            user(json!("c")),
+            json!({"role": "assistant", "content": "d", "metadata": {"turn": 7}}),
+            json!({"role": "tool", "content": "e"}),
+            user(json!("f")),
+        ];
+        assert_eq!(turns(&lines), [Some(3), Some(3), Some(4), Some(7), Some(7), Some(8)]);
+    }
+
+    #[test]
+    fn what_is_no_turn_is_not_believed() {
+        for turn in [json!(null), json!(0), json!(-1), json!(1.5), json!("2"), json!(5_000_000_000_u64)] {
+            let line = json!({"role": "user", "content": "a", "turn": turn, "metadata": {"turn": turn}});
+            assert_eq!(turns(&[line]), [Some(1)], "{turn}");
+        }
+        let both = json!({"role": "user", "content": "a", "turn": null, "metadata": {"turn": 2}});
+        assert_eq!(turns(&[both]), [Some(2)]);
+    }
+
+    #[test]
+    fn counting_goes_on_after_the_last_turn() {
+        let line = user(json!("next"));
+        let next = |last| TurnCounter::new(last).turn_of(line.as_object().unwrap(), Role::User);
+        assert_eq!(next(None), Some(1));
+        assert_eq!(next(Some(5)), Some(6));
+        assert_eq!(next(Some(u32::MAX)), Some(u32::MAX));
+    }
+
+    #[test]
+    fn a_prompt_is_one_short_line() {
+        assert_eq!(prompt(&user(json!("  Fix\n\tthe   tests "))).as_deref(), Some("Fix the tests"));
+        assert_eq!(prompt(&user(json!("é".repeat(120)))), Some("é".repeat(120)));
+        for text in ["é".repeat(100_000), "word ".repeat(1000)] {
+            let prompt = prompt(&user(json!(text))).unwrap();
+            assert!((119..=120).contains(&prompt.chars().count()) && prompt.ends_with('…'));
+        }
+        assert_eq!(prompt(&json!({"role": "assistant", "content": "Hello"})), None);
+        assert_eq!(prompt(&json!({"content": "Hello"})), None);
+        assert_eq!(prompt(&user(json!([{"type": "image"}]))), None);
+    }
+}

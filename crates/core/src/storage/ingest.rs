@@ -1,5 +1,7 @@
 //! Taking in one session: lines come one by one, what is unchanged is left alone, the rest is written.
 
+use std::collections::BTreeMap;
+
 use super::{
     EventDetail, SessionStorage,
     ingest_rows::{EventRows, MessageRows},
@@ -8,7 +10,7 @@ use crate::{
     Error, Result,
     backend::{RowChange, SessionChange, SkippedLine, StoredSession},
     metadata::Metadata,
-    model::{HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionKey, StoredEvent, Timestamp},
+    model::{ContentType, HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionKey, StoredEvent, Timestamp},
 };
 
 /// A write is made when this much raw text is waiting: what is smaller is one transaction, and memory does not grow
@@ -48,13 +50,15 @@ pub enum LineOutcome {
 }
 
 /// What a sync of one session did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IngestReport {
     /// Whether the session was new.
     pub created: bool,
     /// Messages that were written: new or changed.
     pub messages_written: u64,
+    /// The messages that were written, by the texts they hold; a message may hold several or none.
+    pub messages_by_content_type: BTreeMap<ContentType, u64>,
     /// Messages that were removed.
     pub messages_removed: u64,
     /// Events that were written: new or changed.
@@ -183,6 +187,12 @@ impl SessionIngest {
         Ok(())
     }
 
+    /// Has every event that follows written, also where the store holds the same line: for when more of events is to
+    /// be kept than was before.
+    pub fn rewrite_events(&mut self) {
+        self.events.forget_stored();
+    }
+
     /// Takes the next line of the event log. `seen` is the time to give it if it names none.
     ///
     /// # Errors
@@ -285,6 +295,9 @@ impl SessionIngest {
         self.report.messages_removed += removed(before(|s| s.message_count), change.messages.truncate);
         self.report.events_removed += removed(before(|s| s.event_count), change.events.truncate);
         self.report.messages_written += change.messages.put.len() as u64;
+        for (content_type, count) in self.messages.take_content_types() {
+            *self.report.messages_by_content_type.entry(content_type).or_default() += count;
+        }
         self.report.events_written += change.events.put.len() as u64;
         self.report.created |= self.stored.is_none();
     }

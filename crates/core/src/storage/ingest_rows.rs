@@ -1,5 +1,7 @@
 //! The rows of a session that is being taken in: what differs from the store, and what the counts are then.
 
+use std::collections::BTreeMap;
+
 use super::{EventDetail, Extent, IngestTarget};
 use crate::{
     Error, ErrorKind, Result,
@@ -7,7 +9,7 @@ use crate::{
     content::{TurnCounter, extract, first_prompt},
     events,
     model::{
-        Digest, Event, Message, MessageState, Payload, RawJson, Role, Session, StoredEvent, Timestamp, VectorState,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session, StoredEvent, Timestamp, VectorState,
     },
 };
 
@@ -24,6 +26,8 @@ pub(super) struct MessageRows {
     extent: Option<Extent>,
     pending: RowChange<Message>,
     pending_bytes: usize,
+    /// How many of the pending messages hold texts of each type.
+    content_types: BTreeMap<ContentType, u64>,
 }
 
 impl MessageRows {
@@ -39,6 +43,7 @@ impl MessageRows {
             extent: None,
             pending: RowChange::default(),
             pending_bytes: 0,
+            content_types: BTreeMap::new(),
         }
     }
 
@@ -81,7 +86,9 @@ impl MessageRows {
             .and_then(|metadata| metadata.get("timestamp"))
             .and_then(Timestamp::from_json)
             .or_else(|| ["timestamp", "ts"].iter().find_map(|name| Timestamp::from_json(object.get(*name)?)));
-        let embeddable = extract(&object, role).iter().any(|text| crate::model::ContentType::EMBEDDED.contains(&text.content_type));
+        let content_types: ContentTypes = extract(&object, role).iter().map(|text| text.content_type).collect();
+        content_types.iter().for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
+        let embeddable = ContentType::EMBEDDED.into_iter().any(|content_type| content_types.contains(content_type));
         self.pending_bytes += raw.as_bytes().len();
         self.pending.put.push(Message {
             user_id: target.key.user_id.clone(),
@@ -120,6 +127,11 @@ impl MessageRows {
     pub(super) fn take(&mut self) -> RowChange<Message> {
         self.pending_bytes = 0;
         std::mem::take(&mut self.pending)
+    }
+
+    /// How many of the messages that were taken since the last call hold texts of each type.
+    pub(super) fn take_content_types(&mut self) -> BTreeMap<ContentType, u64> {
+        std::mem::take(&mut self.content_types)
     }
 
     /// The number of messages once all that was taken is written.
@@ -177,6 +189,10 @@ impl EventRows {
 
     pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
         (self.start, self.next, self.digests, self.begun) = (start, start, digests, true);
+    }
+
+    pub(super) fn forget_stored(&mut self) {
+        self.digests.clear();
     }
 
     pub(super) fn line(

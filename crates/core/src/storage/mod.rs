@@ -163,7 +163,9 @@ impl SessionStorage {
         self.backend.update_index().await
     }
 
-    fn now(&self) -> Timestamp {
+    /// The time by this storage's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 }

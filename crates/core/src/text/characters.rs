@@ -91,6 +91,10 @@ fn is_ideograph(c: char) -> bool {
 /// word another word (kana, the scripts of India) stay.
 pub(super) fn fold(word: &str, folded: &mut String) {
     folded.clear();
+    if is_plain_ideograph(word) {
+        folded.push_str(word);
+        return;
+    }
     let plain = word.nfkd().filter(|c| !is_accent(*c) && Class::of(*c) != Class::Separator);
     let lower = plain.flat_map(char::to_lowercase).filter(|c| !is_accent(*c));
     for c in lower.nfc() {
@@ -99,6 +103,12 @@ pub(super) fn fold(word: &str, folded: &mut String) {
             None => folded.push(c),
         }
     }
+}
+
+/// Whether `word` is one character of the main block of Chinese, which has only one form.
+fn is_plain_ideograph(word: &str) -> bool {
+    let mut characters = word.chars();
+    characters.next().is_some_and(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c)) && characters.next().is_none()
 }
 
 /// Marks that a search leaves out of account.

@@ -72,15 +72,15 @@ fn markdown(text: &str) -> Lines {
     let mut lines = Lines::default();
     let mut state = Markdown::default();
     let mut open: Option<(usize, Fence<'_>)> = None;
-    for (start, content) in lines_of(text) {
-        let content = content.trim();
+    for (start, line) in lines_of(text) {
+        let content = line.trim();
         if content.is_empty() {
             state.after_blank = true;
             continue;
         }
         let cut = match open {
             Some((block, fence)) if fence.is_closed_by(content) => {
-                lines.whole.push(block..start);
+                lines.whole.push(block..start + line.len());
                 open = None;
                 state.close_block()
             }

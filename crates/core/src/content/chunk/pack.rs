@@ -73,7 +73,7 @@ impl<'a> Packer<'a> {
         let end = self.best_cut(start, fresh, limit)?;
         let rest = self.content_from(end);
         let Some(next) = self.last_cut(rest, self.limits.target) else { return Some(end) };
-        if self.tokens(rest, next) >= self.limits.min {
+        if self.tokens(rest, self.content_before(next)) >= self.limits.min {
             return Some(end);
         }
         // The next chunk would be a small one, because the text ends or a code block follows.
@@ -95,13 +95,14 @@ impl<'a> Packer<'a> {
     }
 
     /// Where a chunk starts that comes after one from `previous` to `end`, when all before `fresh` is covered:
-    /// at a sentence or line if there is one among the last tokens of the previous chunk, else at a word, else
-    /// anywhere.
+    /// at a sentence or line if there is one among the last tokens of the previous chunk, else at a word, and
+    /// within a word only if the previous chunk ends within one.
     fn overlap_start(&self, previous: usize, end: usize, fresh: usize) -> usize {
         let required = self.next_cut(fresh);
         let earliest =
             self.reach_back(end, self.limits.overlap).max(self.reach_back(required, self.limits.target));
-        let places = self.cuts(earliest.max(previous + 1)..end);
+        let least = self.cut(end).min(Cut::Word);
+        let places = (earliest.max(previous + 1)..end).filter(|place| self.cut(*place) >= least);
         let best = places.min_by_key(|place| (Reverse(self.cut(*place).min(Cut::Sentence)), *place));
         best.map_or(fresh, |place| self.content_from(place))
     }
@@ -131,9 +132,15 @@ impl<'a> Packer<'a> {
         rest.iter().position(|atom| !atom.blank).map_or(self.end, |blanks| place + blanks)
     }
 
+    /// The place after the last atom before `place` that is not blank.
+    fn content_before(&self, place: usize) -> usize {
+        let before = self.atoms.get(..place).unwrap_or_default();
+        before.iter().rposition(|atom| !atom.blank).map_or(0, |last| last + 1)
+    }
+
     /// The last place within `limit` tokens after `start`.
     fn reach(&self, start: usize, limit: usize) -> usize {
-        let most = self.tokens_before(start) + limit;
+        let most = self.tokens_before(start).saturating_add(limit);
         self.atoms.partition_point(|atom| atom.tokens_before <= most).saturating_sub(1)
     }
 
