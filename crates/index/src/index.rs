@@ -1,0 +1,225 @@
+//! The front of the index.
+
+use std::{
+    fmt,
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::{
+    Result,
+    backend::{TextQuery, VectorQuery},
+};
+
+use crate::{
+    answer::{Answer, TextHit, VectorHit},
+    error::io_error,
+    files::{create_folder, private_file},
+    part::{Found, Home, Look, Part},
+    rows::{Mark, Rows},
+    tail::{Source, Tail},
+    text::{self, TextPart, TextSource},
+    vectors::{self, VectorPart, VectorSource},
+};
+
+/// A tail of this many bytes is long: folding it costs less than reading it again and again.
+const LONG_TAIL: usize = 8 << 20;
+
+/// A derived search index in a folder of its own.
+///
+/// One value serves all threads of a process; any number of processes may use the same folder.
+pub struct SearchIndex {
+    dir: PathBuf,
+    text: Home<TextPart>,
+    text_tail: Tail<TextSource>,
+    vectors: Home<VectorPart>,
+    vector_tail: Tail<VectorSource>,
+}
+
+/// What [`SearchIndex::fold`] does when another thread or process is folding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// Leaves it to the other.
+    Skip,
+    /// Waits for it and then does what is left. For removals that must be gone from the files.
+    Wait,
+}
+
+/// What a fold did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// Nothing was done because another thread or process is folding.
+    pub busy: bool,
+    /// Messages that were put into the index.
+    pub messages: u64,
+    /// Vectors that were put into the index.
+    pub vectors: u64,
+    /// Why the index, or part of it, was built anew: a sentence for people.
+    pub rebuilt: Option<String>,
+}
+
+/// State and size of an index.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Status {
+    /// What the text part holds; `None` when it is missing or can't be used.
+    pub text: Option<Mark>,
+    /// What the vector part holds; `None` when it is missing or can't be used.
+    pub vectors: Option<Mark>,
+    /// Bytes of the text part on disk.
+    pub text_bytes: u64,
+    /// Bytes of the vector part on disk.
+    pub vector_bytes: u64,
+}
+
+impl fmt::Debug for SearchIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SearchIndex").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+impl SearchIndex {
+    /// The index in the folder `dir`, which need not exist. Looks at nothing until it is used.
+    #[must_use]
+    pub fn open(dir: impl Into<PathBuf>) -> Self {
+        let dir = dir.into();
+        Self {
+            text: Home::new(&dir),
+            text_tail: Tail::default(),
+            vectors: Home::new(&dir),
+            vector_tail: Tail::default(),
+            dir,
+        }
+    }
+
+    /// Its folder.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The best texts for `query` by BM25: exactly those in its scope, filter and content types.
+    ///
+    /// A missing, foreign, damaged or outdated index is no error: the answer comes from the rows and says so.
+    /// Where much of the store is not in the index, it is folded first unless somebody else is at it.
+    ///
+    /// # Errors
+    ///
+    /// What `rows` fails with.
+    pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<Answer<TextHit>> {
+        let (look, rebuilt) = self.prepare(&self.text, &self.text_tail, rows)?;
+        let (hits, tail_rows) = text::search(&look, &self.text_tail, rows, query)?;
+        Ok(Answer { hits, tail_rows, notice: notice(&look, rebuilt, tail_rows) })
+    }
+
+    /// The vectors nearest to the query's: exactly those in its scope, filter and content types.
+    ///
+    /// As [`SearchIndex::text_candidates`] otherwise.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when the query's vector has another length than the store's; what `rows` fails with.
+    pub fn vector_candidates(&self, rows: &mut dyn Rows, query: &VectorQuery) -> Result<Answer<VectorHit>> {
+        let (look, rebuilt) = self.prepare(&self.vectors, &self.vector_tail, rows)?;
+        let (hits, tail_rows) = vectors::search(&look, &self.vector_tail, rows, query)?;
+        Ok(Answer { hits, tail_rows, notice: notice(&look, rebuilt, tail_rows) })
+    }
+
+    /// Brings the index up to the rows; cheap when it is. An index that can't be used is built anew.
+    ///
+    /// - Works in steps of bounded memory; a process that is killed loses at most one.
+    /// - One thread or process at a time; see [`WhenBusy`].
+    /// - When it returns without `busy`, no file holds words or vectors of rows that were removed before the
+    ///   snapshot of `rows`.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` when the folder can't be written; what `rows` fails with. Searches are right all the same.
+    pub fn fold(&self, rows: &mut dyn Rows, when_busy: WhenBusy) -> Result<Folded> {
+        let Some(_lock) = self.lock(when_busy)? else {
+            return Ok(Folded { busy: true, ..Folded::default() });
+        };
+        let text = text::fold(&self.text, rows)?;
+        let vectors = vectors::fold(&self.vectors, rows)?;
+        Ok(Folded {
+            busy: false,
+            messages: text.rows,
+            vectors: vectors.rows,
+            rebuilt: [text.rebuilt, vectors.rebuilt].into_iter().flatten().reduce(|a, b| format!("{a}; {b}")),
+        })
+    }
+
+    /// State and size; reads the folder only.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status {
+            text: mark_of(&self.text.load()),
+            vectors: mark_of(&self.vectors.load()),
+            text_bytes: self.text.bytes(),
+            vector_bytes: self.vectors.bytes(),
+        }
+    }
+
+    /// A part and the rows above it, ready for a search; and why the part was built anew, if it was.
+    fn prepare<P: Part, S: Source>(
+        &self,
+        home: &Home<P>,
+        tail: &Tail<S>,
+        rows: &mut dyn Rows,
+    ) -> Result<(Look<P>, Option<String>)> {
+        let mut look = home.look_for_search(rows)?;
+        let mut rebuilt = None;
+        if !tail.prepare(rows, look.after(), look.now, Some(LONG_TAIL))? {
+            if self.fold_for_search(rows) {
+                rebuilt = look.reason.take();
+                look = home.look_for_search(rows)?;
+            }
+            tail.prepare(rows, look.after(), look.now, None)?;
+        }
+        Ok((look, rebuilt))
+    }
+
+    /// Folds if nobody else does. A search goes on whatever comes of it.
+    fn fold_for_search(&self, rows: &mut dyn Rows) -> bool {
+        match self.fold(rows, WhenBusy::Skip) {
+            Ok(folded) => !folded.busy,
+            Err(error) => {
+                tracing::warn!(%error, "the search index can't be brought up to date");
+                false
+            }
+        }
+    }
+
+    /// The writer's lock, held until it is dropped; `None` when another has it.
+    fn lock(&self, when_busy: WhenBusy) -> Result<Option<File>> {
+        create_folder(&self.dir).map_err(|error| io_error(error, &self.dir))?;
+        let path = self.dir.join("lock");
+        let file = private_file().open(&path).map_err(|error| io_error(error, &path))?;
+        match when_busy {
+            WhenBusy::Wait => file.lock().map_err(|error| io_error(error, &path))?,
+            WhenBusy::Skip => match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(error)) => return Err(io_error(error, &path)),
+            },
+        }
+        Ok(Some(file))
+    }
+}
+
+fn mark_of<P: Part>(found: &Found<P>) -> Option<Mark> {
+    match found {
+        Found::Ready(part) => Some(part.mark()),
+        Found::Missing | Found::Unusable(_) => None,
+    }
+}
+
+/// What people should know of how an answer was found.
+fn notice<P>(look: &Look<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
+    match (&look.reason, rebuilt) {
+        (Some(reason), _) if tail_rows > 0 => {
+            Some(format!("{reason}, so {tail_rows} rows were searched directly; the next fold builds it anew"))
+        }
+        (None, Some(reason)) => Some(format!("{reason}; it has been built anew")),
+        _ => None,
+    }
+}

@@ -1,0 +1,294 @@
+//! A part of the index: a folder of files that never change, and a manifest that says which of them count.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use amplifier_session_core::Result;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{
+    error::io_error,
+    files::{self, create_folder, replace_file},
+    rows::{Mark, Rows},
+};
+
+/// What is read from a part: the text index or the vector index, opened.
+pub(crate) trait Part: Sized {
+    /// What people call it.
+    const NAME: &'static str;
+    /// The name of its folder; its manifest is beside it.
+    const FOLDER: &'static str;
+    /// Changes whenever files of before can't be read, or would be read wrongly.
+    const FORMAT: u32;
+    /// What its manifest says.
+    type Manifest: Serialize + DeserializeOwned;
+
+    /// Opens the files that a manifest names. Every byte is checked before it is believed.
+    fn open(folder: &Path, manifest: Self::Manifest, before: Option<&Self>) -> Result<Self, Flaw>;
+
+    /// What it holds.
+    fn mark(&self) -> Mark;
+
+    /// Reads what a search needs and a fold does not.
+    fn prepare_search(&self) -> Result<(), Flaw>;
+}
+
+/// Why a part can't be opened.
+#[derive(Debug)]
+pub(crate) enum Flaw {
+    /// A file is not there: perhaps another process has just replaced manifest and files.
+    Gone(PathBuf),
+    /// A file is not what was written.
+    Damaged(String),
+}
+
+impl Flaw {
+    pub(crate) fn reading(source: &io::Error, path: &Path) -> Self {
+        if source.kind() == io::ErrorKind::NotFound {
+            Self::Gone(path.to_owned())
+        } else {
+            Self::damaged(path, source)
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl std::fmt::Display) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        Self::Damaged(format!("{}: {what}", name.display()))
+    }
+
+    fn found<P: Part>(self) -> Found<P> {
+        Found::Unusable(match self {
+            Self::Gone(path) => {
+                let file = path.file_name().unwrap_or_default().display();
+                format!("the {} is incomplete ({file} is missing)", P::NAME)
+            }
+            Self::Damaged(what) => format!("the {} is damaged ({what})", P::NAME),
+        })
+    }
+}
+
+/// A part as it was found.
+#[derive(Debug)]
+pub(crate) enum Found<P> {
+    /// There is none.
+    Missing,
+    /// There is one that can't be used, and why.
+    Unusable(String),
+    /// There is one.
+    Ready(Arc<P>),
+}
+
+impl<P> Clone for Found<P> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Missing => Self::Missing,
+            Self::Unusable(reason) => Self::Unusable(reason.clone()),
+            Self::Ready(part) => Self::Ready(Arc::clone(part)),
+        }
+    }
+}
+
+/// A part, seen together with the rows.
+#[derive(Debug)]
+pub(crate) struct Look<P> {
+    /// The part, if it can be used with these rows.
+    pub(crate) part: Option<Arc<P>>,
+    /// Why it can't.
+    pub(crate) reason: Option<String>,
+    /// The state of the rows.
+    pub(crate) now: Mark,
+}
+
+impl<P: Part> Look<P> {
+    fn new(found: Found<P>, rows: &mut dyn Rows) -> Result<Self> {
+        let now = rows.mark()?;
+        let (part, reason) = match found {
+            Found::Missing => (None, Some(format!("the {} is missing", P::NAME))),
+            Found::Unusable(reason) => (None, Some(reason)),
+            Found::Ready(part) => match disagreement(part.mark(), now, rows)? {
+                None => (Some(part), None),
+                Some(why) => (None, Some(format!("the {} {why}", P::NAME))),
+            },
+        };
+        Ok(Self { part, reason, now })
+    }
+
+    /// The revision above which rows are not in the part.
+    pub(crate) fn after(&self) -> u64 {
+        self.part.as_ref().map_or(0, |part| part.mark().revision)
+    }
+}
+
+/// Where a part is kept on disk, and the last state of it that was opened.
+pub(crate) struct Home<P> {
+    pub(crate) folder: PathBuf,
+    manifest: PathBuf,
+    opened: Mutex<Option<(Vec<u8>, Found<P>)>>,
+}
+
+impl<P: Part> Home<P> {
+    /// The home of a part in the folder of the index.
+    pub(crate) fn new(index: &Path) -> Self {
+        let manifest = index.join(format!("{}.json", P::FOLDER));
+        Self { folder: index.join(P::FOLDER), manifest, opened: Mutex::new(None) }
+    }
+
+    /// The part as it is now on disk. Opens files only when the manifest is another one than last time.
+    pub(crate) fn load(&self) -> Found<P> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        // The manifest may be replaced, and files of the old one removed, between reading it and opening them.
+        const TRIES: usize = 10;
+        let mut found = Found::Missing;
+        for _ in 0..TRIES {
+            let bytes = match fs::read(&self.manifest) {
+                Ok(bytes) => bytes,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Missing,
+                Err(error) => return Found::Unusable(format!("the {} can't be read ({error})", P::NAME)),
+            };
+            if let Some((known, found)) = &*opened
+                && *known == bytes
+            {
+                return found.clone();
+            }
+            let before = match &*opened {
+                Some((_, Found::Ready(part))) => Some(Arc::clone(part)),
+                _ => None,
+            };
+            let (state, gone) = self.open(&bytes, before.as_deref());
+            found = state;
+            *opened = Some((bytes, found.clone()));
+            if !gone {
+                break;
+            }
+        }
+        found
+    }
+
+    /// [`Self::load`], and all that a search needs is read.
+    fn load_for_search(&self) -> Found<P> {
+        loop {
+            let found = self.load();
+            let Found::Ready(part) = &found else { return found };
+            match part.prepare_search() {
+                Ok(()) => return found,
+                Err(flaw) => self.condemn(part, flaw),
+            }
+        }
+    }
+
+    /// Remembers that a part turned out to be unusable, until there is another one on disk.
+    fn condemn(&self, part: &Arc<P>, flaw: Flaw) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = &mut *opened
+            && matches!(found, Found::Ready(known) if Arc::ptr_eq(known, part))
+        {
+            *found = flaw.found();
+        }
+    }
+
+    /// The part as it is now, if it belongs to `rows`, ready to be searched.
+    ///
+    /// Reads the disk before it asks for the state of the rows, as [`Self::look`] does.
+    pub(crate) fn look_for_search(&self, rows: &mut dyn Rows) -> Result<Look<P>> {
+        Look::new(self.load_for_search(), rows)
+    }
+
+    /// The part as it is now, if it belongs to `rows`. Reads the disk before it asks for the state of the rows.
+    pub(crate) fn look(&self, rows: &mut dyn Rows) -> Result<Look<P>> {
+        Look::new(self.load(), rows)
+    }
+
+    /// What a manifest leads to, and whether a file was not there.
+    fn open(&self, bytes: &[u8], before: Option<&P>) -> (Found<P>, bool) {
+        let name = P::NAME;
+        let manifest = match read_manifest::<P>(bytes) {
+            Ok(manifest) => manifest,
+            Err(reason) => return (Found::Unusable(format!("the {name} {reason}")), false),
+        };
+        match P::open(&self.folder, manifest, before) {
+            Ok(part) => (Found::Ready(Arc::new(part)), false),
+            Err(flaw) => {
+                let gone = matches!(flaw, Flaw::Gone(_));
+                (flaw.found(), gone)
+            }
+        }
+    }
+
+    /// Puts a manifest in place: from then on it is what counts.
+    pub(crate) fn publish(&self, manifest: &P::Manifest) -> io::Result<()> {
+        publish::<P>(&self.manifest, manifest)
+    }
+
+    pub(crate) fn manifest_path(&self) -> &Path {
+        &self.manifest
+    }
+
+    /// Makes the folder where there is none.
+    pub(crate) fn create(&self) -> Result<()> {
+        create_folder(&self.folder).map_err(|error| io_error(error, &self.folder))
+    }
+
+    /// Removes the manifest and all files.
+    pub(crate) fn clear(&self) -> Result<()> {
+        match fs::remove_file(&self.manifest) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(error, &self.manifest)),
+            _ => {}
+        }
+        files::sweep(&self.folder, |_| false);
+        Ok(())
+    }
+
+    /// Bytes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        let manifest = fs::metadata(&self.manifest).map_or(0, |metadata| metadata.len());
+        manifest + files::folder_bytes(&self.folder)
+    }
+}
+
+/// Why an index of the state `mark` is not one of these rows; `None` if it is.
+fn disagreement(mark: Mark, now: Mark, rows: &mut dyn Rows) -> Result<Option<&'static str>> {
+    Ok(if mark.store != now.store {
+        Some("belongs to another store")
+    } else if mark.revision > now.revision {
+        Some("is newer than the store, which was probably restored from a backup")
+    } else if mark.revision == 0 || mark == now || rows.nonce(mark.revision)? == Some(mark.nonce) {
+        None
+    } else {
+        Some("was made from another history of the store, which was probably restored from a backup")
+    })
+}
+
+/// A manifest with what tells whether it can be read.
+#[derive(Serialize, Deserialize)]
+struct Envelope<T> {
+    format: u32,
+    body: T,
+}
+
+/// Puts a manifest at `path`.
+pub(crate) fn publish<P: Part>(path: &Path, manifest: &P::Manifest) -> io::Result<()> {
+    let json = serde_json::to_vec(&Envelope { format: P::FORMAT, body: manifest })?;
+    let checksum = format!("{:08x}\n", crc32fast::hash(&json));
+    replace_file(path, |file| {
+        file.write_all(checksum.as_bytes())?;
+        file.write_all(&json)
+    })
+}
+
+fn read_manifest<P: Part>(bytes: &[u8]) -> Result<P::Manifest, String> {
+    const DAMAGED: &str = "is damaged (its manifest is not what was written)";
+    const CHECKSUM_LINE: usize = 9;
+    let (line, json) = bytes.split_at_checked(CHECKSUM_LINE).ok_or(DAMAGED)?;
+    if line != format!("{:08x}\n", crc32fast::hash(json)).as_bytes() {
+        return Err(DAMAGED.to_owned());
+    }
+    let envelope: Envelope<serde_json::Value> = serde_json::from_slice(json).map_err(|_| DAMAGED)?;
+    if envelope.format != P::FORMAT {
+        return Err(format!("has another format ({}; this program writes {})", envelope.format, P::FORMAT));
+    }
+    serde_json::from_value(envelope.body).map_err(|_| DAMAGED.to_owned())
+}

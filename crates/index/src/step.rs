@@ -1,0 +1,36 @@
+//! Folding in steps: each ends at a revision, and what it has done is kept when the process is killed later.
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+
+use crate::rows::{Mark, Rows};
+
+/// Where a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepEnd {
+    /// All rows are in.
+    Now,
+    /// The rows up to this revision are in.
+    Revision(u64),
+}
+
+/// What was done with one part.
+#[derive(Debug, Default)]
+pub(crate) struct PartFolded {
+    /// Rows that were put in.
+    pub(crate) rows: u64,
+    /// Why it was built anew, if it was.
+    pub(crate) rebuilt: Option<String>,
+}
+
+/// The state of a part after a step.
+pub(crate) fn step_mark(end: StepEnd, rows: &mut dyn Rows, now: Mark) -> Result<Mark> {
+    match end {
+        StepEnd::Now => Ok(now),
+        StepEnd::Revision(revision) => match rows.nonce(revision)? {
+            Some(nonce) => Ok(Mark { revision, nonce, ..now }),
+            None => Err(Error::new(ErrorKind::StorageIo, "a row has a revision that the store does not know")
+                .with_operation("index")
+                .with("revision", revision)),
+        },
+    }
+}

@@ -1,0 +1,264 @@
+//! Files of the text index, as tantivy sees them.
+//!
+//! tantivy maps files into memory and believes what it reads, and it tells nobody which files belong to a commit
+//! before `meta.json` names them. So `meta.json` is kept in the part's manifest, which is replaced at once,
+//! together with the length and checksum of every file that it names: what is opened is one commit, and each file
+//! is known to be what was written before tantivy sees a byte of it.
+//!
+//! tantivy's own locks and its list of files to remove are left out: there is one writer, under the lock of the
+//! index, and what no manifest names is removed when it has finished.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, BufWriter, Read, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use tantivy::{
+    directory::{
+        AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite, WatchCallback,
+        WatchHandle, WritePtr,
+        error::{DeleteError, LockError, OpenReadError, OpenWriteError},
+    },
+};
+
+use super::TextPart;
+use crate::{
+    files::{Stamp, private_file, sync_folder},
+    part::{Flaw, publish},
+};
+
+/// tantivy's name of the file that says what a commit holds.
+const META: &str = "meta.json";
+/// tantivy's name of the list of its files.
+const MANAGED: &str = ".managed.json";
+
+/// What the manifest of the text index says.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct TextManifest {
+    /// The `meta.json` of the commit.
+    pub(super) meta: String,
+    /// The files that it names.
+    files: BTreeMap<String, WrittenFile>,
+}
+
+/// A file as it was when it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct WrittenFile {
+    checksum: u32,
+    stamp: Stamp,
+}
+
+impl TextManifest {
+    /// Whether a file of this name belongs to the commit.
+    pub(super) fn names(&self, file: &str) -> bool {
+        self.files.contains_key(file)
+    }
+
+    /// Compares every file with what was written: by how it looks, and byte by byte if it looks different.
+    pub(super) fn verify(&mut self, folder: &Path) -> Result<(), Flaw> {
+        for (name, file) in &mut self.files {
+            let path = folder.join(name);
+            let stamp = Stamp::of(&path).map_err(|error| Flaw::reading(&error, &path))?;
+            if stamp == file.stamp {
+                continue;
+            }
+            if stamp.length != file.stamp.length {
+                return Err(Flaw::damaged(&path, "it has another length than was written"));
+            }
+            if checksum(&path).map_err(|error| Flaw::reading(&error, &path))? != file.checksum {
+                return Err(Flaw::damaged(&path, "it is not what was written"));
+            }
+            file.stamp = stamp;
+        }
+        Ok(())
+    }
+}
+
+fn checksum(path: &Path) -> io::Result<u32> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 18];
+    let mut checksum = crc32fast::Hasher::new();
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(checksum.finalize()),
+            length => checksum.update(buffer.get(..length).unwrap_or_default()),
+        }
+    }
+}
+
+/// The folder of the text index in the state of one manifest, and onwards where it is written.
+#[derive(Debug, Clone)]
+pub(super) struct TextDirectory {
+    folder: PathBuf,
+    /// Where new manifests go; `None` for a reader.
+    manifest: Option<PathBuf>,
+    mapped: MmapDirectory,
+    state: Arc<Mutex<TextManifest>>,
+}
+
+impl TextDirectory {
+    /// A directory that reads the files of a manifest.
+    pub(super) fn reader(folder: &Path, manifest: TextManifest) -> tantivy::Result<Self> {
+        let mapped = MmapDirectory::open(folder)?;
+        Ok(Self { folder: folder.to_owned(), manifest: None, mapped, state: Arc::new(Mutex::new(manifest)) })
+    }
+
+    /// A directory that goes on from a manifest and puts the next ones at `path`.
+    pub(super) fn writer(folder: &Path, manifest: TextManifest, path: &Path) -> tantivy::Result<Self> {
+        Ok(Self { manifest: Some(path.to_owned()), ..Self::reader(folder, manifest)? })
+    }
+
+    /// The last commit and the files that it names.
+    pub(super) fn committed(&self) -> TextManifest {
+        let state = self.state();
+        let Ok(meta) = serde_json::from_str::<CommitMeta>(&state.meta) else { return TextManifest::default() };
+        let files = state.files.iter().filter(|(name, _)| meta.names(name));
+        TextManifest { meta: state.meta.clone(), files: files.map(|(name, file)| (name.clone(), file.clone())).collect() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, TextManifest> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over a new `meta.json`; publishes it if it is that of a commit.
+    fn commit(&self, meta: &[u8]) -> io::Result<()> {
+        let meta = String::from_utf8(meta.to_vec()).map_err(io::Error::other)?;
+        let parsed: CommitMeta = serde_json::from_str(&meta)?;
+        self.state().meta = meta;
+        match &self.manifest {
+            // A new index has no payload before its first commit, and without one nobody knows what it holds.
+            Some(path) if parsed.payload.is_some() => publish::<TextPart>(path, &self.committed()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The parts of `meta.json` that say which files it needs.
+#[derive(Deserialize)]
+struct CommitMeta {
+    segments: Vec<CommitSegment>,
+    payload: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct CommitSegment {
+    segment_id: String,
+    deletes: Option<CommitDeletes>,
+}
+
+#[derive(Deserialize)]
+struct CommitDeletes {
+    opstamp: u64,
+}
+
+impl CommitMeta {
+    /// Whether the commit needs a file: `<segment>.<component>`, or `<segment>.<opstamp>.del` for the deletions of
+    /// this very commit.
+    fn names(&self, file: &str) -> bool {
+        let Some((id, component)) = file.split_once('.') else { return false };
+        let Some(segment) = self.segments.iter().find(|segment| segment.segment_id.replace('-', "") == id) else {
+            return false;
+        };
+        match component.strip_suffix(".del") {
+            Some(opstamp) => segment.deletes.as_ref().is_some_and(|deletes| deletes.opstamp.to_string() == opstamp),
+            None => !component.ends_with("temp"),
+        }
+    }
+}
+
+impl Directory for TextDirectory {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        if !path.to_str().is_some_and(|name| self.state().names(name)) {
+            return Err(OpenReadError::FileDoesNotExist(path.to_owned()));
+        }
+        self.mapped.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        if let Some(name) = path.to_str() {
+            self.state().files.remove(name);
+        }
+        fs::remove_file(self.folder.join(path)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => DeleteError::FileDoesNotExist(path.to_owned()),
+            _ => DeleteError::IoError { io_error: Arc::new(error), filepath: path.to_owned() },
+        })
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        let state = self.state();
+        Ok(if path == Path::new(META) { !state.meta.is_empty() } else { path.to_str().is_some_and(|name| state.names(name)) })
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        let failed = |error| OpenWriteError::wrap_io_error(error, path.to_owned());
+        let name = path.to_str().ok_or_else(|| failed(io::Error::other("a name that is no text")))?.to_owned();
+        let path = self.folder.join(path);
+        let file = private_file().truncate(true).open(&path).map_err(failed)?;
+        let state = Arc::clone(&self.state);
+        let file = CheckedFile { file, path, name, checksum: crc32fast::Hasher::new(), state };
+        Ok(BufWriter::new(Box::new(file)))
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        let state = self.state();
+        if path == Path::new(META) && !state.meta.is_empty() {
+            return Ok(state.meta.as_bytes().to_vec());
+        }
+        Err(OpenReadError::FileDoesNotExist(path.to_owned()))
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        match path.to_str() {
+            Some(META) => self.commit(data),
+            Some(MANAGED) => Ok(()),
+            _ => Err(io::Error::other(format!("tantivy writes a file that this library does not know: {}", path.display()))),
+        }
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        sync_folder(&self.folder)
+    }
+
+    fn acquire_lock(&self, _lock: &Lock) -> Result<DirectoryLock, LockError> {
+        Ok(DirectoryLock::from(Box::new(())))
+    }
+
+    fn watch(&self, _callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        Ok(WatchHandle::empty())
+    }
+}
+
+/// A file that is being written, with its checksum.
+struct CheckedFile {
+    file: File,
+    path: PathBuf,
+    name: String,
+    checksum: crc32fast::Hasher,
+    state: Arc<Mutex<TextManifest>>,
+}
+
+impl Write for CheckedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.checksum.update(bytes.get(..written).unwrap_or_default());
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl TerminatingWrite for CheckedFile {
+    fn terminate_ref(&mut self, _: AntiCallToken) -> io::Result<()> {
+        self.file.sync_data()?;
+        let file = WrittenFile { checksum: self.checksum.clone().finalize(), stamp: Stamp::of(&self.path)? };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.files.insert(std::mem::take(&mut self.name), file);
+        Ok(())
+    }
+}

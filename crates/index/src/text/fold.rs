@@ -1,0 +1,198 @@
+//! Bringing the text index up to the rows.
+
+use std::ops::ControlFlow;
+
+use amplifier_session_core::{Error, Result};
+use tantivy::{
+    Index, IndexSettings, IndexWriter, TantivyDocument, Term,
+    indexer::{IndexWriterOptions, LogMergePolicy, MergePolicy, NoMergePolicy},
+    tokenizer::TextAnalyzer,
+};
+
+use super::{
+    CommitNote, TextPart,
+    directory::{TextDirectory, TextManifest},
+    flaw,
+    schema::{Fields, TOKENIZER, TextTokenizer, schema},
+    search::kind,
+    tail::texts_of,
+};
+use crate::{
+    error::{tantivy_error, unreadable},
+    files::sweep,
+    part::Home,
+    rows::{Mark, MessageRow, Rows},
+    step::{PartFolded, StepEnd, step_mark},
+};
+
+/// A step ends at the first revision behind this many bytes of lines.
+const STEP_BYTES: usize = 64 << 20;
+/// Documents of this many bytes of lines may wait to be indexed: tantivy counts them, but does not weigh them.
+const MOST_WAITING: usize = 32 << 20;
+/// Memory for the terms of a segment that is being made.
+const ARENA_BYTES: usize = 48 << 20;
+
+/// Brings the text index up to the rows. The caller holds the writer's lock.
+pub(crate) fn fold(home: &Home<TextPart>, rows: &mut dyn Rows) -> Result<PartFolded> {
+    home.create()?;
+    let look = home.look(rows)?;
+    let mut folded = PartFolded::default();
+    let (manifest, note) = match look.part {
+        Some(part) => (part.manifest.clone(), part.note.clone()),
+        None => {
+            home.clear()?;
+            folded.rebuilt = look.reason;
+            (TextManifest::default(), CommitNote::new(look.now.store))
+        }
+    };
+    sweep(&home.folder, |name| manifest.names(name));
+    if note.mark == look.now && !note.removed {
+        return Ok(folded);
+    }
+    let mut fold = Fold::open(home, manifest, note)?;
+    if fold.note.mark != look.now {
+        folded.rows = fold.put_rows(rows, look.now)?;
+    }
+    fold.finish()?;
+    Ok(folded)
+}
+
+struct Fold<'a> {
+    home: &'a Home<TextPart>,
+    directory: TextDirectory,
+    index: Index,
+    fields: Fields,
+    note: CommitNote,
+}
+
+impl<'a> Fold<'a> {
+    fn open(home: &'a Home<TextPart>, manifest: TextManifest, note: CommitNote) -> Result<Self> {
+        let directory =
+            TextDirectory::writer(&home.folder, manifest, home.manifest_path()).map_err(tantivy_error)?;
+        let (schema, fields) = schema();
+        let index = Index::builder().schema(schema).settings(IndexSettings::default());
+        let index = index.open_or_create(directory.clone()).map_err(|error| give_up(home, error))?;
+        index.tokenizers().register(TOKENIZER, TextAnalyzer::builder(TextTokenizer::default()).build());
+        Ok(Self { home, directory, index, fields, note })
+    }
+
+    /// Puts the rows above the mark in, step by step, and returns how many.
+    fn put_rows(&mut self, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
+        let mut writer = self.writer(Box::new(LogMergePolicy::default()))?;
+        let mut count = 0;
+        while self.note.mark != now {
+            count += self.step(&mut writer, rows, now)?;
+        }
+        writer.wait_merging_threads().map_err(tantivy_error)?;
+        Ok(count)
+    }
+
+    fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
+        let after = self.note.mark.revision;
+        for key in rows.removed_messages_after(after)? {
+            self.note.removed |= key <= self.note.largest_key;
+            self.delete(writer, key);
+        }
+        // Every message comes once, so what is put in now need not be looked for.
+        let known_keys = self.note.largest_key;
+        let (mut last, mut bytes, mut waiting, mut count) = (after, 0, 0, 0);
+        let mut end = StepEnd::Now;
+        rows.messages_after(after, &mut |row| {
+            if row.revision != last && bytes >= STEP_BYTES {
+                end = StepEnd::Revision(last);
+                return Ok(ControlFlow::Break(()));
+            }
+            if waiting >= MOST_WAITING {
+                // Still of the old mark: what is in beyond it counts for nothing until the step has ended.
+                self.commit(writer)?;
+                waiting = 0;
+            }
+            if row.key <= known_keys {
+                self.delete(writer, row.key);
+            }
+            self.put(writer, &row)?;
+            (last, bytes, waiting, count) = (row.revision, bytes + row.raw.len(), waiting + row.raw.len(), count + 1);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        self.note.mark = step_mark(end, rows, now)?;
+        self.commit(writer)?;
+        Ok(count)
+    }
+
+    fn delete(&self, writer: &IndexWriter, key: u64) {
+        writer.delete_term(Term::from_field_u64(self.fields.key, key));
+    }
+
+    fn put(&mut self, writer: &IndexWriter, row: &MessageRow<'_>) -> Result<()> {
+        self.note.largest_key = self.note.largest_key.max(row.key);
+        let fields = &self.fields;
+        for (content_type, text) in texts_of(row.raw, row.role) {
+            let mut document = TantivyDocument::default();
+            document.add_text(fields.text, text);
+            document.add_u64(fields.key, row.key);
+            document.add_text(fields.user, row.user);
+            document.add_text(fields.project, row.project);
+            document.add_text(fields.session, row.session);
+            document.add_u64(fields.kind, kind(row.role, content_type));
+            document.add_i64(fields.ts, row.ts.as_micros());
+            writer.add_document(document).map_err(tantivy_error)?;
+        }
+        Ok(())
+    }
+
+    fn commit(&self, writer: &mut IndexWriter) -> Result<()> {
+        let note = serde_json::to_string(&self.note).unwrap_or_default();
+        let mut commit = writer.prepare_commit().map_err(tantivy_error)?;
+        commit.set_payload(&note);
+        commit.commit().map_err(tantivy_error)?;
+        Ok(())
+    }
+
+    /// Removes what is left of removed messages, and all files that are not used.
+    fn finish(&mut self) -> Result<()> {
+        if self.note.removed {
+            self.purge()?;
+        }
+        let manifest = self.directory.committed();
+        sweep(&self.home.folder, |name| manifest.names(name));
+        Ok(())
+    }
+
+    /// Writes every segment anew that holds deleted documents: their words are in its files until then.
+    fn purge(&mut self) -> Result<()> {
+        let mut writer = self.writer(Box::new(NoMergePolicy))?;
+        for segment in self.index.searchable_segment_metas().map_err(tantivy_error)? {
+            if segment.num_deleted_docs() > 0 {
+                writer.merge(&[segment.id()]).wait().map_err(tantivy_error)?;
+            }
+        }
+        self.note.removed = false;
+        self.commit(&mut writer)?;
+        writer.wait_merging_threads().map_err(tantivy_error)
+    }
+
+    fn writer(&self, policy: Box<dyn MergePolicy>) -> Result<IndexWriter> {
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .memory_budget_per_thread(ARENA_BYTES)
+            .build();
+        let writer: IndexWriter = self.index.writer_with_options(options).map_err(tantivy_error)?;
+        writer.set_merge_policy(policy);
+        Ok(writer)
+    }
+}
+
+/// Files that looked fine can't be opened: the next fold builds the part anew.
+fn give_up(home: &Home<TextPart>, error: tantivy::TantivyError) -> Error {
+    match home.clear() {
+        Ok(()) => unreadable(flaw(error)).retryable(),
+        Err(error) => error,
+    }
+}
+
+impl CommitNote {
+    fn new(store: [u8; 16]) -> Self {
+        Self { mark: Mark { store, revision: 0, nonce: 0 }, largest_key: 0, removed: false }
+    }
+}

@@ -1,0 +1,126 @@
+//! The text part: a tantivy index with a document for each content type of a message.
+
+mod directory;
+mod fold;
+mod schema;
+mod search;
+mod tail;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use serde::{Deserialize, Serialize};
+use tantivy::{
+    Index, ReloadPolicy, Searcher, SegmentReader, TantivyError, columnar::Column,
+    directory::error::OpenReadError,
+};
+
+use directory::{TextDirectory, TextManifest};
+pub(crate) use fold::fold;
+use schema::{Fields, names, schema};
+pub(crate) use search::search;
+pub(crate) use tail::TextSource;
+
+use crate::{
+    part::{Flaw, Part},
+    rows::Mark,
+};
+
+/// The text index. It is opened when a search first needs it.
+#[derive(Debug)]
+pub(crate) struct TextPart {
+    folder: PathBuf,
+    note: CommitNote,
+    manifest: TextManifest,
+    opened: OnceLock<OpenText>,
+}
+
+/// What a commit says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct CommitNote {
+    mark: Mark,
+    /// The largest key that was ever put in: a message with a larger one is new.
+    largest_key: u64,
+    /// Whether messages were removed: what is left of them in the files must go.
+    removed: bool,
+}
+
+/// The index, ready to be searched.
+#[derive(Debug)]
+struct OpenText {
+    searcher: Searcher,
+    fields: Fields,
+    /// Of each segment.
+    columns: Vec<Columns>,
+}
+
+/// The facts of the documents of a segment.
+#[derive(Debug)]
+struct Columns {
+    key: Column<u64>,
+    kind: Column<u64>,
+    ts: Column<i64>,
+}
+
+impl Part for TextPart {
+    const NAME: &'static str = "text index";
+    const FOLDER: &'static str = "text";
+    /// Also changes with the analysis of text, with the texts that are found in a line, and with tantivy's format.
+    const FORMAT: u32 = 1;
+    type Manifest = TextManifest;
+
+    fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, Flaw> {
+        manifest.verify(folder)?;
+        let note = CommitNote::of(&manifest).ok_or_else(|| Flaw::Damaged("its commit says nothing".to_owned()))?;
+        Ok(Self { folder: folder.to_owned(), note, manifest, opened: OnceLock::new() })
+    }
+
+    fn mark(&self) -> Mark {
+        self.note.mark
+    }
+
+    fn prepare_search(&self) -> Result<(), Flaw> {
+        if self.opened.get().is_none() {
+            let opened = OpenText::open(&self.folder, self.manifest.clone()).map_err(flaw)?;
+            self.opened.get_or_init(|| opened);
+        }
+        Ok(())
+    }
+}
+
+impl CommitNote {
+    fn of(manifest: &TextManifest) -> Option<Self> {
+        let meta: serde_json::Value = serde_json::from_str(&manifest.meta).ok()?;
+        serde_json::from_str(meta.get("payload")?.as_str()?).ok()
+    }
+}
+
+impl OpenText {
+    fn open(folder: &Path, manifest: TextManifest) -> tantivy::Result<Self> {
+        let index = Index::open(TextDirectory::reader(folder, manifest)?)?;
+        let (schema, fields) = schema();
+        if index.schema() != schema {
+            return Err(TantivyError::SchemaError("the fields are others".to_owned()));
+        }
+        let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(0);
+        let searcher = reader.try_into()?.searcher();
+        let columns = searcher.segment_readers().iter().map(Columns::open).collect::<tantivy::Result<_>>()?;
+        Ok(Self { searcher, fields, columns })
+    }
+}
+
+impl Columns {
+    fn open(segment: &SegmentReader) -> tantivy::Result<Self> {
+        let fields = segment.fast_fields();
+        Ok(Self { key: fields.u64(names::KEY)?, kind: fields.u64(names::KIND)?, ts: fields.i64(names::TS)? })
+    }
+}
+
+fn flaw(error: TantivyError) -> Flaw {
+    match error {
+        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(path)) => Flaw::Gone(path),
+        error => Flaw::Damaged(error.to_string()),
+    }
+}

@@ -1,0 +1,256 @@
+//! Finding texts.
+
+use std::collections::HashSet;
+
+use amplifier_session_core::{
+    Result,
+    backend::TextQuery,
+    model::{ContentType, Role, Timestamp},
+    text::bm25::{CollectionStatistics, DocumentTerms, score},
+};
+use tantivy::{
+    DocSet, SegmentReader, Term,
+    postings::SegmentPostings,
+    query::{Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Occur, Query, TermQuery, Weight},
+    schema::{Field, IndexRecordOption},
+};
+
+use super::{
+    Columns, OpenText, TextPart, TextSource,
+    tail::{TailMessage, term_hash},
+};
+use crate::{answer::TextHit, error::tantivy_error, filter::Filter, part::Look, rows::Rows, tail::Tail, top::Top};
+
+/// A name that this part of all documents or more has is looked up for each promising document; a rarer one leads
+/// the search.
+const COMMON_NAME: u64 = 8;
+
+/// The best texts for a query among those in the index and those newer than it, and how many messages are newer.
+pub(crate) fn search(
+    look: &Look<TextPart>,
+    tail: &Tail<TextSource>,
+    rows: &mut dyn Rows,
+    query: &TextQuery,
+) -> Result<(Vec<TextHit>, u64)> {
+    let filter = Filter::from(query);
+    let mut newer = TailMatches::new(&filter, &query.terms);
+    let scanned = tail.scan(rows, look.after(), look.now, &mut |key, message| newer.add(key, message))?;
+    let TailMatches { mut statistics, matches, .. } = newer;
+    let mut top = Top::new(query.limit);
+    let opened = look.part.as_ref().and_then(|part| part.opened.get());
+    if let Some(index) = opened {
+        let search = IndexSearch { index, filter: &filter, masked: &scanned.masked };
+        search.run(&query.terms, &mut statistics, &mut top).map_err(tantivy_error)?;
+    }
+    for (key, content_type, document) in matches {
+        top.put(score(&statistics, &document), key, content_type);
+    }
+    let hits = top.into_sorted().into_iter();
+    let hits = hits.map(|hit| TextHit { key: hit.key, content_type: hit.item, score: hit.score });
+    Ok((hits.collect(), scanned.rows))
+}
+
+/// Matches in the tail, which can be scored once the statistics of all texts are known.
+struct TailMatches<'a> {
+    filter: &'a Filter<'a>,
+    hashes: Vec<u64>,
+    statistics: CollectionStatistics,
+    matches: Vec<(u64, ContentType, DocumentTerms)>,
+    counted: DocumentTerms,
+}
+
+impl<'a> TailMatches<'a> {
+    fn new(filter: &'a Filter<'a>, terms: &[String]) -> Self {
+        Self {
+            filter,
+            hashes: terms.iter().map(|term| term_hash(term)).collect(),
+            statistics: CollectionStatistics::new(terms.len()),
+            matches: Vec::new(),
+            counted: DocumentTerms::default(),
+        }
+    }
+
+    fn add(&mut self, key: u64, message: &TailMessage) {
+        for text in &message.texts {
+            text.count_into(&self.hashes, &mut self.counted);
+            self.statistics.add_document(&self.counted);
+            if self.counted.matches() && message.admitted_by(self.filter, text.content_type) {
+                self.matches.push((key, text.content_type, self.counted.clone()));
+            }
+        }
+    }
+}
+
+struct IndexSearch<'a> {
+    index: &'a OpenText,
+    filter: &'a Filter<'a>,
+    masked: &'a HashSet<u64>,
+}
+
+impl IndexSearch<'_> {
+    /// Adds the statistics of the index to those of the tail, and its best documents to `top`.
+    fn run(&self, terms: &[String], statistics: &mut CollectionStatistics, top: &mut Top<ContentType>) -> tantivy::Result<()> {
+        let OpenText { searcher, fields, columns } = self.index;
+        let terms: Vec<Term> = terms.iter().map(|term| Term::from_field_text(fields.text, term)).collect();
+        statistics.merge(&self.statistics(&terms)?);
+        let Some(names) = self.names()? else { return Ok(()) };
+        let shared = SharedStatistics { statistics, terms: &terms };
+        let scoring = EnableScoring::enabled_from_statistics_provider(&shared, searcher);
+        let weight = any_of(&terms, &names.leading).weight(scoring)?;
+        for (segment, columns) in searcher.segment_readers().iter().zip(columns) {
+            self.segment(segment, columns, weight.as_ref(), &names.looked_up, top)?;
+        }
+        Ok(())
+    }
+
+    fn statistics(&self, terms: &[Term]) -> tantivy::Result<CollectionStatistics> {
+        let searcher = &self.index.searcher;
+        Ok(CollectionStatistics {
+            documents: searcher.total_num_docs()?,
+            tokens: searcher.total_num_tokens(self.index.fields.text)?,
+            document_frequency: terms.iter().map(|term| searcher.doc_freq(term)).collect::<tantivy::Result<_>>()?,
+        })
+    }
+
+    /// How the names that the filter asks for are applied; `None` when no document has one of them.
+    fn names(&self) -> tantivy::Result<Option<Names>> {
+        let OpenText { searcher, fields, .. } = self.index;
+        let wanted = [
+            (fields.user, self.filter.user()),
+            (fields.project, self.filter.project()),
+            (fields.session, self.filter.session()),
+        ];
+        let documents = searcher.total_num_docs()?;
+        let mut names = Names::default();
+        for (field, name) in wanted {
+            let Some(name) = name else { continue };
+            let term = Term::from_field_text(field, name);
+            match searcher.doc_freq(&term)? {
+                0 => return Ok(None),
+                // Excludes nothing.
+                all if all == documents => {}
+                many if many >= documents / COMMON_NAME => names.looked_up.push(term),
+                _ => names.leading.push(term),
+            }
+        }
+        Ok(Some(names))
+    }
+
+    fn segment(
+        &self,
+        segment: &SegmentReader,
+        columns: &Columns,
+        weight: &dyn Weight,
+        looked_up: &[Term],
+        top: &mut Top<ContentType>,
+    ) -> tantivy::Result<()> {
+        let mut lookups = Vec::with_capacity(looked_up.len());
+        for term in looked_up {
+            match segment.inverted_index(term.field())?.read_postings(term, IndexRecordOption::Basic)? {
+                Some(postings) => lookups.push(postings),
+                None => return Ok(()),
+            }
+        }
+        // Documents come in ascending order, and only those that score above what is returned. One that scores
+        // just as much as the worst that is kept may still win by its key.
+        let threshold = |top: &Top<ContentType>| top.least().next_down();
+        weight.for_each_pruning(threshold(top), segment, &mut |doc, score| {
+            if !segment.is_deleted(doc)
+                && lookups.iter_mut().all(|postings| holds(postings, doc))
+                && let Some((key, content_type)) = self.admitted(columns, doc)
+            {
+                top.put(score, key, content_type);
+            }
+            threshold(top)
+        })
+    }
+
+    /// The key and content type of a document that counts.
+    fn admitted(&self, columns: &Columns, doc: u32) -> Option<(u64, ContentType)> {
+        let (role, content_type) = from_kind(columns.kind.first(doc)?)?;
+        let ts = Timestamp::from_micros(columns.ts.first(doc)?);
+        let key = columns.key.first(doc)?;
+        let admitted = self.filter.admits_content(content_type)
+            && self.filter.admits_message(role, ts)
+            && !self.masked.contains(&key);
+        admitted.then_some((key, content_type))
+    }
+}
+
+/// Names that a document must have.
+#[derive(Default)]
+struct Names {
+    /// Rare ones: only documents that have them are looked at.
+    leading: Vec<Term>,
+    /// Common ones: looked up for each document that scores well enough. A clause of the query would cost more,
+    /// because it keeps tantivy from skipping what can't reach the top.
+    looked_up: Vec<Term>,
+}
+
+/// Documents that hold any of `terms` and all of `names`.
+fn any_of(terms: &[Term], names: &[Term]) -> Box<dyn Query> {
+    let clause = |term: &Term, record| -> Box<dyn Query> { Box::new(TermQuery::new(term.clone(), record)) };
+    let any = terms.iter().map(|term| (Occur::Should, clause(term, IndexRecordOption::WithFreqs)));
+    let any = BooleanQuery::new(any.collect());
+    if names.is_empty() {
+        return Box::new(any);
+    }
+    let silent = |name| Box::new(ConstScoreQuery::new(clause(name, IndexRecordOption::Basic), 0.0)) as Box<dyn Query>;
+    let names = names.iter().map(|name| (Occur::Must, silent(name)));
+    Box::new(BooleanQuery::new(names.chain([(Occur::Must, Box::new(any) as Box<dyn Query>)]).collect()))
+}
+
+/// Whether a document is among postings, which are read forward only.
+fn holds(postings: &mut SegmentPostings, doc: u32) -> bool {
+    if postings.doc() < doc {
+        postings.seek(doc);
+    }
+    postings.doc() == doc
+}
+
+/// Role and content type as one number.
+pub(super) fn kind(role: Role, content_type: ContentType) -> u64 {
+    (role as u64) << 8 | u64::from(content_type.code())
+}
+
+fn from_kind(kind: u64) -> Option<(Role, ContentType)> {
+    let role = Role::ALL.get(usize::try_from(kind >> 8).ok()?)?;
+    Some((*role, ContentType::from_code((kind & 0xff) as u8)?))
+}
+
+/// The statistics of index and tail together, for tantivy.
+struct SharedStatistics<'a> {
+    statistics: &'a CollectionStatistics,
+    terms: &'a [Term],
+}
+
+impl Bm25StatisticsProvider for SharedStatistics<'_> {
+    fn total_num_tokens(&self, _field: Field) -> tantivy::Result<u64> {
+        Ok(self.statistics.tokens)
+    }
+
+    fn total_num_docs(&self) -> tantivy::Result<u64> {
+        Ok(self.statistics.documents)
+    }
+
+    fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
+        let position = self.terms.iter().position(|known| known == term);
+        let frequency = position.and_then(|position| self.statistics.document_frequency.get(position));
+        Ok(frequency.copied().unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_lead_back() {
+        for role in Role::ALL {
+            for content_type in ContentType::ALL {
+                assert_eq!(from_kind(kind(role, content_type)), Some((role, content_type)));
+            }
+        }
+        assert_eq!(from_kind(u64::MAX), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! Gathers rows for a segment.
+
+use std::{cmp::Ordering, collections::HashMap, io, path::Path};
+
+use super::{
+    codes::quantise,
+    segment::{Segment, SegmentEntry, SegmentRow, SessionName, SortedRows},
+};
+use crate::rows::VectorRow;
+
+/// Rows of one number of dimensions, in any order, until they are written as a segment.
+pub(super) struct SegmentBuilder {
+    dimensions: usize,
+    sessions: Vec<SessionName>,
+    numbers: HashMap<SessionName, usize>,
+    rows: Vec<GatheredRow>,
+    codes: Vec<u8>,
+}
+
+struct GatheredRow {
+    /// The position of its session among the sessions.
+    session: usize,
+    /// Where its codes begin.
+    codes: usize,
+    row: SegmentRow,
+}
+
+impl SegmentBuilder {
+    pub(super) fn new(dimensions: usize) -> Self {
+        Self { dimensions, sessions: Vec::new(), numbers: HashMap::new(), rows: Vec::new(), codes: Vec::new() }
+    }
+
+    pub(super) fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    pub(super) fn code_bytes(&self) -> u64 {
+        self.codes.len() as u64
+    }
+
+    /// Adds a row of the store, which has the builder's number of dimensions.
+    pub(super) fn add(&mut self, row: &VectorRow<'_>) {
+        let session = self.session(row.user, row.session, row.project);
+        let codes = self.codes.len();
+        let scale = quantise(row.vector, &mut self.codes);
+        let (key, ts, content_type, role) = (row.key, row.ts, row.content_type, row.role);
+        self.rows.push(GatheredRow { session, codes, row: SegmentRow { key, ts, content_type, role, scale } });
+    }
+
+    /// Adds the rows of a segment whose key `keep` says yes to.
+    pub(super) fn add_segment(&mut self, segment: &Segment, keep: impl Fn(u64) -> bool) {
+        for (name, rows) in &segment.sessions {
+            let session = self.session(&name.user, &name.session, &name.project);
+            for position in rows.clone() {
+                let Some(row) = segment.row(position).filter(|row| keep(row.key)) else { continue };
+                self.rows.push(GatheredRow { session, codes: self.codes.len(), row });
+                self.codes.extend_from_slice(segment.codes_of(position..position + 1));
+            }
+        }
+    }
+
+    /// Writes what was gathered; `None` when that is nothing.
+    pub(super) fn write(mut self, folder: &Path, name: String) -> io::Result<Option<SegmentEntry>> {
+        if self.rows.is_empty() {
+            return Ok(None);
+        }
+        let sessions = &self.sessions;
+        self.rows.sort_by(|a, b| {
+            let sessions = || sessions.get(a.session).cmp(&sessions.get(b.session));
+            // Comparing names is what costs; most neighbours are of one session.
+            let order = if a.session == b.session { Ordering::Equal } else { sessions() };
+            order.then(a.row.key.cmp(&b.row.key))
+        });
+        let stretches = self.rows.chunk_by(|a, b| a.session == b.session);
+        let stretches = stretches.filter_map(|rows| Some((sessions.get(rows.first()?.session)?, rows.len() as u32)));
+        let codes = self.rows.iter().map(|row| self.codes.get(row.codes..row.codes + self.dimensions));
+        SortedRows {
+            dimensions: self.dimensions,
+            sessions: stretches.collect(),
+            rows: self.rows.iter().map(|row| row.row).collect(),
+            codes: codes.map(Option::unwrap_or_default).collect(),
+        }
+        .write(folder, name)
+        .map(Some)
+    }
+
+    /// The position of a session among the sessions.
+    fn session(&mut self, user: &str, session: &str, project: &str) -> usize {
+        // Rows of one session mostly come one after the other.
+        if let Some(GatheredRow { session: last, .. }) = self.rows.last()
+            && let Some(name) = self.sessions.get(*last)
+            && (name.user.as_str(), name.session.as_str(), name.project.as_str()) == (user, session, project)
+        {
+            return *last;
+        }
+        let name = SessionName { user: user.to_owned(), session: session.to_owned(), project: project.to_owned() };
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.sessions.push(name.clone());
+            self.sessions.len() - 1
+        })
+    }
+}

@@ -1,0 +1,211 @@
+//! Bringing the vector index up to the rows.
+
+use std::{collections::HashSet, ops::ControlFlow};
+
+use amplifier_session_core::{Error, Result};
+
+use super::{
+    VectorManifest, VectorPart,
+    builder::SegmentBuilder,
+    segment::{Segment, SegmentEntry},
+};
+use crate::{
+    error::{io_error, unreadable},
+    files::sweep,
+    part::{Flaw, Home},
+    rows::{Mark, Rows},
+    step::{PartFolded, StepEnd, step_mark},
+};
+
+/// The most bytes of codes in a segment, which bounds what a merge holds in memory.
+const LARGEST_SEGMENT: u64 = 32 << 20;
+/// So many segments of about the same size become one.
+const MERGED_AT_ONCE: usize = 4;
+/// Segments of up to this many bytes of codes count as of the same size.
+const SMALLEST_TIER: u64 = 256 << 10;
+
+/// Brings the vector index up to the rows. The caller holds the writer's lock.
+pub(crate) fn fold(home: &Home<VectorPart>, rows: &mut dyn Rows) -> Result<PartFolded> {
+    home.create()?;
+    let look = home.look(rows)?;
+    let mut folded = PartFolded::default();
+    let mut fold = match look.part {
+        Some(part) => Fold { home, manifest: part.manifest() },
+        None => {
+            home.clear()?;
+            folded.rebuilt = look.reason;
+            Fold { home, manifest: VectorManifest::empty(look.now.store) }
+        }
+    };
+    fold.sweep();
+    while fold.manifest.mark != look.now {
+        folded.rows += fold.step(rows, look.now)?;
+    }
+    Ok(folded)
+}
+
+struct Fold<'a> {
+    home: &'a Home<VectorPart>,
+    manifest: VectorManifest,
+}
+
+impl Fold<'_> {
+    /// Puts the next rows in, as many as make a segment, and publishes. Returns how many.
+    fn step(&mut self, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
+        let after = self.manifest.mark.revision;
+        let removed = rows.removed_vectors_after(after)?;
+        let mut gathered = Gathered { keys: removed.into_iter().collect(), ..Gathered::default() };
+        let end = self.gather(rows, after, &mut gathered)?;
+        self.drop_rows(&gathered.keys)?;
+        self.manifest.segments.append(&mut gathered.segments);
+        self.merge()?;
+        self.manifest.mark = step_mark(end, rows, now)?;
+        self.publish()?;
+        Ok(gathered.rows)
+    }
+
+    /// Writes the rows above `after` as segments, at least one revision of them.
+    fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<StepEnd> {
+        let mut builder = SegmentBuilder::new(0);
+        let mut last = after;
+        let mut end = StepEnd::Now;
+        rows.vectors_after(after, &mut |row| {
+            if row.revision != last && !gathered.segments.is_empty() {
+                end = StepEnd::Revision(last);
+                return Ok(ControlFlow::Break(()));
+            }
+            if builder.dimensions() != row.vector.len() || builder.code_bytes() >= LARGEST_SEGMENT {
+                let full = std::mem::replace(&mut builder, SegmentBuilder::new(row.vector.len()));
+                gathered.segments.extend(self.write(full)?);
+            }
+            builder.add(&row);
+            gathered.keys.insert(row.key);
+            gathered.rows += 1;
+            last = row.revision;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        gathered.segments.extend(self.write(builder)?);
+        Ok(end)
+    }
+
+    /// Writes the segments anew that hold rows of these keys, without them.
+    fn drop_rows(&mut self, keys: &HashSet<u64>) -> Result<()> {
+        for entry in std::mem::take(&mut self.manifest.segments) {
+            let (first, last) = entry.keys;
+            let held = keys.iter().any(|key| (first..=last).contains(key))
+                && Segment::read_keys(&self.home.folder, &entry).map_err(|flaw| self.give_up(flaw))?.iter().any(|key| keys.contains(key));
+            if held {
+                let rewritten = self.rewrite(&[entry], |key| !keys.contains(&key))?;
+                self.manifest.segments.extend(rewritten);
+            } else {
+                self.manifest.segments.push(entry);
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges small segments until there are few of each size.
+    fn merge(&mut self) -> Result<()> {
+        while let Some(chosen) = mergeable(&self.manifest.segments) {
+            let merged = self.rewrite(&chosen, |_| true)?;
+            self.manifest.segments.retain(|entry| !chosen.contains(entry));
+            self.manifest.segments.extend(merged);
+        }
+        Ok(())
+    }
+
+    /// Writes the rows of some segments, of those that `keep` says yes to, as one.
+    fn rewrite(&mut self, entries: &[SegmentEntry], keep: impl Fn(u64) -> bool) -> Result<Option<SegmentEntry>> {
+        let mut builder = SegmentBuilder::new(entries.first().map_or(0, |entry| entry.dimensions));
+        for entry in entries {
+            let segment = Segment::open(&self.home.folder, entry).map_err(|flaw| self.give_up(flaw))?;
+            builder.add_segment(&segment, &keep);
+        }
+        self.write(builder)
+    }
+
+    fn write(&mut self, builder: SegmentBuilder) -> Result<Option<SegmentEntry>> {
+        let name = format!("{:08}.seg", self.manifest.next);
+        self.manifest.next += 1;
+        builder.write(&self.home.folder, name).map_err(|error| io_error(error, &self.home.folder))
+    }
+
+    fn publish(&self) -> Result<()> {
+        self.home.publish(&self.manifest).map_err(|error| io_error(error, self.home.manifest_path()))?;
+        self.sweep();
+        Ok(())
+    }
+
+    /// A file that looked fine is not: the next fold builds the part anew.
+    fn give_up(&self, flaw: Flaw) -> Error {
+        match self.home.clear() {
+            Ok(()) => unreadable(flaw).retryable(),
+            Err(error) => error,
+        }
+    }
+
+    /// Removes what earlier manifests named and what a killed process left.
+    fn sweep(&self) {
+        sweep(&self.home.folder, |name| self.manifest.segments.iter().any(|entry| entry.name == name));
+    }
+}
+
+/// What a step has read.
+#[derive(Default)]
+struct Gathered {
+    rows: u64,
+    segments: Vec<SegmentEntry>,
+    /// Keys whose rows in older segments no longer count.
+    keys: HashSet<u64>,
+}
+
+/// Segments that should be one: several of about the same size, together not too large.
+fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
+    let tier = |entry: &SegmentEntry| (entry.dimensions, (entry.code_bytes().max(SMALLEST_TIER) / SMALLEST_TIER).ilog(4));
+    segments.iter().map(tier).find_map(|wanted| {
+        let same: Vec<_> = segments.iter().filter(|entry| tier(entry) == wanted).collect();
+        if same.len() < MERGED_AT_ONCE {
+            return None;
+        }
+        let mut bytes = 0;
+        let fitting = same.into_iter().take_while(|entry| {
+            bytes += entry.code_bytes();
+            bytes <= LARGEST_SEGMENT
+        });
+        let chosen: Vec<_> = fitting.cloned().collect();
+        (chosen.len() > 1).then_some(chosen)
+    })
+}
+
+impl VectorManifest {
+    fn empty(store: [u8; 16]) -> Self {
+        // A mark that no store with rows is at, so that the first step is taken and publishes.
+        Self { mark: Mark { store, revision: 0, nonce: 0 }, next: 1, segments: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, rows: u64) -> SegmentEntry {
+        let json = format!(r#"{{"name":"{name}","rows":{rows},"dimensions":256,"keys":[0,1],"header":0,"stamp":{{"length":0,"changed":[0,0]}}}}"#);
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn few_segments_of_each_size_remain() {
+        let mut segments = Vec::new();
+        for n in 0..2_000 {
+            segments.push(entry(&n.to_string(), 500));
+            while let Some(chosen) = mergeable(&segments) {
+                let rows = chosen.iter().map(|entry| entry.rows).sum();
+                segments.retain(|entry| !chosen.contains(entry));
+                segments.push(entry(&format!("{}+", chosen[0].name), rows));
+            }
+        }
+        assert_eq!(segments.iter().map(|entry| entry.rows).sum::<u64>(), 1_000_000);
+        assert!(segments.iter().all(|entry| entry.code_bytes() <= LARGEST_SEGMENT));
+        assert!(segments.len() < 25, "{}", segments.len());
+    }
+}

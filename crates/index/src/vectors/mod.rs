@@ -1,0 +1,119 @@
+//! The vector part: codes of one byte a dimension, scanned exactly.
+//!
+//! Rows lie sorted by session in immutable [segments](segment), so that a scope or filter selects stretches of rows
+//! before anything is compared. The best by their codes are then compared again by their full vectors, which come
+//! from the store.
+
+mod builder;
+mod bytes;
+mod codes;
+mod fold;
+mod scan;
+mod segment;
+mod tail;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use amplifier_session_core::Result;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use fold::fold;
+pub(crate) use scan::search;
+use segment::{Segment, SegmentEntry};
+pub(crate) use tail::VectorSource;
+
+use crate::{
+    files::Stamp,
+    part::{Flaw, Part},
+    rows::Mark,
+};
+
+/// The vector index. Its segments are read when a search first needs them.
+#[derive(Debug)]
+pub(crate) struct VectorPart {
+    folder: PathBuf,
+    mark: Mark,
+    next: u64,
+    segments: Vec<Arc<LazySegment>>,
+}
+
+#[derive(Debug)]
+struct LazySegment {
+    entry: SegmentEntry,
+    segment: OnceLock<Segment>,
+}
+
+/// Which segments count.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct VectorManifest {
+    mark: Mark,
+    /// The number of the next segment file.
+    next: u64,
+    segments: Vec<SegmentEntry>,
+}
+
+impl Part for VectorPart {
+    const NAME: &'static str = "vector index";
+    const FOLDER: &'static str = "vectors";
+    const FORMAT: u32 = 1;
+    type Manifest = VectorManifest;
+
+    fn open(folder: &Path, manifest: VectorManifest, before: Option<&Self>) -> Result<Self, Flaw> {
+        let open = |entry: SegmentEntry| {
+            let mut known = before.iter().flat_map(|part| &part.segments);
+            match known.find(|known| known.entry == entry) {
+                Some(known) => Ok(Arc::clone(known)),
+                None => LazySegment::open(folder, entry).map(Arc::new),
+            }
+        };
+        let segments = manifest.segments.into_iter().map(open).collect::<Result<_, Flaw>>()?;
+        Ok(Self { folder: folder.to_owned(), mark: manifest.mark, next: manifest.next, segments })
+    }
+
+    fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    fn prepare_search(&self) -> Result<(), Flaw> {
+        self.segments.iter().try_for_each(|segment| segment.prepare(&self.folder))
+    }
+}
+
+impl VectorPart {
+    fn manifest(&self) -> VectorManifest {
+        let segments = self.segments.iter().map(|segment| segment.entry.clone()).collect();
+        VectorManifest { mark: self.mark, next: self.next, segments }
+    }
+
+    /// The segments that [`Part::prepare_search`] has read.
+    fn segments(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().filter_map(|segment| segment.segment.get())
+    }
+}
+
+impl LazySegment {
+    /// A segment whose file looks as it was written; if it does not, its bytes are compared.
+    fn open(folder: &Path, mut entry: SegmentEntry) -> Result<Self, Flaw> {
+        let path = folder.join(&entry.name);
+        let stamp = Stamp::of(&path).map_err(|error| Flaw::reading(&error, &path))?;
+        let segment = OnceLock::new();
+        if stamp != entry.stamp {
+            let opened = Segment::open(folder, &entry)?;
+            segment.get_or_init(|| opened);
+            entry.stamp = stamp;
+        }
+        Ok(Self { entry, segment })
+    }
+
+    fn prepare(&self, folder: &Path) -> Result<(), Flaw> {
+        if self.segment.get().is_none() {
+            // Two threads may read it at the same time; one of the two copies is dropped.
+            let segment = Segment::open(folder, &self.entry)?;
+            self.segment.get_or_init(|| segment);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! Segment files: vectors of many messages, sorted by session, never changed once written.
+//!
+//! A file is a header, a table and the codes. The table has the sessions (sorted by user and session id, each with
+//! its number of rows), then one array a field: key, time, scale, content type, role. The codes follow in the same
+//! order, one signed byte a dimension. All numbers are little-endian; table and codes have a checksum each in the
+//! header, and the header has one of itself.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    ops::Range,
+    path::Path,
+};
+
+use amplifier_session_core::model::{ContentType, Role, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    files::{Stamp, replace_file},
+    part::Flaw,
+    vectors::bytes::{ByteReader, ByteWriter},
+};
+
+const MAGIC: [u8; 8] = *b"ASVECTOR";
+const HEADER_BYTES: usize = 40;
+
+/// A segment as the manifest knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SegmentEntry {
+    pub(super) name: String,
+    pub(super) rows: u64,
+    pub(super) dimensions: usize,
+    /// The smallest and the largest key.
+    pub(super) keys: (u64, u64),
+    /// The checksum of the header, which has those of everything else.
+    header: u32,
+    /// How the file looks.
+    pub(super) stamp: Stamp,
+}
+
+impl SegmentEntry {
+    /// Bytes of all codes: what its size is measured by.
+    pub(super) fn code_bytes(&self) -> u64 {
+        self.rows * self.dimensions as u64
+    }
+}
+
+/// The session of a stretch of rows. The order is that of the rows in a segment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct SessionName {
+    pub(super) user: String,
+    pub(super) session: String,
+    pub(super) project: String,
+}
+
+/// A segment in memory. All arrays have one element a row; codes have one a row and dimension.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) dimensions: usize,
+    pub(super) sessions: Vec<(SessionName, Range<usize>)>,
+    pub(super) keys: Vec<u64>,
+    pub(super) times: Vec<i64>,
+    pub(super) scales: Vec<f32>,
+    pub(super) content_types: Vec<u8>,
+    pub(super) roles: Vec<u8>,
+    pub(super) codes: Vec<u8>,
+}
+
+/// One row of a segment, without its codes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct SegmentRow {
+    pub(super) key: u64,
+    pub(super) ts: Timestamp,
+    pub(super) content_type: ContentType,
+    pub(super) role: Role,
+    pub(super) scale: f32,
+}
+
+impl Segment {
+    /// Reads a segment. Nothing of it is believed before its checksum was compared.
+    pub(super) fn open(folder: &Path, entry: &SegmentEntry) -> Result<Self, Flaw> {
+        let path = folder.join(&entry.name);
+        let mut file = File::open(&path).map_err(|error| Flaw::reading(&error, &path))?;
+        let damaged = |what: &str| Flaw::damaged(&path, what);
+        let header = read_header(&mut file, entry).ok_or_else(|| damaged("its header is not what was written"))?;
+        let mut segment = read_checked(&mut file, header.table_bytes, header.table_checksum)
+            .and_then(|table| Self::from_table(&table, entry))
+            .ok_or_else(|| damaged("its table is not what was written"))?;
+        segment.codes = read_checked(&mut file, entry.code_bytes(), header.codes_checksum)
+            .ok_or_else(|| damaged("its codes are not what was written"))?;
+        Ok(segment)
+    }
+
+    /// The keys of a segment alone.
+    pub(super) fn read_keys(folder: &Path, entry: &SegmentEntry) -> Result<Vec<u64>, Flaw> {
+        let path = folder.join(&entry.name);
+        let mut file = File::open(&path).map_err(|error| Flaw::reading(&error, &path))?;
+        read_header(&mut file, entry)
+            .and_then(|header| read_checked(&mut file, header.table_bytes, header.table_checksum))
+            .and_then(|table| Self::from_table(&table, entry))
+            .map(|segment| segment.keys)
+            .ok_or_else(|| Flaw::damaged(&path, "its table is not what was written"))
+    }
+
+    fn from_table(table: &[u8], entry: &SegmentEntry) -> Option<Self> {
+        let rows = usize::try_from(entry.rows).ok()?;
+        let mut reader = ByteReader::new(table);
+        let mut start = 0;
+        let mut sessions = Vec::new();
+        for _ in 0..reader.u32()? {
+            let (user, session, project) = (reader.text()?, reader.text()?, reader.text()?);
+            let end = start + usize::try_from(reader.u32()?).ok()?;
+            sessions.push((SessionName { user, session, project }, start..end));
+            start = end;
+        }
+        let segment = Self {
+            dimensions: entry.dimensions,
+            sessions,
+            keys: reader.array(rows, u64::from_le_bytes)?,
+            times: reader.array(rows, i64::from_le_bytes)?,
+            scales: reader.array(rows, f32::from_le_bytes)?,
+            content_types: reader.take(rows)?.to_vec(),
+            roles: reader.take(rows)?.to_vec(),
+            codes: Vec::new(),
+        };
+        (start == rows && reader.is_empty()).then_some(segment)
+    }
+
+    /// The fields of a row.
+    pub(super) fn row(&self, row: usize) -> Option<SegmentRow> {
+        Some(SegmentRow {
+            key: *self.keys.get(row)?,
+            ts: Timestamp::from_micros(*self.times.get(row)?),
+            content_type: ContentType::from_code(*self.content_types.get(row)?)?,
+            role: Role::ALL.get(usize::from(*self.roles.get(row)?)).copied()?,
+            scale: *self.scales.get(row)?,
+        })
+    }
+
+    /// The codes of a stretch of rows.
+    pub(super) fn codes_of(&self, rows: Range<usize>) -> &[u8] {
+        self.codes.get(rows.start * self.dimensions..rows.end * self.dimensions).unwrap_or_default()
+    }
+}
+
+struct Header {
+    table_bytes: u64,
+    table_checksum: u32,
+    codes_checksum: u32,
+}
+
+fn write_header(entry: &SegmentEntry, header: &Header) -> Vec<u8> {
+    let mut writer = ByteWriter::default();
+    writer.bytes(&MAGIC);
+    writer.bytes(&entry.rows.to_le_bytes());
+    writer.bytes(&(entry.dimensions as u64).to_le_bytes());
+    writer.bytes(&header.table_bytes.to_le_bytes());
+    writer.bytes(&header.table_checksum.to_le_bytes());
+    writer.bytes(&header.codes_checksum.to_le_bytes());
+    writer.finish()
+}
+
+fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
+    let mut bytes = [0; HEADER_BYTES];
+    file.read_exact(&mut bytes).ok()?;
+    let mut reader = ByteReader::new(&bytes);
+    let expected = crc32fast::hash(&bytes) == entry.header && reader.take(MAGIC.len())? == MAGIC;
+    let (rows, dimensions) = (reader.u64()?, reader.u64()?);
+    let header =
+        Header { table_bytes: reader.u64()?, table_checksum: reader.u32()?, codes_checksum: reader.u32()? };
+    let length = HEADER_BYTES as u64 + header.table_bytes + entry.code_bytes();
+    (expected && (rows, dimensions) == (entry.rows, entry.dimensions as u64) && file.metadata().ok()?.len() == length)
+        .then_some(header)
+}
+
+fn read_checked(file: &mut File, length: u64, checksum: u32) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).ok()?];
+    file.read_exact(&mut bytes).ok()?;
+    (crc32fast::hash(&bytes) == checksum).then_some(bytes)
+}
+
+/// The rows of a segment that is about to be written, and their codes, in the order of the file.
+pub(super) struct SortedRows<'a> {
+    pub(super) dimensions: usize,
+    pub(super) sessions: Vec<(&'a SessionName, u32)>,
+    pub(super) rows: Vec<SegmentRow>,
+    pub(super) codes: Vec<&'a [u8]>,
+}
+
+impl SortedRows<'_> {
+    /// Writes the rows as the segment `name`. There is at least one row.
+    pub(super) fn write(&self, folder: &Path, name: String) -> io::Result<SegmentEntry> {
+        let table = self.table();
+        let mut codes_checksum = crc32fast::Hasher::new();
+        self.codes.iter().for_each(|codes| codes_checksum.update(codes));
+        let header = Header {
+            table_bytes: table.len() as u64,
+            table_checksum: crc32fast::hash(&table),
+            codes_checksum: codes_checksum.finalize(),
+        };
+        let keys = self.rows.iter().map(|row| row.key);
+        let mut entry = SegmentEntry {
+            name,
+            rows: self.rows.len() as u64,
+            dimensions: self.dimensions,
+            keys: (keys.clone().min().unwrap_or(0), keys.max().unwrap_or(0)),
+            header: 0,
+            stamp: Stamp::default(),
+        };
+        let header = write_header(&entry, &header);
+        entry.header = crc32fast::hash(&header);
+        let path = folder.join(&entry.name);
+        replace_file(&path, |file| {
+            let mut file = io::BufWriter::with_capacity(1 << 20, file);
+            file.write_all(&header)?;
+            file.write_all(&table)?;
+            self.codes.iter().try_for_each(|codes| file.write_all(codes))?;
+            file.flush()
+        })?;
+        entry.stamp = Stamp::of(&path)?;
+        Ok(entry)
+    }
+
+    fn table(&self) -> Vec<u8> {
+        let mut table = ByteWriter::default();
+        table.bytes(&(self.sessions.len() as u32).to_le_bytes());
+        for (name, rows) in &self.sessions {
+            [&name.user, &name.session, &name.project].into_iter().for_each(|text| table.text(text));
+            table.bytes(&rows.to_le_bytes());
+        }
+        self.rows.iter().for_each(|row| table.bytes(&row.key.to_le_bytes()));
+        self.rows.iter().for_each(|row| table.bytes(&row.ts.as_micros().to_le_bytes()));
+        self.rows.iter().for_each(|row| table.bytes(&row.scale.to_le_bytes()));
+        self.rows.iter().for_each(|row| table.bytes(&[row.content_type.code()]));
+        self.rows.iter().for_each(|row| table.bytes(&[row.role as u8]));
+        table.finish()
+    }
+}

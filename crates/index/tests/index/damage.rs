@@ -1,0 +1,218 @@
+//! A folder in every bad state: noticed, right answers meanwhile, mended by the next fold.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::model::ContentType;
+use amplifier_session_index::{SearchIndex, WhenBusy};
+
+use super::{
+    model::{Numbers, check_text, check_vectors, text_query, vector_query},
+    store::{ANA, Store},
+};
+
+fn filled(id: u8) -> Store {
+    let store = Store::new(id);
+    let mut numbers = Numbers(31);
+    for key in 0..40 {
+        let (text, vector) = (numbers.text(20), numbers.vector(16));
+        store.write(|write| {
+            write.say(key, ANA, &text);
+            write.vector(key, ANA, ContentType::UserQuery, 0, vector);
+        });
+    }
+    store
+}
+
+/// Searches both parts and returns what they say of the index, which the other tests find in no other way.
+fn search(index: &SearchIndex, store: &Store) -> (Option<String>, Option<String>) {
+    let text = check_text(index, store, &text_query("w0 w1 w30"), false);
+    let vectors = check_vectors(index, store, &vector_query(Numbers(5).vector(16)));
+    (text.notice, vectors.notice)
+}
+
+/// Both for a process that starts now and for one that runs: noticed, then mended.
+fn assert_noticed_and_mended(dir: &Path, store: &Store, running: &SearchIndex, reason: &str) {
+    for index in [&SearchIndex::open(dir), running] {
+        let (text, vectors) = search(index, store);
+        let notice = text.or(vectors).unwrap_or_else(|| panic!("nothing was noticed: {reason}"));
+        assert!(notice.contains(reason), "{notice}");
+    }
+    let folded = SearchIndex::open(dir).fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    assert!(folded.rebuilt.unwrap().contains(reason));
+    for index in [&SearchIndex::open(dir), running] {
+        assert_eq!(search(index, store), (None, None));
+    }
+    let again = running.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    assert_eq!((again.messages, again.vectors, again.rebuilt), (0, 0, None));
+}
+
+/// A store with an index, a running process that has searched it, and the folder.
+fn prepared() -> (Store, tempfile::TempDir, SearchIndex) {
+    let (store, dir) = (filled(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    assert_eq!(search(&index, &store), (None, None));
+    (store, dir, index)
+}
+
+/// All files of the index but the lock.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mut files: Vec<_> = [dir.to_owned(), dir.join("text"), dir.join("vectors")].iter().flat_map(|dir| entries(dir)).collect();
+    files.retain(|path| path.is_file() && path.file_name().unwrap() != "lock");
+    files.sort();
+    files
+}
+
+#[test]
+fn a_deleted_folder_is_noticed() {
+    let (store, dir, index) = prepared();
+    fs::remove_dir_all(dir.path()).unwrap();
+    assert_noticed_and_mended(dir.path(), &store, &index, "missing");
+}
+
+#[test]
+fn each_missing_file_is_noticed() {
+    let (store, dir, index) = prepared();
+    for number in 0..files(dir.path()).len() {
+        fs::remove_file(&files(dir.path())[number]).unwrap();
+        // A file that is mapped or read goes on to serve the process that has it.
+        let folded = SearchIndex::open(dir.path()).fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+        assert!(folded.rebuilt.unwrap().contains("missing"));
+        assert_eq!(search(&index, &store), (None, None));
+        assert_eq!(search(&SearchIndex::open(dir.path()), &store), (None, None));
+    }
+}
+
+#[test]
+fn each_truncated_file_is_noticed() {
+    let (store, dir, _) = prepared();
+    for number in 0..files(dir.path()).len() {
+        let path = &files(dir.path())[number];
+        let length = fs::metadata(path).unwrap().len();
+        for kept in [0, 5, length / 2, length - 1] {
+            let path = &files(dir.path())[number];
+            let bytes = fs::read(path).unwrap();
+            fs::write(path, &bytes[..bytes.len().min(kept as usize)]).unwrap();
+            assert_noticed_and_mended(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
+        }
+    }
+}
+
+#[test]
+fn each_flipped_bit_is_noticed() {
+    let (store, dir, _) = prepared();
+    for number in 0..files(dir.path()).len() {
+        for part in 0..6 {
+            let path = &files(dir.path())[number];
+            let mut bytes = fs::read(path).unwrap();
+            let place = (bytes.len() - 1) * part / 5;
+            bytes[place] ^= 1 << part;
+            let modified = fs::metadata(path).unwrap().modified().unwrap();
+            fs::write(path, &bytes).unwrap();
+            // Not even a writer that sets the time back gets through.
+            fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+            assert_noticed_and_mended(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
+        }
+    }
+}
+
+#[test]
+fn a_copied_folder_is_as_good_as_the_first() {
+    let (store, dir, _) = prepared();
+    let copy = tempfile::tempdir().unwrap();
+    for path in files(dir.path()) {
+        let to = copy.path().join(path.strip_prefix(dir.path()).unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(&path, &to).unwrap();
+    }
+    let index = SearchIndex::open(copy.path());
+    assert_eq!(search(&index, &store), (None, None));
+    assert_eq!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().rebuilt, None);
+}
+
+#[test]
+fn leftovers_of_a_killed_fold_do_no_harm() {
+    let (store, dir, index) = prepared();
+    let leftovers = ["text/0123456789abcdef0123456789abcdef.term", "vectors/00000009.seg", "vectors/00000009.seg.new"];
+    for name in leftovers {
+        fs::write(dir.path().join(name), b"half a file").unwrap();
+    }
+    fs::write(dir.path().join("text.json.new"), b"half a manifest").unwrap();
+    assert_eq!(search(&SearchIndex::open(dir.path()), &store), (None, None));
+    store.say(100, "one more");
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    assert_eq!(search(&SearchIndex::open(dir.path()), &store), (None, None));
+    for name in leftovers {
+        assert!(!dir.path().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn the_index_of_another_store_is_noticed() {
+    let (_, dir, index) = prepared();
+    assert_noticed_and_mended(dir.path(), &filled(2), &index, "belongs to another store");
+}
+
+#[test]
+fn an_index_newer_than_its_restored_store_is_noticed() {
+    let store = filled(1);
+    let backup = store.restored();
+    let dir = tempfile::tempdir().unwrap();
+    store.say(100, "written after the backup was made");
+    let index = SearchIndex::open(dir.path());
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    assert_eq!(search(&index, &store), (None, None));
+    assert_noticed_and_mended(dir.path(), &backup, &index, "newer than the store");
+}
+
+#[test]
+fn an_index_of_another_history_is_noticed() {
+    let store = filled(1);
+    let backup = store.restored();
+    let dir = tempfile::tempdir().unwrap();
+    store.say(100, "written after the backup was made");
+    let index = SearchIndex::open(dir.path());
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    check_text(&index, &store, &text_query("backup"), false);
+    backup.say(100, "something else");
+    backup.say(101, "and more");
+    assert_noticed_and_mended(dir.path(), &backup, &index, "another history");
+}
+
+#[test]
+fn a_tail_of_another_history_is_not_kept() {
+    let (store, dir, index) = prepared();
+    let backup = store.restored();
+    store.say(100, "zebra");
+    assert_eq!(check_text(&index, &store, &text_query("zebra quagga"), false).hits.len(), 1);
+    backup.say(100, "quagga");
+    backup.say(101, "zebra");
+    assert_eq!(check_text(&index, &backup, &text_query("zebra quagga"), false).hits.len(), 2);
+    drop(dir);
+}
+
+#[test]
+fn a_store_that_forgot_its_removals_is_noticed() {
+    let (store, dir, index) = prepared();
+    let mut forgetful = (*store.state()).clone();
+    forgetful.nonces.retain(|revision, _| *revision > 40);
+    let forgetful = Store::with_state(forgetful);
+    forgetful.say(100, "more");
+    assert_noticed_and_mended(dir.path(), &forgetful, &index, "another history");
+}
+
+#[test]
+fn an_older_format_is_noticed() {
+    let (store, dir, index) = prepared();
+    for name in ["text.json", "vectors.json"] {
+        let path = dir.path().join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        let json = text[9..].replacen("\"format\":", "\"format\":1000", 1);
+        fs::write(&path, format!("{:08x}\n{json}", crc32fast::hash(json.as_bytes()))).unwrap();
+    }
+    assert_noticed_and_mended(dir.path(), &store, &index, "another format");
+}

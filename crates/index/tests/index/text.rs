@@ -1,0 +1,168 @@
+//! Text search, at every division of the rows between index and tail.
+
+use amplifier_session_core::model::{ContentType, Role};
+use amplifier_session_index::{SearchIndex, WhenBusy};
+use serde_json::json;
+
+use super::{
+    model::{Numbers, check_text, text_query},
+    store::{ANA, Store},
+};
+
+fn filled(messages: u64, seed: u64) -> Store {
+    let store = Store::new(1);
+    let mut numbers = Numbers(seed);
+    for block in 0..messages / 10 {
+        store.write(|write| {
+            for key in block * 10..block * 10 + 10 {
+                let words = 5 + numbers.below(60);
+                write.say(key, ANA, &numbers.text(words));
+            }
+        });
+    }
+    store
+}
+
+#[test]
+fn without_an_index_the_rows_answer_and_the_reason_is_told() {
+    let (store, dir) = (filled(50, 1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path().join("none"));
+    let answer = check_text(&index, &store, &text_query("w1 w5 w17"), true);
+    assert_eq!(answer.tail_rows, 50);
+    assert!(answer.notice.unwrap().contains("the text index is missing"));
+    assert!(!dir.path().join("none").exists(), "a search of few rows writes nothing");
+}
+
+#[test]
+fn an_empty_store_is_no_reason_for_a_notice() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = SearchIndex::open(dir.path());
+    let answer = check_text(&index, &Store::new(1), &text_query("anything"), true);
+    assert_eq!(answer.notice, None);
+    let folded = index.fold(&mut Store::new(1).rows(), WhenBusy::Skip).unwrap();
+    assert_eq!((folded.busy, folded.messages), (false, 0));
+}
+
+#[test]
+fn index_and_tail_score_as_one() {
+    let (store, dir) = (filled(200, 2), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    assert_eq!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().messages, 200);
+    assert_eq!(check_text(&index, &store, &text_query("w0 w3 w50"), true).tail_rows, 0);
+    let mut numbers = Numbers(3);
+    for key in 200..300 {
+        store.say(key, &numbers.text(30));
+        if key % 20 == 0 {
+            let answer = check_text(&index, &store, &text_query("w0 w3 w50 unknown"), true);
+            assert_eq!((answer.tail_rows, answer.notice), (key - 199, None));
+        }
+    }
+    assert_eq!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().messages, 100);
+    assert_eq!(check_text(&index, &store, &text_query("w0 w3 w50 unknown"), true).tail_rows, 0);
+}
+
+#[test]
+fn another_process_finds_a_row_at_once() {
+    let (store, dir) = (filled(20, 4), tempfile::tempdir().unwrap());
+    let (writer, reader) = (SearchIndex::open(dir.path()), SearchIndex::open(dir.path()));
+    writer.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    check_text(&reader, &store, &text_query("w1"), true);
+    store.say(900, "a word nobody has used: xylophone");
+    assert_eq!(check_text(&reader, &store, &text_query("xylophone"), true).hits.len(), 1);
+    writer.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    let answer = check_text(&reader, &store, &text_query("xylophone"), true);
+    assert_eq!((answer.hits.len(), answer.tail_rows), (1, 0));
+}
+
+#[test]
+fn the_best_few_are_the_best_of_all() {
+    let (store, dir) = (filled(2_000, 5), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    for fold in [false, true] {
+        if fold {
+            index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+        }
+        for words in ["w0", "w120 w7", "w1 w2 w3 w4 w5 w60 w70 w80 w90"] {
+            let mut query = text_query(words);
+            let all = check_text(&index, &store, &query, true);
+            query.limit = 10;
+            let best = index.text_candidates(&mut store.rows(), &query).unwrap();
+            for (hit, expected) in best.hits.iter().zip(&all.hits) {
+                assert!((hit.score - expected.score).abs() < expected.score * 1e-3, "{words}");
+            }
+            assert_eq!(best.hits.len(), 10.min(all.hits.len()));
+        }
+    }
+}
+
+#[test]
+fn every_text_of_a_message_is_found_under_its_content_type() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    store.write(|write| {
+        let blocks = json!([{"type": "thinking", "thinking": "weighing quokkas"}, {"type": "text", "text": "two quokkas"}]);
+        write.message(1, ANA, Role::Assistant, 0, json!({"role": "assistant", "content": blocks}));
+        write.message(2, ANA, Role::Tool, 0, json!({"role": "tool", "content": {"animal": "quokkas"}}));
+        write.message(3, ANA, Role::System, 0, json!({"role": "system", "content": "be kind to quokkas"}));
+        write.message(4, ANA, Role::User, 0, json!("no object: quokkas"));
+    });
+    for _ in 0..2 {
+        let answer = check_text(&index, &store, &text_query("quokka"), true);
+        let mut found: Vec<_> = answer.hits.iter().map(|hit| (hit.key, hit.content_type)).collect();
+        found.sort_unstable();
+        let expected = [
+            (1, ContentType::AssistantResponse),
+            (1, ContentType::AssistantThinking),
+            (2, ContentType::ToolOutput),
+            (3, ContentType::System),
+        ];
+        assert_eq!(found, expected);
+        index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    }
+}
+
+#[test]
+fn long_words_and_accents_are_found_in_the_index_as_in_the_tail() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    store.say(1, &format!("the commit {hash}"));
+    store.say(2, "un café à Zürich");
+    for _ in 0..2 {
+        for words in [hash, "cafe", "ZURICH"] {
+            assert_eq!(check_text(&index, &store, &text_query(words), true).hits.len(), 1, "{words}");
+        }
+        index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    }
+}
+
+#[test]
+fn a_search_that_meets_a_long_tail_folds_it() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let mut numbers = Numbers(6);
+    for key in 0..20 {
+        store.say(key, &numbers.text(150_000));
+    }
+    let answer = check_text(&index, &store, &text_query("w150 w199"), true);
+    assert_eq!(answer.tail_rows, 0);
+    assert!(answer.notice.unwrap().contains("built anew"));
+    assert_eq!(check_text(&index, &store, &text_query("w150"), true).notice, None);
+}
+
+#[test]
+fn a_tail_is_read_once_by_many_searches() {
+    let (store, dir) = (filled(100, 7), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let mut reads = Vec::new();
+    for _ in 0..3 {
+        let mut rows = store.rows();
+        index.text_candidates(&mut rows, &text_query("w1")).unwrap();
+        reads.push(rows.reads);
+    }
+    store.say(500, "one more");
+    let mut rows = store.rows();
+    index.text_candidates(&mut rows, &text_query("w1")).unwrap();
+    reads.push(rows.reads);
+    assert_eq!(reads, [100, 0, 0, 1]);
+}

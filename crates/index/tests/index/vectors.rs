@@ -1,0 +1,91 @@
+//! Vector search, at every division of the rows between index and tail.
+
+use amplifier_session_core::{ErrorKind, model::ContentType};
+use amplifier_session_index::{SearchIndex, WhenBusy};
+
+use super::{
+    model::{Numbers, check_vectors, unit, vector_model, vector_query},
+    store::{ANA, Store},
+};
+
+/// Vectors in clusters, as those of texts are.
+fn filled(store: &Store, keys: std::ops::Range<u64>, dimensions: usize) {
+    let mut numbers = Numbers(11);
+    let centres: Vec<_> = (0..40).map(|_| numbers.vector(dimensions)).collect();
+    let mut numbers = Numbers(keys.start + 1);
+    store.write(|write| {
+        for key in keys {
+            let centre = &centres[numbers.below(40) as usize];
+            let noise = numbers.vector(dimensions);
+            let vector = unit(centre.iter().zip(noise).map(|(c, n)| c + 0.6 * n).collect());
+            write.vector(key, ANA, ContentType::EMBEDDED[(key % 4) as usize], key as i64, vector);
+        }
+    });
+}
+
+#[test]
+fn index_and_tail_answer_as_one() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let mut numbers = Numbers(12);
+    filled(&store, 0..300, 32);
+    let answer = check_vectors(&index, &store, &vector_query(numbers.vector(32)));
+    assert_eq!(answer.tail_rows, 300);
+    assert!(answer.notice.unwrap().contains("the vector index is missing"));
+    for round in 1..8 {
+        assert_eq!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().vectors, 300);
+        assert_eq!(check_vectors(&index, &store, &vector_query(numbers.vector(32))).tail_rows, 0);
+        filled(&store, round * 300..round * 300 + 300, 32);
+        let answer = check_vectors(&index, &store, &vector_query(numbers.vector(32)));
+        assert_eq!((answer.tail_rows, answer.notice), (300, None));
+    }
+}
+
+#[test]
+fn the_codes_lose_no_near_vector() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    filled(&store, 0..20_000, 64);
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    let state = store.state();
+    let (mut found, mut wanted) = (0, 0);
+    for key in (0..20_000).step_by(400) {
+        let query = vector_query(state.vectors[&key].vector.clone());
+        let expected: Vec<u64> = vector_model(&state, &query).iter().map(|(key, _)| *key).collect();
+        let answer = index.vector_candidates(&mut store.rows(), &query).unwrap();
+        found += answer.hits.iter().filter(|hit| expected.contains(&hit.key)).count();
+        wanted += expected.len();
+    }
+    assert!(found as f64 >= wanted as f64 * 0.99, "{found} of {wanted}");
+}
+
+#[test]
+fn zero_vectors_are_rows_like_others() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    store.write(|write| {
+        write.vector(1, ANA, ContentType::UserQuery, 0, vec![0.0; 4]);
+        write.vector(2, ANA, ContentType::UserQuery, 0, vec![0.0, 1.0, 0.0, 0.0]);
+        write.vector(3, ANA, ContentType::UserQuery, 0, vec![0.0, -1.0, 0.0, 0.0]);
+    });
+    for _ in 0..2 {
+        let answer = check_vectors(&index, &store, &vector_query(vec![0.0, 1.0, 0.0, 0.0]));
+        assert_eq!(answer.hits.iter().map(|hit| hit.key).collect::<Vec<_>>(), [2, 1, 3]);
+        check_vectors(&index, &store, &vector_query(vec![0.0; 4]));
+        index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    }
+}
+
+#[test]
+fn a_query_of_another_length_is_refused() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let query = vector_query(vec![1.0, 0.0]);
+    assert!(index.vector_candidates(&mut store.rows(), &query).unwrap().hits.is_empty());
+    filled(&store, 0..5, 16);
+    for _ in 0..2 {
+        let error = index.vector_candidates(&mut store.rows(), &query).unwrap_err();
+        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("vector")));
+        index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    }
+}
