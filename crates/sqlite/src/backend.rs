@@ -1,0 +1,319 @@
+//! The backend: each call runs on a thread for blocking work, on a connection of its own.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{
+        Candidates, Capabilities, MessageVectors, SequenceRange, SessionChange, SessionQuery, StorageBackend,
+        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorQuery, Version,
+        meta::EMBEDDING_SPACE,
+    },
+    model::{
+        ContentType, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place, Session, SessionId,
+        SessionKey, UserId, VectorRecord,
+    },
+};
+use amplifier_session_index::{SearchIndex, WhenBusy};
+use async_trait::async_trait;
+use rusqlite::Connection;
+
+use crate::{error::storage, events, messages, pool::Pool, rows::SqliteRows, search, sessions, vectors, write};
+
+/// The index is brought up to the rows when this much text or this many bytes of vectors were written since: a
+/// search looks at what is newer row by row, so that this should stay short.
+const FOLD_BYTES: u64 = 8 * 1024 * 1024;
+
+/// A search that had to look at more rows than this leaves the index to be brought up behind it.
+const LONG_TAIL_ROWS: u64 = 2_000;
+
+/// Sessions in one SQLite file. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct SqliteBackend(Arc<Inner>);
+
+struct Inner {
+    path: PathBuf,
+    pool: Pool,
+    index: SearchIndex,
+    unfolded_bytes: AtomicU64,
+    folding: AtomicBool,
+}
+
+impl SqliteBackend {
+    /// Opens the store in the file `path`, which is created when it is missing, for its owner alone. The search index
+    /// lies beside it, in the folder `<path>.index`.
+    ///
+    /// # Errors
+    ///
+    /// `StorageConnection` when the file can't be opened, or is no store of this library in a version that it knows:
+    /// such a file is left untouched.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        blocking(move || Self::open_now(path)).await
+    }
+
+    fn open_now(path: PathBuf) -> Result<Self> {
+        let pool = Pool::open(&path)?;
+        let mut index_dir = path.clone().into_os_string();
+        index_dir.push(".index");
+        let index = SearchIndex::open(index_dir);
+        let (unfolded_bytes, folding) = (AtomicU64::new(0), AtomicBool::new(false));
+        Ok(Self(Arc::new(Inner { path, pool, index, unfolded_bytes, folding })))
+    }
+
+    /// The database file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// The search index beside it.
+    #[must_use]
+    pub fn index(&self) -> &SearchIndex {
+        &self.0.index
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || inner.pool.read(read)).await
+    }
+
+    async fn write_with<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || write(&mut inner.pool.writer())).await
+    }
+
+    async fn candidates<T: Send + 'static>(
+        &self,
+        find: impl FnOnce(&Inner, &mut Connection) -> Result<(T, u64)> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.0);
+        let (found, tail_rows) = blocking(move || inner.pool.read(|connection| find(&inner, connection))).await?;
+        if tail_rows > LONG_TAIL_ROWS {
+            self.fold_behind();
+        }
+        Ok(found)
+    }
+
+    /// Counts what was written and brings the index up now and then, beside the caller.
+    fn wrote(&self, bytes: u64) {
+        if self.0.unfolded_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= FOLD_BYTES {
+            self.fold_behind();
+        }
+    }
+
+    fn fold_behind(&self) {
+        if self.0.folding.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.0.unfolded_bytes.store(0, Ordering::Relaxed);
+        let inner = Arc::clone(&self.0);
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = inner.fold(WhenBusy::Skip) {
+                tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
+            }
+            inner.folding.store(false, Ordering::Release);
+        });
+    }
+}
+
+impl Inner {
+    fn fold(&self, when_busy: WhenBusy) -> Result<()> {
+        let folded = self.pool.read(|connection| {
+            search::with_snapshot(connection, |snapshot| self.index.fold(&mut SqliteRows(snapshot), when_busy))
+        })?;
+        if let Some(reason) = &folded.rebuilt {
+            tracing::info!(reason, messages = folded.messages, vectors = folded.vectors, "the search index was rebuilt");
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SqliteBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteBackend").field("path", &self.0.path).finish_non_exhaustive()
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|source| Error::new(ErrorKind::StorageIo, "a database thread failed").with_source(source))?
+}
+
+#[async_trait]
+impl StorageBackend for SqliteBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("sqlite")
+    }
+
+    async fn meta(&self) -> Result<BTreeMap<String, String>> {
+        self.read(|connection| sessions::meta(connection)).await
+    }
+
+    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        self.write_with(move |connection| sessions::put_meta_if_absent(connection, &key, &value)).await
+    }
+
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        let key = key.clone();
+        self.read(move |connection| sessions::get(connection, &key)).await
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let query = query.clone();
+        self.read(move |connection| sessions::list(connection, &query)).await
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        let (user, after) = (user.clone(), after.cloned());
+        self.read(move |connection| sessions::sync_states(connection, &user, after.as_ref(), limit)).await
+    }
+
+    async fn write(&self, change: SessionChange) -> Result<Version> {
+        let bytes: usize = change.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum();
+        let version = self.write_with(move |connection| write::session(connection, &change)).await?;
+        self.wrote(bytes as u64);
+        Ok(version)
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        let key = key.clone();
+        let deleted = self.write_with(move |connection| write::delete(connection, &key)).await?;
+        if deleted {
+            self.update_index().await?;
+            // What was deleted still stands in the write-ahead log.
+            self.write_with(|connection| {
+                connection
+                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                    .map_err(storage("delete_session"))
+            })
+            .await?;
+        }
+        Ok(deleted)
+    }
+
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        let key = key.clone();
+        self.read(move |connection| messages::states(connection, &key)).await
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        let key = key.clone();
+        self.read(move |connection| messages::read(connection, &key, range)).await
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let places = places.to_vec();
+        self.read(move |connection| messages::at(connection, &places)).await
+    }
+
+    async fn messages_owing_vectors(
+        &self,
+        user: &UserId,
+        session: Option<&SessionId>,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        let (user, session, after) = (user.clone(), session.cloned(), after.cloned());
+        self.read(move |connection| {
+            messages::owing_vectors(connection, &user, session.as_ref(), after.as_ref(), limit)
+        })
+        .await
+    }
+
+    async fn write_vectors(&self, key: &SessionKey, of_messages: Vec<MessageVectors>) -> Result<usize> {
+        let key = key.clone();
+        let bytes: usize =
+            of_messages.iter().flat_map(|message| &message.records).map(|record| record.vector.len() * 4).sum();
+        let stored = self
+            .write_with(move |connection| {
+                let space = embedding_space(connection)?;
+                for record in of_messages.iter().flat_map(|message| &message.records) {
+                    record.validate(&space)?;
+                }
+                write::vectors(connection, &key, &space, &of_messages)
+            })
+            .await?;
+        self.wrote(bytes as u64);
+        Ok(stored)
+    }
+
+    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+        let texts = texts.to_vec();
+        self.read(move |connection| vectors::of(connection, &texts)).await
+    }
+
+    async fn count_vectors(&self, key: &SessionKey) -> Result<u64> {
+        let key = key.clone();
+        self.read(move |connection| vectors::count(connection, &key)).await
+    }
+
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        let key = key.clone();
+        self.read(move |connection| events::digests(connection, &key, range)).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let key = key.clone();
+        self.read(move |connection| events::read(connection, &key, range)).await
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let (key, sequences) = (key.clone(), sequences.to_vec());
+        self.read(move |connection| events::payloads(connection, &key, &sequences)).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let (user, event_ids) = (user.clone(), event_ids.to_vec());
+        self.read(move |connection| events::find(connection, &user, &event_ids)).await
+    }
+
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        let query = query.clone();
+        self.candidates(move |inner, connection| {
+            search::with_snapshot(connection, |snapshot| search::texts(snapshot, &inner.index, &query))
+        })
+        .await
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        let query = query.clone();
+        self.candidates(move |inner, connection| {
+            search::with_snapshot(connection, |snapshot| search::vectors(snapshot, &inner.index, &query))
+        })
+        .await
+    }
+
+    async fn update_index(&self) -> Result<()> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || inner.fold(WhenBusy::Wait)).await
+    }
+}
+
+/// The space that was claimed before any vector was written.
+fn embedding_space(connection: &Connection) -> Result<EmbeddingSpace> {
+    let meta = sessions::meta(connection)?;
+    let space = meta.get(EMBEDDING_SPACE).and_then(|value| serde_json::from_str(value).ok());
+    space.ok_or_else(|| Error::validation("vector", "the store has no embedding space yet"))
+}

@@ -1,0 +1,34 @@
+//! SQLite's errors as ours.
+
+use amplifier_session_core::{Error, ErrorKind};
+use rusqlite::ErrorCode;
+
+/// Maps a driver error; `operation` says what was being done.
+pub(crate) fn storage(operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+    move |source| {
+        let (kind, message, retry) = describe(&source);
+        let error = Error::new(kind, message).with_operation(operation).with_source(source);
+        if retry { error.retryable() } else { error }
+    }
+}
+
+fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => (ErrorKind::StorageIo, "the disk is full".to_owned(), false),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            (ErrorKind::StorageIo, "the database is busy with another writer".to_owned(), true)
+        }
+        Some(ErrorCode::CannotOpen) => (ErrorKind::StorageConnection, format!("can't open the database: {error}"), false),
+        Some(ErrorCode::NotADatabase) => (ErrorKind::StorageConnection, "the file is no SQLite database".to_owned(), false),
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            (ErrorKind::StorageIo, "the database can't be written".to_owned(), false)
+        }
+        Some(ErrorCode::DatabaseCorrupt) => (ErrorKind::StorageIo, format!("the database is damaged: {error}"), false),
+        _ => (ErrorKind::StorageIo, format!("SQLite: {error}"), false),
+    }
+}
+
+/// A value in the database that can't be what it should.
+pub(crate) fn damaged(what: &'static str) -> Error {
+    Error::new(ErrorKind::StorageIo, format!("the database holds a {what} that can't be read"))
+}

@@ -1,0 +1,229 @@
+//! Rows of `events` and `event_chunks`.
+
+use amplifier_session_core::{
+    Result,
+    backend::SequenceRange,
+    model::{
+        Digest, Event, HostId, Level, Payload, Place, ProjectSlug, SessionId, SessionKey, StoredEvent, UserId,
+    },
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::{
+    error::{damaged, storage},
+    messages::{bytes, digest},
+    sessions::{column, timestamp},
+};
+
+/// The most events in one answer; a caller asks again for the rest.
+const PAGE: usize = 10_000;
+
+/// The column `encoding`.
+mod encoding {
+    pub(super) const NONE: i64 = 0;
+    pub(super) const PLAIN: i64 = 1;
+    pub(super) const ZSTD: i64 = 2;
+    pub(super) const CHUNKS: i64 = 3;
+}
+
+/// Inserts or replaces an event with its chunks.
+pub(crate) fn put(connection: &Connection, stored: &StoredEvent, replaces: bool) -> rusqlite::Result<()> {
+    let StoredEvent { event, payload } = stored;
+    let (user, session) = (event.user_id.as_str(), event.session_id.as_str());
+    if replaces {
+        for table in ["events", "event_chunks"] {
+            connection
+                .prepare_cached(&format!(
+                    "DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3"
+                ))?
+                .execute(params![user, session, event.sequence])?;
+        }
+    }
+    let (encoding, raw) = match payload {
+        Payload::None => (encoding::NONE, None),
+        Payload::Plain(bytes) => (encoding::PLAIN, Some(bytes.as_slice())),
+        Payload::Zstd(bytes) => (encoding::ZSTD, Some(bytes.as_slice())),
+        Payload::Chunks(_) => (encoding::CHUNKS, None),
+    };
+    let sql = "INSERT INTO events (user_id, session_id, sequence, event_id, event_type, ts, ts_estimated, turn, level,
+            tool_name, error_type, model, provider, summary, is_chunked, chunk_count, data_size_bytes, digest, encoding,
+            raw)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+    connection.prepare_cached(sql)?.execute(params![
+        user,
+        session,
+        event.sequence,
+        event.event_id,
+        event.event_type,
+        event.ts.to_string(),
+        event.ts_estimated,
+        event.turn,
+        event.level.as_str(),
+        event.tool_name,
+        event.error_type,
+        event.model,
+        event.provider,
+        serde_json::to_string(&event.summary).unwrap_or_default(),
+        event.is_chunked,
+        event.chunk_count,
+        event.data_size_bytes as i64,
+        event.digest.0,
+        encoding,
+        raw,
+    ])?;
+    if let Payload::Chunks(chunks) = payload {
+        put_chunks(connection, event, chunks)?;
+    }
+    Ok(())
+}
+
+fn put_chunks(connection: &Connection, event: &Event, chunks: &[Vec<u8>]) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO event_chunks (user_id, session_id, sequence, chunk_index, total_chunks, chunk_data)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let mut insert = connection.prepare_cached(sql)?;
+    for (index, chunk) in chunks.iter().enumerate() {
+        insert.execute(params![
+            event.user_id.as_str(),
+            event.session_id.as_str(),
+            event.sequence,
+            index as i64,
+            chunks.len() as i64,
+            chunk,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Removes the events from `start` on, with their chunks.
+pub(crate) fn truncate(connection: &Connection, key: &SessionKey, start: u32) -> rusqlite::Result<()> {
+    for table in ["events", "event_chunks"] {
+        connection
+            .prepare_cached(&format!(
+                "DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3"
+            ))?
+            .execute(params![key.user_id.as_str(), key.session_id.as_str(), start])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn digests(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+    let sql = "SELECT digest FROM events
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("event_digests"))?;
+    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
+    let mut rows = statement
+        .query(params![user, session, range.start, range.limit as i64])
+        .map_err(storage("event_digests"))?;
+    let mut digests = Vec::new();
+    while let Some(row) = rows.next().map_err(storage("event_digests"))? {
+        digests.push(digest(row, 0)?);
+    }
+    Ok(digests)
+}
+
+pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+    let sql = "SELECT e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, e.turn,
+            e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count,
+            e.data_size_bytes, e.digest, s.host_id, s.project_slug
+        FROM events e JOIN sessions s ON s.user_id = e.user_id AND s.session_id = e.session_id
+        WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("read_events"))?;
+    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
+    let mut rows = statement
+        .query(params![user, session, range.start, range.limit.min(PAGE) as i64])
+        .map_err(storage("read_events"))?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next().map_err(storage("read_events"))? {
+        events.push(event(row)?);
+    }
+    Ok(events)
+}
+
+fn event(row: &Row<'_>) -> Result<Event> {
+    Ok(Event {
+        event_id: column(row, 0)?,
+        user_id: UserId::new(column::<String>(row, 1)?)?,
+        session_id: SessionId::new(column::<String>(row, 2)?)?,
+        sequence: column(row, 3)?,
+        event_type: column(row, 4)?,
+        ts: timestamp(row, 5)?,
+        ts_estimated: column(row, 6)?,
+        turn: column(row, 7)?,
+        level: Level::parse(&column::<String>(row, 8)?).ok_or_else(|| damaged("level"))?,
+        tool_name: column(row, 9)?,
+        error_type: column(row, 10)?,
+        model: column(row, 11)?,
+        provider: column(row, 12)?,
+        summary: serde_json::from_str(&column::<String>(row, 13)?).map_err(|_| damaged("summary"))?,
+        is_chunked: column(row, 14)?,
+        chunk_count: column(row, 15)?,
+        data_size_bytes: column::<i64>(row, 16)?.unsigned_abs(),
+        digest: digest(row, 17)?,
+        host_id: HostId::new(column::<String>(row, 18)?)?,
+        project_slug: ProjectSlug::new(column::<String>(row, 19)?)?,
+    })
+}
+
+pub(crate) fn payloads(connection: &Connection, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+    let sql = "SELECT encoding, raw FROM events WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("event_payloads"))?;
+    let mut payloads = Vec::with_capacity(sequences.len());
+    for &sequence in sequences {
+        let place = params![key.user_id.as_str(), key.session_id.as_str(), sequence];
+        let found = statement
+            .query_row(place, |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()
+            .map_err(storage("event_payloads"))?;
+        let Some((encoding, raw)) = found else { continue };
+        payloads.push((sequence, payload(connection, key, sequence, encoding, raw)?));
+    }
+    Ok(payloads)
+}
+
+fn payload(
+    connection: &Connection,
+    key: &SessionKey,
+    sequence: u32,
+    encoding: i64,
+    raw: Option<Vec<u8>>,
+) -> Result<Payload> {
+    match (encoding, raw) {
+        (encoding::NONE, _) => Ok(Payload::None),
+        (encoding::PLAIN, Some(bytes)) => Ok(Payload::Plain(bytes)),
+        (encoding::ZSTD, Some(bytes)) => Ok(Payload::Zstd(bytes)),
+        (encoding::CHUNKS, _) => chunks(connection, key, sequence).map(Payload::Chunks),
+        _ => Err(damaged("payload")),
+    }
+}
+
+fn chunks(connection: &Connection, key: &SessionKey, sequence: u32) -> Result<Vec<Vec<u8>>> {
+    let sql = "SELECT chunk_data, total_chunks FROM event_chunks
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 ORDER BY chunk_index";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("event_payloads"))?;
+    let mut rows = statement
+        .query(params![key.user_id.as_str(), key.session_id.as_str(), sequence])
+        .map_err(storage("event_payloads"))?;
+    let (mut chunks, mut total) = (Vec::new(), 0);
+    while let Some(row) = rows.next().map_err(storage("event_payloads"))? {
+        chunks.push(bytes(row, 0)?);
+        total = column::<u32>(row, 1)? as usize;
+    }
+    if chunks.len() == total { Ok(chunks) } else { Err(damaged("chunked payload")) }
+}
+
+pub(crate) fn find(connection: &Connection, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+    let sql = "SELECT session_id, sequence FROM events WHERE user_id = ?1 AND event_id = ?2";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("find_events"))?;
+    let mut found = Vec::new();
+    for id in event_ids {
+        let place = statement
+            .query_row([user.as_str(), id.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+            .optional()
+            .map_err(storage("find_events"))?;
+        if let Some((session, sequence)) = place {
+            let key = SessionKey::new(user.clone(), SessionId::new(session)?);
+            found.push((id.clone(), Place::new(key, sequence)));
+        }
+    }
+    Ok(found)
+}

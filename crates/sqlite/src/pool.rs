@@ -1,0 +1,95 @@
+//! Connections: one that writes, several that read.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{error::storage, schema};
+
+/// How long a call waits for another process that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The connections of a process to one database file.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    path: PathBuf,
+    writer: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    /// Opens the file, which is created when it is missing.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        schema::check(path)?;
+        create_file(path)?;
+        let mut writer = connect(path)?;
+        schema::create_if_empty(&mut writer)?;
+        Ok(Self { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::new(Vec::new()) })
+    }
+
+    /// The connection that writes; waits while another thread uses it.
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Connection> {
+        // A panic in another thread rolled its transaction back: the connection is as good as before.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `read` on a connection that reads.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut connection = idle.map_or_else(|| connect(&self.path), Ok)?;
+        let answer = read(&mut connection);
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        answer
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection =
+        Connection::open_with_flags(path, flags).map_err(|e| storage("open")(e).with("file", path.display()))?;
+    configure(&connection).map_err(|e| storage("open")(e).with("file", path.display()))?;
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // A killed process loses nothing with WAL; `NORMAL` leaves the syncing to checkpoints, so that a power cut may
+    // lose the last transactions, whole, and the next sync brings them back from the files.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    // What is deleted is overwritten, not only unlinked.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "cache_size", -16_000)
+}
+
+/// Makes the file for its owner alone; SQLite gives the files beside it the same mode.
+fn create_file(path: &Path) -> Result<()> {
+    let failed = |source: std::io::Error| {
+        Error::new(ErrorKind::StorageConnection, format!("can't create the database: {source}"))
+            .with("file", path.display())
+            .with_source(source)
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder).map_err(failed)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}

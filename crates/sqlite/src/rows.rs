@@ -1,0 +1,168 @@
+//! What the search index reads: rows by revision, in one read transaction.
+
+use std::ops::ControlFlow;
+
+use amplifier_session_core::{
+    Result,
+    backend::meta::STORE_ID,
+    model::{ContentType, Role},
+};
+use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
+use rusqlite::{OptionalExtension, Row, Transaction};
+
+use crate::{
+    error::{damaged, storage},
+    sessions::{column, timestamp},
+    vectors::read_vector,
+};
+
+/// The rows as one transaction sees them.
+pub(crate) struct SqliteRows<'a>(pub(crate) &'a Transaction<'a>);
+
+impl Rows for SqliteRows<'_> {
+    fn mark(&mut self) -> Result<Mark> {
+        let store: String = self
+            .0
+            .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")
+            .and_then(|mut statement| statement.query_row([STORE_ID], |row| row.get(0)))
+            .map_err(storage("read_revision"))?;
+        let store = u128::from_str_radix(&store, 16).map_err(|_| damaged("store id"))?.to_be_bytes();
+        let (revision, nonce) = self
+            .0
+            .prepare_cached("SELECT revision, nonce FROM revisions ORDER BY revision DESC LIMIT 1")
+            .and_then(|mut statement| statement.query_row([], revision_and_nonce).optional())
+            .map_err(storage("read_revision"))?
+            .unwrap_or_default();
+        Ok(Mark { store, revision, nonce })
+    }
+
+    fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {
+        if revision == 0 {
+            return Ok(Some(0));
+        }
+        self.0
+            .prepare_cached("SELECT revision, nonce FROM revisions WHERE revision = ?1")
+            .and_then(|mut statement| statement.query_row([revision as i64], revision_and_nonce).optional())
+            .map(|found| found.map(|(_, nonce)| nonce))
+            .map_err(storage("read_revision"))
+    }
+
+    fn messages_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let sql = "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
+            FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
+            WHERE t.revision > ?1 ORDER BY t.revision";
+        self.each_row(sql, revision, |row| {
+            let raw = row.get_ref(8).map_err(storage("read"))?.as_bytes().map_err(|_| damaged("line"))?;
+            each(MessageRow {
+                key: unsigned(row, 0)?,
+                revision: unsigned(row, 1)?,
+                session_key: unsigned(row, 2)?,
+                user: text(row, 3)?,
+                project: text(row, 4)?,
+                session: text(row, 5)?,
+                role: text(row, 6)?.parse::<Role>()?,
+                ts: timestamp(row, 7)?,
+                raw,
+            })
+        })
+    }
+
+    fn vectors_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let sql = "SELECT v.key, v.revision, s.key, v.user_id, s.project_slug, v.session_id, t.role, v.content_type,
+                t.ts, v.vector
+            FROM transcript_vectors v
+            JOIN sessions s ON s.user_id = v.user_id AND s.session_id = v.session_id
+            JOIN transcripts t
+                ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence
+            WHERE v.revision > ?1 ORDER BY v.revision";
+        let mut vector = Vec::new();
+        self.each_row(sql, revision, |row| {
+            read_vector(row, 9, &mut vector)?;
+            each(VectorRow {
+                key: unsigned(row, 0)?,
+                revision: unsigned(row, 1)?,
+                session_key: unsigned(row, 2)?,
+                user: text(row, 3)?,
+                project: text(row, 4)?,
+                session: text(row, 5)?,
+                role: text(row, 6)?.parse::<Role>()?,
+                content_type: text(row, 7)?.parse::<ContentType>()?,
+                ts: timestamp(row, 8)?,
+                vector: &vector,
+            })
+        })
+    }
+
+    fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.removed_after(0, revision)
+    }
+
+    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.removed_after(1, revision)
+    }
+
+    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
+        let mut statement = self
+            .0
+            .prepare_cached("SELECT vector FROM transcript_vectors WHERE key = ?1")
+            .map_err(storage("read_vectors"))?;
+        let mut vector = Vec::new();
+        for &key in keys {
+            let mut rows = statement.query([key as i64]).map_err(storage("read_vectors"))?;
+            if let Some(row) = rows.next().map_err(storage("read_vectors"))? {
+                read_vector(row, 0, &mut vector)?;
+                each(key, &vector)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SqliteRows<'_> {
+    fn each_row(
+        &self,
+        sql: &str,
+        revision: u64,
+        mut each: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut statement = self.0.prepare_cached(sql).map_err(storage("read_rows"))?;
+        let mut rows = statement.query([revision as i64]).map_err(storage("read_rows"))?;
+        while let Some(row) = rows.next().map_err(storage("read_rows"))? {
+            if each(row)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn removed_after(&self, kind: i64, revision: u64) -> Result<Vec<u64>> {
+        self.0
+            .prepare_cached("SELECT key FROM removed WHERE kind = ?1 AND revision > ?2")
+            .and_then(|mut statement| {
+                statement
+                    .query_map([kind, revision as i64], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
+                    .and_then(Iterator::collect)
+            })
+            .map_err(storage("read_removed"))
+    }
+}
+
+fn revision_and_nonce(row: &Row<'_>) -> rusqlite::Result<(u64, u64)> {
+    Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
+}
+
+fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {
+    column::<i64>(row, index).map(i64::cast_unsigned)
+}
+
+fn text<'a>(row: &'a Row<'_>, index: usize) -> Result<&'a str> {
+    row.get_ref(index).map_err(storage("read"))?.as_str().map_err(|_| damaged("text"))
+}

@@ -1,0 +1,265 @@
+//! Rows of `sessions`, `metadata_files` and `schema_meta`.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_core::{
+    Result,
+    backend::{SessionQuery, SkippedLine, StoredSession, Version},
+    model::{
+        HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId, Visibility,
+    },
+};
+use rusqlite::{Connection, OptionalExtension, Row, params, types::Value};
+
+use crate::error::{damaged, storage};
+
+const FIELDS: &str = "user_id, session_id, host_id, project_slug, created, updated, name, description, bundle, model, \
+    turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, shared_at, \
+    working_dir, first_prompt";
+
+pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<StoredSession>> {
+    let sql = format!(
+        "SELECT {FIELDS}, revision, skipped_lines, sync_state FROM sessions WHERE user_id = ?1 AND session_id = ?2"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("get_session"))?;
+    let mut rows = statement
+        .query([key.user_id.as_str(), key.session_id.as_str()])
+        .map_err(storage("get_session"))?;
+    let Some(row) = rows.next().map_err(storage("get_session"))? else { return Ok(None) };
+    let session = session(row)?;
+    let (revision, skipped, sync_state): (i64, String, Option<String>) =
+        (column(row, 22)?, column(row, 23)?, column(row, 24)?);
+    Ok(Some(StoredSession {
+        session,
+        version: Version(revision.to_string()),
+        metadata_files: metadata_files(connection, key)?,
+        skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped).map_err(|_| damaged("list of skipped lines"))?,
+        sync_state,
+    }))
+}
+
+fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<MetadataFile>> {
+    let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("get_session"))?;
+    let files = statement
+        .query_map([key.user_id.as_str(), key.session_id.as_str()], |row| {
+            Ok(MetadataFile { name: row.get(0)?, raw: RawJson::new(row.get::<_, Vec<u8>>(1)?) })
+        })
+        .and_then(Iterator::collect)
+        .map_err(storage("get_session"));
+    files
+}
+
+pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
+    let mut conditions = Vec::new();
+    let mut values: Vec<Value> = Vec::new();
+    let mut narrow = |condition: &str, value: &str| {
+        values.push(Value::from(value.to_owned()));
+        conditions.push(condition.replace('?', &format!("?{}", values.len())));
+    };
+    if let Some(user) = query.scope.user() {
+        narrow("user_id = ?", user.as_str());
+    }
+    if let Some(project) = &query.project {
+        narrow("project_slug = ?", project.as_str());
+    }
+    if let Some(prefix) = &query.id_prefix {
+        narrow("substr(session_id, 1, length(?)) = ?", prefix);
+    }
+    if let Some(since) = query.since {
+        narrow("updated >= ?", &since.to_string());
+    }
+    if let Some(until) = query.until {
+        narrow("updated < ?", &until.to_string());
+    }
+    if let Some(after) = &query.after {
+        narrow("updated <= ?", &after.updated.to_string());
+        let updated = values.len();
+        values.push(Value::from(after.key.user_id.as_str().to_owned()));
+        values.push(Value::from(after.key.session_id.as_str().to_owned()));
+        conditions.push(format!("(updated < ?{updated} OR (user_id, session_id) > (?{}, ?{}))", updated + 1, updated + 2));
+    }
+    let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
+    let sql = format!(
+        "SELECT {FIELDS} FROM sessions WHERE {conditions} ORDER BY updated DESC, user_id, session_id LIMIT {}",
+        query.limit
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("list_sessions"))?;
+    let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(storage("list_sessions"))?;
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next().map_err(storage("list_sessions"))? {
+        sessions.push(session(row)?);
+    }
+    Ok(sessions)
+}
+
+pub(crate) fn sync_states(
+    connection: &Connection,
+    user: &UserId,
+    after: Option<&SessionId>,
+    limit: usize,
+) -> Result<Vec<(SessionId, String)>> {
+    let sql = "SELECT session_id, sync_state FROM sessions \
+        WHERE user_id = ?1 AND session_id > ?2 AND sync_state IS NOT NULL ORDER BY session_id LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("sync_states"))?;
+    let after = after.map_or("", SessionId::as_str);
+    let states = statement
+        .query_map(params![user.as_str(), after, limit as i64], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+        .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
+        .map_err(storage("sync_states"))?;
+    states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
+}
+
+/// Revision and project of the stored session, if there is one.
+pub(crate) fn stored_place(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<(i64, String)>> {
+    connection
+        .prepare_cached("SELECT revision, project_slug FROM sessions WHERE user_id = ?1 AND session_id = ?2")?
+        .query_row([key.user_id.as_str(), key.session_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+/// Inserts or updates the row of `session`; `None` leaves what is stored of the other two.
+pub(crate) fn put(
+    connection: &Connection,
+    session: &Session,
+    skipped: Option<&[SkippedLine]>,
+    sync_state: Option<&str>,
+    revision: i64,
+) -> rusqlite::Result<()> {
+    let json = |list: &[String]| serde_json::to_string(list).unwrap_or_default();
+    let skipped = skipped.map(|lines| serde_json::to_string(lines).unwrap_or_default());
+    let sql = format!(
+        "INSERT INTO sessions ({FIELDS}, skipped_lines, sync_state, revision)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
+             coalesce(?23, '[]'), ?24, ?25)
+         ON CONFLICT (user_id, session_id) DO UPDATE SET
+             host_id = excluded.host_id, project_slug = excluded.project_slug, created = excluded.created,
+             updated = excluded.updated, name = excluded.name, description = excluded.description,
+             bundle = excluded.bundle, model = excluded.model, turn_count = excluded.turn_count,
+             message_count = excluded.message_count, event_count = excluded.event_count,
+             parent_id = excluded.parent_id, forked_from_turn = excluded.forked_from_turn, tags = excluded.tags,
+             visibility = excluded.visibility, org_id = excluded.org_id, team_ids = excluded.team_ids,
+             shared_at = excluded.shared_at, working_dir = excluded.working_dir,
+             first_prompt = excluded.first_prompt, skipped_lines = coalesce(?23, skipped_lines),
+             sync_state = coalesce(?24, sync_state), revision = excluded.revision"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        session.user_id.as_str(),
+        session.session_id.as_str(),
+        session.host_id.as_str(),
+        session.project_slug.as_str(),
+        session.created.to_string(),
+        session.updated.to_string(),
+        session.name,
+        session.description,
+        session.bundle,
+        session.model,
+        session.turn_count,
+        session.message_count,
+        session.event_count,
+        session.parent_id.as_ref().map(SessionId::as_str),
+        session.forked_from_turn,
+        json(&session.tags),
+        session.visibility.as_str(),
+        session.org_id,
+        json(&session.team_ids),
+        session.shared_at.map(|ts| ts.to_string()),
+        session.working_dir,
+        session.first_prompt,
+        skipped,
+        sync_state,
+        revision,
+    ])?;
+    Ok(())
+}
+
+pub(crate) fn put_metadata_files(
+    connection: &Connection,
+    key: &SessionKey,
+    files: &[MetadataFile],
+) -> rusqlite::Result<()> {
+    delete_metadata_files(connection, key)?;
+    let sql = "INSERT INTO metadata_files (user_id, session_id, position, name, raw) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = connection.prepare_cached(sql)?;
+    for (position, file) in files.iter().enumerate() {
+        let place = (key.user_id.as_str(), key.session_id.as_str(), position as i64);
+        insert.execute(params![place.0, place.1, place.2, file.name, file.raw.as_bytes()])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn delete(connection: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
+    delete_metadata_files(connection, key)?;
+    connection
+        .prepare_cached("DELETE FROM sessions WHERE user_id = ?1 AND session_id = ?2")?
+        .execute([key.user_id.as_str(), key.session_id.as_str()])?;
+    Ok(())
+}
+
+fn delete_metadata_files(connection: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM metadata_files WHERE user_id = ?1 AND session_id = ?2")?
+        .execute([key.user_id.as_str(), key.session_id.as_str()])?;
+    Ok(())
+}
+
+pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> {
+    let mut statement = connection.prepare_cached("SELECT key, value FROM schema_meta").map_err(storage("meta"))?;
+    let entries = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .and_then(Iterator::collect)
+        .map_err(storage("meta"));
+    entries
+}
+
+pub(crate) fn put_meta_if_absent(connection: &Connection, key: &str, value: &str) -> Result<String> {
+    let put = || {
+        connection
+            .prepare_cached("INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING")?
+            .execute([key, value])?;
+        connection
+            .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")?
+            .query_row([key], |row| row.get(0))
+    };
+    put().map_err(storage("put_meta"))
+}
+
+fn session(row: &Row<'_>) -> Result<Session> {
+    let texts = |index| -> Result<Vec<String>> {
+        serde_json::from_str(&column::<String>(row, index)?).map_err(|_| damaged("list"))
+    };
+    Ok(Session {
+        user_id: UserId::new(column::<String>(row, 0)?)?,
+        session_id: SessionId::new(column::<String>(row, 1)?)?,
+        host_id: HostId::new(column::<String>(row, 2)?)?,
+        project_slug: ProjectSlug::new(column::<String>(row, 3)?)?,
+        created: timestamp(row, 4)?,
+        updated: timestamp(row, 5)?,
+        name: column(row, 6)?,
+        description: column(row, 7)?,
+        bundle: column(row, 8)?,
+        model: column(row, 9)?,
+        turn_count: column(row, 10)?,
+        message_count: column(row, 11)?,
+        event_count: column(row, 12)?,
+        parent_id: column::<Option<String>>(row, 13)?.map(SessionId::new).transpose()?,
+        forked_from_turn: column(row, 14)?,
+        tags: texts(15)?,
+        visibility: column::<String>(row, 16)?.parse::<Visibility>()?,
+        org_id: column(row, 17)?,
+        team_ids: texts(18)?,
+        shared_at: column::<Option<String>>(row, 19)?.map(|ts| Timestamp::parse(&ts)).transpose()?,
+        working_dir: column(row, 20)?,
+        first_prompt: column(row, 21)?,
+    })
+}
+
+/// A column of a row as a Rust value.
+pub(crate) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
+    row.get(index).map_err(storage("read"))
+}
+
+pub(crate) fn timestamp(row: &Row<'_>, index: usize) -> Result<Timestamp> {
+    let text = row.get_ref(index).map_err(storage("read"))?;
+    text.as_str().map_err(|_| damaged("time")).and_then(Timestamp::parse)
+}

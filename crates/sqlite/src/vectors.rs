@@ -1,0 +1,164 @@
+//! Rows of `transcript_vectors`.
+
+use amplifier_session_core::{
+    Result,
+    backend::MessageVectors,
+    model::{ContentType, Place, SessionKey, VectorRecord},
+};
+use rusqlite::{Connection, Row, params};
+
+use crate::{
+    error::{damaged, storage},
+    messages,
+    sessions::column,
+};
+
+/// Stores the vectors of one message unless its line is another by now; returns how many.
+pub(crate) fn put(
+    connection: &Connection,
+    key: &SessionKey,
+    vectors: &MessageVectors,
+    model: &str,
+    now: &str,
+    revision: i64,
+) -> rusqlite::Result<usize> {
+    if messages::stored_digest(connection, key, vectors.sequence)? != Some(vectors.digest.0) {
+        return Ok(0);
+    }
+    remove_of_message(connection, key, vectors.sequence, revision)?;
+    let sql = "INSERT INTO transcript_vectors (user_id, session_id, sequence, content_type, chunk_index, total_chunks,
+            span_start, span_end, token_count, embedding_model, created_at, revision, vector)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+    let mut insert = connection.prepare_cached(sql)?;
+    for record in &vectors.records {
+        insert.execute(params![
+            key.user_id.as_str(),
+            key.session_id.as_str(),
+            vectors.sequence,
+            record.content_type.as_str(),
+            record.chunk_index,
+            record.total_chunks,
+            record.span_start,
+            record.span_end,
+            record.token_count,
+            model,
+            now,
+            revision,
+            to_bytes(&record.vector),
+        ])?;
+    }
+    messages::mark_vectors_stored(connection, key, vectors.sequence)?;
+    Ok(vectors.records.len())
+}
+
+/// Removes the vectors of one message and leaves word of it for the index.
+pub(crate) fn remove_of_message(
+    connection: &Connection,
+    key: &SessionKey,
+    sequence: u32,
+    revision: i64,
+) -> rusqlite::Result<()> {
+    remove_where(connection, key, "sequence = ?3", sequence, revision)
+}
+
+/// Removes the vectors of the messages from `start` on and leaves word of it for the index.
+pub(crate) fn truncate(
+    connection: &Connection,
+    key: &SessionKey,
+    start: u32,
+    revision: i64,
+) -> rusqlite::Result<()> {
+    remove_where(connection, key, "sequence >= ?3", start, revision)
+}
+
+fn remove_where(
+    connection: &Connection,
+    key: &SessionKey,
+    which: &str,
+    sequence: u32,
+    revision: i64,
+) -> rusqlite::Result<()> {
+    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
+    connection
+        .prepare_cached(&format!(
+            "INSERT OR IGNORE INTO removed (kind, revision, key) SELECT 1, ?4, key FROM transcript_vectors
+             WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+        ))?
+        .execute(params![user, session, sequence, revision])?;
+    connection
+        .prepare_cached(&format!(
+            "DELETE FROM transcript_vectors WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+        ))?
+        .execute(params![user, session, sequence])?;
+    Ok(())
+}
+
+pub(crate) fn of(connection: &Connection, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+    let sql = "SELECT content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector
+        FROM transcript_vectors
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 AND content_type = ?4 ORDER BY chunk_index";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("vectors_of"))?;
+    let mut found = Vec::new();
+    for (place, content_type) in texts {
+        let key = &place.session;
+        let mut rows = statement
+            .query(params![
+                key.user_id.as_str(),
+                key.session_id.as_str(),
+                place.sequence,
+                content_type.as_str()
+            ])
+            .map_err(storage("vectors_of"))?;
+        while let Some(row) = rows.next().map_err(storage("vectors_of"))? {
+            found.push((place.clone(), record(row)?));
+        }
+    }
+    Ok(found)
+}
+
+fn record(row: &Row<'_>) -> Result<VectorRecord> {
+    Ok(VectorRecord {
+        content_type: column::<String>(row, 0)?.parse()?,
+        chunk_index: column(row, 1)?,
+        total_chunks: column(row, 2)?,
+        span_start: column(row, 3)?,
+        span_end: column(row, 4)?,
+        token_count: column(row, 5)?,
+        vector: vector(row, 6)?,
+    })
+}
+
+pub(crate) fn count(connection: &Connection, key: &SessionKey) -> Result<u64> {
+    connection
+        .prepare_cached("SELECT count(*) FROM transcript_vectors WHERE user_id = ?1 AND session_id = ?2")
+        .and_then(|mut statement| {
+            statement.query_row([key.user_id.as_str(), key.session_id.as_str()], |row| row.get::<_, i64>(0))
+        })
+        .map(|count| count.unsigned_abs())
+        .map_err(storage("count_vectors"))
+}
+
+/// Little-endian 32-bit floats.
+fn to_bytes(vector: &[f32]) -> Vec<u8> {
+    vector.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// The vector in a column.
+pub(crate) fn vector(row: &Row<'_>, index: usize) -> Result<Vec<f32>> {
+    let mut vector = Vec::new();
+    read_vector(row, index, &mut vector)?;
+    Ok(vector)
+}
+
+/// Reads the vector in a column into a buffer that is used again.
+pub(crate) fn read_vector(row: &Row<'_>, index: usize, into: &mut Vec<f32>) -> Result<()> {
+    let value = row.get_ref(index).map_err(storage("read"))?;
+    let bytes = value.as_blob().map_err(|_| damaged("vector"))?;
+    let (floats, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err(damaged("vector"));
+    }
+    into.clear();
+    into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! The transactions that write.
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{MessageVectors, SessionChange, Version},
+    model::{EmbeddingSpace, SessionKey, Timestamp},
+};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::{error::storage, events, messages, sessions, vectors};
+
+/// Writes one session, all or nothing.
+pub(crate) fn session(connection: &mut Connection, change: &SessionChange) -> Result<Version> {
+    let key = change.session.key();
+    let transaction = begin(connection).map_err(storage("write"))?;
+    let stored = sessions::stored_place(&transaction, &key).map_err(storage("write"))?;
+    let present = stored.as_ref().map(|(revision, _)| Version(revision.to_string()));
+    if present != change.expected {
+        let message = "the session was written by somebody else in between";
+        return Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable());
+    }
+    let project_before = stored.map(|(_, project)| project);
+    let revision = apply(&transaction, &key, change, project_before.as_deref()).map_err(storage("write"))?;
+    transaction.commit().map_err(storage("write"))?;
+    Ok(Version(revision.to_string()))
+}
+
+fn apply(
+    transaction: &Transaction<'_>,
+    key: &SessionKey,
+    change: &SessionChange,
+    project_before: Option<&str>,
+) -> rusqlite::Result<i64> {
+    let revision = next_revision(transaction)?;
+    let is_new = project_before.is_none();
+    sessions::put(transaction, &change.session, change.skipped.as_deref(), change.sync_state.as_deref(), revision)?;
+    if let Some(files) = &change.metadata_files {
+        sessions::put_metadata_files(transaction, key, files)?;
+    }
+    if let Some(start) = change.messages.truncate {
+        vectors::truncate(transaction, key, start, revision)?;
+        messages::truncate(transaction, key, start, revision)?;
+    }
+    for message in &change.messages.put {
+        if !is_new {
+            vectors::remove_of_message(transaction, key, message.sequence, revision)?;
+        }
+        messages::put(transaction, message, revision)?;
+    }
+    if let Some(start) = change.events.truncate {
+        events::truncate(transaction, key, start)?;
+    }
+    for event in &change.events.put {
+        events::put(transaction, event, !is_new)?;
+    }
+    if project_before.is_some_and(|project| project != change.session.project_slug.as_str()) {
+        messages::touch(transaction, key, revision)?;
+    }
+    Ok(revision)
+}
+
+/// Stores vectors of one session; returns how many.
+pub(crate) fn vectors(
+    connection: &mut Connection,
+    key: &SessionKey,
+    space: &EmbeddingSpace,
+    of_messages: &[MessageVectors],
+) -> Result<usize> {
+    let mut write = || {
+        let transaction = begin(connection)?;
+        let revision = next_revision(&transaction)?;
+        let now = Timestamp::now().to_string();
+        let mut stored = 0;
+        for of_message in of_messages {
+            stored += vectors::put(&transaction, key, of_message, &space.model, &now, revision)?;
+        }
+        transaction.commit()?;
+        Ok(stored)
+    };
+    write().map_err(storage("write_vectors"))
+}
+
+/// Removes a session with all that belongs to it.
+pub(crate) fn delete(connection: &mut Connection, key: &SessionKey) -> Result<bool> {
+    let mut delete = || {
+        let transaction = begin(connection)?;
+        if sessions::stored_place(&transaction, key)?.is_none() {
+            return Ok(false);
+        }
+        let revision = next_revision(&transaction)?;
+        vectors::truncate(&transaction, key, 0, revision)?;
+        messages::truncate(&transaction, key, 0, revision)?;
+        events::truncate(&transaction, key, 0)?;
+        sessions::delete(&transaction, key)?;
+        transaction.commit()?;
+        Ok(true)
+    };
+    delete().map_err(storage("delete_session"))
+}
+
+/// Takes the write lock at once, so that what is read in the transaction is what will be written over.
+fn begin(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>> {
+    connection.transaction_with_behavior(TransactionBehavior::Immediate)
+}
+
+fn next_revision(transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
+    transaction.prepare_cached("INSERT INTO revisions (nonce) VALUES (random())")?.execute([])?;
+    Ok(transaction.last_insert_rowid())
+}
