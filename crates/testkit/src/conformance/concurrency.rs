@@ -1,0 +1,249 @@
+//! Many at once: on different sessions, on the same one, through several handles.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    ErrorKind, SessionStorage,
+    backend::StorageBackend,
+    model::{Digest, RawJson, Timestamp},
+    search::SearchOptions,
+    storage::{Extent, IngestTarget, SyncLines},
+};
+use tokio::task::JoinSet;
+
+use super::{
+    Subject,
+    store::{Store, raw, scope, target, target_of, words},
+};
+use crate::lines::{self, Line};
+
+const TASKS: usize = 16;
+
+fn transcript(label: &str, count: usize) -> Vec<Line> {
+    (0..count).map(|n| lines::user(&format!("{label} message number{n}"))).collect()
+}
+
+async fn sync(storage: &SessionStorage, target: &IngestTarget, lines: Vec<Line>) {
+    storage.sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap();
+}
+
+/// Runs `task` with each number below [`TASKS`] at once; even ones on the first handle, odd ones on the second.
+async fn at_once<F>(handles: [&Store; 2], task: impl Fn(SessionStorage, usize) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut tasks = JoinSet::new();
+    for n in 0..TASKS {
+        tasks.spawn(task(handles[n % 2].storage.clone(), n));
+    }
+    while let Some(result) = tasks.join_next().await {
+        result.unwrap();
+    }
+}
+
+/// 16 tasks write, search and read different sessions at once, and all is there in the end.
+pub async fn sixteen_tasks_on_sessions_of_their_own(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let again = Store::open_again(subject).await;
+    at_once([&store, &again], |storage, n| async move {
+        let target = target_of(if n % 3 == 0 { "ben" } else { "ana" }, "shop", &format!("s{n}"));
+        for round in 1..=4 {
+            sync(&storage, &target, transcript(&format!("task{n}"), round * 5)).await;
+            let events = (0..round * 3).map(|e| lines::logger_event(&format!("e:{e}"))).collect::<Vec<_>>();
+            storage.sync_event_lines(&target, SyncLines::whole(raw(events))).await.unwrap();
+            let query = words(&format!("task{n}")).with_limit(100);
+            let found = storage.search_transcripts(&scope(&target), &query).await.unwrap().results;
+            assert_eq!(found.len(), round * 5);
+            storage.search_transcripts(&scope(&target), &SearchOptions::new("message")).await.unwrap();
+        }
+    })
+    .await;
+    for n in 0..TASKS {
+        let target = target_of(if n % 3 == 0 { "ben" } else { "ana" }, "shop", &format!("s{n}"));
+        let session = store.stored(&target).await.session;
+        assert_eq!((session.message_count, session.event_count), (20, 12));
+        assert_eq!(store.messages(&target).await.len(), 20);
+        assert_eq!(store.events(&target).await.len(), 12);
+        assert_eq!(store.vectors(&target).await.len(), 20);
+        assert_eq!(store.find(&target, &format!("task{n}")).await.len(), 20);
+    }
+}
+
+/// 16 tasks sync the same lines of the same session at once: each line is there once, with its vector.
+pub async fn sixteen_tasks_with_the_same_lines(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let again = Store::open_again(subject).await;
+    at_once([&store, &again], |storage, _| async move {
+        sync(&storage, &target("s"), transcript("same", 30)).await;
+        storage.sync_session_metadata(&target("s"), RawJson::from(r#"{"name":"same"}"#)).await.unwrap();
+    })
+    .await;
+    let messages = store.messages(&target("s")).await;
+    assert!(messages.iter().map(|message| message.raw.clone()).eq(raw(transcript("same", 30))));
+    assert!(store.vectors(&target("s")).await.iter().map(|(n, _)| *n).eq(0..30));
+    assert!(store.owing(&target("s")).await.is_empty());
+    let session = store.stored(&target("s")).await.session;
+    assert_eq!((session.message_count, session.name.as_deref()), (30, Some("same")));
+    assert_eq!(store.find(&target("s"), "same").await.len(), 30);
+}
+
+/// 16 tasks sync different lines of the same session at once: conflicts are met and tried again, and what stays is
+/// one of the transcripts, whole.
+pub async fn sixteen_tasks_with_different_lines(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let again = Store::open_again(subject).await;
+    at_once([&store, &again], |storage, n| async move {
+        sync(&storage, &target("s"), transcript(&format!("task{n}"), 10 + n)).await;
+    })
+    .await;
+    let messages = store.messages(&target("s")).await;
+    let winner = messages.len() - 10;
+    assert!(
+        messages.iter().map(|m| m.raw.clone()).eq(raw(transcript(&format!("task{winner}"), 10 + winner)))
+    );
+    assert_eq!(store.stored(&target("s")).await.session.message_count as usize, messages.len());
+    store.storage.embed_owed(&target("s").key.user_id, None).await.unwrap();
+    let vectors = store.vectors(&target("s")).await;
+    assert_eq!(vectors.len(), messages.len());
+    for (sequence, record) in vectors {
+        assert_eq!(record.vector, store.embedding.vector(&format!("task{winner} message number{sequence}")));
+    }
+    assert_eq!(store.find(&target("s"), "message").await.len(), messages.len());
+    assert_eq!(store.find(&target("s"), &format!("task{winner}")).await.len(), messages.len());
+}
+
+/// 16 tasks each append a line of their own: none is lost.
+pub async fn sixteen_tasks_that_append(subject: &dyn Subject) {
+    let store = Arc::new(Store::open(subject).await);
+    let again = Store::open_again(subject).await;
+    store.sync(&target("s"), transcript("first", 1)).await;
+    at_once([&store, &again], |storage, n| async move { append(&storage, &format!("task{n}")).await }).await;
+    let messages = store.messages(&target("s")).await;
+    assert!(messages.iter().map(|message| message.sequence).eq(0..=TASKS as u32));
+    for n in 0..TASKS {
+        assert_eq!(store.find(&target("s"), &format!("task{n}")).await.len(), 1);
+    }
+}
+
+/// Appends one line behind the last one, whatever that is by now.
+async fn append(storage: &SessionStorage, text: &str) {
+    loop {
+        let mut ingest = storage.ingest(target("s")).await.unwrap();
+        let end = ingest.stored().unwrap().session.message_count;
+        ingest.begin_transcript(end).await.unwrap();
+        ingest.transcript_line(lines::user(text).raw(), Timestamp::from_micros(0)).await.unwrap();
+        ingest.end_transcript(Extent::Part);
+        match ingest.commit().await {
+            Ok(_) => return,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict),
+        }
+    }
+}
+
+/// Of two that began from the same state, the second to write meets a conflict and changes nothing.
+pub async fn the_second_of_two_writers_meets_a_conflict(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let again = Store::open_again(subject).await;
+    for round in 0..2 {
+        let mut ingests = Vec::new();
+        for (handle, label) in [(&store, "first"), (&again, "second")] {
+            let mut ingest = handle.storage.ingest(target("s")).await.unwrap();
+            ingest.begin_transcript(0).await.unwrap();
+            for line in transcript(&format!("{label}{round}"), 8) {
+                ingest.transcript_line(line.raw(), Timestamp::from_micros(0)).await.unwrap();
+            }
+            ingest.end_transcript(Extent::Whole);
+            ingests.push(ingest);
+        }
+        let second = ingests.remove(1);
+        ingests.remove(0).commit().await.unwrap();
+        let stored = store.stored(&target("s")).await;
+        let error = second.commit().await.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true));
+        assert_eq!(store.stored(&target("s")).await, stored);
+        assert_eq!(store.find(&target("s"), &format!("first{round}")).await.len(), 8);
+        assert!(again.find(&target("s"), &format!("second{round}")).await.is_empty());
+    }
+}
+
+/// Where writes are atomic, who reads meanwhile sees one state or the other; elsewhere, the last one in the end.
+pub async fn readers_see_whole_writes(subject: &dyn Subject) {
+    let store = Arc::new(Store::open(subject).await);
+    let reader = Store::open_again(subject).await;
+    let atomic = store.backend.capabilities().atomic_writes;
+    let states = [transcript("one", 12), transcript("two", 25)];
+    store.sync(&target("s"), states[0].clone()).await;
+    let writer = tokio::spawn({
+        let (store, states) = (store.clone(), states.clone());
+        async move {
+            for round in 1..=20 {
+                sync(&store.storage_with(None), &target("s"), states[round % 2].clone()).await;
+            }
+        }
+    });
+    let digests =
+        states.map(|lines| raw(lines).iter().map(|line| Digest::of(line.as_bytes())).collect::<Vec<_>>());
+    while !writer.is_finished() {
+        let seen = reader.backend.message_states(&target("s").key).await.unwrap();
+        let seen: Vec<_> = seen.iter().map(|state| state.digest).collect();
+        assert!(!atomic || digests.contains(&seen), "half of a write was seen: {} messages", seen.len());
+        reader.search(&target("s"), &words("message")).await;
+    }
+    writer.await.unwrap();
+    let last = reader.backend.message_states(&target("s").key).await.unwrap();
+    assert!(last.iter().map(|state| state.digest).eq(digests[0].iter().copied()));
+}
+
+/// Searching and bringing the index up to date while others write fails nowhere.
+pub async fn searching_while_others_write(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let again = Store::open_again(subject).await;
+    at_once([&store, &again], |storage, n| async move {
+        let target = target(&format!("s{}", n % 4));
+        for round in 0..5 {
+            match n / 4 {
+                0 => sync(&storage, &target, transcript(&format!("round{round}"), 6)).await,
+                1 => storage.update_index().await.unwrap(),
+                2 => {
+                    let query = SearchOptions::new("message number3").with_limit(50);
+                    let results = storage.search_transcripts(&scope(&target), &query).await.unwrap().results;
+                    assert!(results.len() <= 24);
+                }
+                _ => {
+                    let (user, session) = (&target.key.user_id, &target.key.session_id);
+                    storage.delete_session(user, &target.project_slug, session).await.unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    for n in 0..4 {
+        let target = target(&format!("s{n}"));
+        sync(&store.storage, &target, transcript("last", 6)).await;
+        assert_eq!(store.messages(&target).await.len(), 6);
+    }
+    assert_eq!(again.find(&target("s0"), "last").await.len(), 24);
+    assert!(again.find(&target("s0"), "round0 round1 round2 round3 round4").await.is_empty());
+}
+
+/// A sync that is given up at any moment is completed by the next one.
+pub async fn an_abandoned_sync_is_completed_by_the_next(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    for round in 0..12_u64 {
+        let lines = transcript(&format!("round{round}"), 10 + (round as usize * 7) % 13);
+        let (storage, abandoned) = (store.storage.clone(), lines.clone());
+        let task = tokio::spawn(async move { sync(&storage, &target("s"), abandoned).await });
+        for _ in 0..round * 3 {
+            tokio::task::yield_now().await;
+        }
+        task.abort();
+        let _ = task.await;
+        store.sync(&target("s"), lines.clone()).await;
+        let messages = store.messages(&target("s")).await;
+        assert!(messages.iter().map(|message| message.raw.clone()).eq(raw(lines)), "round {round}");
+        assert_eq!(store.stored(&target("s")).await.session.message_count as usize, messages.len());
+        assert_eq!(store.find(&target("s"), "message").await.len(), messages.len());
+        assert!(store.owing(&target("s")).await.is_empty());
+        assert_eq!(store.vectors(&target("s")).await.len(), messages.len());
+    }
+}

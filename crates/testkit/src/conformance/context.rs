@@ -1,0 +1,104 @@
+//! What stands around a message or a turn.
+
+use amplifier_session_core::{ErrorKind, Scope, model::Message};
+
+use super::{
+    Subject,
+    store::{Store, kind, scope, target, target_of},
+};
+use crate::lines::{self, Line};
+
+/// A system message, then `turns` turns of a question, a tool's output and an answer.
+fn conversation(turns: u32) -> Vec<Line> {
+    let turn = |n: u32| {
+        [
+            lines::user(&format!("question {n}")),
+            lines::tool("output"),
+            lines::assistant(&format!("answer {n}")),
+        ]
+    };
+    std::iter::once(lines::system("rules")).chain((1..=turns).flat_map(turn)).collect()
+}
+
+fn sequences(messages: &[Message]) -> Vec<u32> {
+    messages.iter().map(|message| message.sequence).collect()
+}
+
+/// A message comes with those before and behind it, cut at the ends of the transcript.
+pub async fn a_message_comes_with_its_neighbours(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    store.sync(&target("s"), conversation(10)).await;
+    let around = async |sequence: u32, before: u32, after: u32| {
+        let session = target("s").key.session_id;
+        let context = store
+            .storage
+            .get_message_context(&scope(&target("s")), &session, sequence, before, after)
+            .await
+            .unwrap();
+        assert_eq!((context.sequence, context.session.message_count), (sequence, 31));
+        (sequences(&context.messages), context.has_more_before, context.has_more_after)
+    };
+    assert_eq!(around(10, 2, 3).await, ((8..=13).collect(), true, true));
+    assert_eq!(around(0, 2, 1).await, (vec![0, 1], false, true));
+    assert_eq!(around(30, 1, 5).await, (vec![29, 30], true, false));
+    assert_eq!(around(7, 0, 0).await, (vec![7], true, true));
+    assert_eq!(around(15, u32::MAX, u32::MAX).await, ((0..31).collect(), false, false));
+}
+
+/// A turn comes with whole turns before and behind it.
+pub async fn a_turn_comes_with_its_neighbours(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    store.sync(&target("s"), conversation(10)).await;
+    let around = async |turn: u32, before: u32, after: u32| {
+        let session = target("s").key.session_id;
+        let context = store
+            .storage
+            .get_turn_context(&scope(&target("s")), &session, turn, before, after)
+            .await
+            .unwrap();
+        assert_eq!((context.turn, context.session.turn_count), (turn, 10));
+        (sequences(&context.messages), context.has_more_before, context.has_more_after)
+    };
+    assert_eq!(around(5, 0, 0).await, (vec![13, 14, 15], true, true));
+    assert_eq!(around(5, 1, 1).await, ((10..=18).collect(), true, true));
+    assert_eq!(around(10, 1, 7).await, ((25..=30).collect(), true, false));
+    let (messages, _, after) = around(1, 3, 0).await;
+    assert!(messages.ends_with(&[1, 2, 3]) && after);
+    assert_eq!(around(5, u32::MAX, u32::MAX).await.0.last(), Some(&30));
+}
+
+/// A place that the session does not have is refused, and the field is named.
+pub async fn a_place_that_does_not_exist_is_refused(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    store.sync(&target("s"), conversation(2)).await;
+    let (scope, session) = (scope(&target("s")), target("s").key.session_id);
+    for turn in [0, 3, u32::MAX] {
+        let error = store.storage.get_turn_context(&scope, &session, turn, 1, 1).await.unwrap_err();
+        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("turn")));
+    }
+    for sequence in [7, u32::MAX] {
+        let error = store.storage.get_message_context(&scope, &session, sequence, 1, 1).await.unwrap_err();
+        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("sequence")));
+    }
+}
+
+/// Context is that of a session in scope, never of another user's session of the same id.
+pub async fn context_stays_in_scope(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let ben = target_of("ben", "p", "s");
+    store.sync(&target("s"), vec![lines::user("ana's question")]).await;
+    store.sync(&ben, conversation(3)).await;
+    store.sync(&target_of("ben", "p", "own"), conversation(1)).await;
+    let session = &ben.key.session_id;
+    let context = store.storage.get_turn_context(&scope(&target("s")), session, 1, 9, 9).await.unwrap();
+    assert_eq!((sequences(&context.messages), context.session.user_id.as_str()), (vec![0], "ana"));
+    assert_eq!(
+        kind(store.storage.get_turn_context(&scope(&target("s")), session, 2, 0, 0).await),
+        ErrorKind::Validation
+    );
+    let own = target("own").key.session_id;
+    let foreign = store.storage.get_message_context(&scope(&target("s")), &own, 0, 1, 1).await;
+    assert_eq!(kind(foreign), ErrorKind::SessionNotFound);
+    let all = store.storage.get_message_context(&Scope::Everyone, &own, 0, 1, 1).await.unwrap();
+    assert_eq!(all.session.user_id.as_str(), "ben");
+}

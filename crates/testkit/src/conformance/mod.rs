@@ -1,0 +1,274 @@
+//! The conformance suite: what every storage backend promises, one function a promise.
+//!
+//! A backend's crate says how to open an empty store ([`Subject`]) and calls [`conformance_suite!`] in its tests;
+//! each promise then shows by its name in the test runner. A new behaviour enters here before it enters a backend.
+//!
+//! ```ignore
+//! use std::sync::Arc;
+//! use amplifier_session_core::backend::StorageBackend;
+//! use amplifier_session_testkit::conformance::Subject;
+//!
+//! #[derive(Default)]
+//! struct MyStores(tempfile::TempDir);
+//!
+//! #[async_trait::async_trait]
+//! impl Subject for MyStores {
+//!     async fn open(&self) -> Arc<dyn StorageBackend> {
+//!         Arc::new(MyBackend::open(self.0.path().join("store")).await.unwrap())
+//!     }
+//!
+//!     async fn open_again(&self) -> Arc<dyn StorageBackend> {
+//!         self.open().await
+//!     }
+//! }
+//!
+//! amplifier_session_testkit::conformance_suite!(MyStores::default());
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "this is a test suite: a promise that is not kept is a panic"
+)]
+
+pub mod backend_rows;
+pub mod concurrency;
+pub mod context;
+pub mod events;
+pub mod isolation;
+pub mod messages;
+mod samples;
+pub mod search_every_mode;
+pub mod search_hybrid;
+pub mod search_text;
+pub mod search_vectors;
+pub mod sessions;
+mod store;
+pub mod vectors;
+
+use std::sync::Arc;
+
+use amplifier_session_core::backend::StorageBackend;
+use async_trait::async_trait;
+
+/// A kind of store under test. Each promise gets a subject of its own and opens one store with it.
+#[async_trait]
+pub trait Subject: Send + Sync {
+    /// Opens the store, which does not exist yet and holds nothing. It must live as long as the subject.
+    async fn open(&self) -> Arc<dyn StorageBackend>;
+
+    /// Opens the same store a second time, as independent of the first handle as another process would be.
+    async fn open_again(&self) -> Arc<dyn StorageBackend>;
+}
+
+/// Runs one promise to its end.
+///
+/// # Panics
+///
+/// When the promise is not kept.
+pub fn check(promise: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime can be built").block_on(promise);
+}
+
+/// Makes one test of every promise; the argument is an expression that builds a [`Subject`], new for each test.
+#[macro_export]
+macro_rules! conformance_suite {
+    ($subject:expr) => {
+        $crate::conformance_tests! { $subject;
+            sessions: [
+                all_fields_come_back,
+                creating_an_existing_session_is_refused,
+                an_unknown_session_is_not_found,
+                metadata_comes_back_byte_for_byte,
+                metadata_fills_the_fields,
+                metadata_that_is_no_object_is_refused,
+                sessions_are_listed_newest_first,
+                pages_of_sessions_make_the_whole_list,
+                lists_are_narrowed_by_project_and_time,
+                prefixes_of_ids_are_plain_text,
+                a_session_is_found_by_a_unique_prefix,
+                an_id_of_several_users_is_ambiguous_to_everyone,
+                statistics_count_what_is_stored,
+                deleting_in_another_project_deletes_nothing,
+                nothing_is_left_of_a_deleted_session,
+                a_session_moves_to_another_project,
+                the_first_user_is_pinned,
+                another_handle_sees_what_was_written,
+                metadata_changes_no_identity,
+            ]
+            messages: [
+                lines_come_back_byte_for_byte,
+                broken_unicode_is_kept_and_searched_around,
+                a_large_message_is_kept_whole,
+                times_are_brought_to_utc,
+                a_missing_time_is_estimated_once,
+                the_same_sync_twice_changes_nothing,
+                a_changed_line_changes_that_message_alone,
+                the_whole_transcript_removes_the_tail,
+                lines_from_a_start_remove_nothing,
+                a_gap_is_refused,
+                a_bad_line_is_named_and_nothing_is_stored,
+                every_role_is_taken,
+                messages_without_text_owe_nothing,
+                turns_are_numbered,
+                a_new_turn_moves_those_behind_it,
+                messages_are_read_in_parts,
+                an_empty_transcript_removes_all_messages,
+                the_first_prompt_follows_the_transcript,
+                a_long_session_is_complete,
+            ]
+            events: [
+                lines_come_back_byte_for_byte,
+                lines_come_only_when_asked_for,
+                fields_come_from_each_envelope,
+                summaries_hold_no_payload,
+                the_same_sync_twice_changes_nothing,
+                a_changed_line_changes_that_event_alone,
+                the_whole_log_removes_the_tail,
+                a_gap_is_refused,
+                a_bad_line_is_named_and_nothing_is_stored,
+                events_are_read_in_parts,
+                event_ids_are_unique_to_a_user,
+                ids_that_look_derived_are_not_taken,
+                less_of_events_is_kept_when_wanted,
+                a_missing_time_is_estimated_once,
+                events_and_messages_do_not_touch_each_other,
+            ]
+            vectors: [
+                every_text_has_its_vector,
+                a_long_text_has_a_vector_a_chunk,
+                a_shorter_text_leaves_no_chunk_behind,
+                tool_output_is_embedded_up_to_its_limit,
+                a_failed_embedding_is_made_up_for,
+                a_provider_that_fails_midway_leaves_whole_messages,
+                a_wrong_answer_stores_nothing,
+                a_wrong_answer_to_a_query_is_no_result,
+                another_space_is_refused,
+                vectors_are_made_once_there_is_a_provider,
+                a_text_of_no_words_is_near_to_nothing,
+                vectors_of_a_message_changed_meanwhile_are_dropped,
+            ]
+            context: [
+                a_message_comes_with_its_neighbours,
+                a_turn_comes_with_its_neighbours,
+                a_place_that_does_not_exist_is_refused,
+                context_stays_in_scope,
+            ]
+            isolation: [
+                the_same_session_id_of_two_users_is_two_sessions,
+                searches_stay_in_scope,
+                a_filter_on_a_session_stays_in_scope,
+                owed_vectors_and_sync_states_are_each_users_own,
+                names_are_plain_text,
+                names_do_not_run_together,
+            ]
+            search_text: [
+                words_are_found_wherever_they_stand,
+                json_keys_are_not_found,
+                system_messages_are_found_when_asked_for,
+                accents_and_case_make_no_difference,
+                long_identifiers_are_found,
+                better_matches_rank_higher,
+                candidates_are_scored_by_bm25,
+                each_text_of_a_message_is_a_candidate,
+                snippets_mark_the_words,
+                a_message_is_found_by_what_it_says_now,
+                updating_the_index_changes_no_answer,
+                a_committed_message_is_found_at_once,
+            ]
+            search_vectors: [
+                the_nearest_message_comes_first,
+                it_agrees_with_brute_force,
+                candidates_are_exact,
+                filters_narrow_before_the_ranking,
+                the_nearest_chunk_stands_for_its_message,
+                the_least_similarity_holds,
+                without_a_provider_it_is_unsupported,
+                a_failing_provider_is_an_error,
+                nothing_is_near_where_there_is_nothing,
+                changed_and_removed_messages_are_not_near,
+                vectors_of_another_handle_are_near_at_once,
+            ]
+            search_hybrid: [
+                what_both_ways_find_stands_first,
+                messages_without_vectors_are_found_by_words,
+                without_a_provider_it_is_full_text_and_says_so,
+                a_failing_provider_leaves_full_text,
+                copies_move_down,
+                scores_descend_with_diversity,
+                a_store_without_vectors_is_searched_by_words,
+            ]
+            search_every_mode: [
+                content_types_are_searched_as_asked,
+                thinking_is_not_found_unasked,
+                options_out_of_range_are_errors,
+                any_text_is_a_plain_query,
+                a_message_is_one_result_and_scores_descend,
+                filters_narrow_the_answer,
+                a_result_says_where_it_stands,
+                no_answer_holds_a_vector,
+                an_empty_store_has_no_results,
+            ]
+            concurrency: [
+                sixteen_tasks_on_sessions_of_their_own,
+                sixteen_tasks_with_the_same_lines,
+                sixteen_tasks_with_different_lines,
+                sixteen_tasks_that_append,
+                the_second_of_two_writers_meets_a_conflict,
+                readers_see_whole_writes,
+                searching_while_others_write,
+                an_abandoned_sync_is_completed_by_the_next,
+            ]
+            backend_rows: [
+                what_is_unknown_is_empty_and_no_error,
+                meta_names_the_version_and_the_writer,
+                meta_values_are_put_once,
+                a_write_of_a_stale_version_is_a_conflict,
+                every_write_changes_the_version,
+                what_a_change_does_not_name_stays,
+                rows_are_cut_before_they_are_put,
+                a_message_that_is_put_loses_its_vectors,
+                vectors_of_another_line_are_not_stored,
+                vectors_replace_those_of_the_message,
+                vectors_come_back_as_they_were,
+                messages_that_owe_vectors_are_listed_in_order,
+                messages_are_read_by_their_places,
+                rows_are_read_in_order_from_a_sequence_on,
+                payloads_of_missing_events_are_left_out,
+                events_are_found_by_id,
+                sync_states_are_listed_in_order,
+                rows_follow_their_session_to_another_project,
+            ]
+        }
+    };
+}
+
+/// Makes tests of the named promises: what [`conformance_suite!`] is made of.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_tests {
+    ($subject:expr; $($group:ident: [$($promise:ident),* $(,)?])*) => {
+        $crate::conformance_tests! { @groups $subject; $($group [$($promise)*])* }
+    };
+    (@groups $subject:expr; ) => {};
+    (@groups $subject:expr; $group:ident [$($promise:ident)*] $($rest:tt)*) => {
+        mod $group {
+            #[allow(unused_imports, reason = "the subject may be built of names of the module outside")]
+            use super::*;
+
+            $crate::conformance_tests! { @tests $subject; $group $($promise)* }
+        }
+        $crate::conformance_tests! { @groups $subject; $($rest)* }
+    };
+    (@tests $subject:expr; $group:ident) => {};
+    (@tests $subject:expr; $group:ident $promise:ident $($rest:ident)*) => {
+        #[test]
+        fn $promise() {
+            $crate::conformance::check($crate::conformance::$group::$promise(&$subject));
+        }
+        $crate::conformance_tests! { @tests $subject; $group $($rest)* }
+    };
+}

@@ -1,0 +1,59 @@
+//! Lines that are easily damaged on their way through a store.
+
+use amplifier_session_core::model::RawJson;
+
+/// JSON members, as bytes, that must come back as they went in. Each is valid once invalid Unicode is replaced.
+const MEMBERS: [(&str, &[u8]); 14] = [
+    ("numbers as written", br#""a":1.0,"b":1e5,"c":12345678901234567890,"d":-0.0,"e":1E+2,"f":123456789012345678901234567890.10"#),
+    ("order of keys", br#""zeta":1,"alpha":{"y":1,"b":2},"mid":3"#),
+    ("accents, written and escaped", "\"a\":\"café\",\"b\":\"caf\\u00e9\"".as_bytes()),
+    ("quotes and backslashes", br#""a":"say \"hi\" to C:\\dir\\ and 'x'; -- $1 ? :a @b","b\\\"c":"\/""#),
+    ("line separators", "\"a\":\"one\u{2028}two\u{2029}three\u{85}four\\n\\r\\t\"".as_bytes()),
+    ("emoji, written and escaped", "\"a\":\"👍🏽 👩‍👩‍👧\",\"b\":\"\\ud83d\\ude00\"".as_bytes()),
+    ("an escaped NUL", br#""a":"x\u0000y""#),
+    ("a lone surrogate", br#""a":"x\ud800y","b":"\udc00""#),
+    ("a byte that is no UTF-8", b"\"a\":\"caf\xe9 \xff\""),
+    ("unknown fields", br#""x_unknown":{"nested":[1,[2,{"deep":null}],true]},"":"empty key""#),
+    ("a key twice", br#""a":1,"a":2,"role":"user""#),
+    ("white space", b"  \"a\" :\t[ 1 , 2 ]  "),
+    ("names of columns", br#""id":7,"user_id":"nobody","session_id":"none","sequence":-1,"vector":[0.5]"#),
+    ("no text at all", br#""a":null"#),
+];
+
+/// Transcript lines with awkward members, each with what is awkward about it.
+pub(super) fn awkward_messages() -> Vec<(&'static str, RawJson)> {
+    awkward(b"{\"role\":\"user\",\"content\":\"hello\",", b"}")
+}
+
+/// Event lines with awkward members in their payload.
+pub(super) fn awkward_events() -> Vec<(&'static str, RawJson)> {
+    awkward(b"{\"event\":\"tool:call\",\"ts\":\"2026-01-05T08:00:00Z\",\"data\":{", b"}}")
+}
+
+/// Metadata files with awkward members.
+pub(super) fn awkward_metadata() -> Vec<(&'static str, RawJson)> {
+    awkward(b"{\n  \"name\": \"n\",\n  ", b"\n}\n")
+}
+
+fn awkward(before: &[u8], after: &[u8]) -> Vec<(&'static str, RawJson)> {
+    MEMBERS.iter().map(|(name, members)| (*name, RawJson::new([before, *members, after].concat()))).collect()
+}
+
+/// A generator of numbers that is the same in every run (SplitMix64).
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut random = self.0;
+        random = (random ^ (random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        random = (random ^ (random >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (random ^ (random >> 31)) % bound
+    }
+
+    /// `count` words of a vocabulary of `size`.
+    pub(super) fn words(&mut self, count: u64, size: u64) -> String {
+        let words: Vec<String> = (0..count).map(|_| format!("word{}", self.below(size))).collect();
+        words.join(" ")
+    }
+}

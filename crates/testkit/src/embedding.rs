@@ -1,0 +1,269 @@
+//! An embedding provider for tests.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    content::tokens,
+    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
+    model::EmbeddingSpace,
+};
+use async_trait::async_trait;
+
+/// A model of words: a text's vector is the sum of fixed random vectors of its words, so that texts that share words
+/// are near to each other and others are not. The same text has the same vector in every process.
+///
+/// It refuses batches above its limits, as a real service does, and fails when it is told to.
+#[derive(Debug)]
+pub struct FakeEmbedding {
+    space: EmbeddingSpace,
+    limits: EmbeddingLimits,
+    strength: ModelStrength,
+    state: Mutex<State>,
+}
+
+/// How a [`FakeEmbedding`] answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Answer {
+    /// As it should.
+    #[default]
+    Right,
+    /// With one vector too few: the first is missing, so that all others are shifted.
+    TooFew,
+    /// With one vector too many.
+    TooMany,
+    /// With vectors that are one dimension short.
+    WrongDimensions,
+    /// With vectors that hold what is no number.
+    NotFinite,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: usize,
+    texts: Vec<String>,
+    answer: Answer,
+    fail_always: bool,
+    fail_next: usize,
+    fail_on: Option<String>,
+}
+
+impl Default for FakeEmbedding {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeEmbedding {
+    /// A model `fake-words` of 64 dimensions that takes texts of 8,192 tokens.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            space: EmbeddingSpace { model: "fake-words".to_owned(), dimensions: 64 },
+            limits: EmbeddingLimits {
+                chunk_threshold_tokens: 8_192,
+                chunk_target_tokens: 1_024,
+                batch_texts: 16,
+                batch_tokens: 100_000,
+            },
+            strength: ModelStrength::Contextual,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Sets the model's name.
+    #[must_use]
+    pub fn with_model(mut self, model: &str) -> Self {
+        model.clone_into(&mut self.space.model);
+        self
+    }
+
+    /// Sets the length of the vectors.
+    #[must_use]
+    pub fn with_dimensions(mut self, dimensions: usize) -> Self {
+        self.space.dimensions = dimensions;
+        self
+    }
+
+    /// Sets how much it takes.
+    #[must_use]
+    pub fn with_limits(mut self, limits: EmbeddingLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets how far it is to be trusted.
+    #[must_use]
+    pub fn with_strength(mut self, strength: ModelStrength) -> Self {
+        self.strength = strength;
+        self
+    }
+
+    /// Fails every call from now on, or none.
+    pub fn fail_always(&self, fail: bool) {
+        self.state().fail_always = fail;
+    }
+
+    /// Fails the next `calls` calls.
+    pub fn fail_next(&self, calls: usize) {
+        self.state().fail_next = calls;
+    }
+
+    /// Fails every call with a text that contains `text`; none with `None`.
+    pub fn fail_on(&self, text: Option<&str>) {
+        self.state().fail_on = text.map(str::to_owned);
+    }
+
+    /// Sets how it answers from now on.
+    pub fn answer_with(&self, answer: Answer) {
+        self.state().answer = answer;
+    }
+
+    /// How often it was called.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.state().calls
+    }
+
+    /// All texts that it was given, failed calls included, in order.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        self.state().texts.clone()
+    }
+
+    /// Forgets calls and texts.
+    pub fn reset_counts(&self) {
+        let mut state = self.state();
+        state.calls = 0;
+        state.texts.clear();
+    }
+
+    /// The vector of a text: of unit length, or zeros where it holds no word.
+    #[must_use]
+    pub fn vector(&self, text: &str) -> Vec<f32> {
+        let mut sum = vec![0.0; self.space.dimensions];
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            add_word(&mut sum, &word.to_lowercase());
+        }
+        let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+        if length > 0.0 {
+            sum.iter_mut().for_each(|x| *x /= length);
+        }
+        sum
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_limits(&self, texts: &[String]) -> Result<()> {
+        let too_large =
+            |what: &str| Err(Error::new(ErrorKind::Embedding, format!("the batch has too many {what}")));
+        if texts.len() > self.limits.batch_texts {
+            return too_large("texts");
+        }
+        let tokens = || texts.iter().map(|text| tokens::count(text)).sum::<usize>();
+        if texts.len() > 1 && tokens() > self.limits.batch_tokens {
+            return too_large("tokens");
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl EmbeddingProvider for FakeEmbedding {
+    fn space(&self) -> &EmbeddingSpace {
+        &self.space
+    }
+
+    fn limits(&self) -> EmbeddingLimits {
+        self.limits
+    }
+
+    fn strength(&self) -> ModelStrength {
+        self.strength
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
+        let answer = self.state().note_call(texts)?;
+        self.check_limits(texts)?;
+        let mut vectors: Vec<Vec<f32>> = texts.iter().map(|text| self.vector(text)).collect();
+        match answer {
+            Answer::Right => {}
+            Answer::TooFew => drop(vectors.drain(..1.min(texts.len()))),
+            Answer::TooMany => vectors.push(self.vector("one too many")),
+            Answer::WrongDimensions => {
+                vectors.iter_mut().for_each(|vector| vector.truncate(vector.len().saturating_sub(1)))
+            }
+            Answer::NotFinite => vectors.iter_mut().flatten().for_each(|x| *x = f32::NAN),
+        }
+        Ok(vectors)
+    }
+}
+
+impl State {
+    /// Counts a call, and fails it when that is wanted.
+    fn note_call(&mut self, texts: &[String]) -> Result<Answer> {
+        self.calls += 1;
+        self.texts.extend_from_slice(texts);
+        let fails_next = self.fail_next > 0;
+        self.fail_next -= usize::from(fails_next);
+        let fails_on = self.fail_on.as_ref().is_some_and(|part| texts.iter().any(|text| text.contains(part)));
+        if self.fail_always || fails_next || fails_on {
+            return Err(Error::new(ErrorKind::Embedding, "the fake model fails as it was told").retryable());
+        }
+        Ok(self.answer)
+    }
+}
+
+/// Adds the word's own random vector, drawn by SplitMix64 from a hash of the word (FNV-1a).
+fn add_word(sum: &mut [f32], word: &str) {
+    let hash = |seed: u64, byte: u8| (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut state = word.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
+    for x in sum {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut random = state;
+        random = (random ^ (random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        random = (random ^ (random >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        *x += ((random ^ (random >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cosine(a: &[f32], b: &[f32]) -> f32 {
+        a.iter().zip(b).map(|(x, y)| x * y).sum()
+    }
+
+    #[test]
+    fn texts_that_share_words_are_near() {
+        let model = FakeEmbedding::new();
+        let asked = model.vector("connection pool");
+        assert!((cosine(&asked, &asked) - 1.0).abs() < 1e-5);
+        assert!(cosine(&asked, &model.vector("The Connection to the pool")) > 0.5);
+        assert!(cosine(&asked, &model.vector("green apples")).abs() < 0.5);
+        assert!(model.vector("?!").iter().all(|x| *x == 0.0));
+    }
+
+    #[tokio::test]
+    async fn it_fails_as_told_and_counts() {
+        let model = FakeEmbedding::new();
+        let embed = async |text: &str| model.embed(&[text.to_owned()], EmbeddingPurpose::Document).await;
+        model.fail_next(1);
+        assert!(embed("a").await.is_err());
+        assert_eq!(embed("a").await.unwrap().len(), 1);
+        model.fail_on(Some("bad"));
+        assert!(embed("a bad text").await.is_err());
+        model.answer_with(Answer::TooFew);
+        assert!(embed("a").await.unwrap().is_empty());
+        assert_eq!((model.calls(), model.texts().len()), (4, 4));
+        let many = vec![String::new(); model.limits().batch_texts + 1];
+        assert!(model.embed(&many, EmbeddingPurpose::Document).await.is_err());
+    }
+}

@@ -1,0 +1,252 @@
+//! Fault injection for backends.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{
+        Candidates, Capabilities, MessageVectors, SequenceRange, SessionChange, SessionQuery, StorageBackend,
+        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorQuery, Version,
+    },
+    model::{
+        ContentType, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId, SessionKey,
+        UserId, VectorRecord,
+    },
+};
+use async_trait::async_trait;
+
+/// The methods of a [`StorageBackend`] that can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "each is the method of the same name")]
+pub enum Operation {
+    Meta,
+    PutMetaIfAbsent,
+    GetSession,
+    ListSessions,
+    SyncStates,
+    Write,
+    DeleteSession,
+    MessageStates,
+    ReadMessages,
+    MessagesAt,
+    MessagesOwingVectors,
+    WriteVectors,
+    VectorsOf,
+    CountVectors,
+    EventDigests,
+    ReadEvents,
+    EventPayloads,
+    FindEvents,
+    TextCandidates,
+    VectorCandidates,
+    UpdateIndex,
+}
+
+impl Operation {
+    /// The operations that change what is stored.
+    pub const WRITES: [Self; 4] =
+        [Self::PutMetaIfAbsent, Self::Write, Self::DeleteSession, Self::WriteVectors];
+}
+
+/// A backend around another that counts the calls of each method and fails those that it is told to fail, before
+/// they reach the other.
+#[derive(Debug)]
+pub struct FlakyBackend {
+    inner: Arc<dyn StorageBackend>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: HashMap<Operation, usize>,
+    /// Of these operations, the call of this number from now fails; 0 is the next one.
+    planned: HashMap<Operation, usize>,
+    /// The call of this number from now fails, whatever it is.
+    planned_any: Option<usize>,
+    broken: HashMap<Operation, ErrorKind>,
+}
+
+impl FlakyBackend {
+    /// Wraps `inner`; nothing fails yet.
+    #[must_use]
+    pub fn new(inner: Arc<dyn StorageBackend>) -> Self {
+        Self { inner, state: Mutex::default() }
+    }
+
+    /// Lets every call of `operation` fail with an error of `kind`, until [`FlakyBackend::mend`].
+    pub fn break_operation(&self, operation: Operation, kind: ErrorKind) {
+        self.state().broken.insert(operation, kind);
+    }
+
+    /// Lets one call of `operation` fail with `StorageIo` (retryable): the one after `calls` further ones.
+    pub fn fail_after(&self, operation: Operation, calls: usize) {
+        self.state().planned.insert(operation, calls);
+    }
+
+    /// Lets one call fail with `StorageIo` (retryable), whichever it is: the one after `calls` further ones.
+    pub fn fail_any_after(&self, calls: usize) {
+        self.state().planned_any = Some(calls);
+    }
+
+    /// Lets nothing fail any more.
+    pub fn mend(&self) {
+        let mut state = self.state();
+        let calls = std::mem::take(&mut state.calls);
+        *state = State { calls, ..State::default() };
+    }
+
+    /// How often `operation` was called, failed calls included.
+    #[must_use]
+    pub fn calls(&self, operation: Operation) -> usize {
+        self.state().calls.get(&operation).copied().unwrap_or(0)
+    }
+
+    /// How often anything that changes what is stored was called.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        Operation::WRITES.into_iter().map(|operation| self.calls(operation)).sum()
+    }
+
+    /// Forgets all calls.
+    pub fn reset_counts(&self) {
+        self.state().calls.clear();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call and gives the backend to make it on, or fails.
+    fn call(&self, operation: Operation) -> Result<&Arc<dyn StorageBackend>> {
+        let mut state = self.state();
+        *state.calls.entry(operation).or_default() += 1;
+        if let Some(kind) = state.broken.get(&operation) {
+            return Err(Error::new(*kind, format!("{operation:?} is broken as wanted")));
+        }
+        let mut planned = state.planned.remove(&operation);
+        let mut planned_any = state.planned_any.take();
+        let fails = count_down(&mut planned) | count_down(&mut planned_any);
+        planned.and_then(|left| state.planned.insert(operation, left));
+        state.planned_any = planned_any;
+        if fails {
+            return Err(
+                Error::new(ErrorKind::StorageIo, format!("{operation:?} fails as wanted")).retryable()
+            );
+        }
+        Ok(&self.inner)
+    }
+}
+
+/// Whether it is time; what is left otherwise.
+fn count_down(planned: &mut Option<usize>) -> bool {
+    let due = *planned == Some(0);
+    *planned = planned.and_then(|left| left.checked_sub(1));
+    due
+}
+
+// A new method of the trait must not be forgotten here.
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl StorageBackend for FlakyBackend {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn meta(&self) -> Result<BTreeMap<String, String>> {
+        self.call(Operation::Meta)?.meta().await
+    }
+
+    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
+        self.call(Operation::PutMetaIfAbsent)?.put_meta_if_absent(key, value).await
+    }
+
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        self.call(Operation::GetSession)?.get_session(key).await
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        self.call(Operation::ListSessions)?.list_sessions(query).await
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        self.call(Operation::SyncStates)?.sync_states(user, after, limit).await
+    }
+
+    async fn write(&self, change: SessionChange) -> Result<Version> {
+        self.call(Operation::Write)?.write(change).await
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        self.call(Operation::DeleteSession)?.delete_session(key).await
+    }
+
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        self.call(Operation::MessageStates)?.message_states(key).await
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        self.call(Operation::ReadMessages)?.read_messages(key, range).await
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        self.call(Operation::MessagesAt)?.messages_at(places).await
+    }
+
+    async fn messages_owing_vectors(
+        &self,
+        user: &UserId,
+        session: Option<&SessionId>,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        self.call(Operation::MessagesOwingVectors)?.messages_owing_vectors(user, session, after, limit).await
+    }
+
+    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
+        self.call(Operation::WriteVectors)?.write_vectors(key, vectors).await
+    }
+
+    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+        self.call(Operation::VectorsOf)?.vectors_of(texts).await
+    }
+
+    async fn count_vectors(&self, key: &SessionKey) -> Result<u64> {
+        self.call(Operation::CountVectors)?.count_vectors(key).await
+    }
+
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        self.call(Operation::EventDigests)?.event_digests(key, range).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        self.call(Operation::ReadEvents)?.read_events(key, range).await
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        self.call(Operation::EventPayloads)?.event_payloads(key, sequences).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        self.call(Operation::FindEvents)?.find_events(user, event_ids).await
+    }
+
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        self.call(Operation::TextCandidates)?.text_candidates(query).await
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        self.call(Operation::VectorCandidates)?.vector_candidates(query).await
+    }
+
+    async fn update_index(&self) -> Result<()> {
+        self.call(Operation::UpdateIndex)?.update_index().await
+    }
+}

@@ -1,0 +1,170 @@
+//! Session folders on disk, as Amplifier writes them.
+
+use std::{
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::model::RawJson;
+
+/// A temporary folder in the place of `~/.amplifier`, removed when it is dropped.
+#[derive(Debug)]
+pub struct AmplifierHome {
+    folder: tempfile::TempDir,
+}
+
+impl AmplifierHome {
+    /// An empty one.
+    ///
+    /// # Errors
+    ///
+    /// When the folder can't be made.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()? })
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Makes the folder `projects/<project>/sessions/<session>`, empty.
+    ///
+    /// # Errors
+    ///
+    /// When the folder can't be made.
+    pub fn session(&self, project: &str, session: &str) -> io::Result<SessionFolder> {
+        SessionFolder::create(self.path().join("projects").join(project).join("sessions").join(session))
+    }
+}
+
+/// The folder of one session. Methods that write can be chained.
+///
+/// ```
+/// use amplifier_session_testkit::{AmplifierHome, lines};
+///
+/// let home = AmplifierHome::new()?;
+/// home.session("shop", "s1")?
+///     .metadata(r#"{"name":"Fix the basket"}"#)?
+///     .transcript([lines::user("The basket is empty after login."), lines::assistant("I'll look.")])?
+///     .events([lines::logger_event("session:start")])?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SessionFolder {
+    path: PathBuf,
+}
+
+impl SessionFolder {
+    /// Makes the folder, with those above it.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be made.
+    pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        fs::create_dir_all(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `metadata.json`.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn metadata(&self, json: &str) -> io::Result<&Self> {
+        self.file("metadata.json", json)
+    }
+
+    /// Writes `transcript.jsonl` anew.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn transcript(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
+        self.file("transcript.jsonl", joined(lines))
+    }
+
+    /// Appends to `transcript.jsonl`.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn append_transcript(
+        &self,
+        lines: impl IntoIterator<Item = impl Into<RawJson>>,
+    ) -> io::Result<&Self> {
+        self.append("transcript.jsonl", joined(lines))
+    }
+
+    /// Writes `events.jsonl` anew.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn events(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
+        self.file("events.jsonl", joined(lines))
+    }
+
+    /// Appends to `events.jsonl`.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn append_events(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
+        self.append("events.jsonl", joined(lines))
+    }
+
+    /// Writes a file anew; `name` is its path within the folder.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> io::Result<&Self> {
+        let path = self.path.join(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(path, content)?;
+        Ok(self)
+    }
+
+    /// Appends to a file as it stands, without adding a line ending.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be written.
+    pub fn append(&self, name: &str, content: impl AsRef<[u8]>) -> io::Result<&Self> {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(self.path.join(name))?;
+        file.write_all(content.as_ref())?;
+        Ok(self)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be removed.
+    pub fn remove(&self, name: &str) -> io::Result<&Self> {
+        fs::remove_file(self.path.join(name))?;
+        Ok(self)
+    }
+}
+
+/// The lines, each with its line ending.
+fn joined(lines: impl IntoIterator<Item = impl Into<RawJson>>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for line in lines {
+        text.extend(line.into().into_bytes());
+        text.push(b'\n');
+    }
+    text
+}

@@ -1,0 +1,156 @@
+//! Builders of lines of transcripts and event logs.
+//!
+//! ```
+//! use amplifier_session_testkit::lines;
+//!
+//! let line = lines::user("Hello").at("2026-01-05T08:00:00Z").raw();
+//! assert_eq!(
+//!     line.to_text(),
+//!     r#"{"role":"user","content":"Hello","metadata":{"timestamp":"2026-01-05T08:00:00Z"}}"#
+//! );
+//! ```
+
+use amplifier_session_core::model::RawJson;
+use serde_json::{Map, Value, json};
+
+/// One line that is being built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    fields: Map<String, Value>,
+    time: TimeField,
+}
+
+/// Where the time stands in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TimeField {
+    /// `metadata.timestamp`.
+    InMetadata,
+    /// `ts`.
+    Ts,
+    /// `timestamp`.
+    Timestamp,
+}
+
+/// A user's message.
+#[must_use]
+pub fn user(text: &str) -> Line {
+    message("user", json!(text))
+}
+
+/// A user's message of blocks.
+#[must_use]
+pub fn user_blocks(blocks: Value) -> Line {
+    message("user", blocks)
+}
+
+/// An assistant's answer.
+#[must_use]
+pub fn assistant(text: &str) -> Line {
+    message("assistant", json!(text))
+}
+
+/// An assistant's answer in blocks, after thinking.
+#[must_use]
+pub fn thinking(thought: &str, text: &str) -> Line {
+    message("assistant", json!([{"type": "thinking", "thinking": thought}, {"type": "text", "text": text}]))
+}
+
+/// An assistant's call of a tool, without text.
+#[must_use]
+pub fn tool_call(tool: &str, arguments: Value) -> Line {
+    message("assistant", json!([{"type": "tool_call", "id": "call_1", "name": tool, "input": arguments}]))
+}
+
+/// A tool's output, in a message of its own.
+#[must_use]
+pub fn tool(text: &str) -> Line {
+    message("tool", json!(text)).with("tool_call_id", json!("call_1"))
+}
+
+/// A tool's output in the Anthropic manner: a block of a user's message.
+#[must_use]
+pub fn tool_result(text: &str) -> Line {
+    message("user", json!([{"type": "tool_result", "tool_use_id": "call_1", "content": text}]))
+}
+
+/// Instructions to the model.
+#[must_use]
+pub fn system(text: &str) -> Line {
+    message("system", json!(text))
+}
+
+/// A message of any role and content.
+#[must_use]
+pub fn message(role: &str, content: Value) -> Line {
+    Line { fields: object(json!({"role": role, "content": content})), time: TimeField::InMetadata }
+}
+
+/// An event in the envelope of the session logger: `{ts, lvl, event, data}`.
+#[must_use]
+pub fn logger_event(event: &str) -> Line {
+    Line {
+        fields: object(json!({"ts": EPOCH, "lvl": "INFO", "event": event, "data": {}})),
+        time: TimeField::Ts,
+    }
+}
+
+/// An event in the envelope of hooks: `{event, timestamp, data}`.
+#[must_use]
+pub fn hook_event(event: &str) -> Line {
+    Line {
+        fields: object(json!({"event": event, "timestamp": EPOCH, "data": {}})),
+        time: TimeField::Timestamp,
+    }
+}
+
+/// An event in the envelope of context intelligence: `{ts, type, data}`.
+#[must_use]
+pub fn context_event(event: &str) -> Line {
+    Line { fields: object(json!({"ts": EPOCH, "type": event, "data": {}})), time: TimeField::Ts }
+}
+
+const EPOCH: &str = "2026-01-05T08:00:00Z";
+
+impl Line {
+    /// Sets when it was written (ISO 8601), in the field that belongs to its kind.
+    #[must_use]
+    pub fn at(self, time: &str) -> Self {
+        match self.time {
+            TimeField::InMetadata => self.with("metadata", json!({"timestamp": time})),
+            TimeField::Ts => self.with("ts", json!(time)),
+            TimeField::Timestamp => self.with("timestamp", json!(time)),
+        }
+    }
+
+    /// Sets any field.
+    #[must_use]
+    pub fn with(mut self, field: &str, value: Value) -> Self {
+        self.fields.insert(field.to_owned(), value);
+        self
+    }
+
+    /// Sets an event's `data`.
+    #[must_use]
+    pub fn data(self, data: Value) -> Self {
+        self.with("data", data)
+    }
+
+    /// The line, without its line ending.
+    #[must_use]
+    pub fn raw(self) -> RawJson {
+        RawJson::new(Value::Object(self.fields).to_string())
+    }
+}
+
+impl From<Line> for RawJson {
+    fn from(line: Line) -> Self {
+        line.raw()
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,191 @@
+//! What the in-memory store holds, and the operations that change it.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_core::{
+    backend::{MessageVectors, StoredSession, Version},
+    model::{
+        ContentType, Event, Message, Payload, ProjectSlug, Role, SessionId, SessionKey, StoredEvent,
+        Timestamp, UserId, VectorRecord, VectorState,
+    },
+};
+
+use super::container::Container;
+
+/// Where a vector stands: sequence of its message, content type, chunk.
+pub(super) type VectorId = (u32, ContentType, u32);
+
+/// All containers. Sessions lie in the partition of their user, everything else in that of its session.
+#[derive(Debug)]
+pub(super) struct Documents {
+    pub(super) meta: BTreeMap<String, String>,
+    pub(super) sessions: Container<UserId, SessionId, StoredSession>,
+    pub(super) messages: Container<SessionKey, u32, Message>,
+    pub(super) vectors: Container<SessionKey, VectorId, VectorDocument>,
+    pub(super) events: Container<SessionKey, u32, EventDocument>,
+    /// Pieces of large payloads, by sequence of the event and position.
+    pub(super) chunks: Container<SessionKey, (u32, u32), Vec<u8>>,
+    etags: u64,
+}
+
+/// A vector with what it is filtered by: a document store has no joins.
+#[derive(Debug, Clone)]
+pub(super) struct VectorDocument {
+    pub(super) project: ProjectSlug,
+    pub(super) role: Role,
+    pub(super) ts: Timestamp,
+    pub(super) record: VectorRecord,
+}
+
+/// An event with its payload; the pieces of a large one are documents of their own.
+#[derive(Debug, Clone)]
+pub(super) struct EventDocument {
+    pub(super) event: Event,
+    pub(super) payload: InlinePayload,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum InlinePayload {
+    Here(Payload),
+    InChunks(u32),
+}
+
+/// One step of a write. Each can be repeated.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    PutMessage(Box<Message>),
+    RemoveMessage(u32),
+    MoveMessage(u32, ProjectSlug),
+    PutEvent(Box<StoredEvent>),
+    RemoveEvent(u32),
+    MoveEvent(u32, ProjectSlug),
+}
+
+impl Documents {
+    pub(super) fn new() -> Self {
+        Self {
+            meta: BTreeMap::new(),
+            sessions: Container::new(),
+            messages: Container::new(),
+            vectors: Container::new(),
+            events: Container::new(),
+            chunks: Container::new(),
+            etags: 0,
+        }
+    }
+
+    pub(super) fn session(&self, key: &SessionKey) -> Option<StoredSession> {
+        self.sessions.get(&key.user_id, &key.session_id)
+    }
+
+    pub(super) fn next_etag(&mut self) -> Version {
+        self.etags += 1;
+        Version(format!("\"{:08x}\"", self.etags))
+    }
+
+    pub(super) fn apply(&mut self, key: &SessionKey, steps: impl IntoIterator<Item = Step>) {
+        steps.into_iter().for_each(|step| self.apply_step(key, step));
+    }
+
+    fn apply_step(&mut self, key: &SessionKey, step: Step) {
+        match step {
+            Step::PutMessage(message) => {
+                self.remove_vectors(key, message.sequence);
+                self.messages.put(key, message.sequence, *message);
+            }
+            Step::RemoveMessage(sequence) => {
+                self.remove_vectors(key, sequence);
+                self.messages.remove(key, &sequence);
+            }
+            Step::MoveMessage(sequence, project) => self.move_message(key, sequence, &project),
+            Step::PutEvent(stored) => self.put_event(key, *stored),
+            Step::RemoveEvent(sequence) => {
+                self.remove_chunks(key, sequence);
+                self.events.remove(key, &sequence);
+            }
+            Step::MoveEvent(sequence, project) => {
+                self.events.patch(key, &sequence, |document| document.event.project_slug = project);
+            }
+        }
+    }
+
+    /// Stores the vectors of one message unless its line is another by now; returns how many.
+    pub(super) fn put_vectors(&mut self, key: &SessionKey, vectors: MessageVectors) -> usize {
+        let sequence = vectors.sequence;
+        let Some(message) = self.messages.get(key, &sequence).filter(|m| m.digest == vectors.digest) else {
+            return 0;
+        };
+        self.remove_vectors(key, sequence);
+        self.messages.patch(key, &sequence, |message| message.vectors = VectorState::Stored);
+        let count = vectors.records.len();
+        for record in vectors.records {
+            let id = (sequence, record.content_type, record.chunk_index);
+            let (project, role, ts) = (message.project_slug.clone(), message.role, message.ts);
+            self.vectors.put(key, id, VectorDocument { project, role, ts, record });
+        }
+        count
+    }
+
+    /// The payload of an event, put together; `None` when there is no such event.
+    pub(super) fn payload(&self, key: &SessionKey, sequence: u32) -> Option<Payload> {
+        match self.events.get(key, &sequence)?.payload {
+            InlinePayload::Here(payload) => Some(payload),
+            InlinePayload::InChunks(count) => (0..count)
+                .map(|index| self.chunks.get(key, &(sequence, index)))
+                .collect::<Option<_>>()
+                .map(Payload::Chunks),
+        }
+    }
+
+    /// The vectors of one text of a message, in order.
+    pub(super) fn vectors_of_text(
+        &self,
+        key: &SessionKey,
+        sequence: u32,
+        of: ContentType,
+    ) -> Vec<VectorRecord> {
+        let documents = self.vectors.page(key, (sequence, of, 0)..=(sequence, of, u32::MAX), usize::MAX);
+        documents.into_iter().map(|(_, document)| document.record).collect()
+    }
+
+    fn put_event(&mut self, key: &SessionKey, StoredEvent { event, payload }: StoredEvent) {
+        let sequence = event.sequence;
+        self.remove_chunks(key, sequence);
+        let payload = match payload {
+            Payload::Chunks(chunks) => {
+                let mut count = 0;
+                for chunk in chunks {
+                    self.chunks.put(key, (sequence, count), chunk);
+                    count += 1;
+                }
+                InlinePayload::InChunks(count)
+            }
+            other => InlinePayload::Here(other),
+        };
+        self.events.put(key, sequence, EventDocument { event, payload });
+    }
+
+    fn move_message(&mut self, key: &SessionKey, sequence: u32, project: &ProjectSlug) {
+        self.messages.patch(key, &sequence, |message| message.project_slug = project.clone());
+        for id in self.vector_ids(key, sequence) {
+            self.vectors.patch(key, &id, |document| document.project = project.clone());
+        }
+    }
+
+    fn remove_vectors(&mut self, key: &SessionKey, sequence: u32) {
+        for id in self.vector_ids(key, sequence) {
+            self.vectors.remove(key, &id);
+        }
+    }
+
+    fn vector_ids(&self, key: &SessionKey, sequence: u32) -> Vec<VectorId> {
+        let (first, last) = ((sequence, ContentType::ALL[0], 0), (sequence, ContentType::System, u32::MAX));
+        self.vectors.ids(key, first..=last)
+    }
+
+    fn remove_chunks(&mut self, key: &SessionKey, sequence: u32) {
+        for id in self.chunks.ids(key, (sequence, 0)..=(sequence, u32::MAX)) {
+            self.chunks.remove(key, &id);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! A storage backend in memory, in the manner of a remote document store.
+
+mod container;
+mod documents;
+mod search;
+mod write;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Bound,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{
+        Candidates, Capabilities, MessageVectors, SequenceRange, SessionChange, SessionCursor, SessionQuery,
+        StorageBackend, StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorQuery, Version, meta,
+    },
+    model::{
+        ContentType, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId, SessionKey,
+        UserId, VectorRecord, VectorState,
+    },
+};
+use async_trait::async_trait;
+
+use documents::Documents;
+
+/// Keeps everything in memory, the way a remote document store would: documents in partitions, no joins, no
+/// aggregates across partitions, answers in small pages, and no write above a few documents that happens as a whole.
+///
+/// Its pages are small so that every caller's paging is exercised. Clones share the data.
+///
+/// ```
+/// use std::sync::Arc;
+/// use amplifier_session_core::SessionStorage;
+/// use amplifier_session_testkit::MemoryBackend;
+///
+/// let storage = SessionStorage::new(Arc::new(MemoryBackend::new()));
+/// ```
+#[derive(Debug, Clone)]
+pub struct MemoryBackend {
+    shared: Arc<Shared>,
+    settings: Settings,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    page_size: usize,
+    batch_size: usize,
+    atomic_writes: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    documents: Mutex<Documents>,
+    leases: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
+    interruption: Interruption,
+}
+
+impl Default for MemoryBackend {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryBackend {
+    /// An empty store that answers in pages of 7 and writes in batches of 5.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut documents = Documents::new();
+        documents.meta = BTreeMap::from([
+            (meta::VERSION.to_owned(), meta::SCHEMA_VERSION.to_string()),
+            (meta::WRITER.to_owned(), meta::WRITER_NAME.to_owned()),
+        ]);
+        let shared = Shared {
+            documents: Mutex::new(documents),
+            leases: Mutex::default(),
+            interruption: Interruption::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            settings: Settings { page_size: 7, batch_size: 5, atomic_writes: false },
+        }
+    }
+
+    /// Sets the most documents in an answer (at least 1).
+    #[must_use]
+    pub fn with_page_size(mut self, page_size: usize) -> Self {
+        self.settings.page_size = page_size.max(1);
+        self
+    }
+
+    /// Sets the most rows that a write changes at once (at least 1).
+    #[must_use]
+    pub fn with_batch_size(mut self, batch_size: usize) -> Self {
+        self.settings.batch_size = batch_size.max(1);
+        self
+    }
+
+    /// Makes every write happen as a whole, as in an SQL database.
+    #[must_use]
+    pub fn with_atomic_writes(mut self) -> Self {
+        self.settings.atomic_writes = true;
+        self
+    }
+
+    /// Interrupts the next write or deletion after `batches` batches: it fails with `StorageIo` (retryable), and
+    /// what it did until then stays.
+    pub fn interrupt_after(&self, batches: usize) {
+        self.shared.interruption.arm(batches);
+    }
+
+    fn documents(&self) -> MutexGuard<'_, Documents> {
+        self.shared.documents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn page_limit(&self, limit: usize) -> usize {
+        limit.min(self.settings.page_size)
+    }
+
+    /// All sessions, read in pages: a document store that sorts across partitions reads them all just the same.
+    fn all_sessions(&self) -> Vec<Session> {
+        let mut sessions = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.documents().sessions.page_across(after.as_ref(), self.settings.page_size);
+            let Some((last, _)) = page.last() else { return sessions };
+            after = Some(last.clone());
+            sessions.extend(page.into_iter().map(|(_, stored)| stored.session));
+        }
+    }
+}
+
+/// When a write is to fail.
+#[derive(Debug)]
+struct Interruption(AtomicUsize);
+
+impl Interruption {
+    const NEVER: usize = usize::MAX;
+
+    fn new() -> Self {
+        Self(AtomicUsize::new(Self::NEVER))
+    }
+
+    fn arm(&self, batches: usize) {
+        self.0.store(batches, Ordering::SeqCst);
+    }
+
+    /// Counts a batch, and fails in the place of the one that is not to happen.
+    fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::SeqCst) {
+            Self::NEVER => Ok(()),
+            0 => {
+                self.arm(Self::NEVER);
+                Err(Error::new(ErrorKind::StorageIo, "the write was interrupted as wanted").retryable())
+            }
+            left => {
+                self.arm(left - 1);
+                Ok(())
+            }
+        }
+    }
+}
+
+// A new method of the trait must not be forgotten here.
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl StorageBackend for MemoryBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("memory").with_atomic_writes(self.settings.atomic_writes).with_persistent(false)
+    }
+
+    async fn meta(&self) -> Result<BTreeMap<String, String>> {
+        Ok(self.documents().meta.clone())
+    }
+
+    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
+        Ok(self.documents().meta.entry(key.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        Ok(self.documents().session(key))
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let mut sessions = self.all_sessions();
+        let place = |cursor: SessionCursor| (std::cmp::Reverse(cursor.updated), cursor.key);
+        let after = query.after.clone().map(place);
+        sessions.retain(|session| {
+            query.admits(session) && after.as_ref().is_none_or(|after| place(session.into()) > *after)
+        });
+        sessions.sort_by_key(|session| place(session.into()));
+        sessions.truncate(query.limit);
+        Ok(sessions)
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        let behind = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.clone()));
+        let sessions = self.documents().sessions.page(user, (behind, Bound::Unbounded), usize::MAX);
+        let states = sessions.into_iter().filter_map(|(id, stored)| Some((id, stored.sync_state?)));
+        Ok(states.take(self.page_limit(limit)).collect())
+    }
+
+    async fn write(&self, change: SessionChange) -> Result<Version> {
+        self.write_change(change).await
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        self.delete(key).await
+    }
+
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        let messages = self.documents().messages.page(key, .., usize::MAX).into_iter();
+        Ok(messages.map(|(_, message)| MessageState { digest: message.digest, turn: message.turn }).collect())
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        let page = self.documents().messages.page(key, range.start.., self.page_limit(range.limit));
+        Ok(page.into_iter().map(|(_, message)| message).collect())
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let documents = self.documents();
+        Ok(places
+            .iter()
+            .filter_map(|place| documents.messages.get(&place.session, &place.sequence))
+            .collect())
+    }
+
+    async fn messages_owing_vectors(
+        &self,
+        user: &UserId,
+        session: Option<&SessionId>,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        let limit = self.page_limit(limit);
+        let mut owing = Vec::new();
+        let mut after = after.map(|place| (place.session.clone(), place.sequence));
+        while owing.len() < limit {
+            let page = self.documents().messages.page_across(after.as_ref(), self.settings.page_size);
+            let Some((last, _)) = page.last() else { break };
+            after = Some(last.clone());
+            owing.extend(page.into_iter().map(|(_, message)| message).filter(|message| {
+                message.user_id == *user
+                    && session.is_none_or(|session| message.session_id == *session)
+                    && message.vectors == VectorState::Owed
+            }));
+        }
+        owing.truncate(limit);
+        Ok(owing)
+    }
+
+    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
+        // A message and its vectors lie in one partition, so that a batch of one message happens as a whole.
+        Ok(vectors.into_iter().map(|of_message| self.documents().put_vectors(key, of_message)).sum())
+    }
+
+    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+        let documents = self.documents();
+        let records = texts.iter().flat_map(|(place, content_type)| {
+            let of_text = documents.vectors_of_text(&place.session, place.sequence, *content_type);
+            of_text.into_iter().map(|record| (place.clone(), record))
+        });
+        Ok(records.collect())
+    }
+
+    async fn count_vectors(&self, key: &SessionKey) -> Result<u64> {
+        Ok(self.documents().vectors.ids(key, ..).len() as u64)
+    }
+
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(|event| event.digest).collect())
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let page = self.documents().events.page(key, range.start.., self.page_limit(range.limit));
+        Ok(page.into_iter().map(|(_, document)| document.event).collect())
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let documents = self.documents();
+        let payload = |sequence: &u32| Some((*sequence, documents.payload(key, *sequence)?));
+        Ok(sequences.iter().filter_map(payload).collect())
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let wanted: HashSet<&String> = event_ids.iter().collect();
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.documents().events.page_across(after.as_ref(), self.settings.page_size);
+            let Some((last, _)) = page.last() else { return Ok(found) };
+            after = Some(last.clone());
+            for ((key, sequence), document) in page {
+                if key.user_id == *user && wanted.contains(&document.event.event_id) {
+                    found.push((document.event.event_id, Place::new(key, sequence)));
+                }
+            }
+        }
+    }
+
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        Ok(Candidates { items: self.matching_texts(query), notice: None })
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        Ok(Candidates { items: self.nearest_chunks(query)?, notice: None })
+    }
+
+    async fn update_index(&self) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Writes that do not happen as a whole: an interrupted one is completed by the next sync.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    ErrorKind, Scope, SessionStorage,
+    backend::StorageBackend,
+    model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
+    storage::{EventLines, IngestTarget, SyncLines},
+};
+use amplifier_session_testkit::{FakeEmbedding, MemoryBackend, lines};
+
+fn target(project: &str) -> IngestTarget {
+    IngestTarget {
+        key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap()),
+        host_id: HostId::new("laptop").unwrap(),
+        project_slug: ProjectSlug::new(project).unwrap(),
+    }
+}
+
+fn messages(label: &str, count: usize) -> Vec<RawJson> {
+    (0..count).map(|n| lines::user(&format!("{label} message {n}")).raw()).collect()
+}
+
+fn events(label: &str, count: usize) -> Vec<RawJson> {
+    (0..count).map(|n| lines::logger_event(&format!("{label}:{n}")).raw()).collect()
+}
+
+async fn check(storage: &SessionStorage, expected_messages: &[RawJson], expected_events: &[RawJson]) {
+    let (scope, id) = (Scope::User(UserId::new("ana").unwrap()), SessionId::new("s").unwrap());
+    let session = storage.get_session(&scope, &id).await.unwrap().unwrap();
+    assert_eq!(session.message_count as usize, expected_messages.len());
+    assert_eq!(session.event_count as usize, expected_events.len());
+    let found = storage.get_transcript_lines(&scope, &id, None, 1_000).await.unwrap();
+    assert!(found.iter().map(|message| &message.raw).eq(expected_messages));
+    assert!(found.iter().all(|message| message.project_slug == session.project_slug));
+    let wanted = EventLines::default().with_payload(true);
+    let found = storage.get_event_lines(&scope, &id, wanted).await.unwrap();
+    assert!(found.iter().filter_map(|event| event.raw.as_ref()).eq(expected_events));
+    let vectors = storage.backend().count_vectors(&session.key()).await.unwrap();
+    assert_eq!(vectors as usize, expected_messages.len());
+}
+
+#[tokio::test]
+async fn an_interrupted_write_is_completed_by_the_next_sync() {
+    // After how many batches, and how long the transcript is when it is synced again: as it was, longer, shorter.
+    for batches in 0..12 {
+        for again in [20, 26, 11, 2] {
+            let backend = MemoryBackend::new();
+            let storage = SessionStorage::new(Arc::new(backend.clone()))
+                .with_embedding(Some(Arc::new(FakeEmbedding::new())));
+            let sync = async |project: &str, label: &str, count: usize| {
+                storage
+                    .sync_transcript_lines(&target(project), SyncLines::whole(messages(label, count)))
+                    .await?;
+                storage.sync_event_lines(&target(project), SyncLines::whole(events(label, count))).await
+            };
+            sync("old", "first", 12).await.unwrap();
+            backend.interrupt_after(batches);
+            let interrupted = sync("new", "second", 20).await;
+            if let Err(error) = interrupted {
+                assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageIo, true));
+            }
+            sync("new", "second", again).await.unwrap();
+            check(&storage, &messages("second", again), &events("second", again)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_deletion_is_completed_by_the_next() {
+    for batches in 0..8 {
+        let backend = MemoryBackend::new();
+        let storage = SessionStorage::new(Arc::new(backend.clone()));
+        storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 15))).await.unwrap();
+        storage.sync_event_lines(&target("p"), SyncLines::whole(events("e", 15))).await.unwrap();
+        backend.interrupt_after(batches);
+        let target = target("p");
+        let delete =
+            || storage.delete_session(&target.key.user_id, &target.project_slug, &target.key.session_id);
+        if delete().await.is_err() {
+            assert!(delete().await.unwrap());
+        }
+        assert!(backend.message_states(&target.key).await.unwrap().is_empty());
+        assert!(!delete().await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn an_atomic_write_is_interrupted_as_a_whole() {
+    let backend = MemoryBackend::new().with_atomic_writes();
+    let storage = SessionStorage::new(Arc::new(backend.clone()));
+    storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("first", 12))).await.unwrap();
+    backend.interrupt_after(0);
+    assert!(
+        storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("second", 20))).await.is_err()
+    );
+    let (scope, id) = (Scope::Everyone, SessionId::new("s").unwrap());
+    let found = storage.get_transcript_lines(&scope, &id, None, 100).await.unwrap();
+    assert!(found.iter().map(|message| &message.raw).eq(&messages("first", 12)));
+}
