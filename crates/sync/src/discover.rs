@@ -1,0 +1,175 @@
+//! Finding session folders.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    model::{ProjectSlug, SessionId, Timestamp},
+};
+
+use crate::files::{SessionFiles, Source};
+
+/// The folder of one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionFolder {
+    /// The project, by the name of its folder.
+    pub project: ProjectSlug,
+    /// The session, by the name of its folder.
+    pub session: SessionId,
+    /// The folder.
+    pub path: PathBuf,
+    /// Size of all files in it that a sync reads.
+    pub bytes: u64,
+    /// When the newest of them changed.
+    pub modified: Timestamp,
+    pub(crate) files: SessionFiles,
+}
+
+/// The session folders below a root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Discovery {
+    /// Those that can be taken in, newest first.
+    pub sessions: Vec<SessionFolder>,
+    /// Those that can't.
+    pub rejected: Vec<Rejected>,
+}
+
+/// A folder that can't be taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rejected {
+    /// The name of the project's folder.
+    pub project: String,
+    /// The name of the session's folder; none when it is about the whole project.
+    pub session: Option<String>,
+    /// What kind of reason it is.
+    pub because: RejectedBecause,
+    /// The reason in words.
+    pub reason: String,
+}
+
+/// Why a folder can't be taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RejectedBecause {
+    /// Its name is no valid id.
+    InvalidName,
+    /// It can't be read.
+    Unreadable,
+}
+
+/// Lists the folders `projects/*/sessions/*` below `root` that hold a session.
+///
+/// Folders without any file of a session are passed over. Links to folders are followed where they lead out of
+/// `projects`; one that leads into it would only show the same sessions again.
+///
+/// # Errors
+///
+/// `Validation` when `root` has no folder `projects`, `StorageIo` when that can't be read.
+pub fn discover(root: &Path) -> Result<Discovery> {
+    let projects = root.join("projects");
+    let folders = subfolders(&projects, &projects).map_err(|error| unreadable_root(&projects, error))?;
+    let mut found = Discovery::default();
+    for (name, path) in folders {
+        match ProjectSlug::new(&name) {
+            Ok(project) => found.add_project(&projects, &project, &path),
+            Err(error) if path.join("sessions").is_dir() => found.reject_name(&name, None, &error),
+            Err(_) => {}
+        }
+    }
+    let order = |folder: &SessionFolder| (folder.modified, folder.path.clone());
+    found.sessions.sort_by_cached_key(|folder| std::cmp::Reverse(order(folder)));
+    Ok(found)
+}
+
+fn unreadable_root(projects: &Path, error: io::Error) -> Error {
+    let error = match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            Error::validation("root", "there is no folder `projects` in it").with_source(error)
+        }
+        _ => Error::new(ErrorKind::StorageIo, format!("can't read the session folders: {error}"))
+            .with_source(error),
+    };
+    error.with_operation("discover").with("path", projects.display())
+}
+
+impl Discovery {
+    fn add_project(&mut self, projects: &Path, project: &ProjectSlug, path: &Path) {
+        let folders = match subfolders(projects, &path.join("sessions")) {
+            Ok(folders) => folders,
+            // A project without sessions.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return;
+            }
+            Err(error) => return self.reject_unreadable(project, None, &error),
+        };
+        for (name, path) in folders {
+            match SessionFiles::look(&path) {
+                Ok(Some(files)) => self.add_session(project, &name, path, files),
+                Ok(None) => {}
+                Err(error) => self.reject_unreadable(project, Some(name), &error),
+            }
+        }
+    }
+
+    fn add_session(&mut self, project: &ProjectSlug, name: &str, path: PathBuf, files: SessionFiles) {
+        let session = match SessionId::new(name) {
+            Ok(session) => session,
+            Err(error) => return self.reject_name(project.as_str(), Some(name), &error),
+        };
+        let bytes = files.all().map(|file| file.stamp.size).sum();
+        let modified = files.all().map(|Source { stamp, .. }| stamp.modified()).max();
+        let modified = modified.unwrap_or(Timestamp::from_micros(0));
+        self.sessions.push(SessionFolder { project: project.clone(), session, path, bytes, modified, files });
+    }
+
+    fn reject_name(&mut self, project: &str, session: Option<&str>, error: &Error) {
+        self.rejected.push(Rejected {
+            project: project.to_owned(),
+            session: session.map(str::to_owned),
+            because: RejectedBecause::InvalidName,
+            reason: format!("the folder's name is no valid id: {error}"),
+        });
+    }
+
+    fn reject_unreadable(&mut self, project: &ProjectSlug, session: Option<String>, error: &io::Error) {
+        self.rejected.push(Rejected {
+            project: project.to_string(),
+            session,
+            because: RejectedBecause::Unreadable,
+            reason: format!("the folder can't be read: {error}"),
+        });
+    }
+}
+
+/// Names and paths of the folders in `path`, those behind links too unless they lead into `projects`.
+fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() || (kind.is_symlink() && leads_to_other_folder(projects, &entry.path())) {
+            folders.push((text(&entry.file_name()), entry.path()));
+        }
+    }
+    Ok(folders)
+}
+
+fn leads_to_other_folder(projects: &Path, link: &Path) -> bool {
+    let resolved = fs::canonicalize(link).and_then(|target| Ok((target, fs::canonicalize(projects)?)));
+    resolved.is_ok_and(|(target, projects)| {
+        // A link upwards holds `projects` itself.
+        target.is_dir() && !target.starts_with(&projects) && !projects.starts_with(&target)
+    })
+}
+
+/// A name that is not UTF-8 gets U+FFFD, which no session id may hold.
+fn text(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
+}

@@ -1,0 +1,134 @@
+//! What there is to do: which session folders, and what must be read of them.
+
+use std::collections::{HashMap, HashSet};
+
+use amplifier_session_core::{
+    Error, Result, SessionStorage,
+    model::{SessionId, UserId},
+};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::{
+    Discovery, Failure, Rejected, RejectedBecause, SessionFolder, Skipped, SyncOptions, SyncReport, discover,
+    session::blocking, state::SyncState,
+};
+
+/// How many states are asked for at a time.
+const PAGE: usize = 1_000;
+
+/// The sessions of a sync, newest first.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) sessions: Vec<Planned>,
+}
+
+/// A session and what is to be done with it.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) folder: SessionFolder,
+    /// Whether a sync read it before.
+    pub(crate) is_known: bool,
+    /// How many bytes must be read; none when the store holds the session as it is.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Plan {
+    /// Looks at the folders and at what is known of them. What can't be taken in is told in `report`.
+    pub(crate) async fn new(
+        storage: &SessionStorage,
+        options: &SyncOptions,
+        report: &mut SyncReport,
+    ) -> Result<Self> {
+        let folders = folders(options, report).await?;
+        let states = states(storage, &options.user).await?;
+        let planned = |folder: SessionFolder| {
+            let state = states.get(&folder.session);
+            Planned { is_known: state.is_some(), bytes: bytes_to_read(storage, &folder, state), folder }
+        };
+        Ok(Self { sessions: folders.into_iter().map(planned).collect() })
+    }
+
+    /// How many bytes must be read in all.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sessions.iter().filter_map(|planned| planned.bytes).sum()
+    }
+}
+
+fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option<&SyncState>) -> Option<u64> {
+    // Nothing but a transcript that is not to be trusted.
+    folder.files.all().next()?;
+    let detail = storage.settings().events;
+    match state {
+        Some(state) => state.bytes_to_read(&folder.project, &folder.files, detail),
+        None => SyncState::of(&folder.project, None)
+            .bytes_to_read(&folder.project, &folder.files, detail)
+            .or(Some(0)),
+    }
+}
+
+/// The folders that the options ask for.
+async fn folders(options: &SyncOptions, report: &mut SyncReport) -> Result<Vec<SessionFolder>> {
+    let excluded = globs(&options.exclude)?;
+    let root = options.root.clone();
+    let Discovery { mut sessions, rejected } = blocking(move || discover(&root)).await??;
+    rejected.into_iter().for_each(|folder| report.reject(folder));
+    sessions.retain(|folder| !excluded.is_match(format!("{}/{}", folder.project, folder.session)));
+    let mut sessions = without_copies(sessions, report);
+    sessions.retain(|folder| options.since.is_none_or(|since| folder.modified >= since));
+    sessions.truncate(options.newest.unwrap_or(usize::MAX));
+    for folder in sessions.iter().filter(|folder| folder.files.transcript_withheld()) {
+        let reason = "the transcript is being appended to, and there is no backup to read instead".to_owned();
+        report.skip(Skipped::file(folder, Some(crate::files::TRANSCRIPT), reason));
+    }
+    Ok(sessions)
+}
+
+/// The newest folder of each session: a session lies in one project, and two folders would take turns in the store.
+fn without_copies(sessions: Vec<SessionFolder>, report: &mut SyncReport) -> Vec<SessionFolder> {
+    let mut seen = HashSet::new();
+    let (newest, older): (Vec<_>, Vec<_>) =
+        sessions.into_iter().partition(|folder| seen.insert(folder.session.clone()));
+    for folder in older {
+        let reason = "a newer folder of this session lies in another project".to_owned();
+        report.skip(Skipped::file(&folder, None, reason));
+    }
+    newest
+}
+
+fn globs(patterns: &[String]) -> Result<GlobSet> {
+    let invalid = |error: globset::Error| {
+        Error::validation("exclude", format!("is no valid glob: {error}"))
+            .with_operation("sync")
+            .with_source(error)
+    };
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        set.add(Glob::new(pattern).map_err(invalid)?);
+    }
+    set.build().map_err(invalid)
+}
+
+/// What is known of all sessions of a user: a few queries, however many sessions there are.
+async fn states(storage: &SessionStorage, user: &UserId) -> Result<HashMap<SessionId, SyncState>> {
+    let mut states = HashMap::new();
+    let mut after = None;
+    loop {
+        let page = storage.backend().sync_states(user, after.as_ref(), PAGE).await?;
+        let Some((last, _)) = page.last() else { return Ok(states) };
+        after = Some(last.clone());
+        states
+            .extend(page.into_iter().filter_map(|(session, json)| Some((session, SyncState::parse(&json)?))));
+    }
+}
+
+impl SyncReport {
+    /// Tells of a folder that can't be taken in.
+    fn reject(&mut self, Rejected { project, session, because, reason }: Rejected) {
+        match because {
+            RejectedBecause::InvalidName => {
+                self.skip(Skipped { project, session, file: None, line: None, reason })
+            }
+            RejectedBecause::Unreadable => self.fail(Failure { project, session, error: reason }),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! One sync from beginning to end.
+
+use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::SessionKey};
+
+use crate::{
+    Failure, Progress, SessionOutcome, Stage, SyncOptions, SyncReport,
+    embedding::Embedder,
+    plan::{Plan, Planned},
+    session::{Context, take_in},
+};
+
+/// Takes the session folders below a root into `storage`.
+///
+/// Bad lines, unreadable files and sessions that can't be stored do not stop it: the report names them. Vectors are
+/// made beside the reading; where that fails, the messages are stored nevertheless and owe their vectors until a
+/// later sync makes them. A sync that is broken off at any moment is completed by the next one.
+///
+/// # Errors
+///
+/// `Validation` for a root without `projects` or a bad glob; those of the store that concern all sessions, for example
+/// a full disk, with `synced` in their context: how many sessions are done.
+pub async fn sync(
+    storage: &SessionStorage,
+    options: &SyncOptions,
+    progress: &dyn Progress,
+) -> Result<SyncReport> {
+    let begun = storage.now();
+    let mut report = SyncReport { dry_run: options.dry_run, ..SyncReport::default() };
+    let plan = Plan::new(storage, options, &mut report).await?;
+    report.bytes = plan.bytes();
+    progress.stage(Stage::Reading);
+    progress.begin(plan.sessions.len() as u64, report.bytes);
+    let context = Context { storage, options, progress };
+    match options.dry_run {
+        true => foretell(context, &plan, &mut report).await?,
+        false => carry_out(context, &plan, &mut report).await?,
+    }
+    report.seconds = (storage.now().as_micros() - begun.as_micros()) as f64 / 1e6;
+    Ok(report)
+}
+
+/// Says what would become of each session.
+async fn foretell(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
+    for planned in &plan.sessions {
+        let outcome = match planned.bytes {
+            None => SessionOutcome::Unchanged,
+            Some(_) if is_stored(context, planned).await? => SessionOutcome::Changed,
+            Some(_) => SessionOutcome::New,
+        };
+        report.count(outcome);
+        context.progress.session(&planned.folder, outcome);
+    }
+    Ok(())
+}
+
+async fn is_stored(context: Context<'_>, planned: &Planned) -> Result<bool> {
+    let key = SessionKey::new(context.options.user.clone(), planned.folder.session.clone());
+    Ok(planned.is_known || context.storage.backend().get_session(&key).await?.is_some())
+}
+
+async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
+    let Context { storage, options, progress } = context;
+    storage.pin_user(&options.user).await?;
+    let embedder = Embedder::start(storage, &options.user);
+    for planned in &plan.sessions {
+        let outcome = session(context, planned, report).await.map_err(|error| {
+            error
+                .with("synced", format_args!("{} of {} sessions", report.sessions.found, plan.sessions.len()))
+        })?;
+        report.count(outcome);
+        progress.session(&planned.folder, outcome);
+        if let Some(embedder) = embedder.as_ref().filter(|_| outcome != SessionOutcome::Unchanged) {
+            embedder.offer(&planned.folder.session);
+        }
+    }
+    if let Some(embedder) = embedder {
+        progress.stage(Stage::Embedding);
+        embed_the_rest(context, embedder, report).await?;
+    }
+    progress.stage(Stage::Indexing);
+    storage.update_index().await
+}
+
+/// Takes in one session; the error is one that concerns all of them.
+async fn session(context: Context<'_>, planned: &Planned, report: &mut SyncReport) -> Result<SessionOutcome> {
+    if planned.bytes.is_none() {
+        return Ok(SessionOutcome::Unchanged);
+    }
+    match take_in(context, &planned.folder).await {
+        Ok((found, outcome)) => {
+            report.merge(found);
+            Ok(outcome)
+        }
+        Err(error) if concerns_all(&error) => Err(error.with_operation("sync")),
+        Err(error) => {
+            tracing::warn!(session = %planned.folder.session, %error, "session not taken in");
+            report.fail(Failure::of(&planned.folder, error.to_string()));
+            Ok(SessionOutcome::Failed)
+        }
+    }
+}
+
+/// Whether the next session would fail in the same way.
+fn concerns_all(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageIo
+            | ErrorKind::StorageConnection
+            | ErrorKind::Authentication
+            | ErrorKind::Unsupported
+    )
+}
+
+/// Waits for the vectors that are being made, then makes those that this sync or earlier ones left owed. A provider
+/// that failed is not asked again.
+async fn embed_the_rest(context: Context<'_>, embedder: Embedder, report: &mut SyncReport) -> Result<()> {
+    report.add_vectors(embedder.finish().await?);
+    if report.vectors_owed_reason.is_none() {
+        report.add_vectors(context.storage.embed_owed(&context.options.user, None).await?);
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The files that are read line by line: the transcript and the event log.
+
+use amplifier_session_core::{
+    Result,
+    model::{RawJson, Timestamp},
+    storage::{EventDetail, Extent, LineOutcome, SessionIngest},
+};
+
+use super::{Taking, Trouble, open::OpenLog};
+use crate::{
+    files::{SessionFiles, Source},
+    lines::{Batch, Line, LineText},
+    state::{FileState, LogPosition, ReadLine},
+};
+
+/// The two kinds of logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Transcript,
+    Events,
+}
+
+impl Kind {
+    async fn begin(self, ingest: &mut SessionIngest, start: u32) -> Result<()> {
+        match self {
+            Self::Transcript => ingest.begin_transcript(start).await,
+            Self::Events => ingest.begin_events(start).await,
+        }
+    }
+
+    async fn line(self, ingest: &mut SessionIngest, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
+        match self {
+            Self::Transcript => ingest.transcript_line(line, seen).await,
+            Self::Events => ingest.event_line(line, seen).await,
+        }
+    }
+
+    fn end(self, ingest: &mut SessionIngest, extent: Extent) {
+        match self {
+            Self::Transcript => ingest.end_transcript(extent),
+            Self::Events => ingest.end_events(extent),
+        }
+    }
+}
+
+/// Where to begin with a log.
+#[derive(Debug)]
+enum Start {
+    /// At its beginning.
+    Beginning,
+    /// Behind what is known of it, if that still stands.
+    Behind(FileState),
+    /// At its beginning, writing also what is stored: less of it was kept than is wanted now.
+    Rewriting,
+}
+
+/// How far a log is read.
+#[derive(Debug)]
+struct Reading {
+    kind: Kind,
+    /// The file as it was when it was opened.
+    file: Source,
+    /// Whether the position is worth storing on the way.
+    resumable: bool,
+    position: LogPosition,
+    /// Whether a last line without ending was taken; the position stays before it.
+    took_unended: bool,
+    /// Whether there is a last line that is not complete.
+    unfinished: bool,
+}
+
+impl Reading {
+    /// Whether the log is all there is. One that is empty or ends within a line may be in the middle of being
+    /// written: nothing is removed for its sake before it was left alone for a while.
+    fn extent(&self, read: Timestamp) -> Extent {
+        let is_empty = self.position.rows == 0 && !self.took_unended;
+        let is_doubtful = self.unfinished || is_empty;
+        if is_doubtful && !self.file.stamp.is_settled(read) { Extent::Part } else { Extent::Whole }
+    }
+}
+
+impl Taking<'_> {
+    /// Takes in the transcript, as a whole: writers replace it.
+    pub(super) async fn transcript(
+        &mut self,
+        ingest: &mut SessionIngest,
+        files: &SessionFiles,
+    ) -> Result<()> {
+        match files.transcript() {
+            Some(file) if !self.state.holds(file) => {
+                let taken = self.log(ingest, Kind::Transcript, file, Start::Beginning).await;
+                self.settle(file.name, taken)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes in the events behind those that were read before.
+    pub(super) async fn events(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
+        let detail = self.context.storage.settings().events;
+        match files.events(self.state.known_events()) {
+            Some(file) if detail != EventDetail::None && !self.state.holds_events(file, detail) => {
+                let start = self.start_of_events(ingest, file);
+                let taken = self.log(ingest, Kind::Events, file, start).await;
+                self.settle(file.name, taken)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn start_of_events(&self, ingest: &SessionIngest, file: Source) -> Start {
+        let stored = ingest.stored().map_or(0, |stored| stored.session.event_count);
+        let known = self.state.file(file.name);
+        match known.and_then(|known| known.log.as_ref()) {
+            Some(log) if self.keeps_payloads() && !log.payloads => Start::Rewriting,
+            Some(log) if log.rows <= stored => known.cloned().map_or(Start::Beginning, Start::Behind),
+            _ => Start::Beginning,
+        }
+    }
+
+    fn keeps_payloads(&self) -> bool {
+        self.context.storage.settings().events == EventDetail::Full
+    }
+
+    async fn log(
+        &mut self,
+        ingest: &mut SessionIngest,
+        kind: Kind,
+        file: Source,
+        start: Start,
+    ) -> Result<(), Trouble> {
+        let read = self.context.storage.now();
+        let rewriting = matches!(start, Start::Rewriting);
+        let known = if let Start::Behind(known) = start { Some(known) } else { None };
+        let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
+        self.forget_skipped(file.name, open.start.lines);
+        kind.begin(ingest, open.start.rows).await?;
+        if rewriting {
+            ingest.rewrite_events();
+        }
+        let mut reading = Reading {
+            kind,
+            file: Source { stamp: open.stamp, ..file },
+            // A rewriting that is broken off must begin anew: what is stored does not show how far it came.
+            resumable: kind == Kind::Events && !rewriting,
+            position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
+            took_unended: false,
+            unfinished: false,
+        };
+        while let Some(batch) = open.batch().await? {
+            self.batch(ingest, &mut reading, batch).await?;
+        }
+        kind.end(ingest, reading.extent(read));
+        self.state.set_read(reading.file, read, (kind == Kind::Events).then_some(reading.position));
+        Ok(())
+    }
+
+    async fn batch(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, batch: Batch) -> Result<()> {
+        let last = match reading.kind {
+            Kind::Transcript => None,
+            Kind::Events => batch.lines.iter().rev().find_map(recognisable),
+        };
+        for line in batch.lines {
+            self.line(ingest, reading, line).await?;
+        }
+        self.context.progress.advance(batch.bytes);
+        let position = &mut reading.position;
+        (position.bytes, position.lines) = (batch.end, batch.number);
+        position.last = last.or(position.last.take());
+        if reading.resumable {
+            // It is stored whenever the ingest writes rows, which are at least those before this position.
+            self.state.set_reading(reading.file, position.clone());
+            self.save(ingest);
+        }
+        Ok(())
+    }
+
+    async fn line(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, line: Line) -> Result<()> {
+        let (file, seen) = (reading.file.name, reading.file.stamp.modified());
+        match line.text {
+            LineText::Ended(text) => match reading.kind.line(ingest, RawJson::new(text), seen).await? {
+                LineOutcome::Taken => reading.position.rows += 1,
+                LineOutcome::Skipped { reason } => self.skip(file, line.number, reason),
+            },
+            LineText::TooLarge => self.skip(file, line.number, "the line is larger than 64 MB".to_owned()),
+            LineText::Unended(text) => {
+                let text = RawJson::new(text);
+                reading.unfinished = text.parse().is_err();
+                if !reading.unfinished {
+                    let outcome = reading.kind.line(ingest, text, seen).await?;
+                    reading.took_unended = outcome == LineOutcome::Taken;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn recognisable(line: &Line) -> Option<ReadLine> {
+    match &line.text {
+        LineText::Ended(text) => Some(ReadLine::new(line.offset, text)),
+        LineText::Unended(_) | LineText::TooLarge => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! The metadata files of a session.
+
+use std::{
+    io::{self, Read},
+    path::Path,
+};
+
+use amplifier_session_core::{
+    Result,
+    events::MAX_LINE_BYTES,
+    model::{MetadataFile, RawJson},
+    storage::SessionIngest,
+};
+
+use super::{Taking, Trouble, blocking};
+use crate::{
+    files::{self, METADATA, SessionFiles, Source, Stamp},
+    lines::BYTE_ORDER_MARK,
+};
+
+impl Taking<'_> {
+    /// Takes in the metadata files. Of one that is broken, what is stored stays; so it does of one that is gone.
+    pub(super) async fn metadata(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
+        let before = ingest.stored().map_or_else(Vec::new, |stored| stored.metadata_files.clone());
+        let mut kept = before.clone();
+        for file in
+            files.metadata().iter().filter(|file| !self.state.holds(**file)).copied().collect::<Vec<_>>()
+        {
+            let taken = self.metadata_file(&mut kept, file).await;
+            self.settle(file.name, taken)?;
+        }
+        if kept != before {
+            self.changed = true;
+            ingest.set_metadata(kept)?;
+        }
+        Ok(())
+    }
+
+    async fn metadata_file(&mut self, kept: &mut Vec<MetadataFile>, file: Source) -> Result<(), Trouble> {
+        let read = self.context.storage.now();
+        let path = self.folder.path.join(file.name);
+        let (stamp, content) = blocking(move || read_whole(&path)).await??;
+        self.context.progress.advance(stamp.size);
+        self.forget_skipped(file.name, 0);
+        self.state.set_read(Source { stamp, ..file }, read, None);
+        match content.map(|raw| (raw.parse_object(), raw)) {
+            Some((Ok(_), raw)) => replace(kept, MetadataFile { name: file.name.to_owned(), raw }),
+            Some((Err(error), _)) => self.skip(file.name, 1, error.to_string()),
+            None => self.skip(file.name, 1, "the file is larger than 64 MB".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// The content of a file; none when it is too large to be metadata.
+fn read_whole(path: &Path) -> io::Result<(Stamp, Option<RawJson>)> {
+    let (file, stamp) = files::open(path)?;
+    let mut content = Vec::new();
+    file.take(MAX_LINE_BYTES as u64 + 1).read_to_end(&mut content)?;
+    if content.len() > MAX_LINE_BYTES {
+        return Ok((stamp, None));
+    }
+    let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content);
+    Ok((stamp, Some(RawJson::new(text))))
+}
+
+/// Puts a file in its place: the session's own first.
+fn replace(files: &mut Vec<MetadataFile>, file: MetadataFile) {
+    files.retain(|other| other.name != file.name);
+    files.push(file);
+    files.sort_by_key(|file| METADATA.iter().position(|name| *name == file.name));
+}

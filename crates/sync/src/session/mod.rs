@@ -1,0 +1,183 @@
+//! Taking in one session folder.
+
+mod logs;
+mod metadata;
+mod open;
+
+use std::io;
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result, SessionStorage,
+    backend::{SkippedLine, StoredSession},
+    model::SessionKey,
+    storage::{IngestReport, IngestTarget, SessionIngest},
+};
+
+use crate::{
+    Failure, Progress, SessionFolder, SessionOutcome, Skipped, SyncOptions, SyncReport, files::SessionFiles,
+    state::SyncState,
+};
+
+/// How often a session is begun anew when somebody else wrote it in between.
+const ATTEMPTS: usize = 5;
+/// How many bad lines of a session are kept in the store.
+const SKIPPED_KEPT: usize = 1_000;
+
+/// What every session of a sync is taken in with.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) storage: &'a SessionStorage,
+    pub(crate) options: &'a SyncOptions,
+    pub(crate) progress: &'a dyn Progress,
+}
+
+/// Takes in a session folder. What can't be read of it is told in the report.
+///
+/// # Errors
+///
+/// Those of the store.
+pub(crate) async fn take_in(
+    context: Context<'_>,
+    folder: &SessionFolder,
+) -> Result<(SyncReport, SessionOutcome)> {
+    let mut attempt = 1;
+    loop {
+        match Taking::run(context, folder).await {
+            Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
+                tracing::debug!(session = %folder.session, attempt, %error, "beginning the session anew");
+                attempt += 1;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// One attempt to take in a session folder.
+struct Taking<'a> {
+    context: Context<'a>,
+    folder: &'a SessionFolder,
+    /// What is known of the files, from the sync before and from this one.
+    state: SyncState,
+    /// The bad lines as they are to be stored.
+    skipped: Vec<SkippedLine>,
+    report: SyncReport,
+    /// Whether something changed that the ingest does not count.
+    changed: bool,
+}
+
+impl<'a> Taking<'a> {
+    async fn run(context: Context<'a>, folder: &'a SessionFolder) -> Result<(SyncReport, SessionOutcome)> {
+        let target = IngestTarget {
+            key: SessionKey::new(context.options.user.clone(), folder.session.clone()),
+            host_id: context.options.host.clone(),
+            project_slug: folder.project.clone(),
+        };
+        let mut ingest = context.storage.ingest(target).await?;
+        let mut taking = Self::new(context, folder, ingest.stored());
+        let path = folder.path.clone();
+        match blocking(move || SessionFiles::look(&path)).await? {
+            Ok(Some(files)) => taking.files(&mut ingest, &files).await?,
+            // It vanished since it was found.
+            Ok(None) => return Ok((taking.report, SessionOutcome::Unchanged)),
+            Err(error) => {
+                taking.fail("the folder", &error);
+                return Ok((taking.report, SessionOutcome::Failed));
+            }
+        }
+        taking.save(&mut ingest);
+        Ok(taking.finish(&ingest.commit().await?))
+    }
+
+    fn new(context: Context<'a>, folder: &'a SessionFolder, stored: Option<&StoredSession>) -> Self {
+        Self {
+            context,
+            folder,
+            state: SyncState::of(&folder.project, stored.and_then(|stored| stored.sync_state.as_deref())),
+            skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),
+            report: SyncReport::default(),
+            changed: stored.is_some_and(|stored| stored.session.project_slug != folder.project),
+        }
+    }
+
+    async fn files(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
+        self.metadata(ingest, files).await?;
+        self.transcript(ingest, files).await?;
+        self.events(ingest, files).await
+    }
+
+    /// Has what is known so far stored with the rows that are taken so far.
+    fn save(&self, ingest: &mut SessionIngest) {
+        ingest.set_sync_state(self.state.to_json());
+        ingest.set_skipped(self.skipped.clone());
+    }
+
+    fn finish(mut self, ingest: &IngestReport) -> (SyncReport, SessionOutcome) {
+        self.report.add(ingest);
+        let outcome = if !self.report.failures.is_empty() {
+            SessionOutcome::Failed
+        } else if ingest.created {
+            SessionOutcome::New
+        } else if self.changed || self.report.has_rows() {
+            SessionOutcome::Changed
+        } else {
+            SessionOutcome::Unchanged
+        };
+        (self.report, outcome)
+    }
+
+    /// Tells of a file that can't be read, which is no reason to leave the others.
+    fn settle(&mut self, file: &str, taken: Result<(), Trouble>) -> Result<()> {
+        match taken {
+            Ok(()) => Ok(()),
+            Err(Trouble::Unreadable(error)) => {
+                self.fail(file, &error);
+                Ok(())
+            }
+            Err(Trouble::Store(error)) => Err(error),
+        }
+    }
+
+    fn fail(&mut self, what: &str, error: &io::Error) {
+        self.report.fail(Failure::of(self.folder, format!("{what} can't be read: {error}")));
+    }
+
+    fn skip(&mut self, file: &str, line: u64, reason: String) {
+        if self.skipped.len() < SKIPPED_KEPT {
+            self.skipped.push(SkippedLine { file: file.to_owned(), line, reason: reason.clone() });
+        }
+        self.report.skip(Skipped::line(self.folder, file, line, reason));
+    }
+
+    /// Forgets the bad lines of a file that is read again behind its first `lines` lines.
+    fn forget_skipped(&mut self, file: &str, lines: u64) {
+        self.skipped.retain(|skipped| skipped.file != file || skipped.line <= lines);
+    }
+}
+
+/// Why a file was not taken in.
+#[derive(Debug)]
+enum Trouble {
+    /// The file can't be read, which concerns this file alone.
+    Unreadable(io::Error),
+    /// The store failed.
+    Store(Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Runs `work` where waiting for a disk holds nobody up.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|source| {
+        Error::new(ErrorKind::StorageIo, "reading session folders broke off").with_source(source)
+    })
+}

@@ -1,0 +1,159 @@
+//! What is remembered of a session's files between two syncs.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_core::{
+    model::{Digest, ProjectSlug, Timestamp},
+    storage::EventDetail,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP};
+
+/// The form that is written and understood. A state of another form counts as none: the files are read again, and
+/// what is stored already is left alone.
+const VERSION: u32 = 1;
+
+/// What is remembered of a session, kept in the store in the same transaction as the rows that were read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SyncState {
+    version: u32,
+    project: String,
+    files: BTreeMap<String, FileState>,
+}
+
+/// What is remembered of a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FileState {
+    /// What it looked like before it was read.
+    pub(crate) stamp: Stamp,
+    /// Whether all of it was read, and long enough after it changed that `stamp` can be trusted.
+    pub(crate) settled: bool,
+    /// How far an event log was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<LogPosition>,
+}
+
+/// A place in an event log, behind the ending of a line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LogPosition {
+    /// Bytes before it.
+    pub(crate) bytes: u64,
+    /// Lines before it, bad and blank ones included.
+    pub(crate) lines: u64,
+    /// Good lines before it: the sequence of the next one.
+    pub(crate) rows: u32,
+    /// The last line before it that is neither blank nor too large.
+    pub(crate) last: Option<ReadLine>,
+    /// Whether the payloads of the events were kept.
+    pub(crate) payloads: bool,
+}
+
+/// A line that was read, to be recognised.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReadLine {
+    /// Where its text begins.
+    pub(crate) offset: u64,
+    /// How long its text is, without its ending.
+    pub(crate) length: u64,
+    /// Digest of its text.
+    digest: String,
+}
+
+impl ReadLine {
+    pub(crate) fn new(offset: u64, text: &[u8]) -> Self {
+        Self { offset, length: text.len() as u64, digest: hex(text) }
+    }
+
+    /// Whether `text` is that line.
+    pub(crate) fn is(&self, text: &[u8]) -> bool {
+        self.digest == hex(text)
+    }
+}
+
+fn hex(text: &[u8]) -> String {
+    format!("{:032x}", u128::from_be_bytes(Digest::of(text).0))
+}
+
+impl SyncState {
+    /// The stored state of a session that lies in `project` now; where there is none, that of a session of which
+    /// nothing was read.
+    pub(crate) fn of(project: &ProjectSlug, stored: Option<&str>) -> Self {
+        let known = stored.and_then(Self::parse).map_or_else(BTreeMap::new, |state| state.files);
+        Self { version: VERSION, project: project.to_string(), files: known }
+    }
+
+    /// Reads a stored state; none when it is of another form.
+    pub(crate) fn parse(json: &str) -> Option<Self> {
+        serde_json::from_str(json).ok().filter(|state: &Self| state.version == VERSION)
+    }
+
+    /// The stored form.
+    pub(crate) fn to_json(&self) -> String {
+        // Maps with text keys and numbers always have a JSON form.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What is remembered of a file.
+    pub(crate) fn file(&self, name: &str) -> Option<&FileState> {
+        self.files.get(name)
+    }
+
+    /// Remembers that a file was read as a whole at `read`.
+    pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, log: Option<LogPosition>) {
+        let settled = file.stamp.is_settled(read);
+        self.set(file, FileState { stamp: file.stamp, settled, log });
+    }
+
+    /// Remembers that an event log was read up to `position`.
+    pub(crate) fn set_reading(&mut self, file: Source, position: LogPosition) {
+        self.set(file, FileState { stamp: file.stamp, settled: false, log: Some(position) });
+    }
+
+    fn set(&mut self, file: Source, state: FileState) {
+        // The stored transcript is that of one file: the other must be read when its turn comes.
+        match file.name {
+            TRANSCRIPT => self.files.remove(TRANSCRIPT_BACKUP),
+            TRANSCRIPT_BACKUP => self.files.remove(TRANSCRIPT),
+            _ => None,
+        };
+        self.files.insert(file.name.to_owned(), state);
+    }
+
+    /// Which event log was read.
+    pub(crate) fn known_events(&self) -> Option<&'static str> {
+        EVENTS.into_iter().find(|name| self.files.contains_key(*name))
+    }
+
+    /// Whether a file is as it was read.
+    pub(crate) fn holds(&self, file: Source) -> bool {
+        self.files.get(file.name).is_some_and(|known| known.settled && known.stamp == file.stamp)
+    }
+
+    /// Whether an event log is as it was read, and as much of it was kept as is wanted now.
+    pub(crate) fn holds_events(&self, file: Source, detail: EventDetail) -> bool {
+        let has_payloads = || self.files.get(file.name)?.log.as_ref().map(|log| log.payloads);
+        self.holds(file) && (detail != EventDetail::Full || has_payloads() == Some(true))
+    }
+
+    /// How many bytes a sync would read of `files`; none when the store holds them as they are.
+    pub(crate) fn bytes_to_read(
+        &self,
+        project: &ProjectSlug,
+        files: &SessionFiles,
+        detail: EventDetail,
+    ) -> Option<u64> {
+        let whole =
+            files.metadata().iter().copied().chain(files.transcript()).filter(|file| !self.holds(*file));
+        let mut sizes: Vec<u64> = whole.map(|file| file.stamp.size).collect();
+        if detail != EventDetail::None
+            && let Some(log) = files.events(self.known_events())
+            && !self.holds_events(log, detail)
+        {
+            let read = self.file(log.name).and_then(|file| file.log.as_ref()).map_or(0, |log| log.bytes);
+            sizes.push(log.stamp.size.checked_sub(read).unwrap_or(log.stamp.size));
+        }
+        let is_unchanged = sizes.is_empty() && self.project == project.as_str();
+        (!is_unchanged).then(|| sizes.iter().sum())
+    }
+}

@@ -1,0 +1,97 @@
+//! Metadata files.
+
+use amplifier_session_testkit::lines;
+
+use crate::fixture::{Fixture, skipped};
+
+#[tokio::test]
+async fn the_sessions_own_file_wins_and_the_other_fills_gaps() {
+    let fixture = Fixture::new();
+    fixture
+        .folder()
+        .metadata(r#"{"name":"own","bundle":""}"#)
+        .unwrap()
+        .file("context-intelligence/metadata.json", r#"{"name":"other","bundle":"b","working_dir":"/w"}"#)
+        .unwrap();
+    assert_eq!(fixture.sync().await.sessions.new, 1);
+    let stored = fixture.stored("s").await.unwrap();
+    assert_eq!(stored.session.name.as_deref(), Some("own"));
+    assert_eq!(
+        (stored.session.bundle.as_deref(), stored.session.working_dir.as_deref()),
+        (Some("b"), Some("/w"))
+    );
+    let names: Vec<&str> = stored.metadata_files.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["metadata.json", "context-intelligence/metadata.json"]);
+}
+
+#[tokio::test]
+async fn a_file_that_appears_later_takes_its_place_before_the_other() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.file("context-intelligence/metadata.json", r#"{"name":"other"}"#).unwrap();
+    fixture.sync().await;
+    folder.metadata(r#"{"name":"own"}"#).unwrap();
+    assert_eq!(fixture.sync().await.sessions.changed, 1);
+    assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("own"));
+}
+
+#[tokio::test]
+async fn a_broken_file_is_reported_and_the_rest_goes_on() {
+    let fixture = Fixture::new();
+    fixture
+        .folder()
+        .metadata("{broken")
+        .unwrap()
+        .file("context-intelligence/metadata.json", r#"{"name":"other"}"#)
+        .unwrap()
+        .transcript([lines::user("one")])
+        .unwrap();
+    let report = fixture.sync().await;
+    assert_eq!(skipped(&report), [(Some("metadata.json"), Some(1))]);
+    assert_eq!((report.sessions.new, report.messages.written), (1, 1));
+    assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("other"));
+    assert_eq!(fixture.sync().await.skipped_count, 0, "it is reported when it is read, not in each sync");
+    assert_eq!(fixture.noted().await, [("metadata.json".to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn of_a_file_that_broke_or_vanished_what_is_stored_stays() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.metadata(r#"{"name":"own"}"#).unwrap().transcript([lines::user("one")]).unwrap();
+    fixture.sync().await;
+    folder.metadata(r#"{"name":"#).unwrap();
+    assert_eq!(fixture.sync().await.skipped_count, 1);
+    assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("own"));
+    folder.remove("metadata.json").unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("own"));
+    folder.metadata(r#"{"name":"mended"}"#).unwrap();
+    assert_eq!(fixture.sync().await.sessions.changed, 1);
+    assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("mended"));
+    assert!(fixture.noted().await.is_empty());
+}
+
+#[tokio::test]
+async fn it_is_kept_byte_for_byte() {
+    let fixture = Fixture::new();
+    let text = "{\n  \"name\": \"caf\\u00e9\",\n  \"cost\": 1.50\n}\n";
+    fixture.folder().metadata(text).unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.stored("s").await.unwrap().metadata_files[0].raw.as_bytes(), text.as_bytes());
+}
+
+#[tokio::test]
+async fn two_working_folders_may_share_a_slug() {
+    let fixture = Fixture::new();
+    for (session, working_dir) in [("s", "/srv/my-app"), ("t", "/srv/my/app")] {
+        let metadata = format!(r#"{{"working_dir":"{working_dir}"}}"#);
+        fixture.session("-srv-my-app", session).metadata(&metadata).unwrap();
+    }
+    fixture.sync().await;
+    let working_dir = async |session| fixture.stored(session).await.unwrap().session.working_dir.unwrap();
+    assert_eq!(
+        (working_dir("s").await, working_dir("t").await),
+        ("/srv/my-app".into(), "/srv/my/app".into())
+    );
+}

@@ -1,0 +1,348 @@
+//! Transcripts: replaced as a whole by their writers, compared line by line.
+
+use std::fs;
+
+use amplifier_session_core::model::Timestamp;
+use amplifier_session_testkit::lines;
+
+use crate::fixture::{Fixture, NOW, set_modified, skipped};
+
+#[tokio::test]
+async fn a_new_session_is_taken_in_with_all_its_files() {
+    let fixture = Fixture::new();
+    fixture
+        .folder()
+        .metadata(r#"{"name":"Basket"}"#)
+        .unwrap()
+        .transcript([lines::user("Hello"), lines::thinking("Hm.", "Hi!")])
+        .unwrap()
+        .events([lines::logger_event("session:start")])
+        .unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.found, report.sessions.new), (1, 1));
+    assert_eq!((report.messages.written, report.events.written), (2, 1));
+    let by_type: Vec<(String, u64)> =
+        report.messages.by_content_type.iter().map(|(kind, count)| (kind.to_string(), *count)).collect();
+    let expected = [("user_query", 1), ("assistant_response", 1), ("assistant_thinking", 1)];
+    assert_eq!(by_type, expected.map(|(kind, count)| (kind.to_owned(), count)));
+    let session = fixture.stored("s").await.unwrap().session;
+    assert_eq!((session.name.as_deref(), session.project_slug.as_str()), (Some("Basket"), "p"));
+    assert_eq!((session.message_count, session.turn_count, session.event_count), (2, 1, 1));
+}
+
+#[tokio::test]
+async fn the_same_sync_twice_changes_nothing() {
+    let fixture = Fixture::new();
+    fixture.folder().transcript([lines::user("Hello")]).unwrap();
+    fixture.sync().await;
+    let before = fixture.stored("s").await.unwrap();
+    let (report, read) = fixture.sync_and_count().await;
+    assert_eq!((report.sessions.unchanged, report.messages.written, read), (1, 0, 0));
+    assert_eq!(fixture.stored("s").await.unwrap(), before);
+}
+
+#[tokio::test]
+async fn appended_lines_are_added() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript([lines::user("one")]).unwrap();
+    fixture.sync().await;
+    folder.append_transcript([lines::assistant("two")]).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.changed, report.messages.written, report.messages.removed), (1, 1, 0));
+    assert_eq!(fixture.texts().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_rewind_on_disk_is_a_rewind_in_the_store() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript(["one", "two", "three", "four"].map(lines::user)).unwrap();
+    fixture.sync().await;
+    folder.transcript(["one", "other"].map(lines::user)).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.messages.written, report.messages.removed), (1, 2));
+    assert_eq!(fixture.texts().await, ["one", "other"]);
+    let session = fixture.stored("s").await.unwrap().session;
+    assert_eq!((session.message_count, session.turn_count), (2, 2));
+}
+
+#[tokio::test]
+async fn a_file_replaced_by_its_equal_writes_no_message() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript(["one", "two"].map(lines::user)).unwrap();
+    fixture.sync().await;
+    let before = fixture.messages("s").await;
+    folder.file("new", fs::read(folder.path().join("transcript.jsonl")).unwrap()).unwrap();
+    fs::rename(folder.path().join("new"), folder.path().join("transcript.jsonl")).unwrap();
+    let (report, read) = fixture.sync_and_count().await;
+    assert!(read > 0, "another file must be read");
+    assert_eq!((report.sessions.unchanged, report.messages.written), (1, 0));
+    assert_eq!(fixture.messages("s").await, before);
+    assert_eq!(fixture.sync_and_count().await.1, 0);
+}
+
+#[tokio::test]
+async fn a_changed_line_in_the_middle_replaces_that_message_alone() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript(["one", "two", "three"].map(lines::user)).unwrap();
+    set_modified(&folder.path().join("transcript.jsonl"), "2026-01-05T08:00:00Z");
+    fixture.sync().await;
+    folder.transcript(["one", "TWO", "three"].map(lines::user)).unwrap();
+    set_modified(&folder.path().join("transcript.jsonl"), "2026-01-05T08:00:01Z");
+    let report = fixture.sync().await;
+    assert_eq!((report.messages.written, report.messages.removed), (1, 0));
+    assert_eq!(fixture.texts().await, ["one", "TWO", "three"]);
+}
+
+#[tokio::test]
+async fn a_bad_line_is_reported_with_its_number_and_takes_no_sequence() {
+    let fixture = Fixture::new();
+    let good = |text| lines::user(text).raw().to_text().into_owned();
+    let content = format!("{}\n\n{{bad\n{}\n{{\"role\":\"ghost\"}}\n", good("one"), good("two"));
+    fixture.folder().file("transcript.jsonl", content).unwrap();
+    let report = fixture.sync().await;
+    let expected = [(Some("transcript.jsonl"), Some(3)), (Some("transcript.jsonl"), Some(5))];
+    assert_eq!(skipped(&report), expected);
+    assert_eq!((report.skipped_count, report.sessions.new, report.failures.len()), (2, 1, 0));
+    assert_eq!(report.skipped[0].session.as_deref(), Some("s"));
+    assert!(!report.skipped[0].reason.is_empty());
+    let sequences: Vec<u32> = fixture.messages("s").await.iter().map(|message| message.sequence).collect();
+    assert_eq!(sequences, [0, 1]);
+    assert_eq!(
+        fixture.noted().await,
+        [("transcript.jsonl".to_owned(), 3), ("transcript.jsonl".to_owned(), 5)]
+    );
+}
+
+#[tokio::test]
+async fn a_mended_line_takes_its_place() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    let good = |text| lines::user(text).raw().to_text().into_owned();
+    folder.file("transcript.jsonl", format!("{}\n{{bad\n{}\n", good("one"), good("three"))).unwrap();
+    fixture.sync().await;
+    folder.transcript(["one", "two", "three"].map(lines::user)).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.skipped_count, report.messages.written), (0, 2));
+    assert_eq!(fixture.texts().await, ["one", "two", "three"]);
+    assert!(fixture.noted().await.is_empty());
+}
+
+#[tokio::test]
+async fn half_a_last_line_waits_until_it_is_complete() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder
+        .transcript([lines::user("one")])
+        .unwrap()
+        .append("transcript.jsonl", r#"{"role":"user","con"#)
+        .unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.skipped_count, report.messages.written), (0, 1));
+    folder.append("transcript.jsonl", "tent\":\"two\"}\n").unwrap();
+    assert_eq!(fixture.sync().await.messages.written, 1);
+    assert_eq!(fixture.texts().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn nothing_is_removed_for_half_a_line_that_was_just_written() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    let path = folder.path().join("transcript.jsonl");
+    folder.transcript(["one", "two"].map(lines::user)).unwrap();
+    fixture.sync().await;
+    folder.transcript([lines::user("one")]).unwrap().append("transcript.jsonl", r#"{"role":"us"#).unwrap();
+    set_modified(&path, NOW);
+    assert_eq!(fixture.sync().await.messages.removed, 0);
+    set_modified(&path, "2026-01-05T08:00:00Z");
+    assert_eq!(fixture.sync().await.messages.removed, 1);
+    assert_eq!(fixture.texts().await, ["one"]);
+}
+
+#[tokio::test]
+async fn a_last_line_without_newline_is_taken() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.file("transcript.jsonl", lines::user("one").raw().as_bytes()).unwrap();
+    assert_eq!(fixture.sync().await.messages.written, 1);
+    folder.append("transcript.jsonl", "\n").unwrap().append_transcript([lines::user("two")]).unwrap();
+    assert_eq!(fixture.sync().await.messages.written, 1);
+    assert_eq!(fixture.texts().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn while_an_append_is_pending_the_backup_is_read() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder
+        .transcript(["one", "two", "do not trust"].map(lines::user))
+        .unwrap()
+        .file("transcript.jsonl.append-pending", "")
+        .unwrap();
+    let backup = ["one", "two"].map(|text| lines::user(text).raw().to_text().into_owned() + "\n").concat();
+    folder.file("transcript.jsonl.backup", backup).unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.texts().await, ["one", "two"]);
+    assert_eq!(fixture.sync().await.sessions.unchanged, 1);
+    folder.remove("transcript.jsonl.append-pending").unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.texts().await, ["one", "two", "do not trust"]);
+    // Back to the backup: the transcript that was read in between must not hide it.
+    folder.file("transcript.jsonl.append-pending", "").unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.texts().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_pending_append_without_backup_leaves_the_transcript_as_stored() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript(["one", "two"].map(lines::user)).unwrap();
+    fixture.sync().await;
+    folder.transcript([lines::user("other")]).unwrap().file("transcript.jsonl.append-pending", "").unwrap();
+    let report = fixture.sync().await;
+    assert_eq!(skipped(&report), [(Some("transcript.jsonl"), None)]);
+    assert_eq!(fixture.texts().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_pending_append_of_a_new_session_stores_nothing() {
+    let fixture = Fixture::new();
+    fixture
+        .folder()
+        .transcript([lines::user("one")])
+        .unwrap()
+        .file("transcript.jsonl.append-pending", "")
+        .unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.found, report.sessions.unchanged, report.skipped_count), (1, 1, 1));
+    assert!(fixture.stored("s").await.is_none());
+}
+
+#[tokio::test]
+async fn a_transcript_that_vanished_stays_in_the_store() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript([lines::user("one")]).unwrap().events([lines::logger_event("a")]).unwrap();
+    fixture.sync().await;
+    folder.remove("transcript.jsonl").unwrap().append_events([lines::logger_event("b")]).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.messages.removed, report.events.written), (0, 1));
+    assert_eq!(fixture.texts().await, ["one"]);
+}
+
+#[tokio::test]
+async fn a_folder_that_vanished_stays_in_the_store() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript([lines::user("one")]).unwrap();
+    fixture.session("p", "other").transcript([lines::user("two")]).unwrap();
+    fixture.sync().await;
+    fs::remove_dir_all(folder.path()).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.found, report.sessions.unchanged), (1, 1));
+    assert_eq!(fixture.texts().await, ["one"]);
+}
+
+#[tokio::test]
+async fn an_emptied_transcript_counts_once_it_was_left_alone() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript(["one", "two"].map(lines::user)).unwrap();
+    fixture.sync().await;
+    folder.file("transcript.jsonl", "").unwrap();
+    set_modified(&folder.path().join("transcript.jsonl"), NOW);
+    assert_eq!(fixture.sync().await.messages.removed, 0);
+    fixture.clock.advance(3_000_000);
+    assert_eq!(fixture.sync().await.messages.removed, 2);
+    assert!(fixture.texts().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_file_that_changed_a_moment_ago_is_read_again() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    let path = folder.path().join("transcript.jsonl");
+    folder.transcript([lines::user("one")]).unwrap();
+    set_modified(&path, NOW);
+    fixture.sync().await;
+    // The same size and time, as on a file system that tells time in seconds.
+    folder.file("transcript.jsonl", fs::read_to_string(&path).unwrap().replace("one", "two")).unwrap();
+    set_modified(&path, NOW);
+    fixture.clock.advance(3_000_000);
+    assert_eq!(fixture.sync().await.messages.written, 1);
+    assert_eq!(fixture.texts().await, ["two"]);
+    assert_eq!(fixture.sync_and_count().await.1, 0, "it has settled by now");
+}
+
+#[tokio::test]
+async fn lines_without_time_have_that_of_the_file_and_keep_it() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    let path = folder.path().join("transcript.jsonl");
+    folder.transcript([lines::user("one"), lines::user("two").at("2026-01-05T09:00:00+01:00")]).unwrap();
+    set_modified(&path, "2026-01-05T10:00:00Z");
+    fixture.sync().await;
+    folder.append_transcript([lines::user("three")]).unwrap();
+    set_modified(&path, "2026-01-05T11:00:00Z");
+    fixture.sync().await;
+    let times: Vec<_> = fixture.messages("s").await.iter().map(|m| (m.ts, m.ts_estimated)).collect();
+    let at = |time| Timestamp::parse(time).unwrap();
+    let expected = [
+        (at("2026-01-05T10:00:00Z"), true),
+        (at("2026-01-05T08:00:00Z"), false),
+        (at("2026-01-05T11:00:00Z"), true),
+    ];
+    assert_eq!(times, expected);
+}
+
+#[tokio::test]
+async fn lines_are_kept_byte_for_byte() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    let kept = [
+        r#"{"role":"user","content":"caf\u00e9 \ud800 \u0000 \\","n":1.50,"z":1,"a":2}"#,
+        "{ \"role\":\"user\",\t\"content\":\"tab and space \u{2028}\" }",
+        r#"{"content":"role last","role":"assistant","unknown":{"x":[1e3]}}"#,
+    ];
+    folder.file("transcript.jsonl", kept.join("\n")).unwrap();
+    assert_eq!(fixture.sync().await.skipped_count, 0);
+    assert_eq!(fixture.transcript().await, kept);
+}
+
+#[tokio::test]
+async fn windows_line_endings_blank_lines_and_a_byte_order_mark_are_no_content() {
+    let fixture = Fixture::new();
+    let line = |text| lines::user(text).raw().to_text().into_owned();
+    let content = format!("\u{feff}{}\r\n\r\n  \n{}\r\n", line("one"), line("two"));
+    fixture.folder().file("transcript.jsonl", content).unwrap();
+    assert_eq!(fixture.sync().await.skipped_count, 0);
+    assert_eq!(fixture.transcript().await, [line("one"), line("two")]);
+}
+
+#[tokio::test]
+async fn a_line_of_600_kb_is_an_ordinary_line() {
+    let fixture = Fixture::new();
+    let text = "long ".repeat(120_000);
+    fixture.folder().transcript([lines::user("one"), lines::tool(&text), lines::user("two")]).unwrap();
+    assert_eq!(fixture.sync().await.messages.written, 3);
+    assert_eq!(fixture.texts().await[1], text);
+}
+
+#[tokio::test]
+async fn other_files_of_the_folder_are_not_read() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript([lines::user("one")]).unwrap();
+    for name in
+        ["config.md", "transcript.jsonl.backup", "metadata.json.bak-1", ".transcript_x.tmp", "notes.jsonl"]
+    {
+        folder.file(name, "{not ours").unwrap();
+    }
+    assert_eq!(fixture.sync().await.skipped_count, 0);
+    folder.file("config.md", "changed").unwrap().file("transcript.jsonl.backup", "changed").unwrap();
+    assert_eq!(fixture.sync().await.sessions.unchanged, 1);
+}
