@@ -1,1 +1,67 @@
-//! Keeps the sessions of AI agents and finds them again: the library to depend on.
+//! Keeps the sessions of AI agents and finds them again.
+//!
+//! This is the crate to depend on. It opens a store by its URL ([`open`]), says who is asking ([`identity`]) and
+//! re-exports the rest: the storage and its model from `core`, the backends, the embedding providers and the sync
+//! of session folders.
+//!
+//! # A whole program
+//!
+//! ```
+//! use amplifier_session_storage::{
+//!     OpenOptions, Result, Scope, embedding,
+//!     model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
+//!     open,
+//!     search::SearchOptions,
+//!     storage::{IngestTarget, SyncLines},
+//! };
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<()> {
+//!     # let folder = tempfile::tempdir().unwrap();
+//!     # let url = &format!("sqlite:{}", folder.path().join("sessions.sqlite").display());
+//!     # /*
+//!     let url = "sqlite:sessions.sqlite";
+//!     # */
+//!     let storage = open(url, OpenOptions::default().with_embedding(embedding::provider("local")?)).await?;
+//!
+//!     let user = UserId::new("ana@example.com")?;
+//!     let target = IngestTarget {
+//!         key: SessionKey::new(user.clone(), SessionId::new("session-1")?),
+//!         host_id: HostId::new("laptop")?,
+//!         project_slug: ProjectSlug::new("payments")?,
+//!     };
+//!     let lines = vec![
+//!         RawJson::from(r#"{"role":"user","content":"Why does the nightly import time out?"}"#),
+//!         RawJson::from(r#"{"role":"assistant","content":"The connection pool is exhausted at midnight."}"#),
+//!     ];
+//!     storage.sync_transcript_lines(&target, SyncLines::whole(lines)).await?;
+//!
+//!     let found = storage.search_transcripts(&Scope::from(user), &SearchOptions::new("connection pool")).await?;
+//!     let best = found.results.first().expect("the assistant's answer");
+//!     assert_eq!(best.sequence, 1);
+//!     println!("{} #{}: {}", best.session_id, best.sequence, best.snippet);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Whole folders are taken in by [`sync::sync`]. Every read names its [`Scope`]: nothing returns everybody's data by
+//! accident, and nothing returns a vector.
+
+pub mod identity;
+mod open;
+mod store_url;
+
+pub use amplifier_session_core::{
+    Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, backend, content, events, metadata,
+    model, search, storage, text,
+};
+pub use amplifier_session_sqlite as sqlite;
+pub use amplifier_session_sync as sync;
+pub use open::{OpenOptions, open, open_at};
+pub use store_url::StoreUrl;
+
+/// What turns texts into vectors: the trait, and the providers that come with the library.
+pub mod embedding {
+    pub use amplifier_session_core::embedding::*;
+    pub use amplifier_session_embed::*;
+}

@@ -1,2 +1,52 @@
-//! x
-fn main() {}
+//! `amplifier-sessions`: keeps the sessions of AI agents and finds them again, on the command line.
+//!
+//! Results go to stdout, everything else to stderr. Each command is one file of [`commands`]; what they share is
+//! [`app`] (the store and who is asking), [`out`] (where results go), [`render`] (how things look) and [`dates`].
+
+mod app;
+mod args;
+mod commands;
+mod dates;
+mod failure;
+mod messages;
+mod out;
+mod paint;
+mod program;
+mod progress;
+mod render;
+mod samples;
+
+use std::process::ExitCode;
+
+use app::App;
+use args::Cli;
+use clap::Parser;
+use failure::{Failure, Outcome};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return failure::report_usage(&error),
+    };
+    if let Some(level) = cli.global.log_level() {
+        log_to_stderr(level);
+    }
+    let outcome = run(cli);
+    match outcome {
+        Ok(outcome) => outcome.exit_code(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<Outcome, Failure> {
+    // Two threads keep a short search short; long work runs on threads for blocking work.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut app = App::new(cli.global);
+    let outcome = runtime.block_on(commands::run(&mut app, cli.command));
+    app.out.finish().map_err(Failure::from).and(outcome)
+}
+
+fn log_to_stderr(level: &str) {
+    let filter = tracing_subscriber::EnvFilter::new(level);
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

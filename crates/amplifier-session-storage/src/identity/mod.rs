@@ -1,0 +1,215 @@
+//! Who is asking, and from which machine.
+//!
+//! | | the first that there is of |
+//! | --- | --- |
+//! | user | the configuration; the account that the Azure CLI is signed in with; the system's user |
+//! | host | the machine id of the operating system, hashed; the host's name |
+//!
+//! [`Sources::from_env`] reads the environment of the process; everything after that is a function of the
+//! [`Sources`], so that tests and embedding programs say themselves where to look.
+
+mod azure;
+mod host;
+
+use std::{fmt, path::PathBuf};
+
+use amplifier_session_core::{
+    Error, Result,
+    model::{HostId, UserId},
+};
+
+/// Where an identity is looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sources {
+    /// The user that the configuration names.
+    pub configured_user: Option<String>,
+    /// The Azure CLI's profile file.
+    pub azure_profile: Option<PathBuf>,
+    /// What the system calls its user, the best source first.
+    pub system_users: Vec<String>,
+    /// Files that hold the machine's id, the best first.
+    pub machine_id_files: Vec<PathBuf>,
+    /// The host's name.
+    pub host_name: Option<String>,
+}
+
+/// A user, and how it became known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The user.
+    pub user_id: UserId,
+    /// How it became known.
+    pub source: UserSource,
+}
+
+/// How a user became known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserSource {
+    /// The configuration names it.
+    Configuration,
+    /// The Azure CLI is signed in with it.
+    AzureCli,
+    /// The operating system calls it so.
+    System,
+}
+
+impl fmt::Display for UserSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Configuration => "the configuration",
+            Self::AzureCli => "the Azure CLI",
+            Self::System => "the system",
+        })
+    }
+}
+
+impl Sources {
+    /// The sources of this process: its environment, and the usual files.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let env = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let azure_folder = env("AZURE_CONFIG_DIR").map(PathBuf::from);
+        let azure_folder = azure_folder.or_else(|| Some(std::env::home_dir()?.join(".azure")));
+        let system_users = ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(env);
+        Self {
+            configured_user: None,
+            azure_profile: azure_folder.map(|folder| folder.join("azureProfile.json")),
+            system_users: system_users.chain(whoami::username().ok()).collect(),
+            machine_id_files: host::machine_id_files(),
+            host_name: whoami::hostname().ok(),
+        }
+    }
+
+    /// Sets the user that the configuration names.
+    #[must_use]
+    pub fn with_configured_user(mut self, user: Option<String>) -> Self {
+        self.configured_user = user;
+        self
+    }
+
+    /// Sets the Azure CLI's profile file.
+    #[must_use]
+    pub fn with_azure_profile(mut self, file: Option<PathBuf>) -> Self {
+        self.azure_profile = file;
+        self
+    }
+
+    /// Sets what the system calls its user, the best source first.
+    #[must_use]
+    pub fn with_system_users(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.system_users = names.into_iter().collect();
+        self
+    }
+
+    /// Sets the files that may hold the machine's id, the best first.
+    #[must_use]
+    pub fn with_machine_id_files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.machine_id_files = files.into_iter().collect();
+        self
+    }
+
+    /// Sets the host's name.
+    #[must_use]
+    pub fn with_host_name(mut self, name: Option<String>) -> Self {
+        self.host_name = name;
+        self
+    }
+
+    /// The user.
+    ///
+    /// Only a name from the configuration that breaks the rules is an error; other sources are passed over.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when the configured name is no user id, or when no source has one.
+    pub fn user(&self) -> Result<Identity> {
+        if let Some(name) = &self.configured_user {
+            return Ok(Identity { user_id: UserId::new(name.trim())?, source: UserSource::Configuration });
+        }
+        let azure = self.azure_profile.as_deref().and_then(azure::signed_in_user);
+        if let Some(user_id) = azure.and_then(|name| UserId::new(name).ok()) {
+            return Ok(Identity { user_id, source: UserSource::AzureCli });
+        }
+        let user_id = self.system_users.iter().find_map(|name| UserId::new(name.trim()).ok());
+        let user_id = user_id.ok_or_else(|| Error::validation("user_id", "nothing tells who the user is"))?;
+        Ok(Identity { user_id, source: UserSource::System })
+    }
+
+    /// The machine: the same in every process, and after every start, of one installation.
+    ///
+    /// The machine id itself is confidential by `machine-id(5)`, so a hash of it is what leaves the machine.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when no source has one.
+    pub fn host_id(&self) -> Result<HostId> {
+        let id = self.machine_id_files.iter().find_map(|file| host::machine_id(file));
+        if let Some(id) = id {
+            return HostId::new(host::hashed(&id));
+        }
+        let name = self.host_name.as_deref().map(str::trim).and_then(|name| HostId::new(name).ok());
+        name.ok_or_else(|| Error::validation("host_id", "nothing tells which machine this is"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first file names a user to the Azure CLI, the second identifies the machine.
+    fn sources(folder: &std::path::Path) -> Sources {
+        let (profile, machine) = (folder.join("azureProfile.json"), folder.join("machine-id"));
+        let subscription = r#"{"isDefault":true,"user":{"name":"ana@example.com","type":"user"}}"#;
+        std::fs::write(&profile, format!("\u{feff}{{\"subscriptions\":[{subscription}]}}")).unwrap();
+        std::fs::write(&machine, "0123456789abcdef0123456789abcdef\n").unwrap();
+        Sources::default()
+            .with_azure_profile(Some(profile))
+            .with_system_users(["ana".to_owned()])
+            .with_machine_id_files([machine])
+            .with_host_name(Some("laptop".to_owned()))
+    }
+
+    #[test]
+    fn the_configuration_comes_before_azure_before_the_system() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = sources(folder.path()).with_configured_user(Some("bob".to_owned()));
+        let user =
+            |sources: &Sources| sources.user().map(|found| (found.user_id.as_str().to_owned(), found.source));
+        assert_eq!(user(&all).unwrap(), ("bob".to_owned(), UserSource::Configuration));
+        let all = all.with_configured_user(None);
+        assert_eq!(user(&all).unwrap(), ("ana@example.com".to_owned(), UserSource::AzureCli));
+        let all = all.with_azure_profile(Some(folder.path().join("missing.json")));
+        assert_eq!(user(&all).unwrap(), ("ana".to_owned(), UserSource::System));
+        let all = all.with_system_users(["".to_owned(), "second".to_owned()]);
+        assert_eq!(user(&all).unwrap(), ("second".to_owned(), UserSource::System));
+        assert_eq!(user(&Sources::default()).unwrap_err().context("field"), Some("user_id"));
+    }
+
+    #[test]
+    fn a_bad_name_in_the_configuration_is_an_error_not_another_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = sources(folder.path()).with_configured_user(Some(" ".to_owned())).user().unwrap_err();
+        assert_eq!(error.context("field"), Some("user_id"));
+    }
+
+    #[test]
+    fn the_machine_id_is_hashed_and_stable() {
+        let folder = tempfile::tempdir().unwrap();
+        let sources = sources(folder.path());
+        let id = sources.host_id().unwrap();
+        assert_eq!(id, sources.host_id().unwrap());
+        assert_eq!(id.as_str().len(), 32);
+        assert!(!id.as_str().contains("0123456789abcdef"));
+    }
+
+    #[test]
+    fn without_a_machine_id_the_host_goes_by_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("machine-id"), "uninitialized\n").unwrap();
+        let files = [folder.path().join("missing"), folder.path().join("machine-id")];
+        let sources = sources(folder.path()).with_machine_id_files(files);
+        assert_eq!(sources.host_id().unwrap().as_str(), "laptop");
+        assert!(sources.with_host_name(None).host_id().is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! From a store's URL to a storage.
+
+use std::{path::PathBuf, sync::Arc};
+
+use amplifier_session_core::{Result, SessionStorage, StorageSettings, embedding::EmbeddingProvider};
+use amplifier_session_sqlite::SqliteBackend;
+
+use crate::StoreUrl;
+
+/// What can be chosen when a store is opened.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// What makes vectors. Default: nothing, so that searches go by words alone.
+    pub embedding: Option<Arc<dyn EmbeddingProvider>>,
+    /// The storage's settings.
+    pub settings: StorageSettings,
+    /// The folder that `~` stands for. Default: unknown, so that a URL with `~` is refused.
+    pub home: Option<PathBuf>,
+}
+
+impl OpenOptions {
+    /// The defaults, with `~` standing for the home folder of this process' environment.
+    #[must_use]
+    pub fn from_env() -> Self {
+        Self { home: std::env::home_dir(), ..Self::default() }
+    }
+
+    /// Sets what makes vectors.
+    #[must_use]
+    pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
+        self.embedding = embedding;
+        self
+    }
+
+    /// Sets the storage's settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: StorageSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets the folder that `~` stands for.
+    #[must_use]
+    pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
+        self.home = home;
+        self
+    }
+}
+
+/// Opens the store at `url`, which is made when it does not exist: see [`StoreUrl`] for what a URL looks like.
+///
+/// # Errors
+///
+/// `Validation` when `url` is none, or its scheme is unknown; `Unsupported` for a backend that is not built in;
+/// those of the backend.
+pub async fn open(url: &str, options: OpenOptions) -> Result<SessionStorage> {
+    open_at(&StoreUrl::parse(url, options.home.as_deref())?, options).await
+}
+
+/// [`open`], for a URL that is read already.
+///
+/// # Errors
+///
+/// Those of the backend.
+pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage> {
+    let backend = match url {
+        StoreUrl::Sqlite(path) => Arc::new(SqliteBackend::open(path).await?),
+    };
+    Ok(SessionStorage::new(backend).with_embedding(options.embedding).with_settings(options.settings))
+}

@@ -1,0 +1,178 @@
+//! What the commands share: the store, who is asking, and what time it is.
+
+use std::path::PathBuf;
+
+use amplifier_session_storage::{
+    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl,
+    embedding::{self, EmbeddingProvider, LocalEmbedding},
+    identity::{Identity, Sources},
+    model::{HostId, ProjectSlug, UserId},
+};
+use jiff::Zoned;
+
+use crate::{
+    args::{DEFAULT_STORE, GlobalArgs},
+    failure::{Failure, say},
+    out::Out,
+    program,
+};
+
+/// One run of the program.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) global: GlobalArgs,
+    /// Where results go.
+    pub(crate) out: Out,
+    /// When the program began, in the local time zone.
+    pub(crate) now: Zoned,
+    home: Option<PathBuf>,
+}
+
+/// A store that is read.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) storage: SessionStorage,
+    /// Whose sessions.
+    pub(crate) scope: Scope,
+}
+
+/// A store that is written, and for whom.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) storage: SessionStorage,
+    pub(crate) user: UserId,
+    pub(crate) host: HostId,
+}
+
+impl App {
+    pub(crate) fn new(global: GlobalArgs) -> Self {
+        let out = Out::new(global.json, global.color);
+        Self { global, out, now: Zoned::now(), home: std::env::home_dir() }
+    }
+
+    /// The folder that Amplifier keeps its sessions in.
+    pub(crate) fn default_root(&self) -> Result<PathBuf, Failure> {
+        let home = self.home.as_ref();
+        home.map(|home| home.join(".amplifier"))
+            .ok_or_else(|| Failure::failed("the home folder is unknown", "name the folder with --root DIR"))
+    }
+
+    fn identity(&self) -> Result<Identity, Failure> {
+        Ok(self.sources().user()?)
+    }
+
+    /// Opens the store that is named, which must exist; with what makes vectors where `with_embedding`.
+    pub(crate) async fn reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+        let user = self.identity()?.user_id;
+        let provider = self.embedding()?.filter(|_| with_embedding);
+        self.check_existence()?;
+        let options = OpenOptions::default().with_embedding(provider);
+        let storage = amplifier_session_storage::open_at(&self.store_url()?, options).await?;
+        self.warn_of_other_user(&storage, &user).await?;
+        Ok(Reader { storage, scope: Scope::from(user) })
+    }
+
+    /// Opens the store that is named, which is made when it does not exist.
+    pub(crate) async fn writer(&self, settings: StorageSettings) -> Result<Writer, Failure> {
+        self.writer_on(&self.store_url()?, settings).await
+    }
+
+    /// Opens the store at `url`, which is made when it does not exist.
+    pub(crate) async fn writer_on(
+        &self,
+        url: &StoreUrl,
+        settings: StorageSettings,
+    ) -> Result<Writer, Failure> {
+        let (user, host) = (self.identity()?.user_id, self.sources().host_id()?);
+        let storage = self.storage(url, settings).await?;
+        self.warn_of_other_user(&storage, &user).await?;
+        Ok(Writer { storage, user, host })
+    }
+
+    /// The store at `url`, which is made when it does not exist, for whomever.
+    pub(crate) async fn storage(
+        &self,
+        url: &StoreUrl,
+        settings: StorageSettings,
+    ) -> Result<SessionStorage, Failure> {
+        let options = OpenOptions::default().with_embedding(self.embedding()?).with_settings(settings);
+        Ok(amplifier_session_storage::open_at(url, options).await?)
+    }
+
+    /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.
+    pub(crate) fn store_exists(&self) -> Result<bool, Failure> {
+        let url = self.store_url()?;
+        Ok(url.file().is_none_or(|file| file.try_exists().unwrap_or(true)))
+    }
+
+    /// What makes vectors.
+    fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
+        Ok(embedding::provider(&self.global.embedding)?)
+    }
+
+    /// Begins to load the local model, if it is going to be used, while something else goes on.
+    pub(crate) fn warm_up(&self) {
+        if self.global.embedding == "local" {
+            // A failure shows again, and is told, where the model is used.
+            std::thread::spawn(LocalEmbedding::warm_up);
+        }
+    }
+
+    /// The name of the program with what says which store, for hints that can be typed.
+    pub(crate) fn program(&self) -> String {
+        match self.global.store.as_str() {
+            DEFAULT_STORE => program::name(),
+            store => format!("{} --store {store}", program::name()),
+        }
+    }
+
+    /// Warns when there is no session of `project`: the folder's name is easily mistyped.
+    pub(crate) async fn warn_of_unknown_project(
+        &self,
+        reader: &Reader,
+        project: Option<&ProjectSlug>,
+    ) -> Result<(), Failure> {
+        use amplifier_session_storage::backend::SessionQuery;
+        let Some(project) = project else { return Ok(()) };
+        let query = SessionQuery::new(reader.scope.clone()).with_project(Some(project.clone())).with_limit(1);
+        if reader.storage.search_sessions(&query).await?.is_empty() {
+            say("warning", &format!("there is no project {:?} in the store", project.as_str()));
+            say("hint", &format!("`{} sessions` names the project of each session", self.program()));
+        }
+        Ok(())
+    }
+
+    fn sources(&self) -> Sources {
+        Sources::from_env().with_configured_user(self.global.user.clone())
+    }
+
+    fn store_url(&self) -> Result<StoreUrl, Failure> {
+        Ok(StoreUrl::parse(&self.global.store, self.home.as_deref())?)
+    }
+
+    /// Reading must not make an empty store that looks as if there were no sessions.
+    fn check_existence(&self) -> Result<(), Failure> {
+        if self.store_exists()? {
+            return Ok(());
+        }
+        let hint = format!("run `{} sync` to take in the sessions of ~/.amplifier", self.program());
+        Err(Failure::failed(format!("there is no store at {}", self.store_url()?), hint))
+    }
+
+    /// Another user than the store's is most likely a change of account, not a second person.
+    async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
+        if self.global.user.is_some() {
+            return Ok(());
+        }
+        if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
+            say("warning", &format!("the store was made by {pinned}, and you are {user}"));
+            say(
+                "hint",
+                &format!(
+                    "see the sessions of {pinned} with --user {pinned}; --user {user} keeps this silent"
+                ),
+            );
+        }
+        Ok(())
+    }
+}

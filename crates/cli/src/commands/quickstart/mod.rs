@@ -1,0 +1,214 @@
+//! `quickstart`: from nothing to an answer.
+//!
+//! The user's own sessions, where there are any, go into the store that is named; else the samples go into one that
+//! is thrown away again.
+
+mod questions;
+
+use std::path::PathBuf;
+
+use amplifier_session_storage::{
+    Scope, SessionStorage, StorageSettings, StoreUrl,
+    backend::SessionQuery,
+    model::{HostId, UserId},
+    search::{SearchOptions, SearchResults},
+    sync::{SyncOptions, SyncReport, discover, sync},
+};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use super::{search::titles, sync::tell_what_was_left_out};
+use crate::{
+    app::{App, Writer},
+    args::QuickstartArgs,
+    failure::{Failure, Outcome, say},
+    progress::Bar,
+    render::{search::blocks, summary, text::counted},
+    samples,
+};
+
+/// The most sessions that are taken in: enough to try it out, few enough not to wait for.
+const NEWEST: usize = 200;
+/// The results that are shown for each question.
+const RESULTS: usize = 3;
+
+/// What was done, as JSON.
+#[derive(Serialize)]
+struct View {
+    /// `own` or `samples`.
+    source: &'static str,
+    /// How many sessions there are to take in.
+    available: u64,
+    sync: SyncReport,
+    searches: Vec<Answer>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    query: String,
+    #[serde(flatten)]
+    found: SearchResults,
+}
+
+/// The sessions to begin with.
+struct Source {
+    name: &'static str,
+    root: PathBuf,
+    available: usize,
+    writer: Writer,
+    /// Where samples and their store lie, until it is dropped.
+    _folders: Option<(TempDir, TempDir)>,
+}
+
+pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, Failure> {
+    app.warm_up();
+    let source = match own_sessions(app) {
+        Some((root, available)) => own(app, root, available).await?,
+        None => sample(app).await?,
+    };
+    if !app.out.is_json() {
+        introduce(app, &source)?;
+    }
+    let Writer { storage, user, host } = &source.writer;
+    let options = SyncOptions::new(&source.root, user.clone(), host.clone()).with_newest(Some(NEWEST));
+    let report = sync(storage, &options, &Bar::new()).await?;
+    tell_what_was_left_out(&report);
+    let questions = match args.question.as_slice() {
+        [] if source.is_samples() => samples::QUESTIONS.map(str::to_owned).to_vec(),
+        [] => questions::pick(&first_prompts(storage, user).await?),
+        words => vec![words.join(" ")],
+    };
+    let answers = answers(storage, user, questions).await?;
+    let anything = answers.iter().any(|answer| !answer.found.results.is_empty());
+    if app.out.is_json() {
+        let available = source.available as u64;
+        app.out.json(&View { source: source.name, available, sync: report, searches: answers })?;
+    } else {
+        summary::summary(&mut app.out, &report)?;
+        show(app, storage, user, &answers).await?;
+        say_what_is_next(app, &source)?;
+    }
+    // Without a question of the user's there is nothing that they could have failed to find.
+    Ok(Outcome::found(anything || args.question.is_empty()))
+}
+
+impl Source {
+    fn is_samples(&self) -> bool {
+        self.name == "samples"
+    }
+}
+
+/// The folder of the user's own sessions, and how many it holds; `None` when there are none.
+fn own_sessions(app: &App) -> Option<(PathBuf, usize)> {
+    let root = app.default_root().ok()?;
+    let available = discover(&root).ok()?.sessions.len();
+    (available > 0).then_some((root, available))
+}
+
+async fn own(app: &App, root: PathBuf, available: usize) -> Result<Source, Failure> {
+    let writer = app.writer(StorageSettings::default()).await?;
+    Ok(Source { name: "own", root, available, writer, _folders: None })
+}
+
+async fn sample(app: &App) -> Result<Source, Failure> {
+    let (files, store) = (samples::unpack()?, tempfile::tempdir()?);
+    let url = StoreUrl::Sqlite(store.path().join("sessions.sqlite"));
+    let (user, host) = (UserId::new(samples::OWNER)?, HostId::new(samples::HOST)?);
+    let storage = app.storage(&url, StorageSettings::default()).await?;
+    let available = discover(files.path())?.sessions.len();
+    let writer = Writer { storage, user, host };
+    Ok(Source {
+        name: "samples",
+        root: files.path().to_owned(),
+        available,
+        writer,
+        _folders: Some((files, store)),
+    })
+}
+
+fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
+    let available = source.available as u64;
+    let text = if source.is_samples() {
+        let samples = counted(available, "sample session");
+        format!("There are no sessions in ~/.amplifier yet: here is how it goes with {samples}.\n")
+    } else if source.available > NEWEST {
+        let sessions = counted(available, "session");
+        format!("There are {sessions} in {}; taking in the newest {NEWEST}.\n", source.root.display())
+    } else {
+        format!("Taking in the {} of {}.\n", counted(available, "session"), source.root.display())
+    };
+    app.out.line(&text)?;
+    // What follows may take a while.
+    app.out.finish()?;
+    Ok(())
+}
+
+/// How the user's newest sessions began.
+async fn first_prompts(storage: &SessionStorage, user: &UserId) -> Result<Vec<String>, Failure> {
+    let query = SessionQuery::new(user.clone()).with_limit(NEWEST);
+    let sessions = storage.search_sessions(&query).await?;
+    Ok(sessions.into_iter().filter_map(|session| session.first_prompt).collect())
+}
+
+async fn answers(
+    storage: &SessionStorage,
+    user: &UserId,
+    questions: Vec<String>,
+) -> Result<Vec<Answer>, Failure> {
+    let scope = Scope::from(user.clone());
+    let mut answers = Vec::new();
+    for query in questions {
+        let found =
+            storage.search_transcripts(&scope, &SearchOptions::new(&query).with_limit(RESULTS)).await?;
+        answers.push(Answer { query, found });
+    }
+    Ok(answers)
+}
+
+async fn show(
+    app: &mut App,
+    storage: &SessionStorage,
+    user: &UserId,
+    answers: &[Answer],
+) -> Result<(), Failure> {
+    let scope = Scope::from(user.clone());
+    for Answer { query, found } in answers {
+        let command = format!("{} search {query}", app.program());
+        app.out.line(&format!("\n$ {}\n", app.out.paint.command(&command)))?;
+        for notice in &found.notices {
+            say("note", notice);
+        }
+        if found.results.is_empty() {
+            app.out.line("    nothing was found")?;
+        }
+        let titles = titles(storage, &scope, found).await?;
+        blocks(&mut app.out, found, &titles, &app.now)?;
+    }
+    Ok(())
+}
+
+fn say_what_is_next(app: &mut App, source: &Source) -> Result<(), Failure> {
+    let rest = source.available.saturating_sub(NEWEST) as u64;
+    let mut next = Vec::new();
+    if source.is_samples() {
+        app.out.line("\nThese were samples, in a store that is gone now. Next:")?;
+        next.push(("quickstart YOUR QUESTION", "ask the samples something else".to_owned()));
+        next.push(("sync", "take in the sessions of ~/.amplifier, once there are some".to_owned()));
+        next.push(("sync --root DIR", "or those of a folder that holds projects/".to_owned()));
+        next.push(("search YOUR QUESTION", "then search them".to_owned()));
+    } else {
+        app.out.line("\nNext:")?;
+        if rest > 0 {
+            next.push(("sync", format!("take in the other {}", counted(rest, "session"))));
+        }
+        next.push(("search YOUR QUESTION", "search them".to_owned()));
+        next.push(("sessions", "list them, newest first".to_owned()));
+        next.push(("show SESSION", "read one, by the beginning of its id".to_owned()));
+    }
+    for (arguments, what) in next {
+        let command = format!("{} {arguments}", app.program());
+        let padding = " ".repeat(26_usize.saturating_sub(arguments.len()));
+        app.out.line(&format!("  {}{padding}{what}", app.out.paint.command(&command)))?;
+    }
+    Ok(())
+}

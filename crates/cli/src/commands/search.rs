@@ -1,0 +1,116 @@
+//! `search`: messages that answer a question.
+
+use amplifier_session_storage::{
+    Scope, SessionStorage,
+    model::ProjectSlug,
+    search::{SearchFilter, SearchMode, SearchOptions, SearchResults},
+};
+
+use crate::{
+    app::{App, Reader},
+    args::SearchArgs,
+    dates::{self, Bound},
+    failure::{Failure, Outcome, say},
+    render::{search as render, search::Titles},
+};
+
+/// A snippet in a pipe, and in JSON, has the library's length; on a terminal it is three lines.
+const TERMINAL_LINES: usize = 3;
+
+pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
+    let mode = SearchMode::from(args.mode);
+    let options = options(app, &args)?;
+    options.validate()?;
+    if mode != SearchMode::FullText {
+        app.warm_up();
+    }
+    let reader = app.reader(mode != SearchMode::FullText).await?;
+    let options = narrowed_to_session(&reader, options, args.session.as_deref()).await?;
+    let found = reader.storage.search_transcripts(&reader.scope, &options).await?;
+    for notice in &found.notices {
+        say("note", notice);
+    }
+    show(app, &reader, &found).await?;
+    if found.results.is_empty() {
+        say("note", "nothing was found");
+        app.warn_of_unknown_project(&reader, options.filter.project.as_ref()).await?;
+    }
+    Ok(Outcome::found(!found.results.is_empty()))
+}
+
+fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
+    let mut options = SearchOptions::new(args.query.join(" "))
+        .with_mode(args.mode.into())
+        .with_filter(filter(app, args)?)
+        .with_limit(args.limit)
+        .with_mmr_lambda(args.mmr_lambda)
+        .with_message(args.full);
+    if !args.content_types.is_empty() {
+        options = options.with_content_types(args.content_types.iter().copied().collect());
+    }
+    if let Some(least) = args.min_similarity {
+        options = options.with_min_similarity(least);
+    }
+    if app.out.is_terminal() && !app.out.is_json() {
+        options = options.with_snippet_chars(TERMINAL_LINES * app.out.width);
+    }
+    Ok(options)
+}
+
+fn filter(app: &App, args: &SearchArgs) -> Result<SearchFilter, Failure> {
+    let mut filter = SearchFilter::default();
+    if let Some(project) = &args.filter.project {
+        filter = filter.with_project(ProjectSlug::new(project)?);
+    }
+    if let Some(role) = args.role {
+        filter = filter.with_role(role);
+    }
+    if let Some(since) = dates::parse_optional(args.filter.since.as_deref(), Bound::Since, &app.now)? {
+        filter = filter.with_since(since);
+    }
+    if let Some(until) = dates::parse_optional(args.filter.until.as_deref(), Bound::Until, &app.now)? {
+        filter = filter.with_until(until);
+    }
+    Ok(filter)
+}
+
+async fn narrowed_to_session(
+    reader: &Reader,
+    options: SearchOptions,
+    session: Option<&str>,
+) -> Result<SearchOptions, Failure> {
+    let Some(session) = session else { return Ok(options) };
+    let session = reader.storage.find_session(&reader.scope, session).await?.session_id;
+    let filter = options.filter.clone().with_session(session);
+    Ok(options.with_filter(filter))
+}
+
+async fn show(app: &mut App, reader: &Reader, found: &SearchResults) -> Result<(), Failure> {
+    if app.out.is_json() {
+        app.out.json(found)?;
+    } else if app.out.is_terminal() {
+        let titles = titles(&reader.storage, &reader.scope, found).await?;
+        render::blocks(&mut app.out, found, &titles, &app.now)?;
+    } else {
+        render::lines(&mut app.out, found, &app.now)?;
+    }
+    Ok(())
+}
+
+/// The titles of the sessions that the results are from.
+pub(super) async fn titles(
+    storage: &SessionStorage,
+    scope: &Scope,
+    found: &SearchResults,
+) -> Result<Titles, Failure> {
+    let mut titles = Titles::new();
+    for result in &found.results {
+        if titles.contains_key(result.session_id.as_str()) {
+            continue;
+        }
+        if let Some(session) = storage.get_session(scope, &result.session_id).await? {
+            titles.insert(result.session_id.to_string(), session.title().to_owned());
+        }
+    }
+    Ok(titles)
+}

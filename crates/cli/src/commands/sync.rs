@@ -1,0 +1,143 @@
+//! `sync`: takes in the sessions of a folder.
+
+use std::path::PathBuf;
+
+use amplifier_session_storage::{
+    StorageSettings, StoreUrl,
+    sync::{Skipped, SyncOptions, SyncReport, sync},
+};
+use serde::Serialize;
+
+use crate::{
+    app::{App, Writer},
+    args::SyncArgs,
+    dates::{self, Bound},
+    failure::{Failure, Outcome, say},
+    program,
+    progress::{Bar, Plan, Planned},
+    render::{
+        summary,
+        text::{counted, one_line, size},
+    },
+};
+
+/// The most skipped lines that are listed.
+const LISTED: usize = 10;
+
+/// A dry run as JSON.
+#[derive(Serialize)]
+struct DryRunView<'a> {
+    #[serde(flatten)]
+    report: &'a SyncReport,
+    /// The sessions that would be taken in.
+    plan: &'a [Planned],
+}
+
+pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failure> {
+    let since = dates::parse_optional(args.since.as_deref(), Bound::Since, &app.now)?;
+    let root = root(app, args.root)?;
+    let settings = StorageSettings::default().with_events(args.events.into());
+    let options = |writer: &Writer| {
+        SyncOptions::new(root, writer.user.clone(), writer.host.clone())
+            .with_since(since)
+            .with_exclude(args.exclude)
+            .with_newest(args.newest)
+            .with_dry_run(args.dry_run)
+    };
+    if args.dry_run {
+        return dry_run(app, settings, options).await;
+    }
+    let writer = app.writer(settings).await?;
+    let report = sync(&writer.storage, &options(&writer), &Bar::new()).await?;
+    if app.out.is_json() {
+        app.out.json(&report)?;
+    } else {
+        summary::summary(&mut app.out, &report)?;
+    }
+    tell_what_was_left_out(&report);
+    outcome(&report)
+}
+
+/// The folder that holds `projects/`, which must exist before a store is made for it.
+fn root(app: &App, root: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let named = root.is_some();
+    let root = root.map_or_else(|| app.default_root(), Ok)?;
+    if root.join("projects").is_dir() {
+        return Ok(root);
+    }
+    let hint = match named {
+        true => "name the folder that holds projects/".to_owned(),
+        false => format!(
+            "name another folder with --root DIR, or see samples with `{} quickstart`",
+            program::name()
+        ),
+    };
+    Err(Failure::failed(format!("there is no folder `projects` in {}", root.display()), hint))
+}
+
+/// Says what would be taken in. A store that does not exist stays so: an empty one stands in for it.
+async fn dry_run(
+    app: &mut App,
+    settings: StorageSettings,
+    options: impl FnOnce(&Writer) -> SyncOptions,
+) -> Result<Outcome, Failure> {
+    let empty = tempfile::tempdir()?;
+    let writer = if app.store_exists()? {
+        app.writer(settings).await?
+    } else {
+        app.writer_on(&StoreUrl::Sqlite(empty.path().join("empty.sqlite")), settings).await?
+    };
+    let plan = Plan::default();
+    let report = sync(&writer.storage, &options(&writer), &plan).await?;
+    let plan = plan.into_sessions();
+    if app.out.is_json() {
+        app.out.json(&DryRunView { report: &report, plan: &plan })?;
+    } else {
+        for Planned { project, session, outcome, bytes } in &plan {
+            app.out.line(&format!("{outcome}\t{}\t{session}\t{}", one_line(project), size(*bytes)))?;
+        }
+        let found = counted(report.sessions.found, "session");
+        say("note", &format!("a dry run: of {found}, {} would be taken in", plan.len()));
+    }
+    tell_what_was_left_out(&report);
+    outcome(&report)
+}
+
+/// Sessions that failed make the sync fail; lines that were skipped don't.
+fn outcome(report: &SyncReport) -> Result<Outcome, Failure> {
+    match report.failures.len() as u64 {
+        0 => Ok(Outcome::Done),
+        failed => {
+            let message = format!("{} could not be taken in", counted(failed, "session"));
+            Err(Failure::failed(
+                message,
+                "sync again when the cause is gone: what is stored is not read again",
+            ))
+        }
+    }
+}
+
+pub(super) fn tell_what_was_left_out(report: &SyncReport) {
+    for failure in report.failures.iter().take(LISTED) {
+        let session = failure.session.as_deref().unwrap_or_default();
+        say("failed", &format!("{}/{session}: {}", one_line(&failure.project), one_line(&failure.error)));
+    }
+    for skipped in report.skipped.iter().take(LISTED) {
+        say("skipped", &place_and_reason(skipped));
+    }
+    if report.skipped_count > LISTED as u64 {
+        say("skipped", &format!("… and {} more, listed with --json", report.skipped_count - LISTED as u64));
+    }
+    if let Some(reason) = &report.vectors_owed_reason {
+        say("warning", &format!("vectors are still owed: {reason}"));
+        say("hint", "the next sync makes them; until then these messages are found by words alone");
+    }
+}
+
+/// `project/session/file:line: reason`, as far as it goes.
+fn place_and_reason(skipped: &Skipped) -> String {
+    let places = [Some(&skipped.project), skipped.session.as_ref(), skipped.file.as_ref()];
+    let place = places.into_iter().flatten().map(|place| one_line(place)).collect::<Vec<_>>().join("/");
+    let line = skipped.line.map_or_else(String::new, |line| format!(":{line}"));
+    format!("{place}{line}: {}", one_line(&skipped.reason))
+}

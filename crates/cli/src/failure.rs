@@ -1,0 +1,190 @@
+//! How a command ends: exit codes, errors and hints.
+
+use std::{
+    error::Error as _,
+    fmt::Write as _,
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use amplifier_session_storage::{Error, ErrorKind};
+
+use crate::program;
+
+/// How a command ends when it does not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It did what it was asked.
+    Done,
+    /// There is nothing that matches.
+    FoundNothing,
+}
+
+impl Outcome {
+    /// Whether something was found.
+    pub(crate) fn found(something: bool) -> Self {
+        if something { Self::Done } else { Self::FoundNothing }
+    }
+
+    /// The exit code of the process.
+    pub(crate) fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Done => ExitCode::SUCCESS,
+            Self::FoundNothing => ExitCode::from(3),
+        }
+    }
+}
+
+/// Why a command failed, and what to do about it.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It could not be carried out.
+    Failed(Report),
+    /// What was typed makes no sense.
+    WrongUse(Report),
+    /// Whoever read our output has seen enough.
+    NobodyReads,
+}
+
+/// What the user is told.
+#[derive(Debug)]
+pub(crate) struct Report {
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure with a hint.
+    pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Failed(Report { message: message.into(), hint: Some(hint.into()) })
+    }
+
+    /// Wrong use with a hint.
+    pub(crate) fn wrong_use(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::WrongUse(Report { message: message.into(), hint: Some(hint.into()) })
+    }
+
+    /// Tells the user; returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let (report, code) = match self {
+            Self::Failed(report) => (report, 1),
+            Self::WrongUse(report) => (report, 2),
+            Self::NobodyReads => return ExitCode::SUCCESS,
+        };
+        say("error", &report.message);
+        if let Some(hint) = &report.hint {
+            say("hint", hint);
+        }
+        ExitCode::from(code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let report = Report { message: with_causes(&error), hint: hint_for(&error) };
+        if is_about_arguments(&error) { Self::WrongUse(report) } else { Self::Failed(report) }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            _ => Self::Failed(Report { message: error.to_string(), hint: None }),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        io::Error::from(error).into()
+    }
+}
+
+/// Writes a line to stderr; where nobody listens there is nobody to tell.
+pub(crate) fn say(label: &str, text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{label}: {text}");
+}
+
+/// Tells what clap found wrong, or shows the help or version that was asked for.
+pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        let shown = error.print();
+        return shown.map_or_else(|error| Failure::from(error).report(), |()| ExitCode::SUCCESS);
+    }
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(2);
+    }
+    let rendered = error.render().to_string();
+    let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
+    let _ = writeln!(io::stderr().lock(), "{text}");
+    say("hint", "--help after the command lists what it takes, with examples");
+    ExitCode::from(2)
+}
+
+/// The message with those of its causes that say something new.
+fn with_causes(error: &Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !message.contains(&text) {
+            let _ = write!(message, ": {text}");
+        }
+        cause = error.source();
+    }
+    message
+}
+
+/// Whether the error is about what was typed, not about what is stored.
+fn is_about_arguments(error: &Error) -> bool {
+    const ARGUMENTS: [&str; 13] = [
+        "content_type",
+        "content_types",
+        "embedding",
+        "exclude",
+        "limit",
+        "min_similarity",
+        "mmr_lambda",
+        "project_slug",
+        "sequence",
+        "session_id",
+        "store",
+        "turn",
+        "user_id",
+    ];
+    let field = error.context("field").unwrap_or_default();
+    match error.kind() {
+        ErrorKind::Validation => ARGUMENTS.contains(&field),
+        ErrorKind::Unsupported => error.operation().is_none(),
+        _ => false,
+    }
+}
+
+/// What to do about an error, where that is known.
+fn hint_for(error: &Error) -> Option<String> {
+    const STORE: &str = "a store is named like --store sqlite:~/.amplifier/sessions.sqlite";
+    let program = program::name();
+    let field = error.context("field").unwrap_or_default();
+    let hint = match (error.kind(), field) {
+        (ErrorKind::SessionNotFound, _) => &format!("`{program} sessions` lists the sessions that there are"),
+        (ErrorKind::Validation, "session_id") => {
+            &format!("type more of the session's id; `{program} sessions` lists them")
+        }
+        (ErrorKind::Validation, "turn" | "sequence") => {
+            &format!("`{program} show SESSION` lists turns and messages")
+        }
+        (ErrorKind::Validation, "user_id") => "name the user with --user ID, or in AMPLIFIER_SESSIONS_USER",
+        (ErrorKind::Validation, "store") => STORE,
+        (ErrorKind::Validation, "embedding") => "use --embedding local or --embedding none",
+        (ErrorKind::Validation, _) => "--help after the command lists what it takes, with examples",
+        (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {
+            "search by words with --mode full-text, or name what made the store's vectors with --embedding"
+        }
+        (ErrorKind::Unsupported, _) => STORE,
+        _ if error.is_retryable() => "another program is using the store: try again",
+        _ => return None,
+    };
+    Some(hint.to_owned())
+}

@@ -1,0 +1,88 @@
+//! Messages and events as JSON shows them.
+
+use amplifier_session_storage::{
+    model::{Event, Message, RawJson, Role, Session, Timestamp},
+    storage::EventLine,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// A session, with what it goes by.
+#[derive(Debug, Serialize)]
+pub(crate) struct SessionView<'a> {
+    #[serde(flatten)]
+    session: &'a Session,
+    /// The name, else the beginning of the first user message, else the id.
+    title: &'a str,
+}
+
+impl<'a> From<&'a Session> for SessionView<'a> {
+    fn from(session: &'a Session) -> Self {
+        Self { session, title: session.title() }
+    }
+}
+
+/// A message, with its line as it came in.
+#[derive(Debug, Serialize)]
+pub(crate) struct MessageView {
+    id: String,
+    sequence: u32,
+    turn: Option<u32>,
+    role: Role,
+    ts: Timestamp,
+    /// Whether `ts` is the time at which the line was first seen.
+    ts_estimated: bool,
+    /// The transcript line.
+    message: Option<Box<RawValue>>,
+}
+
+impl From<&Message> for MessageView {
+    fn from(message: &Message) -> Self {
+        Self {
+            id: message.id(),
+            sequence: message.sequence,
+            turn: message.turn,
+            role: message.role,
+            ts: message.ts,
+            ts_estimated: message.ts_estimated,
+            message: line(&message.raw),
+        }
+    }
+}
+
+/// An event, with its line where it was asked for.
+#[derive(Debug, Serialize)]
+pub(crate) struct EventView<'a> {
+    #[serde(flatten)]
+    event: &'a Event,
+    /// The line of the event log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<Box<RawValue>>,
+}
+
+impl<'a> From<&'a EventLine> for EventView<'a> {
+    fn from(event: &'a EventLine) -> Self {
+        Self { event: &event.event, line: event.raw.as_ref().and_then(line) }
+    }
+}
+
+/// The line byte for byte where it is valid JSON in valid UTF-8, else repaired.
+fn line(raw: &RawJson) -> Option<Box<RawValue>> {
+    let exact =
+        std::str::from_utf8(raw.as_bytes()).ok().and_then(|text| RawValue::from_string(text.to_owned()).ok());
+    exact.or_else(|| serde_json::value::to_raw_value(&raw.parse().ok()?).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_shown_as_they_are_or_repaired() {
+        let shown = |bytes: &[u8]| line(&RawJson::new(bytes)).map(|line| line.get().to_owned());
+        let exact = r#"{"n":1.10,"b":[1e400,"\ud800"],"a":"café"}"#;
+        assert_eq!(shown(exact.as_bytes()).as_deref(), Some(exact));
+        assert_eq!(shown(b"{\"a\":\"caf\xe9\"}").as_deref(), Some("{\"a\":\"caf\u{fffd}\"}"));
+        assert_eq!(shown(b"{"), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Where results go: stdout, as people, pipes or programs want it.
+
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+
+use serde::Serialize;
+
+use crate::{args::When, paint::Paint};
+
+/// The width of lines where there is no terminal to ask.
+const DEFAULT_WIDTH: usize = 100;
+/// Lines longer than this are hard to read.
+const WIDEST: usize = 120;
+
+/// Stdout.
+#[derive(Debug)]
+pub(crate) struct Out {
+    writer: BufWriter<StdoutLock<'static>>,
+    json: bool,
+    terminal: bool,
+    /// How to paint.
+    pub(crate) paint: Paint,
+    /// How many columns there are.
+    pub(crate) width: usize,
+}
+
+impl Out {
+    /// Stdout, as asked for on the command line.
+    pub(crate) fn new(json: bool, color: When) -> Self {
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let paint = match color {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => terminal && !no_color,
+        };
+        let columns = terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0));
+        Self {
+            writer: BufWriter::new(stdout.lock()),
+            json,
+            terminal,
+            paint: Paint::new(paint),
+            width: columns.unwrap_or(DEFAULT_WIDTH).clamp(40, WIDEST),
+        }
+    }
+
+    /// Whether results are to be JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether a person reads along.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Writes a line.
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.writer.write_all(text.as_bytes())?;
+        self.writer.write_all(b"\n")
+    }
+
+    /// Writes text as it is.
+    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
+        self.writer.write_all(text.as_bytes())
+    }
+
+    /// Writes `value` as one line of JSON.
+    pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        serde_json::to_writer(&mut self.writer, value)?;
+        self.writer.write_all(b"\n")
+    }
+
+    /// Lets go of what is still waiting to be written.
+    pub(crate) fn finish(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}

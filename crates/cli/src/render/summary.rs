@@ -1,0 +1,62 @@
+//! What a sync did.
+
+use std::io;
+
+use amplifier_session_storage::sync::SyncReport;
+
+use super::{
+    search::label,
+    text::{grouped, size},
+};
+use crate::out::Out;
+
+/// Writes the counts of a sync, a line each.
+pub(crate) fn summary(out: &mut Out, report: &SyncReport) -> io::Result<()> {
+    for (label, value) in rows(report) {
+        out.line(&format!("{label:<9} {value}"))?;
+    }
+    Ok(())
+}
+
+fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
+    let sessions = report.sessions;
+    let by_outcome = [
+        (sessions.new, "new"),
+        (sessions.changed, "changed"),
+        (sessions.unchanged, "unchanged"),
+        (sessions.failed, "failed"),
+    ];
+    let by_outcome = list(by_outcome.into_iter().map(|(count, name)| (count, name)));
+    let messages = &report.messages;
+    let texts =
+        list(messages.by_content_type.iter().map(|(content_type, count)| (*count, label(*content_type))));
+    let vectors = report.vectors.values().sum();
+    let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
+    let mut rows = vec![
+        ("sessions", detailed(sessions.found, &by_outcome)),
+        ("messages", detailed(messages.written, &texts) + &removed(messages.removed)),
+        ("events", grouped(report.events.written) + &removed(report.events.removed)),
+        ("vectors", detailed(vectors, &by_type)),
+    ];
+    if report.skipped_count > 0 {
+        rows.push(("skipped", grouped(report.skipped_count)));
+    }
+    rows.push(("read", size(report.bytes)));
+    rows.push(("seconds", format!("{:.1}", report.seconds)));
+    rows
+}
+
+/// `12 new, 3 changed`, without what there is none of.
+fn list(counts: impl Iterator<Item = (u64, &'static str)>) -> String {
+    let counts =
+        counts.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", grouped(count)));
+    counts.collect::<Vec<_>>().join(", ")
+}
+
+fn detailed(total: u64, details: &str) -> String {
+    if details.is_empty() { grouped(total) } else { format!("{} ({details})", grouped(total)) }
+}
+
+fn removed(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", {} removed", grouped(count)) }
+}

@@ -1,0 +1,95 @@
+//! Text made fit for a terminal: safe, short, counted.
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// `text` without control characters other than line breaks and tabs: what tools print may hold escape sequences
+/// that would act on the terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter_map(|c| if matches!(c, '\n' | '\t') { Some(c) } else { visible(c) }).collect()
+}
+
+/// `text` on one line: white space collapsed, control characters shown.
+pub(crate) fn one_line(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| word.chars().filter_map(visible).collect::<String>());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What stands for `c`: itself, nothing for a carriage return, a picture for other control characters.
+pub(crate) fn visible(c: char) -> Option<char> {
+    match c {
+        '\r' => None,
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)),
+        c if c.is_control() => Some('\u{fffd}'),
+        // Marks that turn the direction of writing could make a line read as another one.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => None,
+        c => Some(c),
+    }
+}
+
+/// The first `columns` columns of `text`, with an ellipsis where something is cut off.
+pub(crate) fn fitted(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= columns
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+/// `count` of something, with the plural where it needs one.
+pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
+    let count = count.into();
+    format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A size in bytes as people read it.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..=1023 => format!("{bytes} B"),
+        1024..=1_048_575 => format!("{:.1} KB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_terminal() {
+        assert_eq!(printable("\x1b[31mred\x1b[0m\r\n\tx\u{9b}y"), "␛[31mred␛[0m\n\tx\u{fffd}y");
+        assert_eq!(one_line(" a\n\n b\t\x07c\u{202e} "), "a b ␇c");
+    }
+
+    #[test]
+    fn what_is_too_wide_is_cut() {
+        assert_eq!(fitted("abc", 3), "abc");
+        assert_eq!(fitted("abcd", 3), "ab…");
+        assert_eq!(fitted("日本語", 5), "日本…");
+        assert_eq!(fitted("日本語", 4), "日…");
+    }
+
+    #[test]
+    fn numbers_and_sizes_read_well() {
+        assert_eq!(counted(1_u64, "session"), "1 session");
+        assert_eq!(counted(1_234_567_u64, "event"), "1,234,567 events");
+        assert_eq!(counted(0_u64, "turn"), "0 turns");
+        assert_eq!([size(12), size(2048), size(3 << 20)], ["12 B", "2.0 KB", "3.0 MB"]);
+    }
+}

@@ -1,0 +1,276 @@
+//! What others build upon: exit codes, where output goes, the fields of JSON.
+
+use std::{io::Read, process::Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Home, SYNCED};
+
+fn code(arguments: &[&str]) -> i32 {
+    SYNCED.run(arguments).code
+}
+
+#[track_caller]
+fn has_fields(value: &Value, fields: &[&str]) {
+    let object = value.as_object().unwrap();
+    for field in fields {
+        assert!(object.contains_key(*field), "no {field} in {value}");
+    }
+}
+
+#[test]
+fn exit_codes() {
+    assert_eq!(code(&["search", "charged twice"]), 0);
+    assert_eq!(code(&["sessions"]), 0);
+    assert_eq!(code(&["--help"]), 0);
+    assert_eq!(code(&["--version"]), 0);
+    assert_eq!(code(&["show", "ffffffff"]), 1);
+    assert_eq!(code(&["--store", "sqlite:/missing/x.sqlite", "sessions"]), 1);
+    for wrong in [
+        &["serch"][..],
+        &[],
+        &["search"],
+        &["search", "x", "--mode", "fuzzy"],
+        &["search", "x", "--limit", "0"],
+        &["search", "x", "--limit", "1001"],
+        &["search", "x", "--mmr-lambda", "1.5"],
+        &["search", "x", "--min-similarity", "-2"],
+        &["search", "x", "--in", "nothing"],
+        &["search", "x", "--role", "boss"],
+        &["search", "x", "--since", "soon"],
+        &["search", "x", "--embedding", "huge"],
+        &["--user", "", "sessions"],
+        &["show", ""],
+        &["context", "38e6d1f5"],
+        &["context", "38e6d1f5", "--turn", "1", "--message", "1"],
+        &["context", "38e6d1f5", "--turn", "99"],
+        &["context", "38e6d1f5", "--message", "999"],
+        &["--store", "mysql:x", "sessions"],
+        &["--store", "duckdb:x", "sessions"],
+    ] {
+        assert_eq!(code(wrong), 2, "{wrong:?}");
+    }
+    assert_eq!(code(&["search", "xyzzyplugh", "--mode", "full-text"]), 3);
+    assert_eq!(code(&["sessions", "--since", "2100-01-01"]), 3);
+    assert_eq!(code(&["show", "38e6d1f5", "--from", "999"]), 3);
+}
+
+#[test]
+fn every_error_has_a_hint_and_leaves_stdout_alone() {
+    for wrong in [
+        &["show", "ffffffff"][..],
+        &["show", ""],
+        &["search", "x", "--mode", "fuzzy"],
+        &["search", "x", "--since", "soon"],
+        &["search", "x", "--limit", "0"],
+        &["search", "x", "--mode", "semantic", "--embedding", "none"],
+        &["--store", "sqlite:/missing/x.sqlite", "sessions"],
+        &["--store", "mysql:x", "sessions"],
+        &["--user", "", "sessions"],
+        &["sync", "--root", "/missing"],
+    ] {
+        let ran = SYNCED.run(wrong);
+        assert!(ran.stderr.starts_with("error: "), "{wrong:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("\nhint: "), "{wrong:?}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "", "{wrong:?}");
+    }
+}
+
+#[test]
+fn fields_of_a_search() {
+    let found = SYNCED.json(&["search", "charged twice", "--limit", "3"]);
+    has_fields(&found, &["mode", "notices", "results"]);
+    assert_eq!(found["mode"], "hybrid");
+    let results = found["results"].as_array().unwrap();
+    assert_eq!(results.len(), 3);
+    let mut last = f64::INFINITY;
+    for result in results {
+        has_fields(
+            result,
+            &["user_id", "session_id", "project", "sequence", "turn", "role", "ts", "content_type"],
+        );
+        has_fields(result, &["span", "score", "source", "text_score", "similarity", "snippet", "highlights"]);
+        assert_eq!(result["user_id"], "dana");
+        assert!(result.get("message").is_none() && result.get("vector").is_none());
+        assert!(result["score"].as_f64().unwrap() <= last);
+        last = result["score"].as_f64().unwrap();
+    }
+    let full = SYNCED.json(&["search", "charged twice", "--limit", "1", "--full"]);
+    has_fields(&full["results"][0]["message"], &["role", "content"]);
+}
+
+#[test]
+fn nothing_found_is_an_empty_list() {
+    let ran = SYNCED.run(&["search", "xyzzyplugh", "--mode", "full-text", "--json"]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, &found["results"]), (3, &serde_json::json!([])));
+    let ran = SYNCED.run(&["sessions", "--until", "2000-01-01", "--json"]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, &found["sessions"]), (3, &serde_json::json!([])));
+}
+
+#[test]
+fn filters_narrow() {
+    let all = |arguments: &[&str], field: &str| {
+        let found = SYNCED.json(&[&["search", "order retry test"], arguments].concat());
+        let values: Vec<String> =
+            found["results"].as_array().unwrap().iter().map(|result| result[field].to_string()).collect();
+        assert!(!values.is_empty(), "{arguments:?}");
+        values
+    };
+    let only = |arguments: &[&str], field: &str, value: &str| {
+        assert!(all(arguments, field).iter().all(|found| found == &format!("{value:?}")), "{arguments:?}");
+    };
+    only(&["--project", "-home-dana-payments-api"], "project", "-home-dana-payments-api");
+    only(&["--session", "38e6d1f5"], "session_id", "38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72");
+    only(&["--role", "user"], "role", "user");
+    only(&["--in", "thinking"], "content_type", "assistant_thinking");
+    only(&["--in", "tool", "--mode", "full_text"], "source", "full_text");
+    assert!(all(&["--since", "2026-11-18"], "ts").iter().all(|ts| ts.as_str() >= "\"2026-11-18"));
+    assert!(all(&["--until", "2026-11-05"], "ts").iter().all(|ts| ts.as_str() < "\"2026-11-06"));
+    assert_eq!(all(&["--limit", "2"], "ts").len(), 2);
+}
+
+#[test]
+fn fields_of_the_other_commands() {
+    let list = SYNCED.json(&["sessions"]);
+    assert_eq!(list["has_more"], false);
+    let sessions = list["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 12);
+    for session in sessions {
+        has_fields(
+            session,
+            &["session_id", "user_id", "host_id", "project_slug", "created", "updated", "title"],
+        );
+        has_fields(
+            session,
+            &["message_count", "turn_count", "event_count", "parent_id", "name", "first_prompt"],
+        );
+        assert_ne!(session["title"], session["session_id"], "named by what was asked first");
+    }
+    let shown = SYNCED.json(&["show", "38e6d1f5", "--limit", "2"]);
+    has_fields(&shown, &["session", "messages", "has_more_before", "has_more_after"]);
+    has_fields(&shown["messages"][1], &["id", "sequence", "turn", "role", "ts", "ts_estimated", "message"]);
+    let events = SYNCED.json(&["show", "38e6d1f5", "--events", "--limit", "1"]);
+    has_fields(
+        &events["events"][0],
+        &["event_id", "sequence", "event_type", "ts", "level", "summary", "is_chunked"],
+    );
+    assert!(events["events"][0].get("line").is_none());
+    let context = SYNCED.json(&["context", "38e6d1f5", "--turn", "1"]);
+    has_fields(&context, &["session", "turn", "messages", "has_more_before", "has_more_after"]);
+    let report = Home::with_samples().json(&["sync"]);
+    has_fields(
+        &report,
+        &["sessions", "messages", "events", "vectors", "skipped", "skipped_count", "seconds"],
+    );
+    let quickstart = Home::new().json(&["quickstart"]);
+    has_fields(&quickstart, &["source", "available", "sync", "searches"]);
+    assert_eq!(
+        (&quickstart["source"], quickstart["searches"].as_array().unwrap().len()),
+        (&"samples".into(), 3)
+    );
+}
+
+#[test]
+fn json_shows_a_line_as_it_came_in() {
+    let home = Home::new();
+    let folder = home.amplifier().join("projects/p/sessions/s1");
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = r#"{"role":"user","z":1.10,"content":"café \ud83d","a":12345678901234567890123}"#;
+    std::fs::write(folder.join("transcript.jsonl"), format!("{line}\n")).unwrap();
+    home.ok(&["sync"]);
+    assert!(home.ok(&["show", "s1", "--json"]).contains(&format!(r#""message":{line}"#)));
+}
+
+#[test]
+fn skipped_lines_are_told_and_are_no_failure() {
+    let home = Home::new();
+    let folder = home.amplifier().join("projects/p/sessions/s1");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lines: String =
+        (0..15).map(|n| format!("{{\"role\":\"user\",\"content\":\"ok {n}\"}}\nbroken {n}\n")).collect();
+    std::fs::write(folder.join("transcript.jsonl"), lines).unwrap();
+    let ran = home.run(&["sync"]);
+    assert_eq!(ran.code, 0);
+    assert!(ran.stderr.contains("skipped: p/s1/transcript.jsonl:2: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("… and 5 more"), "{}", ran.stderr);
+    let report = home.json(&["sync", "--root", home.amplifier().to_str().unwrap()]);
+    assert_eq!(report["sessions"]["unchanged"], 1);
+}
+
+#[test]
+fn reading_makes_no_store() {
+    let home = Home::new();
+    for command in [&["search", "x"][..], &["sessions"], &["show", "x"], &["context", "x", "--turn", "1"]] {
+        let ran = home.run(command);
+        assert_eq!(ran.code, 1);
+        assert!(ran.stderr.contains("there is no store"), "{}", ran.stderr);
+        assert!(!home.amplifier().exists());
+    }
+    home.run(&["sync", "--dry-run"]);
+    assert!(!home.amplifier().exists());
+}
+
+#[test]
+fn another_user_is_warned_of_unless_named() {
+    let as_bob = |arguments: &[&str]| {
+        let output = SYNCED.command(arguments).env("USER", "bob").output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, stderr) = as_bob(&["sessions"]);
+    assert_eq!(code, 3);
+    assert!(stderr.starts_with("warning: the store was made by dana, and you are bob\nhint: "), "{stderr}");
+    assert_eq!(as_bob(&["sessions", "--user", "dana"]), (0, String::new()));
+    assert!(!as_bob(&["sessions", "--user", "bob"]).1.contains("warning"));
+}
+
+#[test]
+fn colours_are_for_terminals_or_those_who_ask() {
+    let shown = |color: &str| SYNCED.ok(&["show", "38e6d1f5", "--limit", "1", "--color", color]);
+    assert!(!shown("auto").contains('\x1b'));
+    assert!(!shown("never").contains('\x1b'));
+    assert!(shown("always").contains('\x1b'));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let mut child = SYNCED
+        .command(&["show", "38e6d1f5", "--full"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        assert!(SYNCED.ok(&["completions", shell]).contains("quickstart"), "{shell}");
+    }
+}
+
+#[test]
+fn the_environment_is_heard_and_the_command_line_goes_first() {
+    let home = Home::new();
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        command
+            .env("AMPLIFIER_SESSIONS_STORE", "sqlite:~/other/one.sqlite")
+            .env("AMPLIFIER_SESSIONS_USER", "eve");
+        command.env("AMPLIFIER_SESSIONS_EMBEDDING", "none").output().unwrap()
+    };
+    std::fs::create_dir_all(home.amplifier().join("projects/p/sessions/s1")).unwrap();
+    let line = "{\"role\":\"user\",\"content\":\"hello there\"}\n";
+    std::fs::write(home.amplifier().join("projects/p/sessions/s1/transcript.jsonl"), line).unwrap();
+    assert!(run(&["sync"]).status.success());
+    assert!(home.path().join("other/one.sqlite").exists());
+    let found = run(&["search", "hello", "--json"]);
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!((&found["mode"], &found["results"][0]["user_id"]), (&"full_text".into(), &"eve".into()));
+    assert_eq!(run(&["sessions", "--user", "ana"]).status.code(), Some(3));
+}

@@ -1,0 +1,156 @@
+//! `kill -9` at 50 moments of a sync, then one sync: equal to a store that was never killed.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use amplifier_session_storage::{
+    OpenOptions, Scope, SessionStorage, backend::SessionQuery, embedding, model::UserId,
+    search::SearchOptions, storage::EventLines,
+};
+use amplifier_session_testkit::{AmplifierHome, lines};
+
+use crate::support::Home;
+
+const MOMENTS: u32 = 50;
+const SESSIONS: usize = 60;
+const QUERIES: [&str; 3] = ["basket login", "retry of the import", "needle17"];
+
+/// Everything that a store holds and finds, as text.
+async fn dump(file: &Path) -> Vec<String> {
+    let options = OpenOptions::default().with_embedding(embedding::provider("local").unwrap());
+    let storage =
+        amplifier_session_storage::open(&format!("sqlite:{}", file.display()), options).await.unwrap();
+    let scope = Scope::from(UserId::new("dana").unwrap());
+    let query = SessionQuery::new(scope.clone()).with_limit(SESSIONS * 2);
+    let mut dump = Vec::new();
+    for session in storage.search_sessions(&query).await.unwrap() {
+        let id = &session.session_id;
+        for message in storage.get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap() {
+            let (turn, ts, vectors) = (message.turn, message.ts, message.vectors);
+            dump.push(format!("{} {turn:?} {ts} {vectors:?} {}", message.id(), message.raw.to_text()));
+        }
+        let lines = EventLines::default().with_limit(usize::MAX).with_payload(true);
+        for event in storage.get_event_lines(&scope, id, lines).await.unwrap() {
+            let raw = event.raw.as_ref().unwrap().to_text();
+            dump.push(format!("{} {raw}", serde_json::to_string(&event.event).unwrap()));
+        }
+        dump.push(format!("{} vectors", storage.backend().count_vectors(&session.key()).await.unwrap()));
+        dump.push(serde_json::to_string(&session).unwrap());
+    }
+    for query in QUERIES {
+        dump.push(found(&storage, &scope, query).await);
+    }
+    dump
+}
+
+/// The places that a search finds, in order.
+async fn found(storage: &SessionStorage, scope: &Scope, query: &str) -> String {
+    let found = storage.search_transcripts(scope, &SearchOptions::new(query)).await.unwrap();
+    assert!(!found.results.is_empty(), "{query}");
+    let places = found.results.iter().map(|result| format!("{} #{}", result.session_id, result.sequence));
+    format!("{query}: {}", places.collect::<Vec<_>>().join(", "))
+}
+
+/// Sessions with thinking, tool output, events of all sizes and lines that name no time.
+fn folders() -> AmplifierHome {
+    let home = AmplifierHome::new().unwrap();
+    for n in 0..SESSIONS {
+        let at = |minute: usize| format!("2026-01-{:02}T{:02}:{minute:02}:00Z", 1 + n % 28, n % 24);
+        let transcript: Vec<_> = (0..8)
+            .flat_map(|turn| {
+                let topic = ["basket", "login", "import", "retry", "invoice"][(n + turn) % 5];
+                [
+                    lines::user(&format!("Why does the {topic} of session {n} fail, needle{n}?"))
+                        .at(&at(turn)),
+                    lines::thinking(
+                        &format!("The {topic} may time out {turn} times."),
+                        "I look at the log first.",
+                    ),
+                    lines::tool(&format!("error in {topic}: {turn}\n").repeat(20)).at(&at(turn)),
+                    lines::assistant(&format!("It is the retry of the {topic}.")).at(&at(turn)),
+                ]
+            })
+            .map(|line| line.raw())
+            .collect();
+        let events: Vec<_> = (0..20)
+            .map(|k| {
+                let size = if n == 7 && k == 3 { 500_000 } else { 300 * k };
+                lines::logger_event("tool:post")
+                    .data(serde_json::json!({"payload": "x".repeat(size)}))
+                    .at(&at(k))
+                    .raw()
+            })
+            .collect();
+        let folder = home.session(&format!("project-{}", n % 3), &format!("session-{n:03}")).unwrap();
+        folder.metadata(&format!("{{\"name\":\"Session {n}\"}}")).unwrap();
+        folder.transcript(transcript).unwrap().events(events).unwrap();
+    }
+    home
+}
+
+/// The bytes in a folder.
+fn size(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}
+
+#[test]
+fn a_killed_sync_is_completed_by_the_next() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let folders = folders();
+    let root = folders.path().to_str().unwrap();
+    let home = Home::new();
+    let store = |name: &str| home.path().join(name).join("sessions.sqlite");
+    let arguments = |url: &str| ["--store", url, "sync", "--root", root].map(str::to_owned);
+    let sync = |name: &str| {
+        let arguments = arguments(&format!("sqlite:{}", store(name).display()));
+        home.command(&arguments.each_ref().map(String::as_str))
+    };
+
+    let begun = Instant::now();
+    assert!(sync("whole").output().unwrap().status.success());
+    let whole_time = begun.elapsed();
+    let whole = runtime.block_on(dump(&store("whole")));
+    let whole_size = size(&home.path().join("whole"));
+
+    let mut seen = BTreeSet::new();
+    let mut killed = 0;
+    for moment in 0..MOMENTS {
+        let name = format!("killed-{moment}");
+        let mut child = sync(&name).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        let folder = home.path().join(&name);
+        // Half of the moments are told by what is written, half by the time, which also meets those without writing.
+        let reached = || match moment % 2 {
+            0 => size(&folder) >= whole_size * u64::from(moment) / u64::from(MOMENTS),
+            _ => begun.elapsed() >= whole_time * moment / MOMENTS,
+        };
+        while !reached() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        seen.insert(size(&folder));
+        let output = sync(&name).output().unwrap();
+        assert!(output.status.success(), "moment {moment}: {}", String::from_utf8_lossy(&output.stderr));
+        let dump = runtime.block_on(dump(&store(&name)));
+        for (found, expected) in dump.iter().zip(&whole) {
+            assert_eq!(found, expected, "moment {moment}");
+        }
+        assert_eq!(dump.len(), whole.len(), "moment {moment}");
+        fs::remove_dir_all(folder).unwrap();
+    }
+    // The machine may be faster or slower than in the measured run, but most moments must have been moments.
+    assert!(killed >= MOMENTS * 3 / 5, "only {killed} syncs were killed before they ended");
+    assert!(seen.len() > 10, "all were killed at the same moments: {seen:?}");
+}

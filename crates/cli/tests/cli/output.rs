@@ -1,0 +1,120 @@
+//! What the program prints, over the samples.
+
+use serde_json::Value;
+
+use crate::support::{Home, SYNCED};
+
+/// What differs from run to run or from machine to machine.
+fn filters(home: &Home) -> Vec<(String, &'static str)> {
+    let program = env!("CARGO_BIN_EXE_amplifier-sessions").replace('.', r"\.");
+    vec![
+        (program, "amplifier-sessions"),
+        (home.path().display().to_string().replace('.', r"\."), "[HOME]"),
+        (r"\d+\.\d seconds?".to_owned(), "[SECONDS] seconds"),
+        (r"(?m)^seconds +[\d.]+$".to_owned(), "seconds   [SECONDS]"),
+        (r#""seconds": [\d.e-]+"#.to_owned(), r#""seconds": "[SECONDS]""#),
+        (r#""host_id": "[^"]+""#.to_owned(), r#""host_id": "[HOST]""#),
+        // Two decimals of a score are what a change of the weights would show.
+        (r#"("(?:score|text_score|similarity)": -?\d+\.\d{2})\d*"#.to_owned(), "$1"),
+        (r"(?m)^0\.(\d\d)\d\t".to_owned(), "0.$1\t"),
+    ]
+}
+
+fn check(name: &str, home: &Home, text: &str) {
+    let filters = filters(home);
+    let filters: Vec<(&str, &str)> =
+        filters.iter().map(|(pattern, with)| (pattern.as_str(), *with)).collect();
+    insta::with_settings!({ filters => filters, omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+fn text(name: &str, arguments: &[&str]) {
+    check(name, &SYNCED, &SYNCED.run(arguments).all());
+}
+
+fn json(name: &str, arguments: &[&str]) {
+    let ran = SYNCED.run(&[arguments, &["--json"]].concat());
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let pretty = serde_json::to_string_pretty(&value).unwrap();
+    check(name, &SYNCED, &format!("exit code {}\n{pretty}\n--- stderr\n{}", ran.code, ran.stderr));
+}
+
+#[test]
+fn help() {
+    text("help", &["--help"]);
+    for command in ["quickstart", "sync", "search", "sessions", "show", "context", "completions"] {
+        text(&format!("help_{command}"), &[command, "--help"]);
+    }
+}
+
+#[test]
+fn sync() {
+    let home = Home::with_samples();
+    check("sync_dry_run", &home, &home.run(&["sync", "--dry-run"]).all());
+    assert!(!home.amplifier().join("sessions.sqlite").exists());
+    check("sync_first", &home, &home.run(&["sync"]).all());
+    check("sync_again", &home, &home.run(&["sync"]).all());
+    let report: Value = home.json(&["sync"]);
+    check("sync_json", &home, &serde_json::to_string_pretty(&report).unwrap());
+}
+
+#[test]
+fn quickstart() {
+    let home = Home::new();
+    check("quickstart_samples", &home, &home.run(&["quickstart"]).all());
+    check("quickstart_question", &home, &home.run(&["quickstart", "product", "page", "slow"]).all());
+    let own = Home::with_samples();
+    check("quickstart_own", &own, &own.run(&["quickstart"]).all());
+}
+
+#[test]
+fn search() {
+    text("search", &["search", "why were customers charged twice", "--limit", "4"]);
+    text("search_full", &["search", "idempotency key", "--limit", "1", "--mode", "full-text", "--full"]);
+    text("search_nothing", &["search", "xyzzyplugh", "--mode", "full-text"]);
+    json("search_json", &["search", "nightly job killed exit code 137", "--limit", "2"]);
+    json("search_nothing_json", &["search", "xyzzyplugh", "--mode", "full-text"]);
+}
+
+#[test]
+fn sessions() {
+    text("sessions", &["sessions"]);
+    text("sessions_of_project", &["sessions", "--project", "-home-dana-payments-api", "--limit", "2"]);
+    text("sessions_of_unknown_project", &["sessions", "--project", "payments"]);
+    json("sessions_json", &["sessions", "--limit", "1"]);
+}
+
+#[test]
+fn show() {
+    text("show", &["show", "38e6d1f5", "--limit", "6"]);
+    text("show_events", &["show", "7f3c9a52", "--events", "--limit", "8"]);
+    text("show_beyond_the_end", &["show", "38e6d1f5", "--from", "500"]);
+    json("show_json", &["show", "2b6e0d94", "--from", "1", "--limit", "2"]);
+    json("show_events_json", &["show", "6c1f9e80", "--events", "--from", "1", "--limit", "1", "--full"]);
+}
+
+#[test]
+fn context() {
+    text("context_turn", &["context", "c1d84e7a", "--turn", "2", "--before", "0", "--after", "0"]);
+    text("context_message", &["context", "38e6d1f5", "--message", "5", "--before", "1", "--after", "1"]);
+    json("context_json", &["context", "38e6d1f5", "--message", "5", "--before", "0", "--after", "0"]);
+}
+
+#[test]
+fn errors() {
+    text("error_unknown_session", &["show", "ffffffff"]);
+    text("error_ambiguous_session", &["show", ""]);
+    text("error_bad_mode", &["search", "x", "--mode", "fuzzy"]);
+    text("error_bad_date", &["sessions", "--since", "tomorrow"]);
+    text("error_bad_limit", &["search", "x", "--limit", "0"]);
+    text("error_bad_content_type", &["search", "x", "--in", "answers"]);
+    text("error_unknown_store", &["--store", "mysql:x", "sessions"]);
+    text("error_not_built_in", &["--store", "postgres://db/x", "sessions"]);
+    text("error_unknown_turn", &["context", "38e6d1f5", "--turn", "99"]);
+    text("error_no_embedding", &["search", "x", "--mode", "semantic", "--embedding", "none"]);
+    text("error_unknown_command", &["serch", "x"]);
+    let home = Home::new();
+    check("error_missing_store", &home, &home.run(&["search", "x"]).all());
+    check("error_missing_root", &home, &home.run(&["sync"]).all());
+}
