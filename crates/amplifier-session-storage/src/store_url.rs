@@ -46,7 +46,7 @@ impl StoreUrl {
             return Err(invalid(url, format!("a store's URL begins with its scheme; known are {}", known())));
         };
         if Self::NOT_BUILT_IN.contains(&scheme) {
-            let message = format!("the backend {scheme:?} is not built in yet; there are {}", known());
+            let message = format!("the backend {scheme:?} is not built in yet; known are {}", known());
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         if !Self::SCHEMES.contains(&scheme) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use amplifier_session_storage::{model::ContentType, model::Role, search::SearchMode, storage::EventDetail};
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 
 const ABOUT: &str = "Keeps the sessions of AI agents and finds them again";
 
@@ -112,8 +112,8 @@ pub(crate) enum Command {
 /// `quickstart`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Takes the newest 200 sessions of ~/.amplifier into the store. Where there are none, it takes the sample sessions
-that come with the program into a store that is thrown away again.
+Takes the newest 200 sessions of ~/.amplifier into the store. Where there are none, it takes the \
+sample sessions that come with the program into a store that is thrown away again.
 
 Examples:
   amplifier-sessions quickstart
@@ -127,8 +127,8 @@ pub(crate) struct QuickstartArgs {
 /// `sync`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads DIR/projects/*/sessions/* and never writes there. What is unchanged costs nothing; lines that can't be read
-are listed and skipped, with exit code 0.
+Reads DIR/projects/*/sessions/* and never writes there. What is unchanged is not read again; \
+lines that can't be read are listed and skipped, with exit code 0.
 
 Examples:
   amplifier-sessions sync
@@ -176,12 +176,14 @@ impl From<EventsArg> for EventDetail {
 /// `search`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Any text is plain input: there are no operators. In a pipe each result is one line of fields separated by tabs: score,
-session, message, time, project, content type, snippet. Exit code 3 says that nothing was found.
+Any text is plain input: there are no operators. In a pipe each result is one line of fields \
+separated by tabs: score, session, message, time, project, content type, snippet. Exit code 3 says \
+that nothing was found.
 
 Examples:
   amplifier-sessions search connection pool exhausted
-  amplifier-sessions search 'what did we decide about retries' --mode semantic --in assistant,thinking
+  amplifier-sessions search 'what did we decide about retries' --in assistant,thinking
+  amplifier-sessions search ECONNRESET --mode full-text --in tool
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
 pub(crate) struct SearchArgs {
     /// Words or a question
@@ -196,7 +198,7 @@ pub(crate) struct SearchArgs {
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     /// Only this session, by its id or the beginning of it
-    #[arg(long, value_name = "SESSION")]
+    #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
     /// Only messages of this role: user, assistant, tool, system, developer
     #[arg(long, value_parser = parse::<Role>)]
@@ -252,8 +254,8 @@ pub(crate) struct FilterArgs {
 /// `sessions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-In a pipe each session is one line of fields separated by tabs: session, time of the last change, project, messages,
-turns, events, title. A session without a name goes by its first user message.
+In a pipe each session is one line of fields separated by tabs: session, time of the last change, \
+project, messages, turns, events, title. A session without a name goes by its first user message.
 
 Examples:
   amplifier-sessions sessions --since yesterday
@@ -275,7 +277,7 @@ Examples:
   amplifier-sessions show 3a7c1e90 --events --json")]
 pub(crate) struct ShowArgs {
     /// The session, by its id or the beginning of it
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     /// The first message (or event, with --events), counted from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -299,7 +301,7 @@ Examples:
   amplifier-sessions context 3a7c1e90 --message 14 --before 5 --after 0 --json")]
 pub(crate) struct ContextArgs {
     /// The session, by its id or the beginning of it
-    #[arg(value_name = "SESSION")]
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) place: PlaceArgs,

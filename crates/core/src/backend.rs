@@ -357,6 +357,8 @@ pub trait StorageBackend: Debug + Send + Sync {
     ///
     /// - Fails with `Conflict` (retryable) and changes nothing when the stored version is not `expected`.
     /// - A message that is put loses the vectors that it had; a removed one takes its vectors with it.
+    /// - An event that is put replaces the one of its sequence, and may carry the id of another that is put or removed
+    ///   in the same call.
     /// - When the project of the session changes, its messages, vectors and events follow.
     /// - Where [`Capabilities::atomic_writes`] holds, all of it happens or nothing, also under `kill -9`; elsewhere
     ///   repeating the call completes it.

@@ -22,7 +22,8 @@ use crate::{
     vectors::{self, VectorPart, VectorSource},
 };
 
-/// A tail of this many bytes is long: folding it costs less than reading it again and again.
+/// A search that would have to read more than this many bytes of rows folds them: it takes little longer, and the
+/// next search of another process need not read them again.
 const LONG_TAIL: usize = 8 << 20;
 
 /// A derived search index in a folder of its own.
@@ -168,12 +169,12 @@ impl SearchIndex {
     ) -> Result<(Look<P>, Option<String>)> {
         let mut look = home.look_for_search(rows)?;
         let mut rebuilt = None;
-        if !tail.prepare(rows, look.after(), look.now, Some(LONG_TAIL))? {
+        if !tail.prepare(rows, look.after(), look.now, LONG_TAIL)? {
             if self.fold_for_search(rows) {
                 rebuilt = look.reason.take();
                 look = home.look_for_search(rows)?;
             }
-            tail.prepare(rows, look.after(), look.now, None)?;
+            tail.prepare(rows, look.after(), look.now, usize::MAX)?;
         }
         Ok((look, rebuilt))
     }

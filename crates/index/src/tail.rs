@@ -79,9 +79,9 @@ impl<T> Default for Kept<T> {
 }
 
 impl<S: Source> Tail<S> {
-    /// Reads the rows above `after` that are not kept yet, as far as `most` bytes are not exceeded. False when
-    /// they are.
-    pub(crate) fn prepare(&self, rows: &mut dyn Rows, after: u64, now: Mark, most: Option<usize>) -> Result<bool> {
+    /// Reads the rows above `after` that are not kept yet. False when it has stopped because they are more than
+    /// `most` bytes, or more than can be kept.
+    pub(crate) fn prepare(&self, rows: &mut dyn Rows, after: u64, now: Mark, most: usize) -> Result<bool> {
         if self.read().covers(after, now) {
             return Ok(true);
         }
@@ -91,7 +91,7 @@ impl<S: Source> Tail<S> {
             return Ok(true);
         }
         kept.move_to::<S>(rows, after, now)?;
-        extend::<S>(&mut kept, rows, now, most.unwrap_or(MOST_KEPT).min(MOST_KEPT))
+        extend::<S>(&mut kept, rows, now, most)
     }
 
     /// Calls `visit` with every row above `after`.
@@ -138,27 +138,29 @@ fn scan_directly<S: Source>(
     Ok(Scanned { rows: count, masked: Arc::new(masked) })
 }
 
-/// Reads on from where `kept` ends. False, and incomplete, when it would hold more than `most` bytes.
+/// Reads on from where `kept` ends. False, and incomplete, when that is more than `most` bytes or can't be kept.
 fn extend<S: Source>(kept: &mut Kept<S::Item>, rows: &mut dyn Rows, now: Mark, most: usize) -> Result<bool> {
     // Incomplete until all is read: an error half way must not leave a tail that looks whole.
     let from = kept.upto.take().map(|upto| upto.revision);
     // Rows of an incomplete tail may be gone by now: only those that are met again stay.
     let mut known = if from.is_none() { kept.take_rows() } else { HashMap::new() };
-    let from = from.unwrap_or(kept.after);
+    // The index may have gone beyond what was read.
+    let from = from.unwrap_or(0).max(kept.after);
     for key in S::removed_after(rows, from)? {
         kept.remove(key);
         Arc::make_mut(&mut kept.masked).insert(key);
     }
     let mut source = S::default();
-    let mut fits = true;
+    let (mut fits, mut read) = (true, 0);
     S::rows_after(rows, from, &mut |row| {
         let identity = S::identity(&row);
+        read += identity.bytes;
         let item = match known.remove(&identity.key) {
             Some((same, item)) if same == identity => item,
             _ => source.item(&row),
         };
         kept.put(identity, item);
-        fits = kept.bytes <= most;
+        fits = read <= most && kept.bytes <= MOST_KEPT;
         Ok(if fits { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     })?;
     kept.upto = fits.then_some(now);

@@ -26,19 +26,10 @@ mod encoding {
     pub(super) const CHUNKS: i64 = 3;
 }
 
-/// Inserts or replaces an event with its chunks.
-pub(crate) fn put(connection: &Connection, stored: &StoredEvent, replaces: bool) -> rusqlite::Result<()> {
+/// Inserts an event with its chunks.
+pub(crate) fn put(connection: &Connection, stored: &StoredEvent) -> rusqlite::Result<()> {
     let StoredEvent { event, payload } = stored;
     let (user, session) = (event.user_id.as_str(), event.session_id.as_str());
-    if replaces {
-        for table in ["events", "event_chunks"] {
-            connection
-                .prepare_cached(&format!(
-                    "DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3"
-                ))?
-                .execute(params![user, session, event.sequence])?;
-        }
-    }
     let (encoding, raw) = match payload {
         Payload::None => (encoding::NONE, None),
         Payload::Plain(bytes) => (encoding::PLAIN, Some(bytes.as_slice())),
@@ -90,6 +81,20 @@ fn put_chunks(connection: &Connection, event: &Event, chunks: &[Vec<u8>]) -> rus
             chunks.len() as i64,
             chunk,
         ])?;
+    }
+    Ok(())
+}
+
+/// Removes the events that `put` replaces, with their chunks: all of them before the first is inserted, so that an id
+/// may move from one sequence to another.
+pub(crate) fn remove_replaced(connection: &Connection, key: &SessionKey, put: &[StoredEvent]) -> rusqlite::Result<()> {
+    for table in ["events", "event_chunks"] {
+        let mut delete = connection.prepare_cached(&format!(
+            "DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3"
+        ))?;
+        for stored in put {
+            delete.execute(params![key.user_id.as_str(), key.session_id.as_str(), stored.event.sequence])?;
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use crate::error::storage;
 
@@ -160,10 +160,13 @@ pub(crate) fn check(path: &Path) -> Result<()> {
         Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
         _ => return Ok(()),
     }
-    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
-    let connection = Connection::open_with_flags(path, flags).map_err(storage("open"))?;
-    connection.busy_timeout(std::time::Duration::from_secs(30)).map_err(storage("open"))?;
-    let described = describe(&connection).map_err(|error| storage("open")(error).with("file", path.display()))?;
+    let described = match describe_file(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+        // A process was killed before it had committed the very first page. Only a connection that writes may take
+        // that back, as any program does that opens such a file.
+        Err(error) if is_unfinished(&error) => describe_file(path, OpenFlags::SQLITE_OPEN_READ_WRITE),
+        described => described,
+    };
+    let described = described.map_err(|error| storage("open")(error).with("file", path.display()))?;
     match described {
         Description::Empty | Description::Ours => Ok(()),
         Description::Other { version } => {
@@ -185,6 +188,16 @@ enum Description {
     Other { version: String },
     PythonLibrary,
     Foreign,
+}
+
+fn is_unfinished(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
+}
+
+fn describe_file(path: &Path, flags: OpenFlags) -> rusqlite::Result<Description> {
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    describe(&connection)
 }
 
 fn describe(connection: &Connection) -> rusqlite::Result<Description> {

@@ -50,8 +50,11 @@ fn apply(
     if let Some(start) = change.events.truncate {
         events::truncate(transaction, key, start)?;
     }
+    if !is_new {
+        events::remove_replaced(transaction, key, &change.events.put)?;
+    }
     for event in &change.events.put {
-        events::put(transaction, event, !is_new)?;
+        events::put(transaction, event)?;
     }
     if project_before.is_some_and(|project| project != change.session.project_slug.as_str()) {
         messages::touch(transaction, key, revision)?;

@@ -43,8 +43,10 @@ pub(crate) enum LineText {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) lines: Vec<Line>,
-    /// How many bytes were read for it. None is the end.
+    /// How many bytes were read for it.
     pub(crate) bytes: u64,
+    /// Whether the file ends with it.
+    pub(crate) is_last: bool,
     /// Where the ended lines of the file up to here end, blank ones included.
     pub(crate) end: u64,
     /// How many lines end there.
@@ -76,7 +78,10 @@ impl LineReader {
     pub(crate) fn batch(&mut self) -> io::Result<Batch> {
         let mut batch = Batch { end: self.offset, number: self.number, ..Batch::default() };
         while batch.bytes < BATCH_BYTES {
-            let Some((size, line)) = self.line()? else { break };
+            let Some((size, line)) = self.line()? else {
+                batch.is_last = true;
+                break;
+            };
             batch.bytes += size;
             if !matches!(line, Some(Line { text: LineText::Unended(_), .. })) {
                 (batch.end, batch.number) = (self.offset, self.number);
@@ -190,10 +195,10 @@ mod tests {
         let mut lines = Vec::new();
         loop {
             let batch = reader.batch().unwrap();
-            if batch.bytes == 0 {
+            lines.extend(batch.lines.into_iter().map(shown));
+            if batch.is_last {
                 return lines;
             }
-            lines.extend(batch.lines.into_iter().map(shown));
         }
     }
 
@@ -242,7 +247,7 @@ mod tests {
         let mut reader = LineReader::new(file(b"a\n\nb"), 0, 0, 10).unwrap();
         let batch = reader.batch().unwrap();
         assert_eq!((batch.bytes, batch.end, batch.number, batch.lines.len()), (4, 3, 2, 2));
-        assert_eq!(reader.batch().unwrap().bytes, 0);
+        assert!(batch.is_last);
     }
 
     #[test]
@@ -254,7 +259,7 @@ mod tests {
             let batch = reader.batch().unwrap();
             assert!(batch.bytes < BATCH_BYTES + 100_000);
             lines += batch.lines.len();
-            if batch.bytes == 0 {
+            if batch.is_last {
                 break;
             }
         }

@@ -94,6 +94,11 @@ impl SyncState {
         serde_json::to_string(self).unwrap_or_default()
     }
 
+    /// Whether no file was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
     /// What is remembered of a file.
     pub(crate) fn file(&self, name: &str) -> Option<&FileState> {
         self.files.get(name)

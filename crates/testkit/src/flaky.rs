@@ -51,8 +51,8 @@ impl Operation {
         [Self::PutMetaIfAbsent, Self::Write, Self::DeleteSession, Self::WriteVectors];
 }
 
-/// A backend around another that counts the calls of each method and fails those that it is told to fail, before
-/// they reach the other.
+/// A backend around another that counts the calls of each method and fails those that it is told to fail,
+/// before they reach the other.
 #[derive(Debug)]
 pub struct FlakyBackend {
     inner: Arc<dyn StorageBackend>,

@@ -1,12 +1,12 @@
-//! What tests of the system need: a conformance suite for storage backends, an in-memory backend, fakes and fault
-//! injection.
+//! What tests of the system need: a conformance suite for storage backends, an in-memory backend, fakes and
+//! fault injection.
 //!
 //! - [`MemoryBackend`] keeps everything in memory, in the manner of a remote document store.
 //! - [`FakeEmbedding`] makes vectors of words, counts what it is asked, and fails on demand.
 //! - [`FlakyBackend`] wraps a backend, counts its calls and fails on demand.
 //! - [`TestClock`] tells the time that a test gives it.
-//! - [`lines`] builds lines of transcripts and event logs, [`AmplifierHome`] and [`SessionFolder`] the folders that
-//!   hold them.
+//! - [`lines`] builds lines of transcripts and event logs, [`AmplifierHome`] and [`SessionFolder`] the
+//!   folders that hold them.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
 mod clock;

@@ -61,7 +61,7 @@ fn shortened(text: &str) -> (String, Option<String>) {
         return (printable(shown), None);
     }
     let lines = rest.trim().lines().count() as u64;
-    (printable(shown), Some(format!("… {} more, shown with --full", counted(lines, "line"))))
+    (printable(shown), Some(format!("… {} shown with --full", counted(lines, "more line"))))
 }
 
 /// A call of a tool.
@@ -134,13 +134,10 @@ mod tests {
         let lines: Vec<String> = (0..30).map(|n| format!("line {n}")).collect();
         let line = serde_json::json!({"content": lines.join("\n")});
         let cut = shown(line.clone(), Role::Tool, false);
-        assert_eq!((cut.len(), cut[12].as_str()), (13, "  … 18 more lines, shown with --full"));
+        assert_eq!((cut.len(), cut[12].as_str()), (13, "  … 18 more lines shown with --full"));
         assert_eq!(shown(line, Role::Tool, true).len(), 30);
         let wide = shown(serde_json::json!({"content": "é".repeat(5_000)}), Role::Tool, false);
-        assert_eq!(
-            (wide[0].chars().count(), wide[1].as_str()),
-            (1_202, "  … 1 more line, shown with --full")
-        );
+        assert_eq!((wide[0].chars().count(), wide[1].as_str()), (1_202, "  … 1 more line shown with --full"));
         let short = shown(serde_json::json!({"content": "a\nb\n"}), Role::Tool, false);
         assert_eq!(short, ["  a", "  b"]);
     }

@@ -18,7 +18,7 @@ use crate::support::Home;
 
 const MOMENTS: u32 = 50;
 const SESSIONS: usize = 60;
-const QUERIES: [&str; 3] = ["basket login", "retry of the import", "needle17"];
+const QUERIES: [&str; 3] = ["violin in the harbour", "deadlock of a ledger import", "needle17"];
 
 /// Everything that a store holds and finds, as text.
 async fn dump(file: &Path) -> Vec<String> {
@@ -61,23 +61,19 @@ fn folders() -> AmplifierHome {
     let home = AmplifierHome::new().unwrap();
     for n in 0..SESSIONS {
         let at = |minute: usize| format!("2026-01-{:02}T{:02}:{minute:02}:00Z", 1 + n % 28, n % 24);
-        let transcript: Vec<_> = (0..8)
+        let text = |turn: usize, words: usize| sentence(n * 1_000 + turn * 100, words);
+        let transcript: Vec<_> = (0..5)
             .flat_map(|turn| {
-                let topic = ["basket", "login", "import", "retry", "invoice"][(n + turn) % 5];
                 [
-                    lines::user(&format!("Why does the {topic} of session {n} fail, needle{n}?"))
-                        .at(&at(turn)),
-                    lines::thinking(
-                        &format!("The {topic} may time out {turn} times."),
-                        "I look at the log first.",
-                    ),
-                    lines::tool(&format!("error in {topic}: {turn}\n").repeat(20)).at(&at(turn)),
-                    lines::assistant(&format!("It is the retry of the {topic}.")).at(&at(turn)),
+                    lines::user(&format!("Why does this fail, needle{n}? {}", text(turn, 9))).at(&at(turn)),
+                    lines::thinking(&text(turn + 5, 20), &text(turn + 6, 12)),
+                    lines::tool(&text(turn + 7, 80 + n % 7)).at(&at(turn)),
+                    lines::assistant(&text(turn + 8, 30)).at(&at(turn)),
                 ]
             })
             .map(|line| line.raw())
             .collect();
-        let events: Vec<_> = (0..20)
+        let events: Vec<_> = (0..15)
             .map(|k| {
                 let size = if n == 7 && k == 3 { 500_000 } else { 300 * k };
                 lines::logger_event("tool:post")
@@ -91,6 +87,21 @@ fn folders() -> AmplifierHome {
         folder.transcript(transcript).unwrap().events(events).unwrap();
     }
     home
+}
+
+/// Words by chance, always the same for a seed: no two texts are equally good answers to a query.
+fn sentence(seed: usize, words: usize) -> String {
+    const WORDS: [&str; 24] = [
+        "basket", "login", "import", "retry", "invoice", "cache", "deadlock", "customer", "token", "queue",
+        "parser", "socket", "winter", "ledger", "camera", "garden", "python", "rust", "thread", "planet",
+        "violin", "harbour", "pepper", "window",
+    ];
+    let mut state = seed as u64 + 1;
+    let picked = (0..words).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        WORDS[(state >> 33) as usize % WORDS.len()]
+    });
+    picked.collect::<Vec<_>>().join(" ")
 }
 
 /// The bytes in a folder.

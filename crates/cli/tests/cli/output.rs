@@ -63,7 +63,8 @@ fn sync() {
 fn quickstart() {
     let home = Home::new();
     check("quickstart_samples", &home, &home.run(&["quickstart"]).all());
-    check("quickstart_question", &home, &home.run(&["quickstart", "product", "page", "slow"]).all());
+    let coloured = home.run(&["quickstart", "product", "page", "slow", "--color", "always"]);
+    check("quickstart_question_coloured", &home, &coloured.all());
     let own = Home::with_samples();
     check("quickstart_own", &own, &own.run(&["quickstart"]).all());
 }
@@ -104,7 +105,6 @@ fn context() {
 #[test]
 fn errors() {
     text("error_unknown_session", &["show", "ffffffff"]);
-    text("error_ambiguous_session", &["show", ""]);
     text("error_bad_mode", &["search", "x", "--mode", "fuzzy"]);
     text("error_bad_date", &["sessions", "--since", "tomorrow"]);
     text("error_bad_limit", &["search", "x", "--limit", "0"]);
@@ -117,4 +117,11 @@ fn errors() {
     let home = Home::new();
     check("error_missing_store", &home, &home.run(&["search", "x"]).all());
     check("error_missing_root", &home, &home.run(&["sync"]).all());
+    for session in ["abc-1", "abc-2"] {
+        let folder = home.amplifier().join("projects/p/sessions").join(session);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("transcript.jsonl"), "{\"role\":\"user\",\"content\":\"x\"}\n").unwrap();
+    }
+    home.ok(&["sync"]);
+    check("error_ambiguous_session", &home, &home.run(&["show", "abc"]).all());
 }

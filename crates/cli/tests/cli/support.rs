@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::LazyLock,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::Value;
@@ -105,7 +106,10 @@ fn copy(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), target).unwrap();
+            fs::copy(entry.path(), &target).unwrap();
+            // A file that changed a moment ago may change again without showing it, and is read again.
+            let last_week = SystemTime::now() - Duration::from_secs(7 * 24 * 3600);
+            fs::File::options().write(true).open(target).unwrap().set_modified(last_week).unwrap();
         }
     }
 }

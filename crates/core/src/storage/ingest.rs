@@ -1,6 +1,6 @@
 //! Taking in one session: lines come one by one, what is unchanged is left alone, the rest is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     EventDetail, SessionStorage,
@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{
     Error, Result,
-    backend::{RowChange, SessionChange, SkippedLine, StoredSession},
+    backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StoredSession},
     metadata::Metadata,
-    model::{ContentType, HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionKey, StoredEvent, Timestamp},
+    model::{ContentType, Digest, HostId, MetadataFile, Place, ProjectSlug, RawJson, Session, SessionKey, StoredEvent, Timestamp},
 };
 
 /// A write is made when this much raw text is waiting: what is smaller is one transaction, and memory does not grow
@@ -144,13 +144,12 @@ impl SessionIngest {
     ///
     /// `Validation` when `start` lies beyond the end of what is stored; those of the backend.
     pub async fn begin_transcript(&mut self, start: u32) -> Result<()> {
-        if start > self.messages.stored_count() {
-            return Err(beyond_end("start_sequence", start, self.messages.stored_count()));
+        // Counted here and not taken from the session: where writes are not atomic, an interrupted one leaves more or
+        // fewer rows than the session says.
+        let states = self.storage.backend.message_states(&self.target.key).await?;
+        if start as usize > states.len() {
+            return Err(beyond_end("start_sequence", start, states.len()));
         }
-        let states = match &self.stored {
-            Some(_) => self.storage.backend.message_states(&self.target.key).await?,
-            None => Vec::new(),
-        };
         self.messages.begin(start, states);
         Ok(())
     }
@@ -179,16 +178,13 @@ impl SessionIngest {
     ///
     /// `Validation` when `start` lies beyond the end of what is stored; those of the backend.
     pub async fn begin_events(&mut self, start: u32) -> Result<()> {
-        if start > self.events.stored_count() {
-            return Err(beyond_end("start_sequence", start, self.events.stored_count()));
-        }
         let digests = self.stored_event_digests(start).await?;
         self.events.begin(start, digests);
         Ok(())
     }
 
     /// Has every event that follows written, also where the store holds the same line: for when more of events is to
-    /// be kept than was before.
+    /// be kept than was before. To be called behind [`SessionIngest::begin_events`].
     pub fn rewrite_events(&mut self) {
         self.events.forget_stored();
     }
@@ -228,17 +224,27 @@ impl SessionIngest {
         Ok(self.report)
     }
 
-    async fn stored_event_digests(&self, start: u32) -> Result<Vec<crate::model::Digest>> {
+    /// The digests of the stored events from `start` on.
+    async fn stored_event_digests(&self, start: u32) -> Result<Vec<Digest>> {
         /// Digests of one page.
         const PAGE: usize = 100_000;
+        // From one before on: without that one, `start` would leave a gap.
+        let first = start.saturating_sub(1);
         let mut digests = Vec::new();
-        while start as usize + digests.len() < self.events.stored_count() as usize {
-            let range = crate::backend::SequenceRange { start: start + digests.len() as u32, limit: PAGE };
+        loop {
+            let range = SequenceRange { start: first + digests.len() as u32, limit: PAGE };
             let page = self.storage.backend.event_digests(&self.target.key, range).await?;
             if page.is_empty() {
                 break;
             }
             digests.extend(page);
+        }
+        if start > first {
+            if digests.is_empty() {
+                let stored = self.stored.as_ref().map_or(0, |stored| stored.session.event_count);
+                return Err(beyond_end("start_sequence", start, stored as usize));
+            }
+            digests.remove(0);
         }
         Ok(digests)
     }
@@ -250,7 +256,7 @@ impl SessionIngest {
             (None, _) => false,
         };
         let differs = |stored: &StoredSession| {
-            stored.session.project_slug != self.target.project_slug
+            self.session_after(&[], &[]) != stored.session
                 || self.skipped.as_ref().is_some_and(|skipped| *skipped != stored.skipped)
                 || (self.sync_state.is_some() && self.sync_state != stored.sync_state)
         };
@@ -342,7 +348,7 @@ impl SessionIngest {
     async fn make_event_ids_unique(&self, events: &mut RowChange<StoredEvent>) -> Result<()> {
         let key = &self.target.key;
         let derived = |sequence: u32| format!("{}_evt_{sequence}", key.session_id);
-        let mut given: std::collections::HashMap<String, u32> = std::collections::HashMap::new();
+        let mut given: HashMap<String, u32> = HashMap::new();
         for stored in &mut events.put {
             let event = &mut stored.event;
             if event.event_id != derived(event.sequence)
@@ -355,13 +361,13 @@ impl SessionIngest {
             return Ok(());
         }
         let ids: Vec<String> = given.into_keys().collect();
-        let taken: std::collections::HashMap<_, _> =
+        let taken: HashMap<String, Place> =
             self.storage.backend.find_events(&key.user_id, &ids).await?.into_iter().collect();
+        let put: HashSet<u32> = events.put.iter().map(|stored| stored.event.sequence).collect();
+        let goes = |sequence: u32| put.contains(&sequence) || events.truncate.is_some_and(|start| sequence >= start);
+        let is_taken = |id: &str| taken.get(id).is_some_and(|place| place.session != *key || !goes(place.sequence));
         for StoredEvent { event, .. } in &mut events.put {
-            let elsewhere = taken
-                .get(&event.event_id)
-                .is_some_and(|place| place.session != *key || place.sequence != event.sequence);
-            if elsewhere {
+            if is_taken(&event.event_id) {
                 event.event_id = derived(event.sequence);
             }
         }
@@ -369,6 +375,6 @@ impl SessionIngest {
     }
 }
 
-fn beyond_end(field: &'static str, start: u32, stored: u32) -> Error {
+fn beyond_end(field: &'static str, start: u32, stored: usize) -> Error {
     Error::validation(field, format!("lines must follow on: {start} is beyond the {stored} that are stored"))
 }

@@ -22,6 +22,9 @@ pub(super) struct MessageRows {
     next: u32,
     last_turn: Option<u32>,
     first_prompt: Option<String>,
+    /// Whether a turn begins before the first line that was taken, so that the session's first prompt is not among
+    /// the lines.
+    turn_before: bool,
     begun: bool,
     extent: Option<Extent>,
     pending: RowChange<Message>,
@@ -39,6 +42,7 @@ impl MessageRows {
             next: 0,
             last_turn: None,
             first_prompt: None,
+            turn_before: false,
             begun: false,
             extent: None,
             pending: RowChange::default(),
@@ -47,17 +51,15 @@ impl MessageRows {
         }
     }
 
-    pub(super) fn stored_count(&self) -> u32 {
-        self.stored_count
-    }
-
     pub(super) fn begin(&mut self, start: u32, states: Vec<MessageState>) {
         let before = states.get(..start as usize).unwrap_or_default();
         let last_turn = before.iter().rev().find_map(|state| state.turn);
         self.turns = TurnCounter::new(last_turn);
         self.last_turn = before.iter().filter_map(|state| state.turn).max();
+        self.turn_before = last_turn.is_some();
         self.next = start;
         self.begun = true;
+        self.stored_count = states.len() as u32;
         self.states = states;
     }
 
@@ -149,7 +151,8 @@ impl MessageRows {
             _ => self.states.get(self.next as usize..).unwrap_or_default().iter().filter_map(|s| s.turn).max(),
         };
         session.turn_count = self.last_turn.max(beyond).unwrap_or(0);
-        if self.first_prompt.is_some() {
+        let keeps_prompt = self.turn_before && session.first_prompt.is_some();
+        if !keeps_prompt && (self.first_prompt.is_some() || self.extent == Some(Extent::Whole)) {
             session.first_prompt.clone_from(&self.first_prompt);
         }
     }
@@ -183,11 +186,8 @@ impl EventRows {
         }
     }
 
-    pub(super) fn stored_count(&self) -> u32 {
-        self.stored_count
-    }
-
     pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
+        self.stored_count = start + digests.len() as u32;
         (self.start, self.next, self.digests, self.begun) = (start, start, digests, true);
     }
 

@@ -8,7 +8,7 @@ use crate::{
     backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     content::extract,
     embedding::{EmbeddingPurpose, ModelStrength},
-    model::{ContentType, Message, Place, VectorRecord},
+    model::{ContentType, EmbeddingSpace, Message, Place, VectorRecord},
     search::{
         Fused, FusionWeights, SearchMode, SearchOptions, SearchResult, SearchResults, diversify, fuse, rank_texts,
         rank_vectors,
@@ -88,7 +88,13 @@ impl SessionStorage {
         match self.embedding_space().await? {
             None => Ok(None),
             Some(held) if held != *provider.space() => Err(other_space(&held, provider.space())),
-            Some(_) => Ok(provider.embed(&[query.to_owned()], EmbeddingPurpose::Query).await?.pop()),
+            Some(held) => {
+                let mut made = provider.embed(&[query.to_owned()], EmbeddingPurpose::Query).await?;
+                match made.pop() {
+                    Some(vector) if made.is_empty() && is_of(&held, &vector) => Ok(Some(vector)),
+                    _ => Err(Error::new(ErrorKind::Embedding, "the provider made no vector of the query that fits")),
+                }
+            }
         }
     }
 
@@ -224,6 +230,11 @@ fn candidates_for(limit: usize) -> usize {
 
 fn is_about_vectors(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Embedding | ErrorKind::Authentication)
+}
+
+/// Whether `vector` can be compared with those of `space`.
+fn is_of(space: &EmbeddingSpace, vector: &[f32]) -> bool {
+    vector.len() == space.dimensions && vector.iter().all(|x| x.is_finite())
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {

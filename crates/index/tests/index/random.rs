@@ -69,7 +69,10 @@ fn run(operations: Vec<Operation>, seed: u64) {
                 let scope = if user { Scope::User(UserId::new("ana").unwrap()) } else { Scope::Everyone };
                 let mut text = text_query(&numbers.text(3));
                 text.scope = scope.clone();
-                check_text(&indexes[which], &store, &text, false);
+                let answer = check_text(&indexes[which], &store, &text, false);
+                let held = indexes[which].status().text.map_or(0, |mark| mark.revision);
+                let newer = store.state().messages.values().filter(|message| message.revision > held).count();
+                assert_eq!(answer.tail_rows, newer as u64);
                 let mut vectors = vector_query(numbers.vector(8));
                 vectors.scope = scope;
                 check_vectors(&indexes[which], &store, &vectors);

@@ -1,6 +1,6 @@
 //! Changed and removed rows, keys that are used again, and what is left in the files.
 
-use std::path::Path;
+use std::{collections::BTreeSet, fs, path::Path};
 
 use amplifier_session_core::model::ContentType;
 use amplifier_session_index::{SearchIndex, WhenBusy};
@@ -16,16 +16,36 @@ fn folded(store: &Store, dir: &Path) -> SearchIndex {
     index
 }
 
-/// Whether any file below a folder holds some bytes.
-fn is_in_files(dir: &Path, bytes: &[u8]) -> bool {
-    std::fs::read_dir(dir).unwrap().any(|entry| {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            is_in_files(&path, bytes)
-        } else {
-            std::fs::read(&path).unwrap().windows(bytes.len()).any(|window| window == bytes)
+/// Whether a file of a folder holds a text as it is.
+fn is_in_files(dir: &Path, text: &str) -> bool {
+    let files = fs::read_dir(dir).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
+    files.into_iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+}
+
+/// All words that the files of the text index hold, those of deleted documents included. They are packed, so
+/// tantivy has to read them; there must be no file that it does not know of.
+fn words_in_files(dir: &Path) -> BTreeSet<String> {
+    let manifest = fs::read_to_string(dir.join("text.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest[9..]).unwrap();
+    let files = manifest["body"]["files"].as_object().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    fs::write(copy.path().join("meta.json"), manifest["body"]["meta"].as_str().unwrap()).unwrap();
+    for entry in fs::read_dir(dir.join("text")).unwrap().map(Result::unwrap) {
+        assert!(files.contains_key(entry.file_name().to_str().unwrap()), "{entry:?} is not used");
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+    }
+    let index = tantivy::Index::open_in_dir(copy.path()).unwrap();
+    let mut words = BTreeSet::new();
+    for segment in index.reader().unwrap().searcher().segment_readers() {
+        for (field, _) in index.schema().fields().filter(|(_, entry)| entry.field_type().is_str()) {
+            let terms = segment.inverted_index(field).unwrap();
+            let mut terms = terms.terms().stream().unwrap();
+            while terms.advance() {
+                words.insert(String::from_utf8(terms.key().to_vec()).unwrap());
+            }
         }
-    })
+    }
+    words
 }
 
 #[test]
@@ -84,8 +104,10 @@ fn nothing_is_left_of_removed_rows_in_any_file() {
         });
     }
     let index = folded(&store, dir.path());
-    let traces: [&[u8]; 3] = [b"zugzwang", b"secretsession", b"topsecretproject"];
-    assert!(traces.iter().all(|trace| is_in_files(dir.path(), trace)));
+    let traces = ["secretsession", "topsecretproject"];
+    assert!(traces.iter().all(|trace| is_in_files(&dir.path().join("vectors"), trace)));
+    let words = ["zugzwang", "secretsession", "topsecretproject"];
+    assert!(words.iter().all(|word| words_in_files(dir.path()).contains(*word)));
     store.write(|write| {
         for key in (0..50).step_by(10) {
             write.remove_message(key);
@@ -95,8 +117,10 @@ fn nothing_is_left_of_removed_rows_in_any_file() {
     assert_eq!(check_text(&index, &store, &text_query("zugzwang"), false).hits.len(), 0);
     index.fold(&mut store.rows(), WhenBusy::Wait).unwrap();
     for trace in traces {
-        assert!(!is_in_files(dir.path(), trace), "{}", String::from_utf8_lossy(trace));
+        assert!(!is_in_files(&dir.path().join("vectors"), trace), "{trace}");
     }
+    let left = words_in_files(dir.path());
+    assert!(left.contains("harmless") && words.iter().all(|word| !left.contains(*word)), "{left:?}");
     let answer = check_text(&index, &store, &text_query("harmless w1"), true);
     assert_eq!((answer.tail_rows, answer.notice), (0, None));
     check_vectors(&index, &store, &vector_query(numbers.vector(16)));
@@ -109,7 +133,7 @@ fn a_removal_that_came_before_the_fold_leaves_nothing_either() {
     store.write(|write| write.remove_message(1));
     store.say(2, "harmless");
     let index = folded(&store, dir.path());
-    assert!(!is_in_files(dir.path(), b"zugzwang"));
+    assert!(!words_in_files(dir.path()).contains("zugzwang"));
     assert_eq!(check_text(&index, &store, &text_query("zugzwang harmless"), true).hits.len(), 1);
 }
 
@@ -126,7 +150,7 @@ fn removing_everything_leaves_an_index_of_nothing() {
         write.remove_vector(1);
     });
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
-    assert!(!is_in_files(dir.path(), b"zugzwang"));
+    assert!(words_in_files(dir.path()).is_empty());
     assert!(check_text(&index, &store, &text_query("zugzwang"), true).hits.is_empty());
     assert!(check_vectors(&index, &store, &vector_query(vec![1.0, 0.0, 0.0])).hits.is_empty());
 }
@@ -143,8 +167,8 @@ fn the_files_are_the_owners_alone() {
     #[cfg(unix)]
     for entry in [dir.clone(), dir.join("text"), dir.join("vectors")] {
         use std::os::unix::fs::PermissionsExt;
-        assert_eq!(std::fs::metadata(&entry).unwrap().permissions().mode() & 0o777, 0o700);
-        for file in std::fs::read_dir(&entry).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
+        assert_eq!(fs::metadata(&entry).unwrap().permissions().mode() & 0o777, 0o700);
+        for file in fs::read_dir(&entry).unwrap().map(Result::unwrap).filter(|entry| entry.path().is_file()) {
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.path());
         }
     }

@@ -8,7 +8,7 @@ use amplifier_session_core::{
 
 use super::{Taking, Trouble, open::OpenLog};
 use crate::{
-    files::{SessionFiles, Source},
+    files::{EVENTS, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
     lines::{Batch, Line, LineText},
     state::{FileState, LogPosition, ReadLine},
 };
@@ -21,6 +21,14 @@ enum Kind {
 }
 
 impl Kind {
+    /// The files that may hold it; one of them is read.
+    fn files(self) -> [&'static str; 2] {
+        match self {
+            Self::Transcript => [TRANSCRIPT, TRANSCRIPT_BACKUP],
+            Self::Events => EVENTS,
+        }
+    }
+
     async fn begin(self, ingest: &mut SessionIngest, start: u32) -> Result<()> {
         match self {
             Self::Transcript => ingest.begin_transcript(start).await,
@@ -133,7 +141,9 @@ impl Taking<'_> {
         let rewriting = matches!(start, Start::Rewriting);
         let known = if let Start::Behind(known) = start { Some(known) } else { None };
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
-        self.forget_skipped(file.name, open.start.lines);
+        for name in kind.files() {
+            self.forget_skipped(name, if name == file.name { open.start.lines } else { 0 });
+        }
         kind.begin(ingest, open.start.rows).await?;
         if rewriting {
             ingest.rewrite_events();
@@ -177,20 +187,22 @@ impl Taking<'_> {
 
     async fn line(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, line: Line) -> Result<()> {
         let (file, seen) = (reading.file.name, reading.file.stamp.modified());
-        match line.text {
-            LineText::Ended(text) => match reading.kind.line(ingest, RawJson::new(text), seen).await? {
-                LineOutcome::Taken => reading.position.rows += 1,
-                LineOutcome::Skipped { reason } => self.skip(file, line.number, reason),
-            },
-            LineText::TooLarge => self.skip(file, line.number, "the line is larger than 64 MB".to_owned()),
-            LineText::Unended(text) => {
-                let text = RawJson::new(text);
-                reading.unfinished = text.parse().is_err();
-                if !reading.unfinished {
-                    let outcome = reading.kind.line(ingest, text, seen).await?;
-                    reading.took_unended = outcome == LineOutcome::Taken;
-                }
+        let (text, has_ending) = match line.text {
+            LineText::Ended(text) => (RawJson::new(text), true),
+            LineText::Unended(text) => (RawJson::new(text), false),
+            LineText::TooLarge => {
+                self.skip(file, line.number, "the line is larger than 64 MB".to_owned());
+                return Ok(());
             }
+        };
+        if !has_ending && text.parse().is_err() {
+            reading.unfinished = true;
+            return Ok(());
+        }
+        match reading.kind.line(ingest, text, seen).await? {
+            LineOutcome::Taken if has_ending => reading.position.rows += 1,
+            LineOutcome::Taken => reading.took_unended = true,
+            LineOutcome::Skipped { reason } => self.skip(file, line.number, reason),
         }
         Ok(())
     }

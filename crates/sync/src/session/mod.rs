@@ -84,6 +84,10 @@ impl<'a> Taking<'a> {
                 return Ok((taking.report, SessionOutcome::Failed));
             }
         }
+        if taking.state.is_empty() && !taking.report.failures.is_empty() {
+            // There is nothing to store, and a session without anything would look like an empty one.
+            return Ok((taking.report, SessionOutcome::Failed));
+        }
         taking.save(&mut ingest);
         Ok(taking.finish(&ingest.commit().await?))
     }

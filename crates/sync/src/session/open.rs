@@ -18,7 +18,9 @@ pub(super) struct OpenLog {
     pub(super) stamp: Stamp,
     /// Where reading begins.
     pub(super) start: LogPosition,
-    /// None while a batch is being read, and after an error.
+    /// The first lines: they are read with the opening, since most files have no more.
+    first: Option<Batch>,
+    /// None at the end, and after an error.
     reader: Option<LineReader>,
 }
 
@@ -31,23 +33,28 @@ impl OpenLog {
                 Some(known) => position_behind(&mut file, stamp, known)?.unwrap_or_default(),
                 None => LogPosition::default(),
             };
-            let reader = LineReader::new(file, start.bytes, start.lines, MAX_LINE_BYTES)?;
-            Ok(Self { stamp, start, reader: Some(reader) })
+            let mut reader = LineReader::new(file, start.bytes, start.lines, MAX_LINE_BYTES)?;
+            let first = reader.batch()?;
+            let reader = (!first.is_last).then_some(reader);
+            Ok(Self { stamp, start, first: Some(first), reader })
         };
         Ok(blocking(open).await??)
     }
 
-    /// The next lines; none at the end.
+    /// The next lines; none behind the last.
     pub(super) async fn batch(&mut self) -> Result<Option<Batch>, Trouble> {
+        if self.first.is_some() {
+            return Ok(self.first.take());
+        }
         let Some(mut reader) = self.reader.take() else { return Ok(None) };
         let read = move || {
             let batch = reader.batch();
             (reader, batch)
         };
         let (reader, batch) = blocking(read).await?;
-        self.reader = Some(reader);
         let batch = batch?;
-        Ok((batch.bytes > 0).then_some(batch))
+        self.reader = (!batch.is_last).then_some(reader);
+        Ok(Some(batch))
     }
 }
 

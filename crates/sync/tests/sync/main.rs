@@ -1,5 +1,7 @@
 //! What a sync promises, one test a promise.
 
+#![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
+
 mod events;
 mod fixture;
 mod metadata;

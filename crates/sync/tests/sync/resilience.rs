@@ -45,6 +45,15 @@ async fn an_unreadable_file_fails_its_session_and_not_the_others() {
 }
 
 #[tokio::test]
+async fn a_session_of_which_nothing_can_be_read_is_not_stored() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.folder().path().join("transcript.jsonl")).unwrap();
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.failed, report.failures.len()), (1, 1));
+    assert!(fixture.stored("s").await.is_none());
+}
+
+#[tokio::test]
 async fn unreadable_metadata_and_events_are_told_too() {
     let fixture = Fixture::new();
     let folder = fixture.folder();

@@ -174,6 +174,14 @@ async fn a_last_line_without_newline_is_taken() {
 }
 
 #[tokio::test]
+async fn a_bad_last_line_without_newline_is_reported_like_any_other() {
+    let fixture = Fixture::new();
+    fixture.folder().transcript([lines::user("one")]).unwrap().append("transcript.jsonl", "[]").unwrap();
+    assert_eq!(skipped(&fixture.sync().await), [(Some("transcript.jsonl"), Some(2))]);
+    assert_eq!(fixture.noted().await, [("transcript.jsonl".to_owned(), 2)]);
+}
+
+#[tokio::test]
 async fn while_an_append_is_pending_the_backup_is_read() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
@@ -194,6 +202,19 @@ async fn while_an_append_is_pending_the_backup_is_read() {
     folder.file("transcript.jsonl.append-pending", "").unwrap();
     fixture.sync().await;
     assert_eq!(fixture.texts().await, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn bad_lines_of_the_backup_are_forgotten_with_it() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.transcript([lines::user("one")]).unwrap().file("transcript.jsonl.append-pending", "").unwrap();
+    folder.file("transcript.jsonl.backup", "{bad\n").unwrap();
+    fixture.sync().await;
+    assert_eq!(fixture.noted().await, [("transcript.jsonl.backup".to_owned(), 1)]);
+    folder.remove("transcript.jsonl.append-pending").unwrap();
+    fixture.sync().await;
+    assert!(fixture.noted().await.is_empty());
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ pub async fn what_is_unknown_is_empty_and_no_error(subject: &dyn Subject) {
 pub async fn meta_names_the_version_and_the_writer(subject: &dyn Subject) {
     let entries = subject.open().await.meta().await.unwrap();
     assert_eq!(entries.get(meta::VERSION).map(String::as_str), Some("4"));
-    assert_eq!(entries.get(meta::WRITER).map(String::as_str), Some(meta::WRITER_NAME));
+    assert!(entries.get(meta::WRITER).is_some_and(|writer| writer.starts_with(meta::WRITER_NAME)));
 }
 
 /// A value of the meta table is put once; every handle is told the one that is there.
@@ -68,7 +68,8 @@ pub async fn meta_values_are_put_once(subject: &dyn Subject) {
     assert_eq!(again.meta().await.unwrap().get("k").map(String::as_str), Some("first 'one'"));
 }
 
-/// A write that was computed from another state than the stored one is a conflict, worth retrying, without effect.
+/// A write that was computed from another state than the stored one is a conflict, worth retrying, without
+/// effect.
 pub async fn a_write_of_a_stale_version_is_a_conflict(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let target = target("s");
@@ -202,6 +203,8 @@ pub async fn vectors_of_another_line_are_not_stored(subject: &dyn Subject) {
     let target = target("s");
     store.storage_with(None).sync_transcript_lines(&target, sync(three_messages())).await.unwrap();
     let messages = store.messages(&target).await;
+    // The store has a space by now: vectors are written only after that.
+    store.sync(&super::store::target("other"), three_messages()).await;
     let of = |sequence: u32, digest: Digest| MessageVectors {
         sequence,
         digest,
@@ -272,8 +275,9 @@ pub async fn vectors_come_back_as_they_were(subject: &dyn Subject) {
 pub async fn messages_that_owe_vectors_are_listed_in_order(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let storage = store.storage_with(None);
-    let message =
-        |n: u32| if n % 2 == 0 { lines::user("text") } else { lines::tool_call("bash", "ls".into()) };
+    let message = |n: u32| {
+        if n.is_multiple_of(2) { lines::user("text") } else { lines::tool_call("bash", "ls".into()) }
+    };
     for (user, session) in [("ben", "a"), ("ana", "b"), ("ana", "a"), ("ana", "c")] {
         let target = target_of(user, "p", session);
         storage.sync_transcript_lines(&target, sync((0..20).map(message).collect())).await.unwrap();

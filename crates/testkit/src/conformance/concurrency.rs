@@ -27,7 +27,8 @@ async fn sync(storage: &SessionStorage, target: &IngestTarget, lines: Vec<Line>)
     storage.sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap();
 }
 
-/// Runs `task` with each number below [`TASKS`] at once; even ones on the first handle, odd ones on the second.
+/// Runs `task` with each number below [`TASKS`] at once; even ones on the first handle, odd ones on the
+/// second.
 async fn at_once<F>(handles: [&Store; 2], task: impl Fn(SessionStorage, usize) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -87,8 +88,8 @@ pub async fn sixteen_tasks_with_the_same_lines(subject: &dyn Subject) {
     assert_eq!(store.find(&target("s"), "same").await.len(), 30);
 }
 
-/// 16 tasks sync different lines of the same session at once: conflicts are met and tried again, and what stays is
-/// one of the transcripts, whole.
+/// 16 tasks sync different lines of the same session at once: conflicts are met and tried again, and what
+/// stays is one of the transcripts, whole.
 pub async fn sixteen_tasks_with_different_lines(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let again = Store::open_again(subject).await;
@@ -166,7 +167,8 @@ pub async fn the_second_of_two_writers_meets_a_conflict(subject: &dyn Subject) {
     }
 }
 
-/// Where writes are atomic, who reads meanwhile sees one state or the other; elsewhere, the last one in the end.
+/// Where writes are atomic, who reads meanwhile sees one state or the other; elsewhere, the last one in the
+/// end.
 pub async fn readers_see_whole_writes(subject: &dyn Subject) {
     let store = Arc::new(Store::open(subject).await);
     let reader = Store::open_again(subject).await;

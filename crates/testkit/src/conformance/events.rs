@@ -5,7 +5,7 @@ use amplifier_session_core::{
     backend::StorageBackend,
     events::CHUNKED_ABOVE,
     model::{Level, RawJson, Timestamp},
-    storage::{EventDetail, EventLines, StorageSettings, SyncLines},
+    storage::{EventDetail, EventLine, EventLines, Extent, StorageSettings, SyncLines},
 };
 use serde_json::{Value, json};
 
@@ -195,7 +195,8 @@ pub async fn a_bad_line_is_named_and_nothing_is_stored(subject: &dyn Subject) {
     assert_eq!(store.backend.get_session(&target("s").key).await.unwrap(), None);
 }
 
-/// Events are read behind a sequence and up to a limit, however small the store's pages, with lines or without.
+/// Events are read behind a sequence and up to a limit, however small the store's pages, with lines or
+/// without.
 pub async fn events_are_read_in_parts(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     store.sync_events(&target("s"), numbered(40)).await;
@@ -215,7 +216,8 @@ pub async fn events_are_read_in_parts(subject: &dyn Subject) {
     assert_eq!(store.backend.event_digests(&target("s").key, range(39, 10)).await.unwrap().len(), 1);
 }
 
-/// An id that a line gives is the event's, unless another event of the user has it: then it gets a derived one.
+/// An id that a line gives is the event's, unless another event of the user has it: then it gets a derived
+/// one.
 pub async fn event_ids_are_unique_to_a_user(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let ids = async |target: &_| {
@@ -282,11 +284,36 @@ pub async fn less_of_events_is_kept_when_wanted(subject: &dyn Subject) {
     assert_eq!(store.events(&target("summary")).await, events);
 }
 
+/// Events of which less was kept are completed when they are written anew under fuller settings.
+pub async fn what_was_left_out_can_be_made_up_for(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let lines =
+        raw(vec![sized(10), sized(500_000), lines::logger_event("e").with("event_id", json!("given"))]);
+    let summary = StorageSettings::default().with_events(EventDetail::Summary);
+    let storage = store.storage.clone().with_settings(summary);
+    storage.sync_event_lines(&target("s"), SyncLines::whole(lines.clone())).await.unwrap();
+    let before = store.events(&target("s")).await;
+
+    let mut ingest = store.storage.ingest(target("s")).await.unwrap();
+    ingest.begin_events(0).await.unwrap();
+    ingest.rewrite_events();
+    for line in &lines {
+        ingest.event_line(line.clone(), Timestamp::from_micros(0)).await.unwrap();
+    }
+    ingest.end_events(Extent::Whole);
+    assert_eq!(ingest.commit().await.unwrap().events_written, 3);
+    let after = store.events(&target("s")).await;
+    assert!(after.iter().map(|event| event.raw.as_ref()).eq(lines.iter().map(Some)));
+    let ids =
+        |events: &[EventLine]| events.iter().map(|event| event.event.event_id.clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&after), ids(&before));
+}
+
 /// A line without a time gets the one at which it was first seen, is marked so, and keeps it.
 pub async fn a_missing_time_is_estimated_once(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let sync = async |count: usize, seen: &str| {
-        let lines = vec![RawJson::from(r#"{"event":"x"}"#), RawJson::from(r#"{"event":"x","ts":"noon"}"#)];
+        let lines = [RawJson::from(r#"{"event":"x"}"#), RawJson::from(r#"{"event":"x","ts":"noon"}"#)];
         let lines = SyncLines::whole(lines[..count].to_vec()).with_seen(Timestamp::parse(seen).unwrap());
         store.storage.sync_event_lines(&target("s"), lines).await.unwrap();
     };

@@ -116,6 +116,8 @@ pub async fn the_same_sync_twice_changes_nothing(subject: &dyn Subject) {
     };
     let report = store.sync(&target("s"), lines()).await;
     assert_eq!((report.created, report.messages_written), (true, 4));
+    let counted: Vec<_> = report.messages_by_content_type.into_iter().collect();
+    assert_eq!(counted, ContentType::ALL.map(|content_type| (content_type, 1)));
     let (stored, messages) = (store.stored(&target("s")).await, store.messages(&target("s")).await);
     let vectors = store.vectors(&target("s")).await;
     store.backend.reset_counts();
@@ -273,7 +275,8 @@ pub async fn messages_without_text_owe_nothing(subject: &dyn Subject) {
     assert!(store.find(&target("s"), "bash ls aGVsbG8 c2VjcmV0").await.is_empty());
 }
 
-/// Turns begin at 1 with the first real user message; what a tool or a hook says in the user's name begins none.
+/// Turns begin at 1 with the first real user message; what a tool or a hook says in the user's name begins
+/// none.
 pub async fn turns_are_numbered(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let lines = vec![

@@ -1,20 +1,22 @@
 //! The conformance suite: what every storage backend promises, one function a promise.
 //!
-//! A backend's crate says how to open an empty store ([`Subject`]) and calls [`conformance_suite!`] in its tests;
-//! each promise then shows by its name in the test runner. A new behaviour enters here before it enters a backend.
+//! A backend's crate says how to open an empty store ([`Subject`]) and calls [`conformance_suite!`] in its
+//! tests; each promise then shows by its name in the test runner. A new behaviour enters here before it
+//! enters a backend.
 //!
-//! ```ignore
+//! ```
 //! use std::sync::Arc;
 //! use amplifier_session_core::backend::StorageBackend;
-//! use amplifier_session_testkit::conformance::Subject;
+//! use amplifier_session_testkit::{MemoryBackend, conformance::Subject};
 //!
+//! /// Stores in memory; for stores in files, a temporary folder would stand here.
 //! #[derive(Default)]
-//! struct MyStores(tempfile::TempDir);
+//! struct InMemory(MemoryBackend);
 //!
 //! #[async_trait::async_trait]
-//! impl Subject for MyStores {
+//! impl Subject for InMemory {
 //!     async fn open(&self) -> Arc<dyn StorageBackend> {
-//!         Arc::new(MyBackend::open(self.0.path().join("store")).await.unwrap())
+//!         Arc::new(self.0.clone())
 //!     }
 //!
 //!     async fn open_again(&self) -> Arc<dyn StorageBackend> {
@@ -22,7 +24,7 @@
 //!     }
 //! }
 //!
-//! amplifier_session_testkit::conformance_suite!(MyStores::default());
+//! amplifier_session_testkit::conformance_suite!(InMemory::default());
 //! ```
 
 #![allow(
@@ -73,7 +75,8 @@ pub fn check(promise: impl Future<Output = ()>) {
     runtime.expect("a runtime can be built").block_on(promise);
 }
 
-/// Makes one test of every promise; the argument is an expression that builds a [`Subject`], new for each test.
+/// Makes one test of every promise; the argument is an expression that builds a [`Subject`], new for each
+/// test.
 #[macro_export]
 macro_rules! conformance_suite {
     ($subject:expr) => {
@@ -134,6 +137,7 @@ macro_rules! conformance_suite {
                 event_ids_are_unique_to_a_user,
                 ids_that_look_derived_are_not_taken,
                 less_of_events_is_kept_when_wanted,
+                what_was_left_out_can_be_made_up_for,
                 a_missing_time_is_estimated_once,
                 events_and_messages_do_not_touch_each_other,
             ]

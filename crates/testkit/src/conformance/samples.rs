@@ -2,7 +2,8 @@
 
 use amplifier_session_core::model::RawJson;
 
-/// JSON members, as bytes, that must come back as they went in. Each is valid once invalid Unicode is replaced.
+/// JSON members, as bytes, that must come back as they went in. Each is valid once invalid Unicode is
+/// replaced.
 const MEMBERS: [(&str, &[u8]); 14] = [
     ("numbers as written", br#""a":1.0,"b":1e5,"c":12345678901234567890,"d":-0.0,"e":1E+2,"f":123456789012345678901234567890.10"#),
     ("order of keys", br#""zeta":1,"alpha":{"y":1,"b":2},"mid":3"#),

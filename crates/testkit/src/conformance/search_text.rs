@@ -17,7 +17,8 @@ use crate::lines;
 
 const SHA256: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-/// Words are found wherever a message says something: in plain and in block content, in thinking, in tool output.
+/// Words are found wherever a message says something: in plain and in block content, in thinking, in tool
+/// output.
 pub async fn words_are_found_wherever_they_stand(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let lines = vec![
@@ -121,19 +122,18 @@ pub async fn long_identifiers_are_found(subject: &dyn Subject) {
 /// More of the words, and rarer ones, rank higher.
 pub async fn better_matches_rank_higher(subject: &dyn Subject) {
     let store = Store::open(subject).await;
-    let mut lines: Vec<_> = (0..20).map(|_| lines::user("common filler words")).collect();
+    let filler = |n: u32| lines::user(if n < 6 { "common filler words" } else { "just filler words" });
+    let mut lines: Vec<_> = (0..20).map(filler).collect();
     lines.push(lines::user("common rare words"));
     lines.push(lines::user("rare words"));
-    lines.push(lines::user(
-        "rare other words among many more words that make the whole text rather long indeed",
-    ));
     store.sync(&target("s"), lines).await;
     let ranked = sequences(&store.search(&target("s"), &words("rare common")).await.results);
-    assert_eq!(ranked[..3], [20, 21, 22]);
-    assert_eq!(ranked.len(), 10);
+    assert_eq!(ranked[..2], [20, 21]);
+    assert_eq!(ranked.len(), 8);
 }
 
-/// Candidates are BM25 by the formula in `core`, with the statistics of all texts; best first, up to the limit.
+/// Candidates are BM25 by the formula in `core`, with the statistics of all texts; best first, up to the
+/// limit.
 pub async fn candidates_are_scored_by_bm25(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let mut random = samples::Random(7);

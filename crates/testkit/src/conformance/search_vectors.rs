@@ -31,8 +31,7 @@ fn nearest(store: &Store, query: &str, limit: usize) -> VectorQuery {
 /// What is near in meaning comes first, with its similarity, and says that it was found so.
 pub async fn the_nearest_message_comes_first(subject: &dyn Subject) {
     let store = Store::open(subject).await;
-    let texts =
-        ["the weather in spring", "tuning the connection pool", "a pool in the garden", "apples and pears"];
+    let texts = ["the weather in spring", "tuning the connection pool", "a pool", "apples and pears"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
     let answer = store.search(&target("s"), &meaning("connection pool tuning")).await;
     assert_eq!(answer.mode, SearchMode::Semantic);
@@ -93,7 +92,8 @@ pub async fn candidates_are_exact(subject: &dyn Subject) {
     }
 }
 
-/// A filter narrows before the ranking: what it leaves is found, however far from the query and however little.
+/// A filter narrows before the ranking: what it leaves is found, however far from the query and however
+/// little.
 pub async fn filters_narrow_before_the_ranking(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let near = (0..150).map(|_| lines::user("the asked words")).collect();

@@ -188,6 +188,11 @@ pub(super) fn sequences(results: &[SearchResult]) -> Vec<u32> {
     results.iter().map(|result| result.sequence).collect()
 }
 
+/// Whether a search says that it ran by words alone, for want of vectors.
+pub(super) fn says_words_alone(answer: &SearchResults) -> bool {
+    answer.notices.iter().any(|notice| notice.contains("words alone"))
+}
+
 /// The kind of the error that something must fail with.
 pub(super) fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
     result.unwrap_err().kind()

@@ -7,8 +7,8 @@ use std::{
 
 /// Documents of one kind, each in a partition and with an id that is unique there.
 ///
-/// It can do what such a store can: point reads, writes, and queries that are answered in pages, in one partition or
-/// across all of them.
+/// It can do what such a store can: point reads, writes, and queries that are answered in pages, in one
+/// partition or across all of them.
 #[derive(Debug)]
 pub(super) struct Container<P, I, D> {
     partitions: BTreeMap<P, BTreeMap<I, D>>,

@@ -30,7 +30,8 @@ use async_trait::async_trait;
 use documents::Documents;
 
 /// Keeps everything in memory, the way a remote document store would: documents in partitions, no joins, no
-/// aggregates across partitions, answers in small pages, and no write above a few documents that happens as a whole.
+/// aggregates across partitions, answers in small pages, and no write above a few documents that happens as a
+/// whole.
 ///
 /// Its pages are small so that every caller's paging is exercised. Clones share the data.
 ///
@@ -108,8 +109,8 @@ impl MemoryBackend {
         self
     }
 
-    /// Interrupts the next write or deletion after `batches` batches: it fails with `StorageIo` (retryable), and
-    /// what it did until then stays.
+    /// Interrupts the next write or deletion after `batches` batches: it fails with `StorageIo` (retryable),
+    /// and what it did until then stays. `usize::MAX` interrupts none.
     pub fn interrupt_after(&self, batches: usize) {
         self.shared.interruption.arm(batches);
     }
@@ -122,7 +123,8 @@ impl MemoryBackend {
         limit.min(self.settings.page_size)
     }
 
-    /// All sessions, read in pages: a document store that sorts across partitions reads them all just the same.
+    /// All sessions, read in pages: a document store that sorts across partitions reads them all just the
+    /// same.
     fn all_sessions(&self) -> Vec<Session> {
         let mut sessions = Vec::new();
         let mut after = None;

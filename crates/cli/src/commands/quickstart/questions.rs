@@ -3,38 +3,44 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words that say nothing about a topic.
-const COMMON: &str = "about after again also because been before being both could does doesn doing done down each \
-    every from given have here into just like look looks make many more most much need needs only other over please \
-    same should show some still such than that their them then there these they thing this those through under using \
-    very want wants were what when where which while will with without work works would write your";
+const COMMON: &str = "about add after again also another because been before being below both can't change check \
+    could create does doesn't doing done don't down each every file files find first from give given have help here \
+    implement into it's just know last like look looks made make many more most much need needs next only other over \
+    please read review run same session should show since some still such sure take tell test tests than that their \
+    them then there these they thing things this those through time today under update using very want wants week were \
+    what when where which while will with without work works would write year your";
 
 /// A question may be so many words long.
 const QUESTION_WORDS: std::ops::RangeInclusive<usize> = 4..=16;
 
-/// Up to two questions: the topic that comes up in most of `prompts` (newest first), and the newest prompt that can
-/// be asked as it stands.
+/// How many prompts are asked as they stand.
+const PROMPTS: usize = 2;
+
+/// The topic that comes up in most of `prompts` (newest first), and the newest prompts that can be asked as they
+/// stand.
 pub(super) fn pick(prompts: &[String]) -> Vec<String> {
-    let asked = prompts.iter().filter_map(|prompt| question(prompt)).next();
     let mut picked: Vec<String> = topic(prompts).into_iter().collect();
-    picked.extend(asked);
+    for asked in prompts.iter().filter_map(|prompt| question(prompt)) {
+        if picked.len() <= PROMPTS && !picked.contains(&asked) {
+            picked.push(asked);
+        }
+    }
     picked
 }
 
-/// The two words that most prompts have, as long as several have them.
+/// The word that most prompts have, if several have it.
 fn topic(prompts: &[String]) -> Option<String> {
     let mut frequency: BTreeMap<String, usize> = BTreeMap::new();
     for word in prompts.iter().flat_map(|prompt| words(prompt)) {
         *frequency.entry(word).or_default() += 1;
     }
-    let mut frequent: Vec<(String, usize)> = frequency.into_iter().filter(|(_, count)| *count > 1).collect();
-    frequent.sort_by(|(a, x), (b, y)| y.cmp(x).then_with(|| a.cmp(b)));
-    let topic: Vec<String> = frequent.into_iter().take(2).map(|(word, _)| word).collect();
-    (!topic.is_empty()).then(|| topic.join(" "))
+    let frequent = frequency.into_iter().filter(|(_, count)| *count > 1);
+    frequent.max_by(|(a, x), (b, y)| x.cmp(y).then_with(|| b.cmp(a))).map(|(word, _)| word)
 }
 
 /// The distinct words of a prompt that say something.
 fn words(prompt: &str) -> BTreeSet<String> {
-    let words = prompt.split(|c: char| !c.is_alphabetic()).map(str::to_lowercase);
+    let words = prompt.split(|c: char| !c.is_alphabetic() && c != '\'').map(str::to_lowercase);
     words
         .filter(|word| word.chars().count() >= 4 && !COMMON.split(' ').any(|common| common == word))
         .collect()
@@ -66,7 +72,10 @@ mod tests {
             "Make the import faster, please.",
             "Import and invoices again",
         ];
-        assert_eq!(picked(&prompts), ["import invoices", "Why does the import of invoices fail?"]);
+        assert_eq!(
+            picked(&prompts),
+            ["import", "Why does the import of invoices fail?", "Make the import faster, please"]
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_testkit::{FakeEmbedding, MemoryBackend, lines};
 
-fn target(project: &str) -> IngestTarget {
+pub(crate) fn target(project: &str) -> IngestTarget {
     IngestTarget {
         key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap()),
         host_id: HostId::new("laptop").unwrap(),
@@ -18,15 +18,20 @@ fn target(project: &str) -> IngestTarget {
     }
 }
 
-fn messages(label: &str, count: usize) -> Vec<RawJson> {
+pub(crate) fn messages(label: &str, count: usize) -> Vec<RawJson> {
     (0..count).map(|n| lines::user(&format!("{label} message {n}")).raw()).collect()
 }
 
-fn events(label: &str, count: usize) -> Vec<RawJson> {
+pub(crate) fn events(label: &str, count: usize) -> Vec<RawJson> {
     (0..count).map(|n| lines::logger_event(&format!("{label}:{n}")).raw()).collect()
 }
 
-async fn check(storage: &SessionStorage, expected_messages: &[RawJson], expected_events: &[RawJson]) {
+/// Checks that the session holds these lines and all that follows from them.
+pub(crate) async fn check(
+    storage: &SessionStorage,
+    expected_messages: &[RawJson],
+    expected_events: &[RawJson],
+) {
     let (scope, id) = (Scope::User(UserId::new("ana").unwrap()), SessionId::new("s").unwrap());
     let session = storage.get_session(&scope, &id).await.unwrap().unwrap();
     assert_eq!(session.message_count as usize, expected_messages.len());
@@ -43,9 +48,10 @@ async fn check(storage: &SessionStorage, expected_messages: &[RawJson], expected
 
 #[tokio::test]
 async fn an_interrupted_write_is_completed_by_the_next_sync() {
-    // After how many batches, and how long the transcript is when it is synced again: as it was, longer, shorter.
-    for batches in 0..12 {
-        for again in [20, 26, 11, 2] {
+    // After how many batches, and how long the transcript is when it is synced again: as it was, longer,
+    // shorter.
+    for batches in 0..18 {
+        for again in [20, 26, 15, 11, 2] {
             let backend = MemoryBackend::new();
             let storage = SessionStorage::new(Arc::new(backend.clone()))
                 .with_embedding(Some(Arc::new(FakeEmbedding::new())));
@@ -61,8 +67,30 @@ async fn an_interrupted_write_is_completed_by_the_next_sync() {
             if let Err(error) = interrupted {
                 assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageIo, true));
             }
+            backend.interrupt_after(usize::MAX);
             sync("new", "second", again).await.unwrap();
             check(&storage, &messages("second", again), &events("second", again)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_interrupted_first_write_is_completed_by_the_next_sync() {
+    for batches in 0..6 {
+        for again in [20, 26, 11, 0] {
+            let backend = MemoryBackend::new();
+            let storage = SessionStorage::new(Arc::new(backend.clone()))
+                .with_embedding(Some(Arc::new(FakeEmbedding::new())));
+            backend.interrupt_after(batches);
+            let first =
+                storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 20))).await;
+            assert_eq!(first.is_err(), batches < 5);
+            backend.interrupt_after(usize::MAX);
+            storage
+                .sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", again)))
+                .await
+                .unwrap();
+            check(&storage, &messages("m", again), &[]).await;
         }
     }
 }

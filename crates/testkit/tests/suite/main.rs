@@ -1,11 +1,15 @@
 //! The conformance suite on the in-memory backend, in both of its manners, and tests of the backend itself.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
 use std::sync::Arc;
 
 use amplifier_session_core::backend::StorageBackend;
 use amplifier_session_testkit::{MemoryBackend, conformance::Subject, conformance_suite};
 
 mod completeness;
+mod fakes;
+mod faults;
 mod interruption;
 
 /// Stores in memory; a second handle is a clone.

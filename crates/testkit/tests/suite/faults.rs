@@ -1,0 +1,77 @@
+//! Whichever call to the backend fails: an error is told, and the next sync makes it good.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    Result, SessionStorage,
+    model::RawJson,
+    search::{SearchMode, SearchOptions},
+    storage::SyncLines,
+};
+use amplifier_session_testkit::{FakeEmbedding, FlakyBackend, MemoryBackend};
+
+use crate::interruption::{check, events, messages, target};
+
+/// More calls than any of the operations makes.
+const CALLS: usize = 200;
+
+async fn sync_all(storage: &SessionStorage, label: &str, count: usize) -> Result<()> {
+    let target = target("p");
+    storage
+        .sync_session_metadata(&target, RawJson::from(format!("{{\"name\":\"{label}\"}}").as_str()))
+        .await?;
+    storage.sync_transcript_lines(&target, SyncLines::whole(messages(label, count))).await?;
+    storage.sync_event_lines(&target, SyncLines::whole(events(label, count))).await?;
+    Ok(())
+}
+
+fn store() -> (Arc<FlakyBackend>, SessionStorage) {
+    let backend = Arc::new(FlakyBackend::new(Arc::new(MemoryBackend::new())));
+    let storage = SessionStorage::new(backend.clone()).with_embedding(Some(Arc::new(FakeEmbedding::new())));
+    (backend, storage)
+}
+
+#[tokio::test]
+async fn a_sync_that_fails_at_any_call_is_completed_by_the_next() {
+    for calls in 0..CALLS {
+        let (backend, storage) = store();
+        sync_all(&storage, "first", 9).await.unwrap();
+        backend.fail_any_after(calls);
+        let failed = sync_all(&storage, "second", 14).await.is_err();
+        backend.mend();
+        sync_all(&storage, "second", 14).await.unwrap();
+        check(&storage, &messages("second", 14), &events("second", 14)).await;
+        if !failed {
+            assert!(calls > 10);
+            return;
+        }
+    }
+    panic!("a sync makes more than {CALLS} calls");
+}
+
+#[tokio::test]
+async fn a_search_that_fails_at_any_call_is_an_error_and_not_a_shorter_answer() {
+    let (backend, storage) = store();
+    sync_all(&storage, "word", 30).await.unwrap();
+    let scope = target("p").key.user_id.into();
+    for mode in [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid] {
+        let options = SearchOptions::new("word message").with_mode(mode);
+        let whole = storage.search_transcripts(&scope, &options).await.unwrap();
+        let mut calls = 0;
+        loop {
+            backend.fail_any_after(calls);
+            let answer = storage.search_transcripts(&scope, &options).await;
+            backend.mend();
+            match answer {
+                Err(error) => assert!(error.is_retryable()),
+                Ok(answer) => {
+                    assert_eq!(answer, whole);
+                    break;
+                }
+            }
+            calls += 1;
+            assert!(calls < CALLS);
+        }
+        assert!(calls > 1, "{mode}");
+    }
+}
