@@ -71,7 +71,7 @@ impl Out {
         self.writer.write_all(b"\n")
     }
 
-    /// Lets go of what is still waiting to be written.
+    /// Lets go of what is still waiting to be written, for example before something is said on stderr.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.writer.flush()
     }

@@ -16,7 +16,9 @@ pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     pub(crate) fn new() -> Self {
-        Self(if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() })
+        let bar =
+            if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        Self(bar)
     }
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use amplifier_session_core::model::{Role, Timestamp};
 
-use crate::{filter::Filter, rows::{MessageRow, VectorRow}};
+use crate::{
+    filter::Filter,
+    rows::{MessageRow, VectorRow},
+};
 
 /// The facts of a row in the tail.
 #[derive(Debug, Clone)]
@@ -49,7 +52,8 @@ impl FactKeeper {
         {
             return Arc::clone(last);
         }
-        let facts = Arc::new(SessionFacts { user: user.into(), project: project.into(), session: session.into() });
+        let facts =
+            Arc::new(SessionFacts { user: user.into(), project: project.into(), session: session.into() });
         self.last = Some(Arc::clone(&facts));
         facts
     }

@@ -17,9 +17,9 @@ use crate::{
     files::{create_folder, private_file},
     part::{Found, Home, Look, Part},
     rows::{Mark, Rows},
-    tail::{Source, Tail},
-    text::{self, TextPart, TextSource},
-    vectors::{self, VectorPart, VectorSource},
+    tail::{Shelf, Tail},
+    text::{self, TextPart, TextShelf},
+    vectors::{self, VectorPart, VectorShelf},
 };
 
 /// A search that would have to read more than this many bytes of rows folds them: it takes little longer, and the
@@ -32,9 +32,9 @@ const LONG_TAIL: usize = 8 << 20;
 pub struct SearchIndex {
     dir: PathBuf,
     text: Home<TextPart>,
-    text_tail: Tail<TextSource>,
+    text_tail: Tail<TextShelf>,
     vectors: Home<VectorPart>,
-    vector_tail: Tail<VectorSource>,
+    vector_tail: Tail<VectorShelf>,
 }
 
 /// What [`SearchIndex::fold`] does when another thread or process is folding.
@@ -161,7 +161,7 @@ impl SearchIndex {
     }
 
     /// A part and the rows above it, ready for a search; and why the part was built anew, if it was.
-    fn prepare<P: Part, S: Source>(
+    fn prepare<P: Part, S: Shelf>(
         &self,
         home: &Home<P>,
         tail: &Tail<S>,
@@ -217,9 +217,9 @@ fn mark_of<P: Part>(found: &Found<P>) -> Option<Mark> {
 /// What people should know of how an answer was found.
 fn notice<P>(look: &Look<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
     match (&look.reason, rebuilt) {
-        (Some(reason), _) if tail_rows > 0 => {
-            Some(format!("{reason}, so {tail_rows} rows were searched directly; the next fold builds it anew"))
-        }
+        (Some(reason), _) if tail_rows > 0 => Some(format!(
+            "{reason}, so {tail_rows} rows were searched directly; the next fold builds it anew"
+        )),
         (None, Some(reason)) => Some(format!("{reason}; it has been built anew")),
         _ => None,
     }

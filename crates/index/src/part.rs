@@ -235,7 +235,9 @@ impl<P: Part> Home<P> {
     /// Removes the manifest and all files.
     pub(crate) fn clear(&self) -> Result<()> {
         match fs::remove_file(&self.manifest) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(error, &self.manifest)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(io_error(error, &self.manifest));
+            }
             _ => {}
         }
         files::sweep(&self.folder, |_| false);

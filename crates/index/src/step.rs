@@ -28,9 +28,11 @@ pub(crate) fn step_mark(end: StepEnd, rows: &mut dyn Rows, now: Mark) -> Result<
         StepEnd::Now => Ok(now),
         StepEnd::Revision(revision) => match rows.nonce(revision)? {
             Some(nonce) => Ok(Mark { revision, nonce, ..now }),
-            None => Err(Error::new(ErrorKind::StorageIo, "a row has a revision that the store does not know")
-                .with_operation("index")
-                .with("revision", revision)),
+            None => {
+                Err(Error::new(ErrorKind::StorageIo, "a row has a revision that the store does not know")
+                    .with_operation("index")
+                    .with("revision", revision))
+            }
         },
     }
 }

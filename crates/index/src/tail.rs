@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::ControlFlow,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
 
 use amplifier_session_core::Result;
@@ -13,12 +13,10 @@ use crate::rows::{Mark, Rows};
 /// The most bytes of rows that are kept ready. A longer tail is read anew by every search.
 const MOST_KEPT: usize = 48 << 20;
 
-/// One kind of rows, and what is kept of each.
-pub(crate) trait Source: Default + 'static {
+/// One kind of rows, and how they are kept ready for searches.
+pub(crate) trait Shelf: Default + 'static {
     /// The row.
     type Row<'a>;
-    /// What is kept of it.
-    type Item;
 
     fn rows_after(
         rows: &mut dyn Rows,
@@ -30,10 +28,17 @@ pub(crate) trait Source: Default + 'static {
 
     fn identity(row: &Self::Row<'_>) -> Identity;
 
-    fn item(&mut self, row: &Self::Row<'_>) -> Self::Item;
+    /// Puts a row on the shelf. There is none of its key.
+    fn put(&mut self, row: &Self::Row<'_>);
+
+    /// Takes a row away, if it is there.
+    fn remove(&mut self, key: u64);
+
+    /// Takes away all rows but those that `keep` says yes to.
+    fn retain(&mut self, keep: &dyn Fn(u64) -> bool);
 }
 
-/// Which state of which row. Rows of the same identity have the same item.
+/// Which state of which row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) key: u64,
@@ -44,9 +49,18 @@ pub(crate) struct Identity {
     pub(crate) checksum: u32,
 }
 
+/// What a search does with the tail.
+pub(crate) trait Visitor<S: Shelf> {
+    /// A row that is not kept.
+    fn row(&mut self, row: &S::Row<'_>);
+
+    /// All rows that are kept, or those of these keys.
+    fn shelf(&mut self, shelf: &S, only: Option<&HashSet<u64>>);
+}
+
 /// The tail of one part of the index.
-pub(crate) struct Tail<S: Source> {
-    kept: RwLock<Kept<S::Item>>,
+pub(crate) struct Tail<S> {
+    kept: RwLock<Kept<S>>,
 }
 
 /// What a scan of the tail found, beside the rows themselves.
@@ -57,28 +71,24 @@ pub(crate) struct Scanned {
     pub(crate) masked: Arc<HashSet<u64>>,
 }
 
-/// Rows above `after` in the state `upto`; complete where there is an `upto`.
-struct Kept<T> {
+/// Rows above `after` in the state `upto`. Without an `upto` it is not known which are missing or gone.
+#[derive(Default)]
+struct Kept<S> {
     after: u64,
     upto: Option<Mark>,
-    rows: HashMap<u64, (Identity, T)>,
+    rows: HashMap<u64, Identity>,
+    shelf: S,
     masked: Arc<HashSet<u64>>,
     bytes: usize,
 }
 
-impl<S: Source> Default for Tail<S> {
+impl<S: Shelf> Default for Tail<S> {
     fn default() -> Self {
         Self { kept: RwLock::default() }
     }
 }
 
-impl<T> Default for Kept<T> {
-    fn default() -> Self {
-        Self { after: 0, upto: None, rows: HashMap::new(), masked: Arc::default(), bytes: 0 }
-    }
-}
-
-impl<S: Source> Tail<S> {
+impl<S: Shelf> Tail<S> {
     /// Reads the rows above `after` that are not kept yet. False when it has stopped because they are more than
     /// `most` bytes, or more than can be kept.
     pub(crate) fn prepare(&self, rows: &mut dyn Rows, after: u64, now: Mark, most: usize) -> Result<bool> {
@@ -90,90 +100,57 @@ impl<S: Source> Tail<S> {
             // Another thread has a newer snapshot; what it reads is of more use to the searches that come.
             return Ok(true);
         }
-        kept.move_to::<S>(rows, after, now)?;
-        extend::<S>(&mut kept, rows, now, most)
+        kept.move_to(rows, after, now)?;
+        kept.extend(rows, now, most)
     }
 
-    /// Calls `visit` with every row above `after`.
+    /// Shows `visitor` every row above `after`.
     pub(crate) fn scan(
         &self,
         rows: &mut dyn Rows,
         after: u64,
         now: Mark,
-        visit: &mut dyn FnMut(u64, &S::Item),
+        visitor: &mut dyn Visitor<S>,
     ) -> Result<Scanned> {
         let kept = self.read();
         if kept.covers(after, now) {
-            kept.rows.iter().for_each(|(key, (_, item))| visit(*key, item));
+            visitor.shelf(&kept.shelf, None);
             return Ok(Scanned { rows: kept.rows.len() as u64, masked: Arc::clone(&kept.masked) });
         }
-        scan_directly::<S>(&kept, rows, after, visit)
+        kept.scan_rows(rows, after, visitor)
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Kept<S::Item>> {
+    fn read(&self) -> RwLockReadGuard<'_, Kept<S>> {
         self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Calls `visit` with every row above `after` as `rows` has it now. What is kept of the same row saves the work.
-fn scan_directly<S: Source>(
-    kept: &Kept<S::Item>,
-    rows: &mut dyn Rows,
-    after: u64,
-    visit: &mut dyn FnMut(u64, &S::Item),
-) -> Result<Scanned> {
-    let mut source = S::default();
-    let mut count = 0;
-    let mut masked: HashSet<u64> = S::removed_after(rows, after)?.into_iter().collect();
-    S::rows_after(rows, after, &mut |row| {
-        let identity = S::identity(&row);
-        count += 1;
-        masked.insert(identity.key);
-        match kept.rows.get(&identity.key) {
-            Some((known, item)) if *known == identity => visit(identity.key, item),
-            _ => visit(identity.key, &source.item(&row)),
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    Ok(Scanned { rows: count, masked: Arc::new(masked) })
-}
-
-/// Reads on from where `kept` ends. False, and incomplete, when that is more than `most` bytes or can't be kept.
-fn extend<S: Source>(kept: &mut Kept<S::Item>, rows: &mut dyn Rows, now: Mark, most: usize) -> Result<bool> {
-    // Incomplete until all is read: an error half way must not leave a tail that looks whole.
-    let from = kept.upto.take().map(|upto| upto.revision);
-    // Rows of an incomplete tail may be gone by now: only those that are met again stay.
-    let mut known = if from.is_none() { kept.take_rows() } else { HashMap::new() };
-    // The index may have gone beyond what was read.
-    let from = from.unwrap_or(0).max(kept.after);
-    for key in S::removed_after(rows, from)? {
-        kept.remove(key);
-        Arc::make_mut(&mut kept.masked).insert(key);
-    }
-    let mut source = S::default();
-    let (mut fits, mut read) = (true, 0);
-    S::rows_after(rows, from, &mut |row| {
-        let identity = S::identity(&row);
-        read += identity.bytes;
-        let item = match known.remove(&identity.key) {
-            Some((same, item)) if same == identity => item,
-            _ => source.item(&row),
-        };
-        kept.put(identity, item);
-        fits = read <= most && kept.bytes <= MOST_KEPT;
-        Ok(if fits { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-    })?;
-    kept.upto = fits.then_some(now);
-    Ok(fits)
-}
-
-impl<T> Kept<T> {
+impl<S: Shelf> Kept<S> {
     fn covers(&self, after: u64, now: Mark) -> bool {
         self.after == after && self.upto == Some(now)
     }
 
+    /// Goes through the rows as they are in this snapshot. What is kept of the same row saves the work.
+    fn scan_rows(&self, rows: &mut dyn Rows, after: u64, visitor: &mut dyn Visitor<S>) -> Result<Scanned> {
+        let mut masked: HashSet<u64> = S::removed_after(rows, after)?.into_iter().collect();
+        let (mut count, mut known) = (0, HashSet::new());
+        S::rows_after(rows, after, &mut |row| {
+            let identity = S::identity(&row);
+            count += 1;
+            masked.insert(identity.key);
+            if self.rows.get(&identity.key) == Some(&identity) {
+                known.insert(identity.key);
+            } else {
+                visitor.row(&row);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        visitor.shelf(&self.shelf, Some(&known));
+        Ok(Scanned { rows: count, masked: Arc::new(masked) })
+    }
+
     /// Drops what does not lead from `after` to `now`.
-    fn move_to<S: Source<Item = T>>(&mut self, rows: &mut dyn Rows, after: u64, now: Mark) -> Result<()> {
+    fn move_to(&mut self, rows: &mut dyn Rows, after: u64, now: Mark) -> Result<()> {
         if let Some(upto) = self.upto
             && (upto.store != now.store || rows.nonce(upto.revision)? != Some(upto.nonce))
         {
@@ -183,30 +160,63 @@ impl<T> Kept<T> {
             self.upto = None;
         }
         if after > self.after {
-            self.rows.retain(|_, (identity, _)| identity.revision > after);
-            self.bytes = self.rows.values().map(|(identity, _)| identity.bytes).sum();
+            self.retain(|identity| identity.revision > after);
             self.masked = Arc::new(self.rows.keys().copied().chain(S::removed_after(rows, after)?).collect());
         }
         self.after = after;
         Ok(())
     }
 
-    fn take_rows(&mut self) -> HashMap<u64, (Identity, T)> {
-        self.bytes = 0;
-        self.masked = Arc::default();
-        std::mem::take(&mut self.rows)
+    /// Reads on from where it ends. False when that is more than `most` bytes or can't be kept.
+    fn extend(&mut self, rows: &mut dyn Rows, now: Mark, most: usize) -> Result<bool> {
+        // Until all is read it is not known whether anything is missing, also after an error half way.
+        let known = self.upto.take();
+        // The index may have gone beyond what was read.
+        let from = known.map_or(0, |upto| upto.revision).max(self.after);
+        for key in S::removed_after(rows, from)? {
+            self.remove(key);
+            Arc::make_mut(&mut self.masked).insert(key);
+        }
+        let mut met = HashSet::new();
+        let (mut fits, mut read) = (true, 0);
+        S::rows_after(rows, from, &mut |row| {
+            let identity = S::identity(&row);
+            self.put(identity, &row);
+            if known.is_none() {
+                met.insert(identity.key);
+            }
+            read += identity.bytes;
+            fits = read <= most && self.bytes <= MOST_KEPT;
+            Ok(if fits { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        if known.is_none() {
+            self.retain(|identity| met.contains(&identity.key));
+        }
+        self.upto = fits.then_some(now);
+        Ok(fits)
     }
 
-    fn put(&mut self, identity: Identity, item: T) {
-        self.remove(identity.key);
-        self.bytes += identity.bytes;
-        self.rows.insert(identity.key, (identity, item));
+    fn put(&mut self, identity: Identity, row: &S::Row<'_>) {
+        if self.rows.get(&identity.key) != Some(&identity) {
+            self.remove(identity.key);
+            self.bytes += identity.bytes;
+            self.rows.insert(identity.key, identity);
+            self.shelf.put(row);
+        }
         Arc::make_mut(&mut self.masked).insert(identity.key);
     }
 
     fn remove(&mut self, key: u64) {
-        if let Some((identity, _)) = self.rows.remove(&key) {
+        if let Some(identity) = self.rows.remove(&key) {
             self.bytes = self.bytes.saturating_sub(identity.bytes);
+            self.shelf.remove(key);
         }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Identity) -> bool) {
+        self.rows.retain(|_, identity| keep(identity));
+        self.bytes = self.rows.values().map(|identity| identity.bytes).sum();
+        let rows = &self.rows;
+        self.shelf.retain(&|key| rows.contains_key(&key));
     }
 }

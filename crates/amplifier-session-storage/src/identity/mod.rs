@@ -206,9 +206,9 @@ mod tests {
     #[test]
     fn without_a_machine_id_the_host_goes_by_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("machine-id"), "uninitialized\n").unwrap();
         let files = [folder.path().join("missing"), folder.path().join("machine-id")];
         let sources = sources(folder.path()).with_machine_id_files(files);
+        std::fs::write(folder.path().join("machine-id"), "uninitialized\n").unwrap();
         assert_eq!(sources.host_id().unwrap().as_str(), "laptop");
         assert!(sources.with_host_name(None).host_id().is_err());
     }

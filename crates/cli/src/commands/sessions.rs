@@ -41,6 +41,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     } else if !sessions.is_empty() {
         render::sessions::list(&mut app.out, &sessions, &app.now)?;
     }
+    app.out.finish()?;
     if sessions.is_empty() {
         say("note", "no session matches");
         app.warn_of_unknown_project(&reader, project.as_ref()).await?;

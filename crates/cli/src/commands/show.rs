@@ -59,6 +59,7 @@ async fn show(
     } else {
         conversation::head(&mut app.out, session, &app.now)?;
         conversation::messages(&mut app.out, &messages, args.full, |_| false, &app.now)?;
+        app.out.finish()?;
         page.tell("message");
     }
     Ok(page.outcome())
@@ -83,6 +84,7 @@ async fn show_events(
         })?;
     } else {
         events::events(&mut app.out, &found, &app.now)?;
+        app.out.finish()?;
         page.tell("event");
     }
     Ok(page.outcome())

@@ -54,6 +54,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     } else {
         summary::summary(&mut app.out, &report)?;
     }
+    app.out.finish()?;
     tell_what_was_left_out(&report);
     outcome(&report)
 }
@@ -96,9 +97,11 @@ async fn dry_run(
         for Planned { project, session, outcome, bytes } in &plan {
             app.out.line(&format!("{outcome}\t{}\t{session}\t{}", one_line(project), size(*bytes)))?;
         }
+        app.out.finish()?;
         let found = counted(report.sessions.found, "session");
         say("note", &format!("a dry run: of {found}, {} would be taken in", plan.len()));
     }
+    app.out.finish()?;
     tell_what_was_left_out(&report);
     outcome(&report)
 }

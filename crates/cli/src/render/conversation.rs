@@ -50,8 +50,7 @@ pub(crate) fn messages(
 ) -> io::Result<()> {
     for message in messages {
         let line = message.raw.parse_object().unwrap_or_default();
-        let tool = message::tool_name(&line).filter(|_| message.role.as_str() == "tool");
-        let role = tool.map_or_else(|| message.role.to_string(), |tool| format!("{} {tool}", message.role));
+        let role = message::speaker(&line, message.role);
         let turn = message.turn.map_or_else(String::new, |turn| format!(" · turn {turn}"));
         let estimated = if message.ts_estimated { " (first seen)" } else { "" };
         let place = format!("#{}", message.sequence);

@@ -44,9 +44,21 @@ pub(crate) fn body(
     lines.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
 }
 
-/// The name of the tool that answers, where the line says so.
-pub(crate) fn tool_name(line: &Map<String, Value>) -> Option<String> {
-    ["name", "tool_name"].iter().find_map(|field| line.get(*field)?.as_str()).map(one_line)
+/// Who speaks: the role, with the tool where one answers.
+pub(crate) fn speaker(line: &Map<String, Value>, role: Role) -> String {
+    let only_tool_output = || {
+        let texts = extract(line, role);
+        !texts.is_empty() && texts.iter().all(|text| text.content_type == ContentType::ToolOutput)
+    };
+    match role {
+        Role::Tool => {
+            let name = ["name", "tool_name"].iter().find_map(|field| line.get(*field)?.as_str());
+            name.map_or_else(|| role.to_string(), |name| format!("{role} {}", one_line(name)))
+        }
+        // Some providers take tool results in the user's name.
+        Role::User if only_tool_output() => format!("{role} (tool results)"),
+        _ => role.to_string(),
+    }
 }
 
 /// The beginning of a tool's output, and how much was cut off.
@@ -127,6 +139,17 @@ mod tests {
             shown(line, Role::Assistant, false),
             ["  x", "  → a {\"b\":1}", "  → c {\"d\": 2}", "  → e"]
         );
+    }
+
+    #[test]
+    fn tools_are_named_whoever_speaks_for_them() {
+        let name = |line: Value, role| speaker(line.as_object().unwrap(), role);
+        let result = serde_json::json!({"content": [{"type": "tool_result", "content": "x"}]});
+        assert_eq!(name(serde_json::json!({"name": "bash", "content": "x"}), Role::Tool), "tool bash");
+        assert_eq!(name(serde_json::json!({"content": "x"}), Role::Tool), "tool");
+        assert_eq!(name(result, Role::User), "user (tool results)");
+        assert_eq!(name(serde_json::json!({"content": "x"}), Role::User), "user");
+        assert_eq!(name(serde_json::json!({}), Role::User), "user");
     }
 
     #[test]

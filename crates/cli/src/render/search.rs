@@ -12,7 +12,7 @@ use super::{
     ids::{short, short_length},
     message,
     snippet::wrapped,
-    text::one_line,
+    text::{fitted, one_line},
 };
 use crate::{dates, out::Out, paint::Paint};
 
@@ -77,7 +77,7 @@ fn block(rank: usize, result: &SearchResult, titles: &Titles, look: Look, now: &
         format!("{:.2}", result.score),
     ];
     let mut lines = vec![
-        format!("{rank:>2}. {}", paint.title(&one_line(title))),
+        format!("{rank:>2}. {}", paint.title(&fitted(&one_line(title), width - INDENT.len()))),
         format!("{INDENT}{place} {}", paint.aside(&format!("· {}", known.join(" · ")))),
     ];
     let whole = whole_message(result, INDENT, paint);

@@ -3,23 +3,27 @@
 use std::io;
 
 use amplifier_session_storage::model::Session;
-use comfy_table::{CellAlignment, ContentArrangement, Row, Table, presets};
 use jiff::Zoned;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     ids::{short, short_length},
     text::{fitted, grouped, one_line},
 };
-use crate::{dates, out::Out};
+use crate::{dates, out::Out, paint::Paint};
 
-/// Columns that a title is worth at most.
-const TITLE_COLUMNS: usize = 56;
+/// What stands above the columns.
+const HEADER: [&str; 5] = ["session", "changed", "project", "messages", "title"];
+/// The column of numbers, which is aligned to the right.
+const NUMBERS: usize = 3;
+/// The least columns that are left for a title, on however narrow a terminal.
+const NARROWEST_TITLE: usize = 20;
 
 /// Writes one line a session: a table for people, fields separated by tabs in a pipe.
 pub(crate) fn list(out: &mut Out, sessions: &[Session], now: &Zoned) -> io::Result<()> {
     if out.is_terminal() {
-        let table = table(sessions, out.width, now);
-        return out.line(&table);
+        let lines = table(sessions, out.width, out.paint, now);
+        return lines.iter().try_for_each(|line| out.line(line));
     }
     for session in sessions {
         out.line(&tabbed(session, now))?;
@@ -40,30 +44,40 @@ fn tabbed(session: &Session, now: &Zoned) -> String {
     fields.join("\t")
 }
 
-fn table(sessions: &[Session], width: usize, now: &Zoned) -> String {
+/// A header, and a line for each session that fits into `width`.
+fn table(sessions: &[Session], width: usize, paint: Paint, now: &Zoned) -> Vec<String> {
     let length = short_length(sessions.iter().map(|session| &session.session_id));
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_width(width as u16)
-        .set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["session", "changed", "project", "messages", "title"]);
-    for session in sessions {
-        let mut row = Row::from([
+    let cells = |session: &Session| {
+        [
             short(&session.session_id, length).to_owned(),
             dates::minute(session.updated, now),
             one_line(session.project_slug.as_str()),
             grouped(session.message_count.into()),
-            fitted(&one_line(session.title()), TITLE_COLUMNS),
-        ]);
-        row.max_height(1);
-        table.add_row(row);
+            one_line(session.title()),
+        ]
+    };
+    let mut rows: Vec<[String; 5]> = vec![HEADER.map(str::to_owned)];
+    rows.extend(sessions.iter().map(cells));
+    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
+    let widths: Vec<usize> = (0..HEADER.len() - 1).map(|column| widest(column).unwrap_or(0)).collect();
+    let left = width.saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NARROWEST_TITLE);
+    let mut lines: Vec<String> = rows.iter().map(|row| aligned(row, &widths, left)).collect();
+    if let Some(header) = lines.first_mut() {
+        *header = paint.aside(header);
     }
-    if let Some(column) = table.column_mut(3) {
-        column.set_cell_alignment(CellAlignment::Right);
+    lines
+}
+
+fn aligned(row: &[String; 5], widths: &[usize], left: usize) -> String {
+    let [.., title] = row;
+    let mut line = String::new();
+    for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+        let padding = " ".repeat(width.saturating_sub(cell.width()));
+        let cell = if column == NUMBERS { padding + cell } else { cell.clone() + &padding };
+        line.push_str(&cell);
+        line.push_str("  ");
     }
-    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-    lines.join("\n")
+    line + &fitted(title, left)
 }
 
 #[cfg(test)]
@@ -94,16 +108,14 @@ mod tests {
 
     #[test]
     fn a_person_gets_a_table_with_one_line_a_session() {
-        let sessions =
-            [session("3a7c1e90-1f4b", "Short"), session("5b8d2f10-77aa", &"very long ".repeat(20))];
-        let table = table(&sessions, 100, &now());
-        let lines: Vec<&str> = table.lines().collect();
-        assert_eq!(lines.len(), 3, "{table}");
-        assert!(
-            lines[1].contains("3a7c1e90") && lines[1].contains("1,234") && lines[1].ends_with("Short"),
-            "{table}"
-        );
-        assert!(lines.iter().all(|line| line.chars().count() <= 100), "{table}");
-        assert!(lines[2].ends_with('…') || lines[2].ends_with("..."), "{table}");
+        let sessions = [session("3a7c1e90-1f4b", "Short"), session("5b8d2f10-77aa", &"日本 ".repeat(40))];
+        let lines = table(&sessions, 100, Paint::new(false), &now());
+        let expected = [
+            "session   changed           project             messages  title",
+            "3a7c1e90  2026-01-31 09:30  -home-ana-payments     1,234  Short",
+        ];
+        assert_eq!(lines[..2], expected);
+        assert!(lines[2].ends_with('…') && (98..=100).contains(&lines[2].width()), "{}", lines[2]);
+        assert_eq!(lines.len(), 3);
     }
 }

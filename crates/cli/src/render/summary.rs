@@ -26,7 +26,7 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
         (sessions.unchanged, "unchanged"),
         (sessions.failed, "failed"),
     ];
-    let by_outcome = list(by_outcome.into_iter().map(|(count, name)| (count, name)));
+    let by_outcome = list(by_outcome.into_iter());
     let messages = &report.messages;
     let texts =
         list(messages.by_content_type.iter().map(|(content_type, count)| (*count, label(*content_type))));

@@ -173,6 +173,24 @@ fn fields_of_the_other_commands() {
 }
 
 #[test]
+fn quickstart_takes_the_newest_and_tells_of_the_rest() {
+    let home = Home::new();
+    for n in 0..205 {
+        let folder = home.amplifier().join(format!("projects/p/sessions/s{n}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let line = format!("{{\"role\":\"user\",\"content\":\"Why does invoice {n} fail?\"}}\n");
+        std::fs::write(folder.join("transcript.jsonl"), line).unwrap();
+    }
+    let shown = home.ok(&["quickstart"]);
+    assert!(shown.starts_with("There are 205 sessions in "), "{shown}");
+    assert!(shown.contains("sessions  200 (200 new)"), "{shown}");
+    assert!(shown.contains("search invoice\n"), "{shown}");
+    assert!(shown.contains("take in the other 5 sessions"), "{shown}");
+    home.ok(&["sync"]);
+    assert_eq!(home.json(&["sessions", "--limit", "500"])["sessions"].as_array().unwrap().len(), 205);
+}
+
+#[test]
 fn json_shows_a_line_as_it_came_in() {
     let home = Home::new();
     let folder = home.amplifier().join("projects/p/sessions/s1");

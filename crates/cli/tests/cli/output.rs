@@ -14,9 +14,10 @@ fn filters(home: &Home) -> Vec<(String, &'static str)> {
         (r"(?m)^seconds +[\d.]+$".to_owned(), "seconds   [SECONDS]"),
         (r#""seconds": [\d.e-]+"#.to_owned(), r#""seconds": "[SECONDS]""#),
         (r#""host_id": "[^"]+""#.to_owned(), r#""host_id": "[HOST]""#),
-        // Two decimals of a score are what a change of the weights would show.
-        (r#"("(?:score|text_score|similarity)": -?\d+\.\d{2})\d*"#.to_owned(), "$1"),
-        (r"(?m)^0\.(\d\d)\d\t".to_owned(), "0.$1\t"),
+        // The order of results tells enough: scores move with every change of a weight.
+        (r#""(score|text_score|similarity)": -?\d+\.\d+"#.to_owned(), r#""$1": "[SCORE]""#),
+        (r"(?m)^[01]\.\d{3}\t".to_owned(), "[SCORE]\t"),
+        (r"(?m)· [01]\.\d\d(\x1b\[0m)?$".to_owned(), "· [SCORE]$1"),
     ]
 }
 
@@ -120,7 +121,8 @@ fn errors() {
     for session in ["abc-1", "abc-2"] {
         let folder = home.amplifier().join("projects/p/sessions").join(session);
         std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("transcript.jsonl"), "{\"role\":\"user\",\"content\":\"x\"}\n").unwrap();
+        let line = r#"{"role":"user","content":"x","timestamp":"2026-01-05T08:00:00Z"}"#;
+        std::fs::write(folder.join("transcript.jsonl"), format!("{line}\n")).unwrap();
     }
     home.ok(&["sync"]);
     check("error_ambiguous_session", &home, &home.run(&["show", "abc"]).all());

@@ -9,9 +9,6 @@ use crate::{
     search::SearchSource,
 };
 
-/// Rank constant of reciprocal rank fusion (Cormack, Clarke, Büttcher: SIGIR 2009).
-const RANK_CONSTANT: f32 = 60.0;
-
 /// How much each list counts, by content type. This is the one place where such weights stand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FusionWeights {
@@ -30,8 +27,8 @@ impl FusionWeights {
     #[must_use]
     pub fn of(strength: ModelStrength) -> Self {
         match strength {
-            ModelStrength::Static => Self { text: 2.0, vectors: 1.0, tool_vectors: 0.5, tool_output: 0.8 },
-            ModelStrength::Contextual => Self { text: 1.0, vectors: 1.0, tool_vectors: 0.8, tool_output: 0.8 },
+            ModelStrength::Static => Self { text: 1.0, vectors: 0.3, tool_vectors: 0.15, tool_output: 0.8 },
+            ModelStrength::Contextual => Self { text: 1.0, vectors: 0.6, tool_vectors: 0.5, tool_output: 0.8 },
         }
     }
 }
@@ -59,17 +56,21 @@ pub struct Fused {
 
 /// Fuses both lists into one entry a message, best first.
 ///
-/// Each list is ranked by message (its best text or chunk), weighted by content type, and a message's relevance is
-/// the sum of `weight / (60 + rank)` over the lists that name it, scaled so that the best has 1.
+/// Scores of each list are brought to 0..1, weighted by content type, and added up over the lists that name a message (a
+/// convex combination, up to a factor: Bruch, Gai, Ingber: ACM TOIS 2023, who find it above reciprocal ranks; so did we,
+/// see `docs/search-quality.md`). BM25 is 0 where nothing matches; for similarities 0 is the last of the list, since how
+/// similar two texts are that have nothing in common differs from model to model. The best sum is scaled to 1.
 #[must_use]
 pub fn fuse(text: Vec<TextCandidate>, vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let mut fused: HashMap<Place, Fused> = HashMap::new();
-    for (rank, candidate) in best_of_each(text, |c| (&c.place, text_weight(c, weights) * c.score)) {
-        let relevance = text_weight(&candidate, weights) / (RANK_CONSTANT + rank as f32);
+    let scale = Scale::of(text.iter().map(|candidate| candidate.score).chain([0.0]));
+    for candidate in best_of_each(text, |c| (&c.place, text_weight(c, weights) * c.score)) {
+        let relevance = text_weight(&candidate, weights) * scale.apply(candidate.score);
         fused.insert(candidate.place.clone(), Fused::from_text(candidate, relevance));
     }
-    for (rank, candidate) in best_of_each(vectors, |c| (&c.place, vector_weight(c, weights) * c.similarity)) {
-        let relevance = vector_weight(&candidate, weights) / (RANK_CONSTANT + rank as f32);
+    let scale = Scale::of(vectors.iter().map(|candidate| candidate.similarity));
+    for candidate in best_of_each(vectors, |c| (&c.place, vector_weight(c, weights) * c.similarity)) {
+        let relevance = vector_weight(&candidate, weights) * scale.apply(candidate.similarity);
         match fused.get_mut(&candidate.place) {
             Some(found) => found.add_vector(candidate, relevance),
             None => {
@@ -83,12 +84,30 @@ pub fn fuse(text: Vec<TextCandidate>, vectors: Vec<VectorCandidate>, weights: &F
     fused
 }
 
+/// Brings the scores of a list to 0..1.
+struct Scale {
+    least: f32,
+    range: f32,
+}
+
+impl Scale {
+    fn of(scores: impl Iterator<Item = f32> + Clone) -> Self {
+        let least = scores.clone().fold(f32::INFINITY, f32::min);
+        Self { least, range: scores.fold(f32::NEG_INFINITY, f32::max) - least }
+    }
+
+    /// Where all scores are the same, each is the best.
+    fn apply(&self, score: f32) -> f32 {
+        if self.range > 0.0 { (score - self.least) / self.range } else { 1.0 }
+    }
+}
+
 /// Ranks one list alone: relevance is the score, weighted, scaled so that the best has 1.
 #[must_use]
 pub fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let ranked = best_of_each(text, |c| (&c.place, tool_factor(c.content_type, weights) * c.score));
     let mut fused: Vec<Fused> = ranked
-        .map(|(_, candidate)| {
+        .map(|candidate| {
             let relevance = tool_factor(candidate.content_type, weights) * candidate.score;
             Fused::from_text(candidate, relevance)
         })
@@ -102,7 +121,7 @@ pub fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fuse
 pub fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let ranked = best_of_each(vectors, |c| (&c.place, tool_factor(c.content_type, weights) * c.similarity));
     let mut fused: Vec<Fused> = ranked
-        .map(|(_, candidate)| {
+        .map(|candidate| {
             let relevance = tool_factor(candidate.content_type, weights) * candidate.similarity.max(0.0);
             Fused::from_vector(candidate, relevance)
         })
@@ -165,15 +184,15 @@ fn tool_factor(content_type: ContentType, weights: &FusionWeights) -> f32 {
     if content_type == ContentType::ToolOutput { weights.tool_output } else { 1.0 }
 }
 
-/// The best candidate of each message with its rank from 1, best first.
-fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&Place, f32)) -> impl Iterator<Item = (usize, T)> {
+/// The best candidate of each message, best first.
+fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&Place, f32)) -> impl Iterator<Item = T> {
     list.sort_by(|a, b| {
         let ((place_a, score_a), (place_b, score_b)) = (key(a), key(b));
         score_b.total_cmp(&score_a).then_with(|| place_a.cmp(place_b))
     });
     let mut seen = std::collections::HashSet::new();
     list.retain(|candidate| seen.insert(key(candidate).0.clone()));
-    list.into_iter().enumerate().map(|(index, candidate)| (index + 1, candidate))
+    list.into_iter()
 }
 
 fn sort_best_first(fused: &mut [Fused]) {
@@ -220,10 +239,10 @@ mod tests {
         use ContentType::UserQuery;
         let fused = fuse(
             vec![text(1, UserQuery, 9.0), text(2, UserQuery, 8.0)],
-            vec![vector(3, UserQuery, 0.9), vector(2, UserQuery, 0.8)],
+            vec![vector(3, UserQuery, 0.9), vector(2, UserQuery, 0.8), vector(4, UserQuery, 0.3)],
             &weights(),
         );
-        assert_eq!(fused.iter().map(|f| f.place.sequence).collect::<Vec<_>>(), [2, 1, 3]);
+        assert_eq!(fused.iter().map(|f| f.place.sequence).collect::<Vec<_>>(), [2, 1, 3, 4]);
         assert_eq!(fused[0].relevance, 1.0);
         assert_eq!(fused[0].source, SearchSource::Both);
         assert!(fused.windows(2).all(|pair| pair[0].relevance >= pair[1].relevance));

@@ -8,14 +8,14 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
 
-pub const DIMENSIONS: usize = 256;
+pub(crate) const DIMENSIONS: usize = 256;
 /// Messages of one session; also of one write.
 const SESSION: u64 = 50;
 const VOCABULARY: usize = 60_000;
 const CLUSTERS: usize = 500;
 
 /// Numbers that look random and are the same every time.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -26,7 +26,7 @@ impl Random {
     }
 
     /// At least 0, less than 1.
-    pub fn part(&mut self) -> f64 {
+    pub(crate) fn part(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-pub struct Corpus {
+pub(crate) struct Corpus {
     words: Vec<String>,
     centres: Vec<Vec<f32>>,
     users: Vec<String>,
@@ -48,27 +48,35 @@ pub struct Corpus {
 
 impl Corpus {
     /// Messages of one user.
-    pub fn new(messages: u64) -> Self {
+    pub(crate) fn new(messages: u64) -> Self {
         Self::of_users(messages, vec!["ana".to_owned()])
     }
 
     /// Messages of ten users, the first the busiest by far.
-    pub fn of_ten_users(messages: u64) -> Self {
+    pub(crate) fn of_ten_users(messages: u64) -> Self {
         Self::of_users(messages, (0..10).map(|number| format!("user-{number}")).collect())
     }
 
     fn of_users(messages: u64, users: Vec<String>) -> Self {
         let mut random = Random(88_172_645_463_325_252);
         let words = (0..VOCABULARY).map(word).collect();
-        let centres = (0..CLUSTERS).map(|_| unit((0..DIMENSIONS).map(|_| normal(&mut random)).collect())).collect();
-        let mut corpus =
-            Self { words, centres, users, lines: Vec::new(), of_message: Vec::new(), vectors: Vec::new(), random };
+        let centres =
+            (0..CLUSTERS).map(|_| unit((0..DIMENSIONS).map(|_| normal(&mut random)).collect())).collect();
+        let mut corpus = Self {
+            words,
+            centres,
+            users,
+            lines: Vec::new(),
+            of_message: Vec::new(),
+            vectors: Vec::new(),
+            random,
+        };
         corpus.grow(messages);
         corpus
     }
 
     /// Adds messages.
-    pub fn grow(&mut self, messages: u64) {
+    pub(crate) fn grow(&mut self, messages: u64) {
         let mut random = Random(self.random.next() | 1);
         for _ in 0..messages {
             // Lengths spread as those of real messages: many short ones, few long ones, 1.5 KB on average.
@@ -96,27 +104,28 @@ impl Corpus {
     }
 
     /// Words to search for, none of the most frequent.
-    pub fn query(&self, random: &mut Random, words: usize) -> String {
-        let skewed = |random: &mut Random| 30 + ((VOCABULARY as f64).powf(0.25 + 0.6 * random.part()) as usize);
+    pub(crate) fn query(&self, random: &mut Random, words: usize) -> String {
+        let skewed =
+            |random: &mut Random| 30 + ((VOCABULARY as f64).powf(0.25 + 0.6 * random.part()) as usize);
         (0..words).map(|_| self.words[skewed(random)].as_str()).collect::<Vec<_>>().join(" ")
     }
 
     /// A vector near to one of the centres.
-    pub fn vector(&self, random: &mut Random) -> Vec<f32> {
+    pub(crate) fn vector(&self, random: &mut Random) -> Vec<f32> {
         let centre = &self.centres[random.below(CLUSTERS)];
         unit(centre.iter().map(|x| x + normal(random) as f32 * 0.05).collect())
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.lines.iter().map(String::len).sum()
     }
 
-    pub fn vectors(&self) -> usize {
+    pub(crate) fn vectors(&self) -> usize {
         self.of_message.len()
     }
 
     /// The keys of the nearest vectors, found by comparing all.
-    pub fn nearest(&self, query: &[f32], limit: usize) -> Vec<u64> {
+    pub(crate) fn nearest(&self, query: &[f32], limit: usize) -> Vec<u64> {
         let mut nearest = BinaryHeap::new();
         for (key, vector) in self.vectors.chunks_exact(DIMENSIONS).enumerate() {
             let distance = (1e9 - 1e9 * f64::from(product(vector, query))) as u64;
@@ -130,7 +139,7 @@ impl Corpus {
         nearest.into_sorted_vec().into_iter().map(|(_, key)| key).collect()
     }
 
-    pub fn rows(&self) -> CorpusRows<'_> {
+    pub(crate) fn rows(&self) -> CorpusRows<'_> {
         CorpusRows(self)
     }
 
@@ -165,9 +174,9 @@ fn unit<T: Into<f64> + Copy>(vector: Vec<T>) -> Vec<f32> {
 /// A word that can be spoken, another one for each number.
 fn word(mut number: usize) -> String {
     const SYLLABLES: [&str; 40] = [
-        "ba", "ke", "lo", "mi", "nu", "pa", "re", "so", "ti", "vu", "da", "fe", "go", "hi", "ju", "ka", "le", "mo",
-        "ni", "pu", "ra", "se", "to", "vi", "zu", "bra", "cle", "dro", "fli", "gru", "pla", "tre", "sko", "sti", "spu",
-        "nda", "rke", "lto", "mpi", "xu",
+        "ba", "ke", "lo", "mi", "nu", "pa", "re", "so", "ti", "vu", "da", "fe", "go", "hi", "ju", "ka", "le",
+        "mo", "ni", "pu", "ra", "se", "to", "vi", "zu", "bra", "cle", "dro", "fli", "gru", "pla", "tre",
+        "sko", "sti", "spu", "nda", "rke", "lto", "mpi", "xu",
     ];
     let mut word = String::from(SYLLABLES[number % SYLLABLES.len()]);
     while number >= SYLLABLES.len() {
@@ -178,7 +187,7 @@ fn word(mut number: usize) -> String {
 }
 
 /// One state of the corpus: messages and vectors have their number as key.
-pub struct CorpusRows<'a>(&'a Corpus);
+pub(crate) struct CorpusRows<'a>(&'a Corpus);
 
 fn revision(message: u64) -> u64 {
     message / SESSION + 1

@@ -121,7 +121,9 @@ fn tail(c: &mut Criterion, corpus: &mut Corpus, index: &SearchIndex) {
     in_turn(c, "vectors/2,900 rows in the tail", &vectors, |vector| {
         index.vector_candidates(&mut corpus.rows(), &vector_query(vector.clone(), None)).unwrap();
     });
-    timed("folding 2,000 messages and 2,900 vectors", || index.fold(&mut corpus.rows(), WhenBusy::Skip).unwrap());
+    timed("folding 2,000 messages and 2,900 vectors", || {
+        index.fold(&mut corpus.rows(), WhenBusy::Skip).unwrap()
+    });
 }
 
 fn cold(c: &mut Criterion, corpus: &Corpus, dir: &Path) {
@@ -129,21 +131,36 @@ fn cold(c: &mut Criterion, corpus: &Corpus, dir: &Path) {
     let words = corpus.query(&mut random, 3);
     let vector = corpus.vector(&mut random);
     c.bench_function("text/3 words, the first search of a process", |b| {
-        b.iter(|| SearchIndex::open(dir).text_candidates(&mut corpus.rows(), &text_query(&words, None)).unwrap());
+        b.iter(|| {
+            SearchIndex::open(dir).text_candidates(&mut corpus.rows(), &text_query(&words, None)).unwrap()
+        });
     });
     c.bench_function("vectors/the first search of a process", |b| {
-        b.iter(|| SearchIndex::open(dir).vector_candidates(&mut corpus.rows(), &vector_query(vector.clone(), None)).unwrap());
+        b.iter(|| {
+            SearchIndex::open(dir)
+                .vector_candidates(&mut corpus.rows(), &vector_query(vector.clone(), None))
+                .unwrap()
+        });
     });
 }
 
 fn search(c: &mut Criterion) {
     let messages = std::env::var("SEARCH_BENCH_MESSAGES").map_or(100_000, |number| number.parse().unwrap());
     let mut corpus = timed("making the corpus", || Corpus::new(messages));
-    println!("{} messages, {:.0} MB of lines, {} vectors", messages, corpus.bytes() as f64 / 1e6, corpus.vectors());
+    println!(
+        "{} messages, {:.0} MB of lines, {} vectors",
+        messages,
+        corpus.bytes() as f64 / 1e6,
+        corpus.vectors()
+    );
     let dir = tempfile::tempdir().unwrap();
     let index = SearchIndex::open(dir.path());
     timed("fold of everything", || index.fold(&mut corpus.rows(), WhenBusy::Skip).unwrap());
-    println!("text {:.0} MB, vectors {:.0} MB", folder_mb(&dir.path().join("text")), folder_mb(&dir.path().join("vectors")));
+    println!(
+        "text {:.0} MB, vectors {:.0} MB",
+        folder_mb(&dir.path().join("text")),
+        folder_mb(&dir.path().join("vectors"))
+    );
     timed("yardstick tantivy, indexing", || Yardstick::index(&mut corpus.rows()));
     let yardstick = Yardstick::open(dir.path());
     text(c, &corpus, &index, &yardstick);

@@ -13,7 +13,7 @@ use tantivy::{
 };
 
 /// The files of a text index, opened with tantivy alone.
-pub struct Yardstick {
+pub(crate) struct Yardstick {
     searcher: Searcher,
     text: Field,
     _copy: tempfile::TempDir,
@@ -21,7 +21,7 @@ pub struct Yardstick {
 
 impl Yardstick {
     /// A copy of the text index in a folder.
-    pub fn open(dir: &Path) -> Self {
+    pub(crate) fn open(dir: &Path) -> Self {
         let copy = tempfile::tempdir().unwrap();
         let manifest = std::fs::read_to_string(dir.join("text.json")).unwrap();
         let manifest: serde_json::Value = serde_json::from_str(&manifest[9..]).unwrap();
@@ -36,7 +36,7 @@ impl Yardstick {
         Self { searcher, text, _copy: copy }
     }
 
-    pub fn search(&self, terms: &[String], limit: usize) {
+    pub(crate) fn search(&self, terms: &[String], limit: usize) {
         let clause = |term: &String| {
             let term = Term::from_field_text(self.text, term);
             (Occur::Should, Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs)) as Box<dyn Query>)
@@ -46,9 +46,11 @@ impl Yardstick {
     }
 
     /// Indexes the lines as they are, with the same analysis and no other field.
-    pub fn index(rows: &mut dyn Rows) {
+    pub(crate) fn index(rows: &mut dyn Rows) {
         let mut schema = Schema::builder();
-        let indexing = TextFieldIndexing::default().set_tokenizer("words").set_index_option(IndexRecordOption::WithFreqs);
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer("words")
+            .set_index_option(IndexRecordOption::WithFreqs);
         let text = schema.add_text_field("text", TextOptions::default().set_indexing_options(indexing));
         let dir = tempfile::tempdir().unwrap();
         let index = Index::create_in_dir(dir.path(), schema.build()).unwrap();

@@ -17,12 +17,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tantivy::{
-    directory::{
-        AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite, WatchCallback,
-        WatchHandle, WritePtr,
-        error::{DeleteError, LockError, OpenReadError, OpenWriteError},
-    },
+use tantivy::directory::{
+    AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite,
+    WatchCallback, WatchHandle, WritePtr,
+    error::{DeleteError, LockError, OpenReadError, OpenWriteError},
 };
 
 use super::TextPart;
@@ -115,9 +113,14 @@ impl TextDirectory {
     /// The last commit and the files that it names.
     pub(super) fn committed(&self) -> TextManifest {
         let state = self.state();
-        let Ok(meta) = serde_json::from_str::<CommitMeta>(&state.meta) else { return TextManifest::default() };
+        let Ok(meta) = serde_json::from_str::<CommitMeta>(&state.meta) else {
+            return TextManifest::default();
+        };
         let files = state.files.iter().filter(|(name, _)| meta.names(name));
-        TextManifest { meta: state.meta.clone(), files: files.map(|(name, file)| (name.clone(), file.clone())).collect() }
+        TextManifest {
+            meta: state.meta.clone(),
+            files: files.map(|(name, file)| (name.clone(), file.clone())).collect(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, TextManifest> {
@@ -160,11 +163,14 @@ impl CommitMeta {
     /// this very commit.
     fn names(&self, file: &str) -> bool {
         let Some((id, component)) = file.split_once('.') else { return false };
-        let Some(segment) = self.segments.iter().find(|segment| segment.segment_id.replace('-', "") == id) else {
+        let Some(segment) = self.segments.iter().find(|segment| segment.segment_id.replace('-', "") == id)
+        else {
             return false;
         };
         match component.strip_suffix(".del") {
-            Some(opstamp) => segment.deletes.as_ref().is_some_and(|deletes| deletes.opstamp.to_string() == opstamp),
+            Some(opstamp) => {
+                segment.deletes.as_ref().is_some_and(|deletes| deletes.opstamp.to_string() == opstamp)
+            }
             None => !component.ends_with("temp"),
         }
     }
@@ -190,12 +196,17 @@ impl Directory for TextDirectory {
 
     fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
         let state = self.state();
-        Ok(if path == Path::new(META) { !state.meta.is_empty() } else { path.to_str().is_some_and(|name| state.names(name)) })
+        Ok(if path == Path::new(META) {
+            !state.meta.is_empty()
+        } else {
+            path.to_str().is_some_and(|name| state.names(name))
+        })
     }
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
         let failed = |error| OpenWriteError::wrap_io_error(error, path.to_owned());
-        let name = path.to_str().ok_or_else(|| failed(io::Error::other("a name that is no text")))?.to_owned();
+        let name =
+            path.to_str().ok_or_else(|| failed(io::Error::other("a name that is no text")))?.to_owned();
         let path = self.folder.join(path);
         let file = private_file().truncate(true).open(&path).map_err(failed)?;
         let state = Arc::clone(&self.state);
@@ -215,7 +226,10 @@ impl Directory for TextDirectory {
         match path.to_str() {
             Some(META) => self.commit(data),
             Some(MANAGED) => Ok(()),
-            _ => Err(io::Error::other(format!("tantivy writes a file that this library does not know: {}", path.display()))),
+            _ => Err(io::Error::other(format!(
+                "tantivy writes a file that this library does not know: {}",
+                path.display()
+            ))),
         }
     }
 

@@ -111,7 +111,8 @@ impl<'a> Fold<'a> {
                 self.delete(writer, row.key);
             }
             self.put(writer, &row)?;
-            (last, bytes, waiting, count) = (row.revision, bytes + row.raw.len(), waiting + row.raw.len(), count + 1);
+            (last, bytes, waiting, count) =
+                (row.revision, bytes + row.raw.len(), waiting + row.raw.len(), count + 1);
             Ok(ControlFlow::Continue(()))
         })?;
         self.note.mark = step_mark(end, rows, now)?;

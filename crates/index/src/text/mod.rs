@@ -21,7 +21,7 @@ use directory::{TextDirectory, TextManifest};
 pub(crate) use fold::fold;
 use schema::{Fields, names, schema};
 pub(crate) use search::search;
-pub(crate) use tail::TextSource;
+pub(crate) use tail::TextShelf;
 
 use crate::{
     part::{Flaw, Part},
@@ -73,7 +73,8 @@ impl Part for TextPart {
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, Flaw> {
         manifest.verify(folder)?;
-        let note = CommitNote::of(&manifest).ok_or_else(|| Flaw::Damaged("its commit says nothing".to_owned()))?;
+        let note =
+            CommitNote::of(&manifest).ok_or_else(|| Flaw::Damaged("its commit says nothing".to_owned()))?;
         Ok(Self { folder: folder.to_owned(), note, manifest, opened: OnceLock::new() })
     }
 

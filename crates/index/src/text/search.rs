@@ -6,20 +6,33 @@ use amplifier_session_core::{
     Result,
     backend::TextQuery,
     model::{ContentType, Role, Timestamp},
-    text::bm25::{CollectionStatistics, DocumentTerms, score},
+    text::{
+        Analyzer,
+        bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
+    },
 };
 use tantivy::{
     DocSet, SegmentReader, Term,
     postings::SegmentPostings,
-    query::{Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Occur, Query, TermQuery, Weight},
+    query::{
+        Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Occur, Query, TermQuery, Weight,
+    },
     schema::{Field, IndexRecordOption},
 };
 
 use super::{
-    Columns, OpenText, TextPart, TextSource,
-    tail::{TailMessage, term_hash},
+    Columns, OpenText, TextPart, TextShelf,
+    tail::{term_hash, texts_of},
 };
-use crate::{answer::TextHit, error::tantivy_error, filter::Filter, part::Look, rows::Rows, tail::Tail, top::Top};
+use crate::{
+    answer::TextHit,
+    error::tantivy_error,
+    filter::Filter,
+    part::Look,
+    rows::{MessageRow, Rows},
+    tail::{Tail, Visitor},
+    top::Top,
+};
 
 /// A name that this part of all documents or more has is looked up for each promising document; a rarer one leads
 /// the search.
@@ -28,17 +41,16 @@ const COMMON_NAME: u64 = 8;
 /// The best texts for a query among those in the index and those newer than it, and how many messages are newer.
 pub(crate) fn search(
     look: &Look<TextPart>,
-    tail: &Tail<TextSource>,
+    tail: &Tail<TextShelf>,
     rows: &mut dyn Rows,
     query: &TextQuery,
 ) -> Result<(Vec<TextHit>, u64)> {
     let filter = Filter::from(query);
     let mut newer = TailMatches::new(&filter, &query.terms);
-    let scanned = tail.scan(rows, look.after(), look.now, &mut |key, message| newer.add(key, message))?;
+    let scanned = tail.scan(rows, look.after(), look.now, &mut newer)?;
     let TailMatches { mut statistics, matches, .. } = newer;
     let mut top = Top::new(query.limit);
-    let opened = look.part.as_ref().and_then(|part| part.opened.get());
-    if let Some(index) = opened {
+    if let Some(index) = look.part.as_ref().and_then(|part| part.opened.get()) {
         let search = IndexSearch { index, filter: &filter, masked: &scanned.masked };
         search.run(&query.terms, &mut statistics, &mut top).map_err(tantivy_error)?;
     }
@@ -53,31 +65,40 @@ pub(crate) fn search(
 /// Matches in the tail, which can be scored once the statistics of all texts are known.
 struct TailMatches<'a> {
     filter: &'a Filter<'a>,
-    hashes: Vec<u64>,
+    terms: &'a [String],
+    analyzer: Analyzer,
     statistics: CollectionStatistics,
     matches: Vec<(u64, ContentType, DocumentTerms)>,
-    counted: DocumentTerms,
 }
 
 impl<'a> TailMatches<'a> {
-    fn new(filter: &'a Filter<'a>, terms: &[String]) -> Self {
-        Self {
-            filter,
-            hashes: terms.iter().map(|term| term_hash(term)).collect(),
-            statistics: CollectionStatistics::new(terms.len()),
-            matches: Vec::new(),
-            counted: DocumentTerms::default(),
+    fn new(filter: &'a Filter<'a>, terms: &'a [String]) -> Self {
+        let statistics = CollectionStatistics::new(terms.len());
+        Self { filter, terms, analyzer: Analyzer::new(), statistics, matches: Vec::new() }
+    }
+}
+
+impl Visitor<TextShelf> for TailMatches<'_> {
+    fn row(&mut self, row: &MessageRow<'_>) {
+        let admitted = self.filter.admits_message(row.role, row.ts)
+            && self.filter.admits_session(row.user, row.project, row.session);
+        for (content_type, text) in texts_of(row.raw, row.role) {
+            let found = count_terms(&mut self.analyzer, &text, self.terms);
+            self.statistics.add_document(&found);
+            if admitted && self.filter.admits_content(content_type) && found.matches() {
+                self.matches.push((row.key, content_type, found));
+            }
         }
     }
 
-    fn add(&mut self, key: u64, message: &TailMessage) {
-        for text in &message.texts {
-            text.count_into(&self.hashes, &mut self.counted);
-            self.statistics.add_document(&self.counted);
-            if self.counted.matches() && message.admitted_by(self.filter, text.content_type) {
-                self.matches.push((key, text.content_type, self.counted.clone()));
+    fn shelf(&mut self, shelf: &TextShelf, only: Option<&HashSet<u64>>) {
+        let terms: Vec<u64> = self.terms.iter().map(|term| term_hash(term)).collect();
+        shelf.count(&terms, only, &mut |text, found| {
+            self.statistics.add_document(found);
+            if found.matches() && text.admitted_by(self.filter) {
+                self.matches.push((text.key, text.content_type, found.clone()));
             }
-        }
+        });
     }
 }
 
@@ -89,7 +110,12 @@ struct IndexSearch<'a> {
 
 impl IndexSearch<'_> {
     /// Adds the statistics of the index to those of the tail, and its best documents to `top`.
-    fn run(&self, terms: &[String], statistics: &mut CollectionStatistics, top: &mut Top<ContentType>) -> tantivy::Result<()> {
+    fn run(
+        &self,
+        terms: &[String],
+        statistics: &mut CollectionStatistics,
+        top: &mut Top<ContentType>,
+    ) -> tantivy::Result<()> {
         let OpenText { searcher, fields, columns } = self.index;
         let terms: Vec<Term> = terms.iter().map(|term| Term::from_field_text(fields.text, term)).collect();
         statistics.merge(&self.statistics(&terms)?);
@@ -108,7 +134,10 @@ impl IndexSearch<'_> {
         Ok(CollectionStatistics {
             documents: searcher.total_num_docs()?,
             tokens: searcher.total_num_tokens(self.index.fields.text)?,
-            document_frequency: terms.iter().map(|term| searcher.doc_freq(term)).collect::<tantivy::Result<_>>()?,
+            document_frequency: terms
+                .iter()
+                .map(|term| searcher.doc_freq(term))
+                .collect::<tantivy::Result<_>>()?,
         })
     }
 
@@ -195,7 +224,8 @@ fn any_of(terms: &[Term], names: &[Term]) -> Box<dyn Query> {
     if names.is_empty() {
         return Box::new(any);
     }
-    let silent = |name| Box::new(ConstScoreQuery::new(clause(name, IndexRecordOption::Basic), 0.0)) as Box<dyn Query>;
+    let silent =
+        |name| Box::new(ConstScoreQuery::new(clause(name, IndexRecordOption::Basic), 0.0)) as Box<dyn Query>;
     let names = names.iter().map(|name| (Occur::Must, silent(name)));
     Box::new(BooleanQuery::new(names.chain([(Occur::Must, Box::new(any) as Box<dyn Query>)]).collect()))
 }

@@ -1,8 +1,9 @@
 //! Messages that are newer than the index, analysed.
 
 use std::{
+    collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
 };
 
 use amplifier_session_core::{
@@ -16,7 +17,7 @@ use crate::{
     facts::{FactKeeper, Facts},
     filter::Filter,
     rows::{MessageRow, Rows},
-    tail::{Identity, Source},
+    tail::{Identity, Shelf},
 };
 
 /// The texts of a message by content type; none when its line can't be read.
@@ -25,70 +26,114 @@ pub(super) fn texts_of(raw: &[u8], role: Role) -> Vec<(ContentType, String)> {
     extract(&line, role).into_iter().map(|text| (text.content_type, text.text)).collect()
 }
 
-/// Reads messages for the tail.
-#[derive(Debug, Default)]
-pub(crate) struct TextSource {
+/// Texts with their terms inverted, as an index would have them.
+#[derive(Default)]
+pub(crate) struct TextShelf {
+    texts: Vec<ShelfText>,
+    /// The positions of the texts of a message.
+    by_key: HashMap<u64, Range<usize>>,
+    /// For each term, by its hash, the positions of the texts that hold it, and how often.
+    postings: HashMap<u64, Vec<(u32, u32)>>,
+    removed: usize,
     facts: FactKeeper,
     analyzer: Analyzer,
 }
 
-/// A message of the tail.
-#[derive(Debug)]
-pub(crate) struct TailMessage {
-    facts: Facts,
-    pub(super) texts: Vec<TailText>,
-}
-
-/// One text of it: its terms, by a hash of 64 bits, ascending, and how often each occurs.
-#[derive(Debug)]
-pub(super) struct TailText {
+/// A text of the tail.
+#[derive(Debug, Clone)]
+pub(super) struct ShelfText {
+    pub(super) key: u64,
     pub(super) content_type: ContentType,
     length: u32,
-    terms: Box<[u64]>,
-    counts: Box<[u32]>,
+    facts: Facts,
+    removed: bool,
 }
 
-impl TailMessage {
-    /// Whether the message and one of its texts pass a filter.
-    pub(super) fn admitted_by(&self, filter: &Filter<'_>, content_type: ContentType) -> bool {
-        filter.admits_content(content_type) && self.facts.admitted_by(filter)
+impl ShelfText {
+    /// Whether the text passes a filter.
+    pub(super) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
+        filter.admits_content(self.content_type) && self.facts.admitted_by(filter)
     }
 }
 
-impl TailText {
-    fn new(content_type: ContentType, text: &str, analyzer: &mut Analyzer) -> Self {
-        let mut all = Vec::with_capacity(text.len() / 6);
-        let mut tokens = analyzer.tokens(text);
-        while tokens.advance() {
-            all.push(term_hash(tokens.term()));
-        }
-        all.sort_unstable();
-        let (terms, counts): (Vec<u64>, Vec<u32>) =
-            all.chunk_by(|a, b| a == b).filter_map(|same| Some((*same.first()?, same.len() as u32))).unzip();
-        Self { content_type, length: all.len() as u32, terms: terms.into(), counts: counts.into() }
-    }
-
-    /// Counts the terms of these hashes.
-    pub(super) fn count_into(&self, hashes: &[u64], found: &mut DocumentTerms) {
-        found.length = self.length;
-        found.frequencies.clear();
-        found.frequencies.extend(hashes.iter().map(|hash| {
-            let at = self.terms.binary_search(hash).ok();
-            at.and_then(|at| self.counts.get(at)).copied().unwrap_or(0)
-        }));
-    }
-}
-
-/// The hash of a term, the same within a process.
+/// The hash of a term, the same within a process. Two terms of the same 64 bits count as one.
 pub(super) fn term_hash(term: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     term.hash(&mut hasher);
     hasher.finish()
 }
 
-impl Source for TextSource {
+impl TextShelf {
+    /// Calls `each` with every text of these messages, and how often it holds each of the terms, by their hashes.
+    pub(super) fn count(
+        &self,
+        terms: &[u64],
+        only: Option<&HashSet<u64>>,
+        each: &mut dyn FnMut(&ShelfText, &DocumentTerms),
+    ) {
+        let mut counts = vec![0_u32; self.texts.len() * terms.len()];
+        for (column, term) in terms.iter().enumerate() {
+            for (text, count) in self.postings.get(term).into_iter().flatten() {
+                if let Some(cell) = counts.get_mut(*text as usize * terms.len() + column) {
+                    *cell = *count;
+                }
+            }
+        }
+        let mut found = DocumentTerms::default();
+        for (text, counts) in self.texts.iter().zip(counts.chunks_exact(terms.len().max(1))) {
+            if !text.removed && only.is_none_or(|only| only.contains(&text.key)) {
+                found.length = text.length;
+                found.frequencies.clear();
+                found.frequencies.extend_from_slice(counts);
+                each(text, &found);
+            }
+        }
+    }
+
+    fn add(&mut self, row: &MessageRow<'_>, content_type: ContentType, text: &str) {
+        let position = self.texts.len() as u32;
+        let mut length = 0;
+        let mut tokens = self.analyzer.tokens(text);
+        while tokens.advance() {
+            length += 1;
+            let postings = self.postings.entry(term_hash(tokens.term())).or_default();
+            match postings.last_mut() {
+                Some((last, count)) if *last == position => *count += 1,
+                _ => postings.push((position, 1)),
+            }
+        }
+        let facts = self.facts.of_message(row);
+        self.texts.push(ShelfText { key: row.key, content_type, length, facts, removed: false });
+    }
+
+    /// Drops removed texts from all lists.
+    fn compact(&mut self) {
+        let mut kept = 0;
+        let moved: Vec<Option<u32>> = self
+            .texts
+            .iter()
+            .map(|text| {
+                let position = (!text.removed).then_some(kept);
+                kept += u32::from(!text.removed);
+                position
+            })
+            .collect();
+        self.postings.retain(|_, postings| {
+            let stays = |(text, count): (u32, u32)| Some((moved.get(text as usize).copied()??, count));
+            *postings = postings.drain(..).filter_map(stays).collect();
+            !postings.is_empty()
+        });
+        self.texts.retain(|text| !text.removed);
+        self.removed = 0;
+        self.by_key.clear();
+        for (position, text) in self.texts.iter().enumerate() {
+            self.by_key.entry(text.key).or_insert(position..position).end = position + 1;
+        }
+    }
+}
+
+impl Shelf for TextShelf {
     type Row<'a> = MessageRow<'a>;
-    type Item = TailMessage;
 
     fn rows_after(
         rows: &mut dyn Rows,
@@ -111,28 +156,84 @@ impl Source for TextSource {
         }
     }
 
-    fn item(&mut self, row: &MessageRow<'_>) -> TailMessage {
-        let texts = texts_of(row.raw, row.role).into_iter();
-        let texts = texts.map(|(content_type, text)| TailText::new(content_type, &text, &mut self.analyzer));
-        TailMessage { facts: self.facts.of_message(row), texts: texts.collect() }
+    fn put(&mut self, row: &MessageRow<'_>) {
+        let start = self.texts.len();
+        for (content_type, text) in texts_of(row.raw, row.role) {
+            self.add(row, content_type, &text);
+        }
+        self.by_key.insert(row.key, start..self.texts.len());
+    }
+
+    fn remove(&mut self, key: u64) {
+        for text in self.by_key.remove(&key).and_then(|range| self.texts.get_mut(range)).into_iter().flatten()
+        {
+            text.removed = true;
+            self.removed += 1;
+        }
+        if self.removed > self.texts.len() / 2 {
+            self.compact();
+        }
+    }
+
+    fn retain(&mut self, keep: &dyn Fn(u64) -> bool) {
+        for text in self.texts.iter_mut().filter(|text| !text.removed && !keep(text.key)) {
+            text.removed = true;
+            self.removed += 1;
+        }
+        self.by_key.retain(|key, _| keep(*key));
+        if self.removed > self.texts.len() / 2 {
+            self.compact();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::text::bm25::count_terms;
+    use amplifier_session_core::{model::Timestamp, text::bm25::count_terms};
 
     use super::*;
 
-    #[test]
-    fn terms_are_counted_as_the_analysis_counts_them() {
-        let text = "Alpha beta alpha, gamma! alphas 0123 Beta";
-        let mut analyzer = Analyzer::new();
-        let terms = ["alpha", "beta", "delta", "0123"].map(str::to_owned);
+    fn put(shelf: &mut TextShelf, key: u64, text: &str) {
+        let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
+        let (user, project, session) = ("ana", "shop", "s-1");
+        let (role, ts) = (Role::User, Timestamp::from_micros(0));
+        let row = MessageRow {
+            key,
+            revision: 1,
+            session_key: 1,
+            user,
+            project,
+            session,
+            role,
+            ts,
+            raw: raw.as_bytes(),
+        };
+        shelf.put(&row);
+    }
+
+    fn counted(shelf: &TextShelf, terms: &[String]) -> Vec<(u64, DocumentTerms)> {
         let hashes: Vec<u64> = terms.iter().map(|term| term_hash(term)).collect();
-        let mut found = DocumentTerms::default();
-        TailText::new(ContentType::UserQuery, text, &mut analyzer).count_into(&hashes, &mut found);
-        assert_eq!(found, count_terms(&mut analyzer, text, &terms));
-        assert_eq!(found.frequencies, [3, 2, 0, 1]);
+        let mut counted = Vec::new();
+        shelf.count(&hashes, None, &mut |text, found| counted.push((text.key, found.clone())));
+        counted
+    }
+
+    #[test]
+    fn terms_are_counted_as_the_analysis_counts_them_also_after_removals() {
+        let texts = ["Alpha beta alpha, gamma! alphas 0123 Beta", "beta", "gamma 0123", "", "alpha delta"];
+        let terms = ["alpha", "beta", "delta", "0123"].map(str::to_owned);
+        let mut shelf = TextShelf::default();
+        let mut kept: Vec<(u64, &str)> = (0..).zip(texts).collect();
+        kept.iter().for_each(|(key, text)| put(&mut shelf, *key, text));
+        for removed in [9, 1, 0, 2] {
+            shelf.remove(removed);
+            kept.retain(|(key, _)| *key != removed);
+            let expected = kept.iter().filter(|(_, text)| !text.is_empty());
+            let expected =
+                expected.map(|(key, text)| (*key, count_terms(&mut Analyzer::new(), text, &terms)));
+            assert_eq!(counted(&shelf, &terms), expected.collect::<Vec<_>>());
+        }
+        shelf.retain(&|_| false);
+        assert!(counted(&shelf, &terms).is_empty() && shelf.postings.is_empty());
     }
 }

@@ -27,7 +27,13 @@ struct GatheredRow {
 
 impl SegmentBuilder {
     pub(super) fn new(dimensions: usize) -> Self {
-        Self { dimensions, sessions: Vec::new(), numbers: HashMap::new(), rows: Vec::new(), codes: Vec::new() }
+        Self {
+            dimensions,
+            sessions: Vec::new(),
+            numbers: HashMap::new(),
+            rows: Vec::new(),
+            codes: Vec::new(),
+        }
     }
 
     pub(super) fn dimensions(&self) -> usize {
@@ -44,7 +50,11 @@ impl SegmentBuilder {
         let codes = self.codes.len();
         let scale = quantise(row.vector, &mut self.codes);
         let (key, ts, content_type, role) = (row.key, row.ts, row.content_type, row.role);
-        self.rows.push(GatheredRow { session, codes, row: SegmentRow { key, ts, content_type, role, scale } });
+        self.rows.push(GatheredRow {
+            session,
+            codes,
+            row: SegmentRow { key, ts, content_type, role, scale },
+        });
     }
 
     /// Adds the rows of a segment whose key `keep` says yes to.
@@ -72,7 +82,8 @@ impl SegmentBuilder {
             order.then(a.row.key.cmp(&b.row.key))
         });
         let stretches = self.rows.chunk_by(|a, b| a.session == b.session);
-        let stretches = stretches.filter_map(|rows| Some((sessions.get(rows.first()?.session)?, rows.len() as u32)));
+        let stretches =
+            stretches.filter_map(|rows| Some((sessions.get(rows.first()?.session)?, rows.len() as u32)));
         let codes = self.rows.iter().map(|row| self.codes.get(row.codes..row.codes + self.dimensions));
         SortedRows {
             dimensions: self.dimensions,
@@ -93,7 +104,8 @@ impl SegmentBuilder {
         {
             return *last;
         }
-        let name = SessionName { user: user.to_owned(), session: session.to_owned(), project: project.to_owned() };
+        let name =
+            SessionName { user: user.to_owned(), session: session.to_owned(), project: project.to_owned() };
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.sessions.push(name.clone());
             self.sessions.len() - 1

@@ -36,7 +36,11 @@ impl<'a> ByteReader<'a> {
         String::from_utf8(bytes.to_vec()).ok()
     }
 
-    pub(super) fn array<T, const N: usize>(&mut self, length: usize, read: fn([u8; N]) -> T) -> Option<Vec<T>> {
+    pub(super) fn array<T, const N: usize>(
+        &mut self,
+        length: usize,
+        read: fn([u8; N]) -> T,
+    ) -> Option<Vec<T>> {
         let (numbers, _) = self.take(length.checked_mul(N)?)?.as_chunks();
         Some(numbers.iter().map(|number| read(*number)).collect())
     }

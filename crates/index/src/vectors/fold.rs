@@ -93,7 +93,10 @@ impl Fold<'_> {
         for entry in std::mem::take(&mut self.manifest.segments) {
             let (first, last) = entry.keys;
             let held = keys.iter().any(|key| (first..=last).contains(key))
-                && Segment::read_keys(&self.home.folder, &entry).map_err(|flaw| self.give_up(flaw))?.iter().any(|key| keys.contains(key));
+                && Segment::read_keys(&self.home.folder, &entry)
+                    .map_err(|flaw| self.give_up(flaw))?
+                    .iter()
+                    .any(|key| keys.contains(key));
             if held {
                 let rewritten = self.rewrite(&[entry], |key| !keys.contains(&key))?;
                 self.manifest.segments.extend(rewritten);
@@ -115,7 +118,11 @@ impl Fold<'_> {
     }
 
     /// Writes the rows of some segments, of those that `keep` says yes to, as one.
-    fn rewrite(&mut self, entries: &[SegmentEntry], keep: impl Fn(u64) -> bool) -> Result<Option<SegmentEntry>> {
+    fn rewrite(
+        &mut self,
+        entries: &[SegmentEntry],
+        keep: impl Fn(u64) -> bool,
+    ) -> Result<Option<SegmentEntry>> {
         let mut builder = SegmentBuilder::new(entries.first().map_or(0, |entry| entry.dimensions));
         for entry in entries {
             let segment = Segment::open(&self.home.folder, entry).map_err(|flaw| self.give_up(flaw))?;
@@ -161,7 +168,9 @@ struct Gathered {
 
 /// Segments that should be one: several of about the same size, together not too large.
 fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
-    let tier = |entry: &SegmentEntry| (entry.dimensions, (entry.code_bytes().max(SMALLEST_TIER) / SMALLEST_TIER).ilog(4));
+    let tier = |entry: &SegmentEntry| {
+        (entry.dimensions, (entry.code_bytes().max(SMALLEST_TIER) / SMALLEST_TIER).ilog(4))
+    };
     segments.iter().map(tier).find_map(|wanted| {
         let same: Vec<_> = segments.iter().filter(|entry| tier(entry) == wanted).collect();
         if same.len() < MERGED_AT_ONCE {
@@ -189,7 +198,9 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, rows: u64) -> SegmentEntry {
-        let json = format!(r#"{{"name":"{name}","rows":{rows},"dimensions":256,"keys":[0,1],"header":0,"stamp":{{"length":0,"changed":[0,0]}}}}"#);
+        let json = format!(
+            r#"{{"name":"{name}","rows":{rows},"dimensions":256,"keys":[0,1],"header":0,"stamp":{{"length":0,"changed":[0,0]}}}}"#
+        );
         serde_json::from_str(&json).unwrap()
     }
 

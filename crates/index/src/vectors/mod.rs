@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use fold::fold;
 pub(crate) use scan::search;
 use segment::{Segment, SegmentEntry};
-pub(crate) use tail::VectorSource;
+pub(crate) use tail::VectorShelf;
 
 use crate::{
     files::Stamp,

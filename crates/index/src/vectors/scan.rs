@@ -5,7 +5,7 @@ use std::{collections::HashSet, ops::Range};
 use amplifier_session_core::{Error, Result, backend::VectorQuery};
 
 use super::{
-    VectorPart, VectorSource,
+    VectorPart, VectorShelf,
     codes::{code_product, product, quantise},
     segment::Segment,
 };
@@ -13,8 +13,8 @@ use crate::{
     answer::VectorHit,
     filter::Filter,
     part::Look,
-    rows::Rows,
-    tail::Tail,
+    rows::{Rows, VectorRow},
+    tail::{Tail, Visitor},
     top::Top,
 };
 
@@ -24,40 +24,74 @@ const SPARE: usize = 50;
 /// The vectors nearest to the query's among those in the index and those newer than it, and how many are newer.
 pub(crate) fn search(
     look: &Look<VectorPart>,
-    tail: &Tail<VectorSource>,
+    tail: &Tail<VectorShelf>,
     rows: &mut dyn Rows,
     query: &VectorQuery,
 ) -> Result<(Vec<VectorHit>, u64)> {
     let filter = Filter::from(query);
-    let mut top = Top::new(query.limit);
-    let mut same_length = true;
-    let scanned = tail.scan(rows, look.after(), look.now, &mut |key, row| {
-        same_length &= row.vector.len() == query.vector.len();
-        if row.admitted_by(&filter) {
-            let similarity = product(&row.vector, &query.vector);
-            if similarity >= top.least() {
-                top.put(similarity, key, row.vector.to_vec());
-            }
-        }
-    })?;
+    let mut nearest =
+        Nearest { filter: &filter, query: &query.vector, top: Top::new(query.limit), same_length: true };
+    let scanned = tail.scan(rows, look.after(), look.now, &mut nearest)?;
     if let Some(part) = &look.part {
-        same_length &= part.segments().all(|segment| segment.dimensions == query.vector.len());
+        nearest.same_length &= part.segments().all(|segment| segment.dimensions == query.vector.len());
         let candidates = candidates(part, &filter, &scanned.masked, query);
         rows.vectors(&candidates, &mut |key, vector| {
-            top.put(product(vector, &query.vector), key, vector.to_vec());
+            nearest.compare(key, vector);
             Ok(())
         })?;
     }
-    if !same_length {
+    if !nearest.same_length {
         return Err(Error::validation("vector", "has not as many dimensions as the vectors of the store"));
     }
-    let hits = top.into_sorted().into_iter();
+    let hits = nearest.top.into_sorted().into_iter();
     let hits = hits.map(|hit| VectorHit { key: hit.key, similarity: hit.score, vector: hit.item });
     Ok((hits.collect(), scanned.rows))
 }
 
+/// The nearest of the vectors that were compared in full.
+struct Nearest<'a> {
+    filter: &'a Filter<'a>,
+    query: &'a [f32],
+    top: Top<Vec<f32>>,
+    same_length: bool,
+}
+
+impl Nearest<'_> {
+    fn compare(&mut self, key: u64, vector: &[f32]) {
+        self.same_length &= vector.len() == self.query.len();
+        let similarity = product(vector, self.query);
+        if similarity >= self.top.least() {
+            self.top.put(similarity, key, vector.to_vec());
+        }
+    }
+}
+
+impl Visitor<VectorShelf> for Nearest<'_> {
+    fn row(&mut self, row: &VectorRow<'_>) {
+        let admitted = self.filter.admits_content(row.content_type)
+            && self.filter.admits_message(row.role, row.ts)
+            && self.filter.admits_session(row.user, row.project, row.session);
+        if admitted {
+            self.compare(row.key, row.vector);
+        }
+    }
+
+    fn shelf(&mut self, shelf: &VectorShelf, only: Option<&HashSet<u64>>) {
+        for (key, row) in &shelf.vectors {
+            if only.is_none_or(|only| only.contains(key)) && row.admitted_by(self.filter) {
+                self.compare(*key, &row.vector);
+            }
+        }
+    }
+}
+
 /// Keys of the vectors in the index that are nearest by their codes.
-fn candidates(part: &VectorPart, filter: &Filter<'_>, masked: &HashSet<u64>, query: &VectorQuery) -> Vec<u64> {
+fn candidates(
+    part: &VectorPart,
+    filter: &Filter<'_>,
+    masked: &HashSet<u64>,
+    query: &VectorQuery,
+) -> Vec<u64> {
     let mut codes = Vec::with_capacity(query.vector.len());
     quantise(&query.vector, &mut codes);
     let mut scan = Scan { filter, masked, codes: &codes, top: Top::new(query.limit.saturating_add(SPARE)) };

@@ -1,6 +1,6 @@
 //! Vectors that are newer than the index.
 
-use std::ops::ControlFlow;
+use std::{collections::HashMap, ops::ControlFlow};
 
 use amplifier_session_core::{Result, model::ContentType};
 
@@ -8,32 +8,33 @@ use crate::{
     facts::{FactKeeper, Facts},
     filter::Filter,
     rows::{Rows, VectorRow},
-    tail::{Identity, Source},
+    tail::{Identity, Shelf},
 };
 
-/// Reads vectors for the tail.
-#[derive(Debug, Default)]
-pub(crate) struct VectorSource {
+/// Vectors by their keys.
+#[derive(Default)]
+pub(crate) struct VectorShelf {
+    pub(super) vectors: HashMap<u64, ShelfVector>,
     facts: FactKeeper,
 }
 
 /// A vector of the tail.
 #[derive(Debug)]
-pub(crate) struct TailVector {
+pub(super) struct ShelfVector {
     facts: Facts,
     content_type: ContentType,
     pub(super) vector: Box<[f32]>,
 }
 
-impl TailVector {
+impl ShelfVector {
+    /// Whether the vector passes a filter.
     pub(super) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
         filter.admits_content(self.content_type) && self.facts.admitted_by(filter)
     }
 }
 
-impl Source for VectorSource {
+impl Shelf for VectorShelf {
     type Row<'a> = VectorRow<'a>;
-    type Item = TailVector;
 
     fn rows_after(
         rows: &mut dyn Rows,
@@ -54,7 +55,17 @@ impl Source for VectorSource {
         Identity { key: row.key, revision: row.revision, bytes, checksum: checksum.finalize() }
     }
 
-    fn item(&mut self, row: &VectorRow<'_>) -> TailVector {
-        TailVector { facts: self.facts.of_vector(row), content_type: row.content_type, vector: row.vector.into() }
+    fn put(&mut self, row: &VectorRow<'_>) {
+        let facts = self.facts.of_vector(row);
+        let vector = ShelfVector { facts, content_type: row.content_type, vector: row.vector.into() };
+        self.vectors.insert(row.key, vector);
+    }
+
+    fn remove(&mut self, key: u64) {
+        self.vectors.remove(&key);
+    }
+
+    fn retain(&mut self, keep: &dyn Fn(u64) -> bool) {
+        self.vectors.retain(|key, _| keep(*key));
     }
 }

@@ -82,8 +82,13 @@ fn searches_are_right_while_rows_are_written_and_folded() {
                     // The snapshot is older than the index at times: the answer is that of the snapshot.
                     let (state, mut rows) = (store.state(), store.rows());
                     rows.fix(state.clone());
-                    let mut found: Vec<_> =
-                        reader.text_candidates(&mut rows, &query).unwrap().hits.iter().map(|hit| hit.key).collect();
+                    let mut found: Vec<_> = reader
+                        .text_candidates(&mut rows, &query)
+                        .unwrap()
+                        .hits
+                        .iter()
+                        .map(|hit| hit.key)
+                        .collect();
                     let mut expected: Vec<_> = text_model(&state, &query).iter().map(|hit| hit.key).collect();
                     found.sort_unstable();
                     expected.sort_unstable();

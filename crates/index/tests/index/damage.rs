@@ -60,8 +60,10 @@ fn prepared() -> (Store, tempfile::TempDir, SearchIndex) {
 
 /// All files of the index but the lock.
 fn files(dir: &Path) -> Vec<PathBuf> {
-    let entries = |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let mut files: Vec<_> = [dir.to_owned(), dir.join("text"), dir.join("vectors")].iter().flat_map(|dir| entries(dir)).collect();
+    let entries =
+        |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mut files: Vec<_> =
+        [dir.to_owned(), dir.join("text"), dir.join("vectors")].iter().flat_map(|dir| entries(dir)).collect();
     files.retain(|path| path.is_file() && path.file_name().unwrap() != "lock");
     files.sort();
     files
@@ -137,7 +139,8 @@ fn a_copied_folder_is_as_good_as_the_first() {
 #[test]
 fn leftovers_of_a_killed_fold_do_no_harm() {
     let (store, dir, index) = prepared();
-    let leftovers = ["text/0123456789abcdef0123456789abcdef.term", "vectors/00000009.seg", "vectors/00000009.seg.new"];
+    let leftovers =
+        ["text/0123456789abcdef0123456789abcdef.term", "vectors/00000009.seg", "vectors/00000009.seg.new"];
     for name in leftovers {
         fs::write(dir.path().join(name), b"half a file").unwrap();
     }

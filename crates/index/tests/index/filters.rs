@@ -77,10 +77,12 @@ fn check_all(index: &SearchIndex, store: &Store) {
         for filter in filters() {
             for content_types in content_types() {
                 let mut text = text_query("w0 w1 w2 w40");
-                (text.scope, text.filter, text.content_types) = (scope.clone(), filter.clone(), content_types);
+                (text.scope, text.filter, text.content_types) =
+                    (scope.clone(), filter.clone(), content_types);
                 check_text(index, store, &text, true);
                 let mut vectors = vector_query(numbers.vector(24));
-                (vectors.scope, vectors.filter, vectors.content_types) = (scope.clone(), filter.clone(), content_types);
+                (vectors.scope, vectors.filter, vectors.content_types) =
+                    (scope.clone(), filter.clone(), content_types);
                 check_vectors(index, store, &vectors);
             }
         }

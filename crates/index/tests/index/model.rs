@@ -17,20 +17,20 @@ use amplifier_session_index::{Answer, SearchIndex, TextHit, VectorHit};
 use super::store::{Place, State, Store};
 
 /// Numbers that look random and are the same every time.
-pub struct Numbers(pub u64);
+pub(crate) struct Numbers(pub u64);
 
 impl Numbers {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// A text of some words, common ones more often than rare ones.
-    pub fn text(&mut self, words: u64) -> String {
+    pub(crate) fn text(&mut self, words: u64) -> String {
         let word = |numbers: &mut Self| {
             let bound = 1 + numbers.below(200);
             format!("w{}", numbers.below(bound))
@@ -39,18 +39,18 @@ impl Numbers {
     }
 
     /// A vector of unit length.
-    pub fn vector(&mut self, dimensions: usize) -> Vec<f32> {
+    pub(crate) fn vector(&mut self, dimensions: usize) -> Vec<f32> {
         let vector: Vec<f32> = (0..dimensions).map(|_| self.below(2_001) as f32 / 1_000.0 - 1.0).collect();
         unit(vector)
     }
 }
 
-pub fn unit(vector: Vec<f32>) -> Vec<f32> {
+pub(crate) fn unit(vector: Vec<f32>) -> Vec<f32> {
     let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
     vector.iter().map(|x| x / length.max(f32::MIN_POSITIVE)).collect()
 }
 
-pub fn text_query(words: &str) -> TextQuery {
+pub(crate) fn text_query(words: &str) -> TextQuery {
     TextQuery {
         scope: Scope::Everyone,
         filter: SearchFilter::default(),
@@ -60,7 +60,7 @@ pub fn text_query(words: &str) -> TextQuery {
     }
 }
 
-pub fn vector_query(vector: Vec<f32>) -> VectorQuery {
+pub(crate) fn vector_query(vector: Vec<f32>) -> VectorQuery {
     VectorQuery {
         scope: Scope::Everyone,
         filter: SearchFilter::default(),
@@ -72,11 +72,14 @@ pub fn vector_query(vector: Vec<f32>) -> VectorQuery {
 
 fn admits(scope: &Scope, filter: &SearchFilter, place: &Place) -> bool {
     scope.user().is_none_or(|user| *user == UserId::new(place.user).unwrap())
-        && filter.admits_session(&ProjectSlug::new(place.project).unwrap(), &SessionId::new(place.session).unwrap())
+        && filter.admits_session(
+            &ProjectSlug::new(place.project).unwrap(),
+            &SessionId::new(place.session).unwrap(),
+        )
 }
 
 /// All matches of a text query, best first.
-pub fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
+pub(crate) fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
     let mut analyzer = Analyzer::new();
     let mut statistics = CollectionStatistics::new(query.terms.len());
     let mut matches = Vec::new();
@@ -93,7 +96,8 @@ pub fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
             }
         }
     }
-    let hit = |(key, content_type, counted)| TextHit { key, content_type, score: score(&statistics, &counted) };
+    let hit =
+        |(key, content_type, counted)| TextHit { key, content_type, score: score(&statistics, &counted) };
     let mut hits: Vec<_> = matches.into_iter().map(hit).collect();
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
     hits.truncate(query.limit);
@@ -101,7 +105,7 @@ pub fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
 }
 
 /// The nearest vectors, nearest first.
-pub fn vector_model(state: &State, query: &VectorQuery) -> Vec<(u64, f32)> {
+pub(crate) fn vector_model(state: &State, query: &VectorQuery) -> Vec<(u64, f32)> {
     let admitted = state.vectors.iter().filter(|(_, vector)| {
         admits(&query.scope, &query.filter, &vector.place)
             && query.filter.admits_message(vector.role, vector.ts)
@@ -115,7 +119,12 @@ pub fn vector_model(state: &State, query: &VectorQuery) -> Vec<(u64, f32)> {
 }
 
 /// Searches and compares with the model: the same matches, scores that descend, and where `scores` the same ones.
-pub fn check_text(index: &SearchIndex, store: &Store, query: &TextQuery, scores: bool) -> Answer<TextHit> {
+pub(crate) fn check_text(
+    index: &SearchIndex,
+    store: &Store,
+    query: &TextQuery,
+    scores: bool,
+) -> Answer<TextHit> {
     let answer = index.text_candidates(&mut store.rows(), query).unwrap();
     let expected = text_model(&store.state(), query);
     let matches = |hits: &[TextHit]| {
@@ -134,7 +143,7 @@ pub fn check_text(index: &SearchIndex, store: &Store, query: &TextQuery, scores:
 }
 
 /// Searches and compares with the model: the same similarities.
-pub fn check_vectors(index: &SearchIndex, store: &Store, query: &VectorQuery) -> Answer<VectorHit> {
+pub(crate) fn check_vectors(index: &SearchIndex, store: &Store, query: &VectorQuery) -> Answer<VectorHit> {
     let answer = index.vector_candidates(&mut store.rows(), query).unwrap();
     let expected = vector_model(&store.state(), query);
     assert_eq!(answer.hits.len(), expected.len(), "{query:?}");

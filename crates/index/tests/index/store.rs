@@ -13,76 +13,76 @@ use amplifier_session_core::{
 use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
 
 #[derive(Debug, Clone)]
-pub struct Place {
-    pub user: &'static str,
-    pub project: &'static str,
-    pub session: &'static str,
+pub(crate) struct Place {
+    pub(crate) user: &'static str,
+    pub(crate) project: &'static str,
+    pub(crate) session: &'static str,
 }
 
-pub const ANA: Place = Place { user: "ana", project: "shop", session: "s-1" };
+pub(crate) const ANA: Place = Place { user: "ana", project: "shop", session: "s-1" };
 
 #[derive(Debug, Clone)]
-pub struct StoredMessage {
-    pub revision: u64,
-    pub place: Place,
-    pub role: Role,
-    pub ts: Timestamp,
-    pub raw: Vec<u8>,
+pub(crate) struct StoredMessage {
+    pub(crate) revision: u64,
+    pub(crate) place: Place,
+    pub(crate) role: Role,
+    pub(crate) ts: Timestamp,
+    pub(crate) raw: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
-pub struct StoredVector {
-    pub revision: u64,
-    pub place: Place,
-    pub role: Role,
-    pub content_type: ContentType,
-    pub ts: Timestamp,
-    pub vector: Vec<f32>,
+pub(crate) struct StoredVector {
+    pub(crate) revision: u64,
+    pub(crate) place: Place,
+    pub(crate) role: Role,
+    pub(crate) content_type: ContentType,
+    pub(crate) ts: Timestamp,
+    pub(crate) vector: Vec<f32>,
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct State {
-    pub store: [u8; 16],
-    pub revision: u64,
-    pub nonces: BTreeMap<u64, u64>,
-    pub messages: BTreeMap<u64, StoredMessage>,
-    pub vectors: BTreeMap<u64, StoredVector>,
-    pub removed_messages: Vec<(u64, u64)>,
-    pub removed_vectors: Vec<(u64, u64)>,
+pub(crate) struct State {
+    pub(crate) store: [u8; 16],
+    pub(crate) revision: u64,
+    pub(crate) nonces: BTreeMap<u64, u64>,
+    pub(crate) messages: BTreeMap<u64, StoredMessage>,
+    pub(crate) vectors: BTreeMap<u64, StoredVector>,
+    pub(crate) removed_messages: Vec<(u64, u64)>,
+    pub(crate) removed_vectors: Vec<(u64, u64)>,
 }
 
 /// A store: its state, and what is written to it.
 #[derive(Debug, Default)]
-pub struct Store {
+pub(crate) struct Store {
     state: Mutex<Arc<State>>,
     nonce_seed: u64,
 }
 
 /// One write: any number of changes of one revision.
-pub struct Write<'a> {
+pub(crate) struct Write<'a> {
     state: &'a mut State,
 }
 
 impl Store {
-    pub fn new(id: u8) -> Self {
+    pub(crate) fn new(id: u8) -> Self {
         let state = State { store: [id; 16], ..State::default() };
         Self { state: Mutex::new(Arc::new(state)), nonce_seed: u64::from(id) }
     }
 
-    pub fn with_state(state: State) -> Self {
+    pub(crate) fn with_state(state: State) -> Self {
         Self { state: Mutex::new(Arc::new(state)), nonce_seed: 0 }
     }
 
     /// The same store, as a backup of it would have it, writing another history from now on.
-    pub fn restored(&self) -> Self {
+    pub(crate) fn restored(&self) -> Self {
         Self { state: Mutex::new(self.state()), nonce_seed: self.nonce_seed + 1_000 }
     }
 
-    pub fn state(&self) -> Arc<State> {
+    pub(crate) fn state(&self) -> Arc<State> {
         Arc::clone(&self.state.lock().unwrap())
     }
 
-    pub fn write(&self, change: impl FnOnce(&mut Write<'_>)) {
+    pub(crate) fn write(&self, change: impl FnOnce(&mut Write<'_>)) {
         let mut state = self.state.lock().unwrap();
         let state = Arc::make_mut(&mut state);
         state.revision += 1;
@@ -91,39 +91,46 @@ impl Store {
     }
 
     /// Puts one user message.
-    pub fn say(&self, key: u64, text: &str) {
+    pub(crate) fn say(&self, key: u64, text: &str) {
         self.write(|write| write.say(key, ANA, text));
     }
 
-    pub fn rows(&self) -> Snapshot<'_> {
+    pub(crate) fn rows(&self) -> Snapshot<'_> {
         Snapshot { store: self, state: None, reads: 0 }
     }
 }
 
 impl Write<'_> {
-    pub fn say(&mut self, key: u64, place: Place, text: &str) {
+    pub(crate) fn say(&mut self, key: u64, place: Place, text: &str) {
         self.message(key, place, Role::User, 0, serde_json::json!({"role": "user", "content": text}));
     }
 
-    pub fn message(&mut self, key: u64, place: Place, role: Role, ts: i64, line: serde_json::Value) {
+    pub(crate) fn message(&mut self, key: u64, place: Place, role: Role, ts: i64, line: serde_json::Value) {
         let (revision, ts) = (self.state.revision, Timestamp::from_micros(ts));
         let raw = line.to_string().into_bytes();
         self.state.messages.insert(key, StoredMessage { revision, place, role, ts, raw });
     }
 
-    pub fn vector(&mut self, key: u64, place: Place, content_type: ContentType, ts: i64, vector: Vec<f32>) {
+    pub(crate) fn vector(
+        &mut self,
+        key: u64,
+        place: Place,
+        content_type: ContentType,
+        ts: i64,
+        vector: Vec<f32>,
+    ) {
         let (revision, ts) = (self.state.revision, Timestamp::from_micros(ts));
         let role = if content_type == ContentType::UserQuery { Role::User } else { Role::Assistant };
         self.state.vectors.insert(key, StoredVector { revision, place, role, content_type, ts, vector });
     }
 
-    pub fn remove_message(&mut self, key: u64) {
+    pub(crate) fn remove_message(&mut self, key: u64) {
         if self.state.messages.remove(&key).is_some() {
             self.state.removed_messages.push((self.state.revision, key));
         }
     }
 
-    pub fn remove_vector(&mut self, key: u64) {
+    pub(crate) fn remove_vector(&mut self, key: u64) {
         if self.state.vectors.remove(&key).is_some() {
             self.state.removed_vectors.push((self.state.revision, key));
         }
@@ -131,16 +138,16 @@ impl Write<'_> {
 }
 
 /// A snapshot that is taken when its mark is first asked for.
-pub struct Snapshot<'a> {
+pub(crate) struct Snapshot<'a> {
     store: &'a Store,
     state: Option<Arc<State>>,
     /// How many messages and vectors were read.
-    pub reads: u64,
+    pub(crate) reads: u64,
 }
 
 impl Snapshot<'_> {
     /// Makes it a snapshot of an earlier time.
-    pub fn fix(&mut self, state: Arc<State>) {
+    pub(crate) fn fix(&mut self, state: Arc<State>) {
         self.state = Some(state);
     }
 
@@ -166,7 +173,8 @@ impl Rows for Snapshot<'_> {
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let state = self.state();
-        let mut newer: Vec<_> = state.messages.iter().filter(|(_, message)| message.revision > revision).collect();
+        let mut newer: Vec<_> =
+            state.messages.iter().filter(|(_, message)| message.revision > revision).collect();
         newer.sort_by_key(|(key, message)| (message.revision, **key));
         for (key, message) in newer {
             self.reads += 1;
@@ -194,7 +202,8 @@ impl Rows for Snapshot<'_> {
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let state = self.state();
-        let mut newer: Vec<_> = state.vectors.iter().filter(|(_, vector)| vector.revision > revision).collect();
+        let mut newer: Vec<_> =
+            state.vectors.iter().filter(|(_, vector)| vector.revision > revision).collect();
         newer.sort_by_key(|(key, vector)| (vector.revision, **key));
         for (key, vector) in newer {
             self.reads += 1;

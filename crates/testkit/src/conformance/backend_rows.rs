@@ -1,4 +1,4 @@
-//! The rules of the [`StorageBackend`](amplifier_session_core::backend::StorageBackend) trait about rows.
+//! The rules of the [`StorageBackend`] trait about rows.
 
 use amplifier_session_core::{
     ErrorKind,

@@ -28,14 +28,14 @@ pub(super) fn pick(prompts: &[String]) -> Vec<String> {
     picked
 }
 
-/// The word that most prompts have, if several have it.
+/// The word that most prompts have, if several have it; of equals the longest.
 fn topic(prompts: &[String]) -> Option<String> {
     let mut frequency: BTreeMap<String, usize> = BTreeMap::new();
     for word in prompts.iter().flat_map(|prompt| words(prompt)) {
         *frequency.entry(word).or_default() += 1;
     }
     let frequent = frequency.into_iter().filter(|(_, count)| *count > 1);
-    frequent.max_by(|(a, x), (b, y)| x.cmp(y).then_with(|| b.cmp(a))).map(|(word, _)| word)
+    frequent.max_by_key(|(word, count)| (*count, word.len())).map(|(word, _)| word)
 }
 
 /// The distinct words of a prompt that say something.
