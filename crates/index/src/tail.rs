@@ -171,6 +171,9 @@ impl<S: Shelf> Kept<S> {
     fn extend(&mut self, rows: &mut dyn Rows, now: Mark, most: usize) -> Result<bool> {
         // Until all is read it is not known whether anything is missing, also after an error half way.
         let known = self.upto.take();
+        if known.is_none() {
+            self.masked = Arc::default();
+        }
         // The index may have gone beyond what was read.
         let from = known.map_or(0, |upto| upto.revision).max(self.after);
         for key in S::removed_after(rows, from)? {

@@ -41,13 +41,12 @@ pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<St
 fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<MetadataFile>> {
     let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
     let mut statement = connection.prepare_cached(sql).map_err(storage("get_session"))?;
-    let files = statement
+    statement
         .query_map([key.user_id.as_str(), key.session_id.as_str()], |row| {
             Ok(MetadataFile { name: row.get(0)?, raw: RawJson::new(row.get::<_, Vec<u8>>(1)?) })
         })
         .and_then(Iterator::collect)
-        .map_err(storage("get_session"));
-    files
+        .map_err(storage("get_session"))
 }
 
 pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
@@ -205,11 +204,10 @@ fn delete_metadata_files(connection: &Connection, key: &SessionKey) -> rusqlite:
 
 pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> {
     let mut statement = connection.prepare_cached("SELECT key, value FROM schema_meta").map_err(storage("meta"))?;
-    let entries = statement
+    statement
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
         .and_then(Iterator::collect)
-        .map_err(storage("meta"));
-    entries
+        .map_err(storage("meta"))
 }
 
 pub(crate) fn put_meta_if_absent(connection: &Connection, key: &str, value: &str) -> Result<String> {

@@ -5,7 +5,7 @@ use amplifier_session_index::{SearchIndex, WhenBusy};
 use serde_json::json;
 
 use super::{
-    model::{Numbers, check_text, text_query},
+    model::{Numbers, check_text, text_model, text_query},
     store::{ANA, Store},
 };
 
@@ -165,4 +165,27 @@ fn a_tail_is_read_once_by_many_searches() {
     index.text_candidates(&mut rows, &text_query("w1")).unwrap();
     reads.push(rows.reads);
     assert_eq!(reads, [100, 0, 0, 1]);
+}
+
+#[test]
+fn an_older_snapshot_gets_the_answer_of_its_time() {
+    let (store, dir) = (filled(30, 8), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    store.say(100, "first version");
+    let earlier = store.state();
+    store.say(100, "second version");
+    store.write(|write| write.remove_message(5));
+    for _ in 0..2 {
+        // A thread with the newer snapshot has been here first.
+        check_text(&index, &store, &text_query("version first w1"), false);
+        let mut rows = store.rows();
+        rows.fix(earlier.clone());
+        let query = text_query("version first w1");
+        let mut found = index.text_candidates(&mut rows, &query).unwrap().hits;
+        let mut expected = text_model(&earlier, &query);
+        found.sort_by_key(|hit| hit.key);
+        expected.sort_by_key(|hit| hit.key);
+        assert_eq!(found, expected);
+        check_text(&index, &store, &text_query("version first w1"), false);
+    }
 }

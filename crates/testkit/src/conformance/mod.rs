@@ -1,8 +1,8 @@
 //! The conformance suite: what every storage backend promises, one function a promise.
 //!
-//! A backend's crate says how to open an empty store ([`Subject`]) and calls [`conformance_suite!`] in its
-//! tests; each promise then shows by its name in the test runner. A new behaviour enters here before it
-//! enters a backend.
+//! A backend's crate says how to open an empty store ([`Subject`]) and calls
+//! [`conformance_suite!`](crate::conformance_suite) in its tests; each promise then shows by its name in the
+//! test runner. A new behaviour enters here before it enters a backend.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -202,6 +202,7 @@ macro_rules! conformance_suite {
                 without_a_provider_it_is_full_text_and_says_so,
                 a_failing_provider_leaves_full_text,
                 copies_move_down,
+                the_greatest_similarity_to_what_is_chosen_counts,
                 scores_descend_with_diversity,
                 a_store_without_vectors_is_searched_by_words,
             ]

@@ -91,6 +91,20 @@ pub async fn copies_move_down(subject: &dyn Subject) {
     }
 }
 
+/// A candidate is compared with everything that is chosen, not with the last one alone: a copy of the first stays
+/// behind, though the second is unlike it.
+pub async fn the_greatest_similarity_to_what_is_chosen_counts(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let copy = "alpha beta gamma delta";
+    let texts = [copy, copy, "alpha epsilon zeta eta", "alpha theta iota kappa lambda my ny omikron"];
+    store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
+    for limit in [4, 10] {
+        let options = SearchOptions::new("alpha").with_mode(SearchMode::Semantic).with_mmr_lambda(0.5);
+        let order = sequences(&store.search(&target("s"), &options.with_limit(limit)).await.results);
+        assert_eq!(order, [0, 2, 3, 1], "limit {limit}");
+    }
+}
+
 /// Scores descend and lie within 0 and 1, whatever the weight of diversity.
 pub async fn scores_descend_with_diversity(subject: &dyn Subject) {
     let store = Store::open(subject).await;
