@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Result,
     model::{
-        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, Message, MessageState, MetadataFile, Payload, Place,
-        ProjectSlug, Session, SessionId, SessionKey, StoredEvent, Timestamp, UserId, VectorRecord,
+        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, Message, MessageState, MetadataFile,
+        Payload, Place, ProjectSlug, Session, SessionId, SessionKey, StoredEvent, Timestamp, UserId,
+        VectorRecord,
     },
     scope::Scope,
     search::SearchFilter,
@@ -177,7 +178,15 @@ impl SessionQuery {
     /// The newest 100 sessions of `scope`.
     #[must_use]
     pub fn new(scope: impl Into<Scope>) -> Self {
-        Self { scope: scope.into(), project: None, id_prefix: None, since: None, until: None, limit: 100, after: None }
+        Self {
+            scope: scope.into(),
+            project: None,
+            id_prefix: None,
+            since: None,
+            until: None,
+            limit: 100,
+            after: None,
+        }
     }
 
     /// Narrows to a project.
@@ -386,7 +395,8 @@ pub trait StorageBackend: Debug + Send + Sync {
         limit: usize,
     ) -> Result<Vec<Message>>;
 
-    /// Stores the vectors of messages of one session and marks them as stored. A message that is gone, or whose
+    /// Stores the vectors of messages of one session and marks them as stored. The store's space must be known:
+    /// `Validation` before [`meta::EMBEDDING_SPACE`] is put, or when a record breaks a rule of it. A message that is gone, or whose
     /// line is another by now, is left alone. Returns how many vectors were stored.
     async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize>;
 

@@ -50,8 +50,11 @@ impl Metadata {
         session.description = self.text(&["description"]);
         session.bundle = self.text(&["bundle", "bundle_name"]);
         session.model = self.text(&["model"]);
-        session.parent_id = self.text(&["parent_id", "parent_session_id", "forked_from"]).and_then(|id| SessionId::new(id).ok());
-        session.forked_from_turn = self.fields.get("forked_from_turn").and_then(Value::as_u64).and_then(|n| n.try_into().ok());
+        session.parent_id = self
+            .text(&["parent_id", "parent_session_id", "forked_from"])
+            .and_then(|id| SessionId::new(id).ok());
+        session.forked_from_turn =
+            self.fields.get("forked_from_turn").and_then(Value::as_u64).and_then(|n| n.try_into().ok());
         session.tags = self.texts("tags");
         session.working_dir = self.text(&["working_dir", "cwd"]);
     }
@@ -87,7 +90,10 @@ mod tests {
     fn the_first_file_wins_and_the_second_fills_gaps() {
         let metadata = Metadata::read(&[
             file("metadata.json", r#"{"name":"mine","parent_id":""}"#),
-            file("context-intelligence/metadata.json", r#"{"name":"other","parent_id":"p","started_at":"2026-01-05T08:00:00Z","working_dir":"/w"}"#),
+            file(
+                "context-intelligence/metadata.json",
+                r#"{"name":"other","parent_id":"p","started_at":"2026-01-05T08:00:00Z","working_dir":"/w"}"#,
+            ),
         ])
         .unwrap();
         let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());

@@ -129,8 +129,8 @@ impl SearchIndex {
     ///
     /// - Works in steps of bounded memory; a process that is killed loses at most one.
     /// - One thread or process at a time; see [`WhenBusy`].
-    /// - When it returns without `busy`, no file holds words or vectors of rows that were removed before the
-    ///   snapshot of `rows`.
+    /// - When it returns without `busy`, no file holds words or vectors of rows that were removed or changed before
+    ///   the snapshot of `rows`.
     ///
     /// # Errors
     ///
@@ -139,8 +139,9 @@ impl SearchIndex {
         let Some(_lock) = self.lock(when_busy)? else {
             return Ok(Folded { busy: true, ..Folded::default() });
         };
-        let text = text::fold(&self.text, rows)?;
-        let vectors = vectors::fold(&self.vectors, rows)?;
+        // One part that can't be folded must not keep the other from it.
+        let (text, vectors) = (text::fold(&self.text, rows), vectors::fold(&self.vectors, rows));
+        let (text, vectors) = (text?, vectors?);
         Ok(Folded {
             busy: false,
             messages: text.rows,
@@ -215,12 +216,12 @@ fn mark_of<P: Part>(found: &Found<P>) -> Option<Mark> {
 }
 
 /// What people should know of how an answer was found.
-fn notice<P>(look: &Look<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
+fn notice<P: Part>(look: &Look<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
     match (&look.reason, rebuilt) {
-        (Some(reason), _) if tail_rows > 0 => Some(format!(
-            "{reason}, so {tail_rows} rows were searched directly; the next fold builds it anew"
-        )),
-        (None, Some(reason)) => Some(format!("{reason}; it has been built anew")),
+        (Some(reason), _) if tail_rows > 0 => {
+            Some(format!("{reason}: {tail_rows} {} were searched without it, which is slower", P::ROWS))
+        }
+        (None, Some(reason)) => Some(format!("{reason}: it has been built anew")),
         _ => None,
     }
 }

@@ -20,6 +20,8 @@ use crate::{
 pub(crate) trait Part: Sized {
     /// What people call it.
     const NAME: &'static str;
+    /// What people call the rows in it.
+    const ROWS: &'static str;
     /// The name of its folder; its manifest is beside it.
     const FOLDER: &'static str;
     /// Changes whenever files of before can't be read, or would be read wrongly.

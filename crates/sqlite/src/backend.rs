@@ -18,15 +18,17 @@ use amplifier_session_core::{
         meta::EMBEDDING_SPACE,
     },
     model::{
-        ContentType, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place, Session, SessionId,
-        SessionKey, UserId, VectorRecord,
+        ContentType, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place, Session,
+        SessionId, SessionKey, UserId, VectorRecord,
     },
 };
 use amplifier_session_index::{SearchIndex, WhenBusy};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-use crate::{error::storage, events, messages, pool::Pool, rows::SqliteRows, search, sessions, vectors, write};
+use crate::{
+    error::storage, events, messages, pool::Pool, rows::SqliteRows, search, sessions, vectors, write,
+};
 
 /// The index is brought up to the rows when this much text or this many bytes of vectors were written since: a
 /// search looks at what is newer row by row, so that this should stay short.
@@ -99,11 +101,13 @@ impl SqliteBackend {
 
     async fn candidates<T: Send + 'static>(
         &self,
-        find: impl FnOnce(&Inner, &mut Connection) -> Result<(T, u64)> + Send + 'static,
-    ) -> Result<T> {
+        find: impl FnOnce(&Inner, &mut Connection) -> Result<(Candidates<T>, u64)> + Send + 'static,
+    ) -> Result<Candidates<T>> {
         let inner = Arc::clone(&self.0);
-        let (found, tail_rows) = blocking(move || inner.pool.read(|connection| find(&inner, connection))).await?;
-        if tail_rows > LONG_TAIL_ROWS {
+        let (found, tail_rows) =
+            blocking(move || inner.pool.read(|connection| find(&inner, connection))).await?;
+        // A notice tells that the index is missing or can't be used: the next search should find it mended.
+        if tail_rows > LONG_TAIL_ROWS || found.notice.is_some() {
             self.fold_behind();
         }
         Ok(found)
@@ -134,10 +138,17 @@ impl SqliteBackend {
 impl Inner {
     fn fold(&self, when_busy: WhenBusy) -> Result<()> {
         let folded = self.pool.read(|connection| {
-            search::with_snapshot(connection, |snapshot| self.index.fold(&mut SqliteRows(snapshot), when_busy))
+            search::with_snapshot(connection, |snapshot| {
+                self.index.fold(&mut SqliteRows(snapshot), when_busy)
+            })
         })?;
         if let Some(reason) = &folded.rebuilt {
-            tracing::info!(reason, messages = folded.messages, vectors = folded.vectors, "the search index was rebuilt");
+            tracing::info!(
+                reason,
+                messages = folded.messages,
+                vectors = folded.vectors,
+                "the search index was rebuilt"
+            );
         }
         Ok(())
     }
@@ -244,8 +255,11 @@ impl StorageBackend for SqliteBackend {
 
     async fn write_vectors(&self, key: &SessionKey, of_messages: Vec<MessageVectors>) -> Result<usize> {
         let key = key.clone();
-        let bytes: usize =
-            of_messages.iter().flat_map(|message| &message.records).map(|record| record.vector.len() * 4).sum();
+        let bytes: usize = of_messages
+            .iter()
+            .flat_map(|message| &message.records)
+            .map(|record| record.vector.len() * 4)
+            .sum();
         let stored = self
             .write_with(move |connection| {
                 let space = embedding_space(connection)?;

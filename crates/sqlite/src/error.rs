@@ -18,12 +18,18 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::StorageIo, "the database is busy with another writer".to_owned(), true)
         }
-        Some(ErrorCode::CannotOpen) => (ErrorKind::StorageConnection, format!("can't open the database: {error}"), false),
-        Some(ErrorCode::NotADatabase) => (ErrorKind::StorageConnection, "the file is no SQLite database".to_owned(), false),
+        Some(ErrorCode::CannotOpen) => {
+            (ErrorKind::StorageConnection, format!("can't open the database: {error}"), false)
+        }
+        Some(ErrorCode::NotADatabase) => {
+            (ErrorKind::StorageConnection, "the file is no SQLite database".to_owned(), false)
+        }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             (ErrorKind::StorageIo, "the database can't be written".to_owned(), false)
         }
-        Some(ErrorCode::DatabaseCorrupt) => (ErrorKind::StorageIo, format!("the database is damaged: {error}"), false),
+        Some(ErrorCode::DatabaseCorrupt) => {
+            (ErrorKind::StorageIo, format!("the database is damaged: {error}"), false)
+        }
         _ => (ErrorKind::StorageIo, format!("SQLite: {error}"), false),
     }
 }

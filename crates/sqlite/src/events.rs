@@ -69,7 +69,8 @@ pub(crate) fn put(connection: &Connection, stored: &StoredEvent) -> rusqlite::Re
 }
 
 fn put_chunks(connection: &Connection, event: &Event, chunks: &[Vec<u8>]) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO event_chunks (user_id, session_id, sequence, chunk_index, total_chunks, chunk_data)
+    let sql =
+        "INSERT INTO event_chunks (user_id, session_id, sequence, chunk_index, total_chunks, chunk_data)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let mut insert = connection.prepare_cached(sql)?;
     for (index, chunk) in chunks.iter().enumerate() {
@@ -87,7 +88,11 @@ fn put_chunks(connection: &Connection, event: &Event, chunks: &[Vec<u8>]) -> rus
 
 /// Removes the events that `put` replaces, with their chunks: all of them before the first is inserted, so that an id
 /// may move from one sequence to another.
-pub(crate) fn remove_replaced(connection: &Connection, key: &SessionKey, put: &[StoredEvent]) -> rusqlite::Result<()> {
+pub(crate) fn remove_replaced(
+    connection: &Connection,
+    key: &SessionKey,
+    put: &[StoredEvent],
+) -> rusqlite::Result<()> {
     for table in ["events", "event_chunks"] {
         let mut delete = connection.prepare_cached(&format!(
             "DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3"
@@ -111,7 +116,11 @@ pub(crate) fn truncate(connection: &Connection, key: &SessionKey, start: u32) ->
     Ok(())
 }
 
-pub(crate) fn digests(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+pub(crate) fn digests(
+    connection: &Connection,
+    key: &SessionKey,
+    range: SequenceRange,
+) -> Result<Vec<Digest>> {
     let sql = "SELECT digest FROM events
         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4";
     let mut statement = connection.prepare_cached(sql).map_err(storage("event_digests"))?;
@@ -127,7 +136,8 @@ pub(crate) fn digests(connection: &Connection, key: &SessionKey, range: Sequence
 }
 
 pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-    let sql = "SELECT e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, e.turn,
+    let sql =
+        "SELECT e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, e.turn,
             e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count,
             e.data_size_bytes, e.digest, s.host_id, s.project_slug
         FROM events e JOIN sessions s ON s.user_id = e.user_id AND s.session_id = e.session_id
@@ -169,7 +179,11 @@ fn event(row: &Row<'_>) -> Result<Event> {
     })
 }
 
-pub(crate) fn payloads(connection: &Connection, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+pub(crate) fn payloads(
+    connection: &Connection,
+    key: &SessionKey,
+    sequences: &[u32],
+) -> Result<Vec<(u32, Payload)>> {
     let sql = "SELECT encoding, raw FROM events WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3";
     let mut statement = connection.prepare_cached(sql).map_err(storage("event_payloads"))?;
     let mut payloads = Vec::with_capacity(sequences.len());
@@ -216,7 +230,11 @@ fn chunks(connection: &Connection, key: &SessionKey, sequence: u32) -> Result<Ve
     if chunks.len() == total { Ok(chunks) } else { Err(damaged("chunked payload")) }
 }
 
-pub(crate) fn find(connection: &Connection, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+pub(crate) fn find(
+    connection: &Connection,
+    user: &UserId,
+    event_ids: &[String],
+) -> Result<Vec<(String, Place)>> {
     let sql = "SELECT session_id, sequence FROM events WHERE user_id = ?1 AND event_id = ?2";
     let mut statement = connection.prepare_cached(sql).map_err(storage("find_events"))?;
     let mut found = Vec::new();

@@ -4,8 +4,8 @@ use amplifier_session_core::{
     Result,
     backend::SequenceRange,
     model::{
-        Digest, HostId, Message, MessageState, Place, ProjectSlug, RawJson, Role, SessionId, SessionKey, UserId,
-        VectorState,
+        Digest, HostId, Message, MessageState, Place, ProjectSlug, RawJson, Role, SessionId, SessionKey,
+        UserId, VectorState,
     },
 };
 use rusqlite::{Connection, OptionalExtension, Row, params, types::ToSqlOutput};
@@ -50,11 +50,8 @@ pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Messag
     let mut messages = Vec::with_capacity(places.len());
     for place in places {
         let key = &place.session;
-        let found = select(
-            connection,
-            &sql,
-            params![key.user_id.as_str(), key.session_id.as_str(), place.sequence],
-        )?;
+        let found =
+            select(connection, &sql, params![key.user_id.as_str(), key.session_id.as_str(), place.sequence])?;
         messages.extend(found);
     }
     Ok(messages)
@@ -167,7 +164,9 @@ pub(crate) fn truncate(
 pub(crate) fn touch(connection: &Connection, key: &SessionKey, revision: i64) -> rusqlite::Result<()> {
     for table in ["transcripts", "transcript_vectors"] {
         connection
-            .prepare_cached(&format!("UPDATE {table} SET revision = ?3 WHERE user_id = ?1 AND session_id = ?2"))?
+            .prepare_cached(&format!(
+                "UPDATE {table} SET revision = ?3 WHERE user_id = ?1 AND session_id = ?2"
+            ))?
             .execute(params![key.user_id.as_str(), key.session_id.as_str(), revision])?;
     }
     Ok(())
@@ -180,13 +179,19 @@ pub(crate) fn stored_digest(
     sequence: u32,
 ) -> rusqlite::Result<Option<[u8; 16]>> {
     connection
-        .prepare_cached("SELECT digest FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3")?
+        .prepare_cached(
+            "SELECT digest FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
+        )?
         .query_row(params![key.user_id.as_str(), key.session_id.as_str(), sequence], |row| row.get(0))
         .optional()
 }
 
 /// Marks the vectors of a message as stored.
-pub(crate) fn mark_vectors_stored(connection: &Connection, key: &SessionKey, sequence: u32) -> rusqlite::Result<()> {
+pub(crate) fn mark_vectors_stored(
+    connection: &Connection,
+    key: &SessionKey,
+    sequence: u32,
+) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "UPDATE transcripts SET vectors = ?4 WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",

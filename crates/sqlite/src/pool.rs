@@ -50,8 +50,8 @@ impl Pool {
 
 fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection =
-        Connection::open_with_flags(path, flags).map_err(|e| storage("open")(e).with("file", path.display()))?;
+    let connection = Connection::open_with_flags(path, flags)
+        .map_err(|e| storage("open")(e).with("file", path.display()))?;
     configure(&connection).map_err(|e| storage("open")(e).with("file", path.display()))?;
     Ok(connection)
 }

@@ -52,7 +52,8 @@ impl Rows for SqliteRows<'_> {
         revision: u64,
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let sql = "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
+        let sql =
+            "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
             FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
             WHERE t.revision > ?1 ORDER BY t.revision";
         self.each_row(sql, revision, |row| {

@@ -170,10 +170,14 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     match described {
         Description::Empty | Description::Ours => Ok(()),
         Description::Other { version } => {
-            let message = format!("has schema version {version}, which this program does not know (it knows {SCHEMA_VERSION})");
+            let message = format!(
+                "has schema version {version}, which this program does not know (it knows {SCHEMA_VERSION})"
+            );
             Err(refused(path, &message))
         }
-        Description::PythonLibrary => Err(refused(path, "was written by the Python library amplifier_session_storage")),
+        Description::PythonLibrary => {
+            Err(refused(path, "was written by the Python library amplifier_session_storage"))
+        }
         Description::Foreign => Err(refused(path, "is a database of another program")),
     }
 }
@@ -202,7 +206,9 @@ fn describe_file(path: &Path, flags: OpenFlags) -> rusqlite::Result<Description>
 
 fn describe(connection: &Connection) -> rusqlite::Result<Description> {
     let has_table = |name: &str| -> rusqlite::Result<bool> {
-        connection.query_one("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)", [name], |row| row.get(0))
+        connection.query_one("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)", [name], |row| {
+            row.get(0)
+        })
     };
     let application: i32 = connection.query_one("PRAGMA application_id", [], |row| row.get(0))?;
     let objects: i64 = connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -239,8 +245,10 @@ fn create(connection: &mut Connection) -> rusqlite::Result<()> {
         insert.execute([VERSION, &SCHEMA_VERSION.to_string()])?;
         insert.execute([WRITER, &format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;
         drop(insert);
-        transaction
-            .execute("INSERT INTO schema_meta (key, value) VALUES (?1, lower(hex(randomblob(16))))", [STORE_ID])?;
+        transaction.execute(
+            "INSERT INTO schema_meta (key, value) VALUES (?1, lower(hex(randomblob(16))))",
+            [STORE_ID],
+        )?;
     }
     transaction.commit()
 }

@@ -30,9 +30,14 @@ pub(crate) fn texts(
     let mut statement = snapshot.prepare_cached(sql).map_err(storage("search"))?;
     let mut items = Vec::with_capacity(answer.hits.len());
     for hit in answer.hits {
-        let found = statement.query_row([hit.key as i64], place_parts).optional().map_err(storage("search"))?;
+        let found =
+            statement.query_row([hit.key as i64], place_parts).optional().map_err(storage("search"))?;
         if let Some(parts) = found {
-            items.push(TextCandidate { place: place(parts)?, content_type: hit.content_type, score: hit.score });
+            items.push(TextCandidate {
+                place: place(parts)?,
+                content_type: hit.content_type,
+                score: hit.score,
+            });
         }
     }
     Ok((Candidates { items, notice: answer.notice }, answer.tail_rows))

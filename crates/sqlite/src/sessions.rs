@@ -6,7 +6,8 @@ use amplifier_session_core::{
     Result,
     backend::{SessionQuery, SkippedLine, StoredSession, Version},
     model::{
-        HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId, Visibility,
+        HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId,
+        Visibility,
     },
 };
 use rusqlite::{Connection, OptionalExtension, Row, params, types::Value};
@@ -22,9 +23,8 @@ pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<St
         "SELECT {FIELDS}, revision, skipped_lines, sync_state FROM sessions WHERE user_id = ?1 AND session_id = ?2"
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("get_session"))?;
-    let mut rows = statement
-        .query([key.user_id.as_str(), key.session_id.as_str()])
-        .map_err(storage("get_session"))?;
+    let mut rows =
+        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
     let Some(row) = rows.next().map_err(storage("get_session"))? else { return Ok(None) };
     let session = session(row)?;
     let (revision, skipped, sync_state): (i64, String, Option<String>) =
@@ -33,7 +33,8 @@ pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<St
         session,
         version: Version(revision.to_string()),
         metadata_files: metadata_files(connection, key)?,
-        skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped).map_err(|_| damaged("list of skipped lines"))?,
+        skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped)
+            .map_err(|_| damaged("list of skipped lines"))?,
         sync_state,
     }))
 }
@@ -76,7 +77,11 @@ pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
         let updated = values.len();
         values.push(Value::from(after.key.user_id.as_str().to_owned()));
         values.push(Value::from(after.key.session_id.as_str().to_owned()));
-        conditions.push(format!("(updated < ?{updated} OR (user_id, session_id) > (?{}, ?{}))", updated + 1, updated + 2));
+        conditions.push(format!(
+            "(updated < ?{updated} OR (user_id, session_id) > (?{}, ?{}))",
+            updated + 1,
+            updated + 2
+        ));
     }
     let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
     let sql = format!(
@@ -103,14 +108,19 @@ pub(crate) fn sync_states(
     let mut statement = connection.prepare_cached(sql).map_err(storage("sync_states"))?;
     let after = after.map_or("", SessionId::as_str);
     let states = statement
-        .query_map(params![user.as_str(), after, limit as i64], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+        .query_map(params![user.as_str(), after, limit as i64], |row| {
+            Ok((row.get::<_, String>(0)?, row.get(1)?))
+        })
         .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
         .map_err(storage("sync_states"))?;
     states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
 }
 
 /// Revision and project of the stored session, if there is one.
-pub(crate) fn stored_place(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<(i64, String)>> {
+pub(crate) fn stored_place(
+    connection: &Connection,
+    key: &SessionKey,
+) -> rusqlite::Result<Option<(i64, String)>> {
     connection
         .prepare_cached("SELECT revision, project_slug FROM sessions WHERE user_id = ?1 AND session_id = ?2")?
         .query_row([key.user_id.as_str(), key.session_id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -178,7 +188,8 @@ pub(crate) fn put_metadata_files(
     files: &[MetadataFile],
 ) -> rusqlite::Result<()> {
     delete_metadata_files(connection, key)?;
-    let sql = "INSERT INTO metadata_files (user_id, session_id, position, name, raw) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let sql =
+        "INSERT INTO metadata_files (user_id, session_id, position, name, raw) VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = connection.prepare_cached(sql)?;
     for (position, file) in files.iter().enumerate() {
         let place = (key.user_id.as_str(), key.session_id.as_str(), position as i64);
@@ -203,7 +214,8 @@ fn delete_metadata_files(connection: &Connection, key: &SessionKey) -> rusqlite:
 }
 
 pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> {
-    let mut statement = connection.prepare_cached("SELECT key, value FROM schema_meta").map_err(storage("meta"))?;
+    let mut statement =
+        connection.prepare_cached("SELECT key, value FROM schema_meta").map_err(storage("meta"))?;
     statement
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
         .and_then(Iterator::collect)
@@ -213,7 +225,9 @@ pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> 
 pub(crate) fn put_meta_if_absent(connection: &Connection, key: &str, value: &str) -> Result<String> {
     let put = || {
         connection
-            .prepare_cached("INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING")?
+            .prepare_cached(
+                "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
+            )?
             .execute([key, value])?;
         connection
             .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")?

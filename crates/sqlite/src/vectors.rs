@@ -93,7 +93,10 @@ fn remove_where(
     Ok(())
 }
 
-pub(crate) fn of(connection: &Connection, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+pub(crate) fn of(
+    connection: &Connection,
+    texts: &[(Place, ContentType)],
+) -> Result<Vec<(Place, VectorRecord)>> {
     let sql = "SELECT content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector
         FROM transcript_vectors
         WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 AND content_type = ?4 ORDER BY chunk_index";

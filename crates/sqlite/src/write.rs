@@ -33,7 +33,13 @@ fn apply(
 ) -> rusqlite::Result<i64> {
     let revision = next_revision(transaction)?;
     let is_new = project_before.is_none();
-    sessions::put(transaction, &change.session, change.skipped.as_deref(), change.sync_state.as_deref(), revision)?;
+    sessions::put(
+        transaction,
+        &change.session,
+        change.skipped.as_deref(),
+        change.sync_state.as_deref(),
+        revision,
+    )?;
     if let Some(files) = &change.metadata_files {
         sessions::put_metadata_files(transaction, key, files)?;
     }

@@ -19,14 +19,45 @@ use crate::{
 
 /// Fields at the top of an envelope that are read.
 const TOP: &[&str] = &[
-    "event", "type", "event_type", "ts", "timestamp", "lvl", "level", "turn", "event_id", "id", "duration_ms", "status",
-    "error", "error_type", "model", "provider", "tool_name",
+    "event",
+    "type",
+    "event_type",
+    "ts",
+    "timestamp",
+    "lvl",
+    "level",
+    "turn",
+    "event_id",
+    "id",
+    "duration_ms",
+    "status",
+    "error",
+    "error_type",
+    "model",
+    "provider",
+    "tool_name",
 ];
 
 /// Fields of `data` that are read.
 const DATA: &[&str] = &[
-    "turn", "turn_id", "timestamp", "tool_name", "tool", "tool_names", "tool_calls", "has_tool_calls", "error",
-    "error_type", "model", "provider", "duration_ms", "status", "stop_reason", "usage", "cost", "cost_usd",
+    "turn",
+    "turn_id",
+    "timestamp",
+    "tool_name",
+    "tool",
+    "tool_names",
+    "tool_calls",
+    "has_tool_calls",
+    "error",
+    "error_type",
+    "model",
+    "provider",
+    "duration_ms",
+    "status",
+    "stop_reason",
+    "usage",
+    "cost",
+    "cost_usd",
 ];
 
 /// What an event line says, without the place it is stored under.
@@ -65,7 +96,10 @@ pub(super) struct Envelope {
 impl Envelope {
     /// The first of `names` that holds something, at the top or else in `data`.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
-        [&self.top, &self.data].into_iter().filter_map(|fields| fields.get(name)).find(|value| !value.is_null())
+        [&self.top, &self.data]
+            .into_iter()
+            .filter_map(|fields| fields.get(name))
+            .find(|value| !value.is_null())
     }
 
     pub(super) fn text(&self, name: &str) -> Option<&str> {
@@ -201,16 +235,23 @@ mod tests {
 
     #[test]
     fn the_hooks_envelope() {
-        let event = fields(r#"{"event":"tool:post","timestamp":"2026-01-05T08:00:00Z","data":{"tool":"bash","error":{"type":"Timeout","message":"m"}}}"#);
+        let event = fields(
+            r#"{"event":"tool:post","timestamp":"2026-01-05T08:00:00Z","data":{"tool":"bash","error":{"type":"Timeout","message":"m"}}}"#,
+        );
         assert_eq!(event.tool_name.as_deref(), Some("bash"));
         assert_eq!(event.error_type.as_deref(), Some("Timeout"));
         assert_eq!(event.summary["has_error"], true);
-        assert_eq!(event.data_size_bytes, r#"{"tool":"bash","error":{"type":"Timeout","message":"m"}}"#.len() as u64);
+        assert_eq!(
+            event.data_size_bytes,
+            r#"{"tool":"bash","error":{"type":"Timeout","message":"m"}}"#.len() as u64
+        );
     }
 
     #[test]
     fn the_context_intelligence_envelope() {
-        let event = fields(r#"{"ts":"2026-01-05T08:00:00Z","type":"llm:response","data":{"model":"m","usage":{"input":1,"output":2}}}"#);
+        let event = fields(
+            r#"{"ts":"2026-01-05T08:00:00Z","type":"llm:response","data":{"model":"m","usage":{"input":1,"output":2}}}"#,
+        );
         assert_eq!(event.event_type, "llm:response");
         assert_eq!(event.level, Level::Info);
         assert_eq!(event.summary["usage"], serde_json::json!({"input_tokens":1,"output_tokens":2}));
@@ -226,7 +267,9 @@ mod tests {
 
     #[test]
     fn what_is_no_event_is_refused() {
-        for line in ["", "[]", "{\"event\":\"x\"", "{\"event\":\"x\"} {}", "{\"data\":{}}", "{\"event\":\" \"}"] {
+        for line in
+            ["", "[]", "{\"event\":\"x\"", "{\"event\":\"x\"} {}", "{\"data\":{}}", "{\"event\":\" \"}"]
+        {
             assert!(parse_event_line(&RawJson::from(line)).is_err(), "{line:?}");
         }
     }

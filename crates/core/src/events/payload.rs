@@ -1,6 +1,9 @@
 //! The stored form of an event's line: plain, compressed, or in chunks.
 
-use crate::{Error, ErrorKind, Result, model::{Payload, RawJson}};
+use crate::{
+    Error, ErrorKind, Result,
+    model::{Payload, RawJson},
+};
 
 /// Events whose `data` is larger than this are stored in chunks (400 KiB, as in the schema).
 pub const CHUNKED_ABOVE: u64 = 409_600;

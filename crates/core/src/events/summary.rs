@@ -78,7 +78,8 @@ fn has_tool_calls(envelope: &Envelope) -> Option<bool> {
 
 fn tool_names(envelope: &Envelope) -> Vec<String> {
     let listed = |list: &Vec<Value>| list.iter().filter_map(tool_name).map(str::to_owned).collect::<Vec<_>>();
-    let lists = ["tool_names", "tool_calls"].iter().filter_map(|name| envelope.get(name)?.as_array()).map(listed);
+    let lists =
+        ["tool_names", "tool_calls"].iter().filter_map(|name| envelope.get(name)?.as_array()).map(listed);
     let single = || envelope.text("tool_name").or_else(|| envelope.text("tool")).map(str::to_owned);
     lists.into_iter().find(|names| !names.is_empty()).unwrap_or_else(|| single().into_iter().collect())
 }
@@ -96,8 +97,10 @@ fn usage(envelope: &Envelope) -> Map<String, Value> {
     let given = envelope.get("usage").and_then(Value::as_object);
     let mut usage = Map::new();
     for (name, sources) in USAGE {
-        let in_usage = sources.iter().find_map(|source| given?.get(*source).filter(|value| value.is_number()));
-        let beside = || sources.iter().find_map(|source| envelope.get(source).filter(|value| value.is_number()));
+        let in_usage =
+            sources.iter().find_map(|source| given?.get(*source).filter(|value| value.is_number()));
+        let beside =
+            || sources.iter().find_map(|source| envelope.get(source).filter(|value| value.is_number()));
         if let Some(value) = in_usage.or_else(|| if *name == "cost" { beside() } else { None }) {
             usage.insert((*name).to_owned(), value.clone());
         }
@@ -132,12 +135,16 @@ mod tests {
         ] {
             assert_eq!(of(line.clone())["has_error"], true, "{line}");
         }
-        assert_eq!(of(serde_json::json!({"event": "e", "error": null, "data": {"error": ""}}))["has_error"], false);
+        assert_eq!(
+            of(serde_json::json!({"event": "e", "error": null, "data": {"error": ""}}))["has_error"],
+            false
+        );
     }
 
     #[test]
     fn cost_may_stand_beside_usage() {
-        let line = serde_json::json!({"event": "e", "data": {"cost_usd": 0.5, "usage": {"prompt_tokens": 1}}});
+        let line =
+            serde_json::json!({"event": "e", "data": {"cost_usd": 0.5, "usage": {"prompt_tokens": 1}}});
         assert_eq!(of(line)["usage"], serde_json::json!({"input_tokens": 1, "cost": 0.5}));
     }
 }

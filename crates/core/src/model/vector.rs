@@ -187,7 +187,10 @@ impl VectorRecord {
         }
         if self.vector.len() != space.dimensions {
             let (found, expected) = (self.vector.len(), space.dimensions);
-            return Err(Error::validation("vector", format!("has {found} dimensions, the store has {expected}")));
+            return Err(Error::validation(
+                "vector",
+                format!("has {found} dimensions, the store has {expected}"),
+            ));
         }
         if !self.vector.iter().all(|x| x.is_finite()) {
             return Err(Error::validation("vector", "holds a number that is not finite"));
@@ -246,7 +249,8 @@ mod tests {
             vector: vec![0.6, 0.8],
         };
         good.validate(&space).unwrap();
-        let field = |record: VectorRecord| record.validate(&space).unwrap_err().context("field").unwrap().to_owned();
+        let field =
+            |record: VectorRecord| record.validate(&space).unwrap_err().context("field").unwrap().to_owned();
         assert_eq!(field(VectorRecord { chunk_index: 1, ..good.clone() }), "chunk_index");
         assert_eq!(field(VectorRecord { span_end: 0, ..good.clone() }), "span_end");
         assert_eq!(field(VectorRecord { token_count: 0, ..good.clone() }), "token_count");

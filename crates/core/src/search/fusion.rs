@@ -28,7 +28,9 @@ impl FusionWeights {
     pub fn of(strength: ModelStrength) -> Self {
         match strength {
             ModelStrength::Static => Self { text: 1.0, vectors: 0.3, tool_vectors: 0.15, tool_output: 0.8 },
-            ModelStrength::Contextual => Self { text: 1.0, vectors: 0.6, tool_vectors: 0.5, tool_output: 0.8 },
+            ModelStrength::Contextual => {
+                Self { text: 1.0, vectors: 0.6, tool_vectors: 0.5, tool_output: 0.8 }
+            }
         }
     }
 }
@@ -251,7 +253,8 @@ mod tests {
     #[test]
     fn a_message_appears_once_with_its_best_text() {
         use ContentType::{AssistantResponse, AssistantThinking};
-        let fused = rank_texts(vec![text(1, AssistantThinking, 3.0), text(1, AssistantResponse, 5.0)], &weights());
+        let fused =
+            rank_texts(vec![text(1, AssistantThinking, 3.0), text(1, AssistantResponse, 5.0)], &weights());
         assert_eq!(fused.len(), 1);
         assert_eq!(fused[0].content_type, AssistantResponse);
     }

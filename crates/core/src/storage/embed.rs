@@ -136,7 +136,11 @@ struct TextsOfStep {
 
 impl TextsOfStep {
     /// Cuts the messages' texts; off the executor, since counting tokens takes its time.
-    async fn new(messages: Vec<Message>, provider: &Arc<dyn EmbeddingProvider>, tool_chars: usize) -> Result<Self> {
+    async fn new(
+        messages: Vec<Message>,
+        provider: &Arc<dyn EmbeddingProvider>,
+        tool_chars: usize,
+    ) -> Result<Self> {
         let limits = provider.limits();
         let settings = ChunkSettings::for_limits(limits.chunk_threshold_tokens, limits.chunk_target_tokens);
         tokio::task::spawn_blocking(move || Self::cut(messages, &settings, tool_chars))

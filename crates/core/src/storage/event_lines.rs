@@ -109,7 +109,9 @@ impl SessionStorage {
                 true => self.event_payloads(&key, &page).await?,
                 false => HashMap::new(),
             };
-            events.extend(page.into_iter().map(|event| EventLine { raw: payloads.remove(&event.sequence), event }));
+            events.extend(
+                page.into_iter().map(|event| EventLine { raw: payloads.remove(&event.sequence), event }),
+            );
         }
         Ok(events)
     }

@@ -7,10 +7,13 @@ use super::{
     ingest_rows::{EventRows, MessageRows},
 };
 use crate::{
-    Error, Result,
+    Error, ErrorKind, Result,
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StoredSession},
     metadata::Metadata,
-    model::{ContentType, Digest, HostId, MetadataFile, Place, ProjectSlug, RawJson, Session, SessionKey, StoredEvent, Timestamp},
+    model::{
+        ContentType, Digest, HostId, MetadataFile, Place, ProjectSlug, RawJson, Session, SessionKey,
+        StoredEvent, Timestamp,
+    },
 };
 
 /// A write is made when this much raw text is waiting: what is smaller is one transaction, and memory does not grow
@@ -44,6 +47,8 @@ pub enum LineOutcome {
     Taken,
     /// It breaks a rule and was left out; it has no sequence.
     Skipped {
+        /// `Validation`, or `EventTooLarge`.
+        kind: ErrorKind,
         /// What is wrong with it.
         reason: String,
     },
@@ -163,7 +168,7 @@ impl SessionIngest {
         let now = self.storage.now();
         match self.messages.line(&self.target, line, seen, now) {
             Ok(()) => self.flush_when_full().await.map(|()| LineOutcome::Taken),
-            Err(error) => Ok(LineOutcome::Skipped { reason: error.to_string() }),
+            Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
         }
     }
 
@@ -201,7 +206,7 @@ impl SessionIngest {
         }
         match self.events.line(&self.target, line, seen, detail) {
             Ok(()) => self.flush_when_full().await.map(|()| LineOutcome::Taken),
-            Err(error) => Ok(LineOutcome::Skipped { reason: error.to_string() }),
+            Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
         }
     }
 
@@ -296,7 +301,9 @@ impl SessionIngest {
     }
 
     fn count(&mut self, change: &SessionChange) {
-        let removed = |before: u32, truncate: Option<u32>| truncate.map_or(0, |to| u64::from(before.saturating_sub(to)));
+        let removed = |before: u32, truncate: Option<u32>| {
+            truncate.map_or(0, |to| u64::from(before.saturating_sub(to)))
+        };
         let before = |of: fn(&Session) -> u32| self.stored.as_ref().map_or(0, |stored| of(&stored.session));
         self.report.messages_removed += removed(before(|s| s.message_count), change.messages.truncate);
         self.report.events_removed += removed(before(|s| s.event_count), change.events.truncate);
@@ -329,7 +336,12 @@ impl SessionIngest {
         let given = self.metadata.as_ref().map(|(_, metadata)| metadata);
         let mut session = self.session.clone().unwrap_or_else(|| {
             let created = given.and_then(Metadata::created).or(first).unwrap_or_else(|| self.storage.now());
-            Session::new(self.target.key.clone(), self.target.host_id.clone(), self.target.project_slug.clone(), created)
+            Session::new(
+                self.target.key.clone(),
+                self.target.host_id.clone(),
+                self.target.project_slug.clone(),
+                created,
+            )
         });
         session.project_slug = self.target.project_slug.clone();
         if let Some(metadata) = given {
@@ -364,8 +376,10 @@ impl SessionIngest {
         let taken: HashMap<String, Place> =
             self.storage.backend.find_events(&key.user_id, &ids).await?.into_iter().collect();
         let put: HashSet<u32> = events.put.iter().map(|stored| stored.event.sequence).collect();
-        let goes = |sequence: u32| put.contains(&sequence) || events.truncate.is_some_and(|start| sequence >= start);
-        let is_taken = |id: &str| taken.get(id).is_some_and(|place| place.session != *key || !goes(place.sequence));
+        let goes =
+            |sequence: u32| put.contains(&sequence) || events.truncate.is_some_and(|start| sequence >= start);
+        let is_taken =
+            |id: &str| taken.get(id).is_some_and(|place| place.session != *key || !goes(place.sequence));
         for StoredEvent { event, .. } in &mut events.put {
             if is_taken(&event.event_id) {
                 event.event_id = derived(event.sequence);

@@ -9,7 +9,8 @@ use crate::{
     content::{TurnCounter, extract, first_prompt},
     events,
     model::{
-        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session, StoredEvent, Timestamp, VectorState,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
+        StoredEvent, Timestamp, VectorState,
     },
 };
 
@@ -88,9 +89,13 @@ impl MessageRows {
             .and_then(|metadata| metadata.get("timestamp"))
             .and_then(Timestamp::from_json)
             .or_else(|| ["timestamp", "ts"].iter().find_map(|name| Timestamp::from_json(object.get(*name)?)));
-        let content_types: ContentTypes = extract(&object, role).iter().map(|text| text.content_type).collect();
-        content_types.iter().for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
-        let embeddable = ContentType::EMBEDDED.into_iter().any(|content_type| content_types.contains(content_type));
+        let content_types: ContentTypes =
+            extract(&object, role).iter().map(|text| text.content_type).collect();
+        content_types
+            .iter()
+            .for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
+        let embeddable =
+            ContentType::EMBEDDED.into_iter().any(|content_type| content_types.contains(content_type));
         self.pending_bytes += raw.as_bytes().len();
         self.pending.put.push(Message {
             user_id: target.key.user_id.clone(),
@@ -148,7 +153,9 @@ impl MessageRows {
         }
         let beyond = match self.extent {
             Some(Extent::Whole) => None,
-            _ => self.states.get(self.next as usize..).unwrap_or_default().iter().filter_map(|s| s.turn).max(),
+            _ => {
+                self.states.get(self.next as usize..).unwrap_or_default().iter().filter_map(|s| s.turn).max()
+            }
         };
         session.turn_count = self.last_turn.max(beyond).unwrap_or(0);
         let keeps_prompt = self.turn_before && session.first_prompt.is_some();
@@ -295,6 +302,7 @@ fn stored_size(payload: &Payload) -> usize {
 
 /// An id that a line gives must not look like a derived one, or it could take another event's.
 fn is_acceptable_id(id: &str) -> bool {
-    let looks_derived = id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let looks_derived =
+        id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     !id.is_empty() && id.len() <= 255 && !looks_derived && !id.chars().any(char::is_control)
 }

@@ -85,7 +85,12 @@ impl SessionStorage {
     /// A storage on `backend`, without embeddings.
     #[must_use]
     pub fn new(backend: Arc<dyn StorageBackend>) -> Self {
-        Self { backend, embedding: None, settings: StorageSettings::default(), clock: Arc::new(Timestamp::now) }
+        Self {
+            backend,
+            embedding: None,
+            settings: StorageSettings::default(),
+            clock: Arc::new(Timestamp::now),
+        }
     }
 
     /// Sets what makes vectors; `None` writes no vector records and searches by words alone.

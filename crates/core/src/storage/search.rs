@@ -10,8 +10,8 @@ use crate::{
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, Message, Place, VectorRecord},
     search::{
-        Fused, FusionWeights, SearchMode, SearchOptions, SearchResult, SearchResults, diversify, fuse, rank_texts,
-        rank_vectors,
+        Fused, FusionWeights, SearchMode, SearchOptions, SearchResult, SearchResults, diversify, fuse,
+        rank_texts, rank_vectors,
     },
     text::{query_terms, snippet},
 };
@@ -92,7 +92,10 @@ impl SessionStorage {
                 let mut made = provider.embed(&[query.to_owned()], EmbeddingPurpose::Query).await?;
                 match made.pop() {
                     Some(vector) if made.is_empty() && is_of(&held, &vector) => Ok(Some(vector)),
-                    _ => Err(Error::new(ErrorKind::Embedding, "the provider made no vector of the query that fits")),
+                    _ => Err(Error::new(
+                        ErrorKind::Embedding,
+                        "the provider made no vector of the query that fits",
+                    )),
                 }
             }
         }
@@ -183,17 +186,27 @@ impl SessionStorage {
         let places: Vec<Place> = picked.iter().map(|(fused, _)| fused.place.clone()).collect();
         let messages = self.backend.messages_at(&places).await?;
         let mut messages: HashMap<Place, Message> = messages.into_iter().map(|m| (m.place(), m)).collect();
-        let shown = picked
-            .into_iter()
-            .filter_map(|(fused, score)| Some(result(messages.remove(&fused.place)?, fused, score, options, terms)));
+        let shown = picked.into_iter().filter_map(|(fused, score)| {
+            Some(result(messages.remove(&fused.place)?, fused, score, options, terms))
+        });
         Ok(shown.collect())
     }
 }
 
-fn result(message: Message, fused: Fused, score: f32, options: &SearchOptions, terms: &[String]) -> SearchResult {
+fn result(
+    message: Message,
+    fused: Fused,
+    score: f32,
+    options: &SearchOptions,
+    terms: &[String],
+) -> SearchResult {
     let line = message.raw.parse_object().unwrap_or_default();
     let texts = extract(&line, message.role);
-    let text = texts.into_iter().find(|text| text.content_type == fused.content_type).map(|t| t.text).unwrap_or_default();
+    let text = texts
+        .into_iter()
+        .find(|text| text.content_type == fused.content_type)
+        .map(|t| t.text)
+        .unwrap_or_default();
     let within = fused.span.map(|(start, end)| byte_range(&text, start, end));
     let snippet = snippet(&text, within, terms, options.snippet_chars);
     SearchResult {
@@ -220,7 +233,8 @@ fn result(message: Message, fused: Fused, score: f32, options: &SearchOptions, t
 fn byte_range(text: &str, start: u32, end: u32) -> std::ops::Range<usize> {
     let mut boundaries = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     let first = boundaries.nth(start as usize).unwrap_or(text.len());
-    let last = (end as usize).checked_sub(start as usize + 1).and_then(|n| boundaries.nth(n)).unwrap_or(text.len());
+    let last =
+        (end as usize).checked_sub(start as usize + 1).and_then(|n| boundaries.nth(n)).unwrap_or(text.len());
     first..last.max(first)
 }
 

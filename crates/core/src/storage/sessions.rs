@@ -38,7 +38,8 @@ impl SessionStorage {
     pub async fn create_session(&self, session: Session) -> Result<()> {
         let key = session.key();
         let exists = || {
-            Error::new(ErrorKind::SessionExists, "the session exists already").with("session", &key.session_id)
+            Error::new(ErrorKind::SessionExists, "the session exists already")
+                .with("session", &key.session_id)
         };
         if self.backend.get_session(&key).await?.is_some() {
             return Err(exists());
@@ -56,7 +57,11 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `Validation` when `metadata` is no JSON object; those of the backend.
-    pub async fn sync_session_metadata(&self, target: &IngestTarget, metadata: RawJson) -> Result<IngestReport> {
+    pub async fn sync_session_metadata(
+        &self,
+        target: &IngestTarget,
+        metadata: RawJson,
+    ) -> Result<IngestReport> {
         let files = vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }];
         self.retry_conflicts(|| async {
             let mut ingest = self.ingest(target.clone()).await?;
@@ -116,20 +121,17 @@ impl SessionStorage {
         project: Option<&ProjectSlug>,
     ) -> Result<SessionStatistics> {
         let mut statistics = SessionStatistics::default();
-        let mut query = SessionQuery::new(scope.clone()).with_project(project.cloned()).with_limit(PAGE);
-        loop {
-            let page = self.backend.list_sessions(&query).await?;
-            for session in &page {
+        let query = SessionQuery::new(scope.clone()).with_project(project.cloned()).with_limit(PAGE);
+        let count = |page: Vec<Session>| {
+            for session in page {
                 statistics.sessions += 1;
                 statistics.messages += u64::from(session.message_count);
                 statistics.turns += u64::from(session.turn_count);
                 statistics.events += u64::from(session.event_count);
             }
-            match page.last() {
-                Some(last) if page.len() == PAGE => query.after = Some(SessionCursor::from(last)),
-                _ => return Ok(statistics),
-            }
-        }
+        };
+        self.each_page(query, count).await?;
+        Ok(statistics)
     }
 
     /// Deletes a session of `user` with all that belongs to it. Deletes nothing and returns false when the user has
@@ -138,10 +140,17 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Those of the backend.
-    pub async fn delete_session(&self, user: &UserId, project: &ProjectSlug, session_id: &SessionId) -> Result<bool> {
+    pub async fn delete_session(
+        &self,
+        user: &UserId,
+        project: &ProjectSlug,
+        session_id: &SessionId,
+    ) -> Result<bool> {
         let key = SessionKey::new(user.clone(), session_id.clone());
         match self.backend.get_session(&key).await? {
-            Some(stored) if stored.session.project_slug == *project => self.backend.delete_session(&key).await,
+            Some(stored) if stored.session.project_slug == *project => {
+                self.backend.delete_session(&key).await
+            }
             _ => Ok(false),
         }
     }
@@ -152,7 +161,10 @@ impl SessionStorage {
     }
 
     /// Runs `attempt` until it meets no conflict.
-    pub(super) async fn retry_conflicts<T, F: Future<Output = Result<T>>>(&self, attempt: impl Fn() -> F) -> Result<T> {
+    pub(super) async fn retry_conflicts<T, F: Future<Output = Result<T>>>(
+        &self,
+        attempt: impl Fn() -> F,
+    ) -> Result<T> {
         let mut last = None;
         for _ in 0..CONFLICT_ATTEMPTS {
             match attempt().await {
@@ -165,7 +177,22 @@ impl SessionStorage {
 
     async fn sessions_beginning_with(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
         let query = SessionQuery::new(scope.clone()).with_id_prefix(Some(prefix.to_owned())).with_limit(PAGE);
-        self.backend.list_sessions(&query).await
+        let mut found = Vec::new();
+        self.each_page(query, |page| found.extend(page)).await?;
+        Ok(found)
+    }
+
+    /// Hands over the answers to `query` page by page, to the end.
+    async fn each_page(&self, mut query: SessionQuery, mut each: impl FnMut(Vec<Session>)) -> Result<()> {
+        loop {
+            let page = self.backend.list_sessions(&query).await?;
+            let full = page.len() == query.limit;
+            query.after = page.last().map(SessionCursor::from);
+            each(page);
+            if !full {
+                return Ok(());
+            }
+        }
     }
 }
 
@@ -174,8 +201,11 @@ fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
     if found.len() <= 1 {
         return Ok(found.pop());
     }
-    let shown: Vec<String> =
-        found.iter().take(SHOWN).map(|session| format!("{} of {}", session.session_id, session.user_id)).collect();
+    let shown: Vec<String> = found
+        .iter()
+        .take(SHOWN)
+        .map(|session| format!("{} of {}", session.session_id, session.user_id))
+        .collect();
     let more = if found.len() > SHOWN { ", …" } else { "" };
     Err(Error::validation("session_id", format!("{id:?} may be {}{more}", shown.join(", "))))
 }

@@ -52,7 +52,11 @@ impl SessionStorage {
     ///
     /// `Validation` naming the line when one is bad, or when `start_sequence` lies beyond the end; those of the
     /// backend.
-    pub async fn sync_transcript_lines(&self, target: &IngestTarget, lines: SyncLines) -> Result<IngestReport> {
+    pub async fn sync_transcript_lines(
+        &self,
+        target: &IngestTarget,
+        lines: SyncLines,
+    ) -> Result<IngestReport> {
         let report = self
             .retry_conflicts(|| async {
                 let mut ingest = self.ingest(target.clone()).await?;
@@ -100,6 +104,8 @@ impl SessionStorage {
 pub(super) fn all_good(index: usize, outcome: LineOutcome) -> Result<()> {
     match outcome {
         LineOutcome::Taken => Ok(()),
-        LineOutcome::Skipped { reason } => Err(Error::validation("lines", reason).with("line", index + 1)),
+        LineOutcome::Skipped { kind, reason } => {
+            Err(Error::new(kind, reason).with("field", "lines").with("line", index + 1))
+        }
     }
 }

@@ -4,7 +4,13 @@
 //! alone, `yardstick f32` compares every vector in full; how long the index takes to build is printed first, with
 //! `yardstick tantivy` indexing the same texts. `SEARCH_BENCH_MESSAGES` sets another number of messages.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a benchmark tells what it found and stops where it can't go on")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a benchmark tells what it found and stops where it can't go on"
+)]
 
 mod corpus;
 mod yardstick;

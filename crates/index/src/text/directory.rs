@@ -56,6 +56,11 @@ impl TextManifest {
         self.files.contains_key(file)
     }
 
+    /// Whether files hold documents that the commit has deleted.
+    pub(super) fn has_deleted_documents(&self) -> bool {
+        CommitMeta::of(&self.meta).segments.iter().any(|segment| segment.deletes.is_some())
+    }
+
     /// Compares every file with what was written: by how it looks, and byte by byte if it looks different.
     pub(super) fn verify(&mut self, folder: &Path) -> Result<(), Flaw> {
         for (name, file) in &mut self.files {
@@ -130,18 +135,18 @@ impl TextDirectory {
     /// Takes over a new `meta.json`; publishes it if it is that of a commit.
     fn commit(&self, meta: &[u8]) -> io::Result<()> {
         let meta = String::from_utf8(meta.to_vec()).map_err(io::Error::other)?;
-        let parsed: CommitMeta = serde_json::from_str(&meta)?;
+        let has_payload = CommitMeta::of(&meta).payload.is_some();
         self.state().meta = meta;
         match &self.manifest {
             // A new index has no payload before its first commit, and without one nobody knows what it holds.
-            Some(path) if parsed.payload.is_some() => publish::<TextPart>(path, &self.committed()),
+            Some(path) if has_payload => publish::<TextPart>(path, &self.committed()),
             _ => Ok(()),
         }
     }
 }
 
 /// The parts of `meta.json` that say which files it needs.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct CommitMeta {
     segments: Vec<CommitSegment>,
     payload: Option<String>,
@@ -159,6 +164,11 @@ struct CommitDeletes {
 }
 
 impl CommitMeta {
+    /// What a `meta.json` says; nothing if it is none.
+    fn of(meta: &str) -> Self {
+        serde_json::from_str(meta).unwrap_or_default()
+    }
+
     /// Whether the commit needs a file: `<segment>.<component>`, or `<segment>.<opstamp>.del` for the deletions of
     /// this very commit.
     fn names(&self, file: &str) -> bool {

@@ -46,34 +46,33 @@ pub(crate) fn fold(home: &Home<TextPart>, rows: &mut dyn Rows) -> Result<PartFol
         }
     };
     sweep(&home.folder, |name| manifest.names(name));
-    if note.mark == look.now && !note.removed {
+    if note.mark == look.now && !manifest.has_deleted_documents() {
         return Ok(folded);
     }
     let mut fold = Fold::open(home, manifest, note)?;
-    if fold.note.mark != look.now {
-        folded.rows = fold.put_rows(rows, look.now)?;
-    }
-    fold.finish()?;
+    folded.rows = fold.put_rows(rows, look.now)?;
+    fold.drop_deleted()?;
+    let manifest = fold.directory.committed();
+    sweep(&home.folder, |name| manifest.names(name));
     Ok(folded)
 }
 
-struct Fold<'a> {
-    home: &'a Home<TextPart>,
+struct Fold {
     directory: TextDirectory,
     index: Index,
     fields: Fields,
     note: CommitNote,
 }
 
-impl<'a> Fold<'a> {
-    fn open(home: &'a Home<TextPart>, manifest: TextManifest, note: CommitNote) -> Result<Self> {
+impl Fold {
+    fn open(home: &Home<TextPart>, manifest: TextManifest, note: CommitNote) -> Result<Self> {
         let directory =
             TextDirectory::writer(&home.folder, manifest, home.manifest_path()).map_err(tantivy_error)?;
         let (schema, fields) = schema();
         let index = Index::builder().schema(schema).settings(IndexSettings::default());
         let index = index.open_or_create(directory.clone()).map_err(|error| give_up(home, error))?;
         index.tokenizers().register(TOKENIZER, TextAnalyzer::builder(TextTokenizer::default()).build());
-        Ok(Self { home, directory, index, fields, note })
+        Ok(Self { directory, index, fields, note })
     }
 
     /// Puts the rows above the mark in, step by step, and returns how many.
@@ -90,7 +89,6 @@ impl<'a> Fold<'a> {
     fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
         let after = self.note.mark.revision;
         for key in rows.removed_messages_after(after)? {
-            self.note.removed |= key <= self.note.largest_key;
             self.delete(writer, key);
         }
         // Every message comes once, so what is put in now need not be looked for.
@@ -149,26 +147,17 @@ impl<'a> Fold<'a> {
         Ok(())
     }
 
-    /// Removes what is left of removed messages, and all files that are not used.
-    fn finish(&mut self) -> Result<()> {
-        if self.note.removed {
-            self.purge()?;
-        }
-        let manifest = self.directory.committed();
-        sweep(&self.home.folder, |name| manifest.names(name));
-        Ok(())
-    }
-
     /// Writes every segment anew that holds deleted documents: their words are in its files until then.
-    fn purge(&mut self) -> Result<()> {
+    fn drop_deleted(&self) -> Result<()> {
+        if !self.directory.committed().has_deleted_documents() {
+            return Ok(());
+        }
         let mut writer = self.writer(Box::new(NoMergePolicy))?;
         for segment in self.index.searchable_segment_metas().map_err(tantivy_error)? {
-            if segment.num_deleted_docs() > 0 {
+            if segment.has_deletes() {
                 writer.merge(&[segment.id()]).wait().map_err(tantivy_error)?;
             }
         }
-        self.note.removed = false;
-        self.commit(&mut writer)?;
         writer.wait_merging_threads().map_err(tantivy_error)
     }
 
@@ -194,6 +183,6 @@ fn give_up(home: &Home<TextPart>, error: tantivy::TantivyError) -> Error {
 
 impl CommitNote {
     fn new(store: [u8; 16]) -> Self {
-        Self { mark: Mark { store, revision: 0, nonce: 0 }, largest_key: 0, removed: false }
+        Self { mark: Mark { store, revision: 0, nonce: 0 }, largest_key: 0 }
     }
 }

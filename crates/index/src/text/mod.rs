@@ -43,8 +43,6 @@ struct CommitNote {
     mark: Mark,
     /// The largest key that was ever put in: a message with a larger one is new.
     largest_key: u64,
-    /// Whether messages were removed: what is left of them in the files must go.
-    removed: bool,
 }
 
 /// The index, ready to be searched.
@@ -66,6 +64,7 @@ struct Columns {
 
 impl Part for TextPart {
     const NAME: &'static str = "text index";
+    const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
     /// Also changes with the analysis of text, with the texts that are found in a line, and with tantivy's format.
     const FORMAT: u32 = 1;

@@ -57,6 +57,7 @@ pub(crate) struct VectorManifest {
 
 impl Part for VectorPart {
     const NAME: &'static str = "vector index";
+    const ROWS: &'static str = "vectors";
     const FOLDER: &'static str = "vectors";
     const FORMAT: u32 = 1;
     type Manifest = VectorManifest;

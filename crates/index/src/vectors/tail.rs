@@ -49,10 +49,8 @@ impl Shelf for VectorShelf {
     }
 
     fn identity(row: &VectorRow<'_>) -> Identity {
-        let mut checksum = crc32fast::Hasher::new();
-        row.vector.iter().for_each(|x| checksum.update(&x.to_le_bytes()));
         let bytes = size_of_val(row.vector);
-        Identity { key: row.key, revision: row.revision, bytes, checksum: checksum.finalize() }
+        Identity { key: row.key, revision: row.revision, bytes, checksum: checksum(row.vector) }
     }
 
     fn put(&mut self, row: &VectorRow<'_>) {
@@ -68,4 +66,11 @@ impl Shelf for VectorShelf {
     fn retain(&mut self, keep: &dyn Fn(u64) -> bool) {
         self.vectors.retain(|key, _| keep(*key));
     }
+}
+
+/// Tells vectors apart, at a few operations a number.
+fn checksum(vector: &[f32]) -> u32 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |state: u64, x: &f32| (state.rotate_left(5) ^ u64::from(x.to_bits())).wrapping_mul(ODD);
+    (vector.iter().fold(0, mix) >> 32) as u32
 }

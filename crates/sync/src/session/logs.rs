@@ -202,7 +202,7 @@ impl Taking<'_> {
         match reading.kind.line(ingest, text, seen).await? {
             LineOutcome::Taken if has_ending => reading.position.rows += 1,
             LineOutcome::Taken => reading.took_unended = true,
-            LineOutcome::Skipped { reason } => self.skip(file, line.number, reason),
+            LineOutcome::Skipped { reason, .. } => self.skip(file, line.number, reason),
         }
         Ok(())
     }
