@@ -186,9 +186,12 @@ Examples:
   amplifier-sessions search ECONNRESET --mode full-text --in tool
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
 pub(crate) struct SearchArgs {
-    /// Words or a question
-    #[arg(value_name = "QUERY", required = true)]
-    pub(crate) query: Vec<String>,
+    /// Words or a question; quotes around it are optional
+    #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
+    query: String,
+    /// Further words
+    #[arg(value_name = "WORD", hide = true)]
+    further_words: Vec<String>,
     /// How to find: by words, by meaning, or by both
     #[arg(long, default_value = "hybrid")]
     pub(crate) mode: ModeArg,
@@ -344,6 +347,24 @@ fn parse<T: std::str::FromStr<Err = amplifier_session_storage::Error>>(text: &st
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
+impl SearchArgs {
+    /// The whole query.
+    pub(crate) fn query(&self) -> String {
+        [std::slice::from_ref(&self.query), &self.further_words].concat().join(" ")
+    }
+}
+
+/// Any text is a query, also `- that` or `-1`; but `--limt` is a slip of the keyboard.
+fn query(text: &str) -> Result<String, String> {
+    let is_option_like = text.strip_prefix("--").is_some_and(|name| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
+    });
+    match is_option_like {
+        true => Err(format!("there is no such option; to search for it, write `-- {text}`")),
+        false => Ok(text.to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -360,10 +381,23 @@ mod tests {
         let typed =
             ["x", "search", "a", "b", "--project", "-home-ana", "--min-similarity", "-0.5", "--limit", "3"];
         let Command::Search(search) = Cli::parse_from(typed).command else { panic!("not a search") };
-        assert_eq!(search.query, ["a", "b"]);
+        assert_eq!(search.query(), "a b");
         assert_eq!(search.filter.project.as_deref(), Some("-home-ana"));
         assert_eq!(search.min_similarity, Some(-0.5));
         assert_eq!(search.limit, 3);
+    }
+
+    #[test]
+    fn a_query_may_begin_with_a_hyphen_but_a_mistyped_option_is_no_query() {
+        let query = |typed: &[&str]| match Cli::try_parse_from([&["x", "search"], typed].concat()) {
+            Ok(Cli { command: Command::Search(search), .. }) => Some((search.query(), search.limit)),
+            _ => None,
+        };
+        assert_eq!(query(&["- That", "--limit", "3"]), Some(("- That".to_owned(), 3)));
+        assert_eq!(query(&["--limit", "3", "-1", "%"]), Some(("-1 %".to_owned(), 3)));
+        assert_eq!(query(&["--limit", "3", "--", "--flag"]), None);
+        assert_eq!(query(&["--limt", "3", "a"]), None);
+        assert_eq!(query(&[]), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{
     answer::{Answer, TextHit, VectorHit},
     error::io_error,
     files::{create_folder, private_file},
-    part::{Found, Home, Look, Part},
+    part::{Found, Home, Look, Part, SearchFailure},
     rows::{Mark, Rows},
     tail::{Shelf, Tail},
     text::{self, TextPart, TextShelf},
@@ -107,9 +107,9 @@ impl SearchIndex {
     ///
     /// What `rows` fails with.
     pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<Answer<TextHit>> {
-        let (look, rebuilt) = self.prepare(&self.text, &self.text_tail, rows)?;
-        let (hits, tail_rows) = text::search(&look, &self.text_tail, rows, query)?;
-        Ok(Answer { hits, tail_rows, notice: notice(&look, rebuilt, tail_rows) })
+        self.search(&self.text, &self.text_tail, rows, |look, rows| {
+            text::search(look, &self.text_tail, rows, query)
+        })
     }
 
     /// The vectors nearest to the query's: exactly those in its scope, filter and content types.
@@ -120,9 +120,9 @@ impl SearchIndex {
     ///
     /// `Validation` when the query's vector has another length than the store's; what `rows` fails with.
     pub fn vector_candidates(&self, rows: &mut dyn Rows, query: &VectorQuery) -> Result<Answer<VectorHit>> {
-        let (look, rebuilt) = self.prepare(&self.vectors, &self.vector_tail, rows)?;
-        let (hits, tail_rows) = vectors::search(&look, &self.vector_tail, rows, query)?;
-        Ok(Answer { hits, tail_rows, notice: notice(&look, rebuilt, tail_rows) })
+        self.search(&self.vectors, &self.vector_tail, rows, |look, rows| {
+            vectors::search(look, &self.vector_tail, rows, query)
+        })
     }
 
     /// Brings the index up to the rows; cheap when it is. An index that can't be used is built anew.
@@ -158,6 +158,26 @@ impl SearchIndex {
             vectors: mark_of(&self.vectors.load()),
             text_bytes: self.text.bytes(),
             vector_bytes: self.vectors.bytes(),
+        }
+    }
+
+    /// Searches a part and the rows above it; `run` gives the hits, and how many rows there are above.
+    fn search<P: Part, S: Shelf, T>(
+        &self,
+        home: &Home<P>,
+        tail: &Tail<S>,
+        rows: &mut dyn Rows,
+        run: impl Fn(&Look<P>, &mut dyn Rows) -> Result<(Vec<T>, u64), SearchFailure>,
+    ) -> Result<Answer<T>> {
+        loop {
+            let (look, rebuilt) = self.prepare(home, tail, rows)?;
+            match run(&look, rows) {
+                Ok((hits, tail_rows)) => {
+                    return Ok(Answer { hits, tail_rows, notice: notice(&look, rebuilt, tail_rows) });
+                }
+                Err(SearchFailure::Outside(error)) => return Err(error),
+                Err(SearchFailure::Part(flaw)) => home.condemn(look.part.as_ref(), flaw),
+            }
         }
     }
 

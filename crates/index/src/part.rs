@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use amplifier_session_core::Result;
+use amplifier_session_core::{Error, Result};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -70,6 +70,27 @@ impl Flaw {
             }
             Self::Damaged(what) => format!("the {} is damaged ({what})", P::NAME),
         })
+    }
+}
+
+/// Why a search came to no end.
+#[derive(Debug)]
+pub(crate) enum SearchFailure {
+    /// For a reason that has nothing to do with the index.
+    Outside(Error),
+    /// A file of the part turned out to be damaged: without the part there will be an answer.
+    Part(Flaw),
+}
+
+impl From<Error> for SearchFailure {
+    fn from(error: Error) -> Self {
+        Self::Outside(error)
+    }
+}
+
+impl From<Flaw> for SearchFailure {
+    fn from(flaw: Flaw) -> Self {
+        Self::Part(flaw)
     }
 }
 
@@ -177,16 +198,16 @@ impl<P: Part> Home<P> {
             let Found::Ready(part) = &found else { return found };
             match part.prepare_search() {
                 Ok(()) => return found,
-                Err(flaw) => self.condemn(part, flaw),
+                Err(flaw) => self.condemn(Some(part), flaw),
             }
         }
     }
 
     /// Remembers that a part turned out to be unusable, until there is another one on disk.
-    fn condemn(&self, part: &Arc<P>, flaw: Flaw) {
+    pub(crate) fn condemn(&self, part: Option<&Arc<P>>, flaw: Flaw) {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = &mut *opened
-            && matches!(found, Found::Ready(known) if Arc::ptr_eq(known, part))
+            && matches!((&*found, part), (Found::Ready(known), Some(part)) if Arc::ptr_eq(known, part))
         {
             *found = flaw.found();
         }

@@ -120,18 +120,37 @@ impl SqliteBackend {
         }
     }
 
+    /// Removes what deleted rows left in the index and in the write-ahead log.
+    async fn clean_up(&self) -> Result<()> {
+        self.update_index().await?;
+        self.write_with(|connection| {
+            connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                .map_err(storage("delete_session"))
+        })
+        .await
+    }
+
     fn fold_behind(&self) {
         if self.0.folding.swap(true, Ordering::AcqRel) {
             return;
         }
         self.0.unfolded_bytes.store(0, Ordering::Relaxed);
-        let inner = Arc::clone(&self.0);
+        let folding = Folding(Arc::clone(&self.0));
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = inner.fold(WhenBusy::Skip) {
+            if let Err(error) = folding.0.fold(WhenBusy::Skip) {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }
-            inner.folding.store(false, Ordering::Release);
         });
+    }
+}
+
+/// Says that a fold is under way, until it is dropped: also by a panic.
+struct Folding(Arc<Inner>);
+
+impl Drop for Folding {
+    fn drop(&mut self) {
+        self.0.folding.store(false, Ordering::Release);
     }
 }
 
@@ -211,15 +230,9 @@ impl StorageBackend for SqliteBackend {
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         let key = key.clone();
         let deleted = self.write_with(move |connection| write::delete(connection, &key)).await?;
-        if deleted {
-            self.update_index().await?;
-            // What was deleted still stands in the write-ahead log.
-            self.write_with(|connection| {
-                connection
-                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-                    .map_err(storage("delete_session"))
-            })
-            .await?;
+        if deleted && let Err(error) = self.clean_up().await {
+            // The session is gone; what is left of it in files goes with the next fold and checkpoint.
+            tracing::warn!(%error, "what a deleted session left in the index or the log could not be cleaned up yet");
         }
         Ok(deleted)
     }

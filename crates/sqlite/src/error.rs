@@ -18,6 +18,8 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::StorageIo, "the database is busy with another writer".to_owned(), true)
         }
+        // Another session took an event's id between the look and the write: looking again finds it.
+        Some(ErrorCode::ConstraintViolation) => (ErrorKind::Conflict, format!("SQLite: {error}"), true),
         Some(ErrorCode::CannotOpen) => {
             (ErrorKind::StorageConnection, format!("can't open the database: {error}"), false)
         }

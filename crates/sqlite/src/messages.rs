@@ -23,6 +23,9 @@ const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.tu
 /// The most messages in one answer; a caller asks again for the rest.
 const PAGE: usize = 10_000;
 
+/// An answer ends with the message that brings it to so many bytes of lines.
+const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
 pub(crate) fn states(connection: &Connection, key: &SessionKey) -> Result<Vec<MessageState>> {
     let sql = "SELECT digest, turn FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence";
     let mut statement = connection.prepare_cached(sql).map_err(storage("message_states"))?;
@@ -89,9 +92,13 @@ pub(crate) fn owing_vectors(
 fn select(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Message>> {
     let mut statement = connection.prepare_cached(sql).map_err(storage("read_messages"))?;
     let mut rows = statement.query(params).map_err(storage("read_messages"))?;
-    let mut messages = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("read_messages"))? {
-        messages.push(message(row)?);
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    while bytes < PAGE_BYTES
+        && let Some(row) = rows.next().map_err(storage("read_messages"))?
+    {
+        let message = message(row)?;
+        bytes += message.raw.as_bytes().len();
+        messages.push(message);
     }
     Ok(messages)
 }

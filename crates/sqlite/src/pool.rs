@@ -7,12 +7,15 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::{error::storage, schema};
 
 /// How long a call waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many connections that read are kept for the next call.
+const IDLE_READERS: usize = 8;
 
 /// The connections of a process to one database file.
 #[derive(Debug)]
@@ -43,7 +46,10 @@ impl Pool {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut connection = idle.map_or_else(|| connect(&self.path), Ok)?;
         let answer = read(&mut connection);
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < IDLE_READERS {
+            readers.push(connection);
+        }
         answer
     }
 }
@@ -61,12 +67,29 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(64);
     // A killed process loses nothing with WAL; `NORMAL` leaves the syncing to checkpoints, so that a power cut may
     // lose the last transactions, whole, and the next sync brings them back from the files.
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    use_write_ahead_log(connection)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     // What is deleted is overwritten, not only unlinked.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", -16_000)
+}
+
+/// SQLite does not wait for its turn when several processes open a new file at once, so we do.
+fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
+    const ATTEMPTS: u32 = 500;
+    let mut attempt = 0;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && attempt < ATTEMPTS =>
+            {
+                attempt += 1;
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Makes the file for its owner alone; SQLite gives the files beside it the same mode.

@@ -18,6 +18,9 @@ const FIELDS: &str = "user_id, session_id, host_id, project_slug, created, updat
     turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, shared_at, \
     working_dir, first_prompt";
 
+/// SQLite's integers are signed.
+const MAX_LIMIT: usize = i64::MAX as usize;
+
 pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<StoredSession>> {
     let sql = format!(
         "SELECT {FIELDS}, revision, skipped_lines, sync_state FROM sessions WHERE user_id = ?1 AND session_id = ?2"
@@ -64,7 +67,8 @@ pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
         narrow("project_slug = ?", project.as_str());
     }
     if let Some(prefix) = &query.id_prefix {
-        narrow("substr(session_id, 1, length(?)) = ?", prefix);
+        // No character of an id is above `z`, and `{` follows it.
+        narrow("session_id >= ? AND session_id < ? || '{'", prefix);
     }
     if let Some(since) = query.since {
         narrow("updated >= ?", &since.to_string());
@@ -86,7 +90,7 @@ pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
     let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
     let sql = format!(
         "SELECT {FIELDS} FROM sessions WHERE {conditions} ORDER BY updated DESC, user_id, session_id LIMIT {}",
-        query.limit
+        query.limit.min(MAX_LIMIT)
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("list_sessions"))?;
     let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(storage("list_sessions"))?;

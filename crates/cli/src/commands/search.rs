@@ -39,7 +39,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
 }
 
 fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
-    let mut options = SearchOptions::new(args.query.join(" "))
+    let mut options = SearchOptions::new(args.query())
         .with_mode(args.mode.into())
         .with_filter(filter(app, args)?)
         .with_limit(args.limit)

@@ -73,7 +73,7 @@ impl SessionStorage {
     /// backend.
     pub async fn sync_event_lines(&self, target: &IngestTarget, lines: SyncLines) -> Result<IngestReport> {
         self.retry_conflicts(|| async {
-            let mut ingest = self.ingest(target.clone()).await?;
+            let mut ingest = self.ingest(target.clone()).await?.all_at_once();
             ingest.begin_events(lines.start_sequence).await?;
             let seen = lines.seen.unwrap_or_else(|| self.now());
             for (index, line) in lines.lines.iter().enumerate() {

@@ -75,7 +75,8 @@ pub struct IngestReport {
 /// Takes in one session. Nothing is stored for certain before [`SessionIngest::commit`].
 ///
 /// Lines are compared with what is stored, by digest and turn; only messages and events that differ are written.
-/// Small sessions are written in one transaction; large ones in several, of 16 MB each.
+/// Small sessions are written in one transaction; large ones in several, of 16 MB each, unless
+/// [`SessionIngest::all_at_once`] is chosen.
 #[derive(Debug)]
 pub struct SessionIngest {
     storage: SessionStorage,
@@ -88,6 +89,7 @@ pub struct SessionIngest {
     messages: MessageRows,
     events: EventRows,
     report: IngestReport,
+    flush_bytes: usize,
 }
 
 impl SessionStorage {
@@ -111,6 +113,7 @@ impl SessionStorage {
             skipped: None,
             sync_state: None,
             report: IngestReport::default(),
+            flush_bytes: FLUSH_BYTES,
         })
     }
 }
@@ -120,6 +123,13 @@ impl SessionIngest {
     #[must_use]
     pub fn stored(&self) -> Option<&StoredSession> {
         self.stored.as_ref()
+    }
+
+    /// Writes everything in one transaction at the end, however much it is: for callers that hold it in memory anyway.
+    #[must_use]
+    pub fn all_at_once(mut self) -> Self {
+        self.flush_bytes = usize::MAX;
+        self
     }
 
     /// Sets the metadata files, the session's own first.
@@ -272,7 +282,7 @@ impl SessionIngest {
     }
 
     async fn flush_when_full(&mut self) -> Result<()> {
-        if self.messages.pending_bytes() + self.events.pending_bytes() >= FLUSH_BYTES {
+        if self.messages.pending_bytes() + self.events.pending_bytes() >= self.flush_bytes {
             self.write().await?;
         }
         Ok(())

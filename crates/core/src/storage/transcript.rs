@@ -59,7 +59,7 @@ impl SessionStorage {
     ) -> Result<IngestReport> {
         let report = self
             .retry_conflicts(|| async {
-                let mut ingest = self.ingest(target.clone()).await?;
+                let mut ingest = self.ingest(target.clone()).await?.all_at_once();
                 ingest.begin_transcript(lines.start_sequence).await?;
                 let seen = lines.seen.unwrap_or_else(|| self.now());
                 for (index, line) in lines.lines.iter().enumerate() {

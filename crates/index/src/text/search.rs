@@ -28,7 +28,7 @@ use crate::{
     answer::TextHit,
     error::tantivy_error,
     filter::Filter,
-    part::Look,
+    part::{Look, SearchFailure},
     rows::{MessageRow, Rows},
     tail::{Tail, Visitor},
     top::Top,
@@ -44,7 +44,7 @@ pub(crate) fn search(
     tail: &Tail<TextShelf>,
     rows: &mut dyn Rows,
     query: &TextQuery,
-) -> Result<(Vec<TextHit>, u64)> {
+) -> Result<(Vec<TextHit>, u64), SearchFailure> {
     let filter = Filter::from(query);
     let mut newer = TailMatches::new(&filter, &query.terms);
     let scanned = tail.scan(rows, look.after(), look.now, &mut newer)?;

@@ -4,9 +4,9 @@ use std::{cmp::Ordering, collections::HashMap, io, path::Path};
 
 use super::{
     codes::quantise,
-    segment::{Segment, SegmentEntry, SegmentRow, SessionName, SortedRows},
+    segment::{SegmentEntry, SegmentRow, SessionName, SortedRows, Table},
 };
-use crate::rows::VectorRow;
+use crate::{part::Flaw, rows::VectorRow};
 
 /// Rows of one number of dimensions, in any order, until they are written as a segment.
 pub(super) struct SegmentBuilder {
@@ -58,15 +58,22 @@ impl SegmentBuilder {
     }
 
     /// Adds the rows of a segment whose key `keep` says yes to.
-    pub(super) fn add_segment(&mut self, segment: &Segment, keep: impl Fn(u64) -> bool) {
-        for (name, rows) in &segment.sessions {
-            let session = self.session(&name.user, &name.session, &name.project);
-            for position in rows.clone() {
-                let Some(row) = segment.row(position).filter(|row| keep(row.key)) else { continue };
-                self.rows.push(GatheredRow { session, codes: self.codes.len(), row });
-                self.codes.extend_from_slice(segment.codes_of(position..position + 1));
+    pub(super) fn add_segment(&mut self, table: &Table, keep: impl Fn(u64) -> bool) -> Result<(), Flaw> {
+        let sessions = table.sessions.iter();
+        let numbers =
+            sessions.map(|(name, rows)| (self.session(&name.user, &name.session, &name.project), rows));
+        let of_row: Vec<usize> =
+            numbers.flat_map(|(number, rows)| rows.clone().map(move |_| number)).collect();
+        table.stream_codes(&mut |first, codes| {
+            for (position, codes) in (first..).zip(codes.chunks_exact(table.dimensions.max(1))) {
+                if let Some(row) = table.row(position).filter(|row| keep(row.key))
+                    && let Some(session) = of_row.get(position)
+                {
+                    self.rows.push(GatheredRow { session: *session, codes: self.codes.len(), row });
+                    self.codes.extend_from_slice(codes);
+                }
             }
-        }
+        })
     }
 
     /// Writes what was gathered; `None` when that is nothing.

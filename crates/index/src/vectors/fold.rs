@@ -7,7 +7,7 @@ use amplifier_session_core::{Error, Result};
 use super::{
     VectorManifest, VectorPart,
     builder::SegmentBuilder,
-    segment::{Segment, SegmentEntry},
+    segment::{SegmentEntry, Table},
 };
 use crate::{
     error::{io_error, unreadable},
@@ -93,8 +93,9 @@ impl Fold<'_> {
         for entry in std::mem::take(&mut self.manifest.segments) {
             let (first, last) = entry.keys;
             let held = keys.iter().any(|key| (first..=last).contains(key))
-                && Segment::read_keys(&self.home.folder, &entry)
+                && Table::open(&self.home.folder, &entry)
                     .map_err(|flaw| self.give_up(flaw))?
+                    .keys
                     .iter()
                     .any(|key| keys.contains(key));
             if held {
@@ -125,8 +126,9 @@ impl Fold<'_> {
     ) -> Result<Option<SegmentEntry>> {
         let mut builder = SegmentBuilder::new(entries.first().map_or(0, |entry| entry.dimensions));
         for entry in entries {
-            let segment = Segment::open(&self.home.folder, entry).map_err(|flaw| self.give_up(flaw))?;
-            builder.add_segment(&segment, &keep);
+            Table::open(&self.home.folder, entry)
+                .and_then(|table| builder.add_segment(&table, &keep))
+                .map_err(|flaw| self.give_up(flaw))?;
         }
         self.write(builder)
     }

@@ -8,25 +8,26 @@ mod builder;
 mod bytes;
 mod codes;
 mod fold;
+mod lazy;
 mod scan;
 mod segment;
 mod tail;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 use amplifier_session_core::Result;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use fold::fold;
+use lazy::LazySegment;
 pub(crate) use scan::search;
-use segment::{Segment, SegmentEntry};
+use segment::SegmentEntry;
 pub(crate) use tail::VectorShelf;
 
 use crate::{
-    files::Stamp,
     part::{Flaw, Part},
     rows::Mark,
 };
@@ -38,12 +39,6 @@ pub(crate) struct VectorPart {
     mark: Mark,
     next: u64,
     segments: Vec<Arc<LazySegment>>,
-}
-
-#[derive(Debug)]
-struct LazySegment {
-    entry: SegmentEntry,
-    segment: OnceLock<Segment>,
 }
 
 /// Which segments count.
@@ -87,34 +82,5 @@ impl VectorPart {
     fn manifest(&self) -> VectorManifest {
         let segments = self.segments.iter().map(|segment| segment.entry.clone()).collect();
         VectorManifest { mark: self.mark, next: self.next, segments }
-    }
-
-    /// The segments that [`Part::prepare_search`] has read.
-    fn segments(&self) -> impl Iterator<Item = &Segment> {
-        self.segments.iter().filter_map(|segment| segment.segment.get())
-    }
-}
-
-impl LazySegment {
-    /// A segment whose file looks as it was written; if it does not, its bytes are compared.
-    fn open(folder: &Path, mut entry: SegmentEntry) -> Result<Self, Flaw> {
-        let path = folder.join(&entry.name);
-        let stamp = Stamp::of(&path).map_err(|error| Flaw::reading(&error, &path))?;
-        let segment = OnceLock::new();
-        if stamp != entry.stamp {
-            let opened = Segment::open(folder, &entry)?;
-            segment.get_or_init(|| opened);
-            entry.stamp = stamp;
-        }
-        Ok(Self { entry, segment })
-    }
-
-    fn prepare(&self, folder: &Path) -> Result<(), Flaw> {
-        if self.segment.get().is_none() {
-            // Two threads may read it at the same time; one of the two copies is dropped.
-            let segment = Segment::open(folder, &self.entry)?;
-            self.segment.get_or_init(|| segment);
-        }
-        Ok(())
     }
 }

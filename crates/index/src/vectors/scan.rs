@@ -7,12 +7,12 @@ use amplifier_session_core::{Error, Result, backend::VectorQuery};
 use super::{
     VectorPart, VectorShelf,
     codes::{code_product, product, quantise},
-    segment::Segment,
+    segment::Table,
 };
 use crate::{
     answer::VectorHit,
     filter::Filter,
-    part::Look,
+    part::{Flaw, Look, SearchFailure},
     rows::{Rows, VectorRow},
     tail::{Tail, Visitor},
     top::Top,
@@ -27,21 +27,23 @@ pub(crate) fn search(
     tail: &Tail<VectorShelf>,
     rows: &mut dyn Rows,
     query: &VectorQuery,
-) -> Result<(Vec<VectorHit>, u64)> {
+) -> Result<(Vec<VectorHit>, u64), SearchFailure> {
     let filter = Filter::from(query);
     let mut nearest =
         Nearest { filter: &filter, query: &query.vector, top: Top::new(query.limit), same_length: true };
     let scanned = tail.scan(rows, look.after(), look.now, &mut nearest)?;
     if let Some(part) = &look.part {
-        nearest.same_length &= part.segments().all(|segment| segment.dimensions == query.vector.len());
-        let candidates = candidates(part, &filter, &scanned.masked, query);
+        nearest.same_length &=
+            part.segments.iter().all(|segment| segment.entry.dimensions == query.vector.len());
+        let candidates = candidates(part, &filter, &scanned.masked, query)?;
         rows.vectors(&candidates, &mut |key, vector| {
             nearest.compare(key, vector);
             Ok(())
         })?;
     }
     if !nearest.same_length {
-        return Err(Error::validation("vector", "has not as many dimensions as the vectors of the store"));
+        let rule = "has not as many dimensions as the vectors of the store";
+        return Err(Error::validation("vector", rule).into());
     }
     let hits = nearest.top.into_sorted().into_iter();
     let hits = hits.map(|hit| VectorHit { key: hit.key, similarity: hit.score, vector: hit.item });
@@ -91,12 +93,30 @@ fn candidates(
     filter: &Filter<'_>,
     masked: &HashSet<u64>,
     query: &VectorQuery,
-) -> Vec<u64> {
+) -> Result<Vec<u64>, Flaw> {
     let mut codes = Vec::with_capacity(query.vector.len());
     quantise(&query.vector, &mut codes);
     let mut scan = Scan { filter, masked, codes: &codes, top: Top::new(query.limit.saturating_add(SPARE)) };
-    part.segments().for_each(|segment| scan.segment(segment));
-    scan.top.into_sorted().into_iter().map(|candidate| candidate.key).collect()
+    for segment in &part.segments {
+        let Some(table) = segment.table() else { continue };
+        let stretches = admitted_stretches(table, filter);
+        segment.each_stretch(&stretches, &mut |first, codes| scan.compare(table, first, codes))?;
+    }
+    Ok(scan.top.into_sorted().into_iter().map(|candidate| candidate.key).collect())
+}
+
+/// The rows of the sessions that a filter admits; those of neighbours as one stretch.
+fn admitted_stretches(table: &Table, filter: &Filter<'_>) -> Vec<Range<usize>> {
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    for (name, rows) in &table.sessions {
+        if filter.admits_session(&name.user, &name.project, &name.session) {
+            match stretches.last_mut() {
+                Some(last) if last.end == rows.start => last.end = rows.end,
+                _ => stretches.push(rows.clone()),
+            }
+        }
+    }
+    stretches
 }
 
 struct Scan<'a> {
@@ -107,35 +127,18 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn segment(&mut self, segment: &Segment) {
-        // Neighbouring sessions are scanned in one go.
-        let mut stretch = 0..0;
-        for (name, rows) in &segment.sessions {
-            if !self.filter.admits_session(&name.user, &name.project, &name.session) {
-                continue;
-            }
-            if stretch.end != rows.start {
-                self.stretch(segment, stretch.clone());
-                stretch.start = rows.start;
-            }
-            stretch.end = rows.end;
-        }
-        self.stretch(segment, stretch);
-    }
-
-    /// Compares the rows of a stretch, all of them of admitted sessions.
-    fn stretch(&mut self, segment: &Segment, rows: Range<usize>) {
+    /// Compares consecutive rows, all of them of admitted sessions.
+    fn compare(&mut self, table: &Table, first: usize, codes: &[u8]) {
         let all = self.filter.admits_all_messages() && self.filter.admits_all_vectors();
-        let codes = segment.codes_of(rows.clone()).chunks_exact(segment.dimensions.max(1));
-        let scales = segment.scales.get(rows.clone()).unwrap_or_default();
-        for ((row, codes), scale) in rows.zip(codes).zip(scales) {
-            if !all && !self.admits(segment, row) {
+        let scales = table.scales.get(first..).unwrap_or_default();
+        for ((row, codes), scale) in (first..).zip(codes.chunks_exact(table.dimensions.max(1))).zip(scales) {
+            if !all && !self.admits(table, row) {
                 continue;
             }
             // The query's own scale is the same for all, so it changes no order.
             let similarity = code_product(codes, self.codes) as f32 * scale;
             if similarity >= self.top.least()
-                && let Some(key) = segment.keys.get(row)
+                && let Some(key) = table.keys.get(row)
                 && !self.masked.contains(key)
             {
                 self.top.put(similarity, *key, ());
@@ -143,8 +146,8 @@ impl Scan<'_> {
         }
     }
 
-    fn admits(&self, segment: &Segment, row: usize) -> bool {
-        segment.row(row).is_some_and(|row| {
+    fn admits(&self, table: &Table, row: usize) -> bool {
+        table.row(row).is_some_and(|row| {
             self.filter.admits_content(row.content_type) && self.filter.admits_message(row.role, row.ts)
         })
     }

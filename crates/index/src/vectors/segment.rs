@@ -7,9 +7,9 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Write},
+    io::{self, Read, Seek, SeekFrom, Write},
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use amplifier_session_core::model::{ContentType, Role, Timestamp};
@@ -53,17 +53,18 @@ pub(super) struct SessionName {
     pub(super) project: String,
 }
 
-/// A segment in memory. All arrays have one element a row; codes have one a row and dimension.
+/// The table of a segment, in memory. All arrays have one element a row.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(super) struct Table {
+    path: PathBuf,
+    header: Header,
     pub(super) dimensions: usize,
     pub(super) sessions: Vec<(SessionName, Range<usize>)>,
     pub(super) keys: Vec<u64>,
-    pub(super) times: Vec<i64>,
+    times: Vec<i64>,
     pub(super) scales: Vec<f32>,
-    pub(super) content_types: Vec<u8>,
-    pub(super) roles: Vec<u8>,
-    pub(super) codes: Vec<u8>,
+    content_types: Vec<u8>,
+    roles: Vec<u8>,
 }
 
 /// One row of a segment, without its codes.
@@ -76,34 +77,23 @@ pub(super) struct SegmentRow {
     pub(super) scale: f32,
 }
 
-impl Segment {
-    /// Reads a segment. Nothing of it is believed before its checksum was compared.
+impl Table {
+    /// Reads the table of a segment. Nothing of it is believed before its checksum was compared.
     pub(super) fn open(folder: &Path, entry: &SegmentEntry) -> Result<Self, Flaw> {
         let path = folder.join(&entry.name);
         let mut file = File::open(&path).map_err(|error| Flaw::reading(&error, &path))?;
         let damaged = |what: &str| Flaw::damaged(&path, what);
         let header =
             read_header(&mut file, entry).ok_or_else(|| damaged("its header is not what was written"))?;
-        let mut segment = read_checked(&mut file, header.table_bytes, header.table_checksum)
-            .and_then(|table| Self::from_table(&table, entry))
-            .ok_or_else(|| damaged("its table is not what was written"))?;
-        segment.codes = read_checked(&mut file, entry.code_bytes(), header.codes_checksum)
-            .ok_or_else(|| damaged("its codes are not what was written"))?;
-        Ok(segment)
+        let mut table = vec![0; header.table_bytes as usize];
+        file.read_exact(&mut table)
+            .ok()
+            .filter(|()| crc32fast::hash(&table) == header.table_checksum)
+            .and_then(|()| Self::parse(&path, header, &table, entry))
+            .ok_or_else(|| damaged("its table is not what was written"))
     }
 
-    /// The keys of a segment alone.
-    pub(super) fn read_keys(folder: &Path, entry: &SegmentEntry) -> Result<Vec<u64>, Flaw> {
-        let path = folder.join(&entry.name);
-        let mut file = File::open(&path).map_err(|error| Flaw::reading(&error, &path))?;
-        read_header(&mut file, entry)
-            .and_then(|header| read_checked(&mut file, header.table_bytes, header.table_checksum))
-            .and_then(|table| Self::from_table(&table, entry))
-            .map(|segment| segment.keys)
-            .ok_or_else(|| Flaw::damaged(&path, "its table is not what was written"))
-    }
-
-    fn from_table(table: &[u8], entry: &SegmentEntry) -> Option<Self> {
+    fn parse(path: &Path, header: Header, table: &[u8], entry: &SegmentEntry) -> Option<Self> {
         let rows = usize::try_from(entry.rows).ok()?;
         let mut reader = ByteReader::new(table);
         let mut start = 0;
@@ -114,7 +104,9 @@ impl Segment {
             sessions.push((SessionName { user, session, project }, start..end));
             start = end;
         }
-        let segment = Self {
+        let table = Self {
+            path: path.to_owned(),
+            header,
             dimensions: entry.dimensions,
             sessions,
             keys: reader.array(rows, u64::from_le_bytes)?,
@@ -122,9 +114,8 @@ impl Segment {
             scales: reader.array(rows, f32::from_le_bytes)?,
             content_types: reader.take(rows)?.to_vec(),
             roles: reader.take(rows)?.to_vec(),
-            codes: Vec::new(),
         };
-        (start == rows && reader.is_empty()).then_some(segment)
+        (start == rows && reader.is_empty()).then_some(table)
     }
 
     /// The fields of a row.
@@ -138,12 +129,40 @@ impl Segment {
         })
     }
 
-    /// The codes of a stretch of rows.
-    pub(super) fn codes_of(&self, rows: Range<usize>) -> &[u8] {
-        self.codes.get(rows.start * self.dimensions..rows.end * self.dimensions).unwrap_or_default()
+    /// Reads all codes in pieces of whole rows and calls `each` with the first row of a piece and its codes. Only
+    /// when the end is reached is it known that they are what was written.
+    pub(super) fn stream_codes(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), Flaw> {
+        /// Pieces that stay in the processor's cache until they were used.
+        const PIECE: usize = 256 << 10;
+        let failed = |error: io::Error| Flaw::reading(&error, &self.path);
+        let mut file = File::open(&self.path).map_err(failed)?;
+        file.seek(SeekFrom::Start(HEADER_BYTES as u64 + self.header.table_bytes)).map_err(failed)?;
+        let rows_in_piece = (PIECE / self.dimensions.max(1)).max(1);
+        let mut piece = vec![0; rows_in_piece * self.dimensions];
+        let mut checksum = crc32fast::Hasher::new();
+        for first in (0..self.keys.len()).step_by(rows_in_piece) {
+            let rows = rows_in_piece.min(self.keys.len() - first);
+            piece.truncate(rows * self.dimensions);
+            file.read_exact(&mut piece).map_err(failed)?;
+            checksum.update(&piece);
+            each(first, &piece);
+        }
+        if checksum.finalize() == self.header.codes_checksum {
+            Ok(())
+        } else {
+            Err(Flaw::damaged(&self.path, "its codes are not what was written"))
+        }
+    }
+
+    /// Reads all codes into memory.
+    pub(super) fn read_codes(&self) -> Result<Vec<u8>, Flaw> {
+        let mut codes = Vec::with_capacity(self.keys.len() * self.dimensions);
+        self.stream_codes(&mut |_, piece| codes.extend_from_slice(piece))?;
+        Ok(codes)
     }
 }
 
+#[derive(Debug)]
 struct Header {
     table_bytes: u64,
     table_checksum: u32,
@@ -174,23 +193,6 @@ fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
         && (rows, dimensions) == (entry.rows, entry.dimensions as u64)
         && file.metadata().ok()?.len() == length)
         .then_some(header)
-}
-
-fn read_checked(file: &mut File, length: u64, checksum: u32) -> Option<Vec<u8>> {
-    // In pieces that are still in the processor's cache when their checksum is taken.
-    const PIECE: usize = 256 << 10;
-    let length = usize::try_from(length).ok()?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(length).ok()?;
-    let mut computed = crc32fast::Hasher::new();
-    while bytes.len() < length {
-        let start = bytes.len();
-        bytes.resize(length.min(start + PIECE), 0);
-        let piece = bytes.get_mut(start..)?;
-        file.read_exact(piece).ok()?;
-        computed.update(piece);
-    }
-    (computed.finalize() == checksum).then_some(bytes)
 }
 
 /// The rows of a segment that is about to be written, and their codes, in the order of the file.
