@@ -286,7 +286,7 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u32,
     /// The most messages (or events)
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = at_least_one)]
     pub(crate) limit: usize,
     /// Show tool output whole (and the lines of events)
     #[arg(long)]
@@ -354,13 +354,20 @@ impl SearchArgs {
     }
 }
 
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("must be a number of at least 1".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
 /// Any text is a query, also `- that` or `-1`; but `--limt` is a slip of the keyboard.
 fn query(text: &str) -> Result<String, String> {
     let is_option_like = text.strip_prefix("--").is_some_and(|name| {
         name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
     });
     match is_option_like {
-        true => Err(format!("there is no such option; to search for it, write `-- {text}`")),
+        true => Err(format!("there is no such option; to search for it, put a space before it: ' {text}'")),
         false => Ok(text.to_owned()),
     }
 }
@@ -395,7 +402,7 @@ mod tests {
         };
         assert_eq!(query(&["- That", "--limit", "3"]), Some(("- That".to_owned(), 3)));
         assert_eq!(query(&["--limit", "3", "-1", "%"]), Some(("-1 %".to_owned(), 3)));
-        assert_eq!(query(&["--limit", "3", "--", "--flag"]), None);
+        assert_eq!(query(&["--limit", "3", " --flag"]), Some((" --flag".to_owned(), 3)));
         assert_eq!(query(&["--limt", "3", "a"]), None);
         assert_eq!(query(&[]), None);
     }

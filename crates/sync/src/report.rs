@@ -29,6 +29,9 @@ pub struct SyncReport {
     pub vectors: BTreeMap<ContentType, u64>,
     /// Why vectors are still owed, where making them failed. The next sync makes them.
     pub vectors_owed_reason: Option<String>,
+    /// Why the search index could not be brought up to date, if so. All is stored nevertheless, and searches are right,
+    /// only slower.
+    pub index_problem: Option<String>,
     /// Lines, files and folders that were left out: the first 1,000.
     pub skipped: Vec<Skipped>,
     /// The number of all that was left out.

@@ -78,7 +78,8 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
         embed_the_rest(context, embedder, report).await?;
     }
     progress.stage(Stage::Indexing);
-    storage.update_index().await
+    report.index_problem = storage.update_index().await.err().map(|error| error.to_string());
+    Ok(())
 }
 
 /// Takes in one session; the error is one that concerns all of them.

@@ -135,6 +135,13 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
         say("warning", &format!("vectors are still owed: {reason}"));
         say("hint", "the next sync makes them; until then these messages are found by words alone");
     }
+    if let Some(problem) = &report.index_problem {
+        say("warning", &format!("the search index could not be brought up to date: {problem}"));
+        say(
+            "hint",
+            "all sessions are stored; the index is derived, so its folder can be deleted and is built anew",
+        );
+    }
 }
 
 /// `project/session/file:line: reason`, as far as it goes.
