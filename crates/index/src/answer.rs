@@ -26,6 +26,7 @@ pub struct VectorHit {
 
 /// Hits, and how they were found.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Answer<T> {
     /// Best first; equal ones by ascending key. At most as many as the query's limit.
     pub hits: Vec<T>,

@@ -26,11 +26,14 @@ use crate::{
 /// next search of another process need not read them again.
 const LONG_TAIL: usize = 8 << 20;
 
+const DEFAULT_STEP_BYTES: u64 = 64 << 20;
+
 /// A derived search index in a folder of its own.
 ///
 /// One value serves all threads of a process; any number of processes may use the same folder.
 pub struct SearchIndex {
     dir: PathBuf,
+    step_bytes: u64,
     text: Home<TextPart>,
     text_tail: Tail<TextShelf>,
     vectors: Home<VectorPart>,
@@ -48,6 +51,7 @@ pub enum WhenBusy {
 
 /// What a fold did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Folded {
     /// Nothing was done because another thread or process is folding.
     pub busy: bool,
@@ -61,6 +65,7 @@ pub struct Folded {
 
 /// State and size of an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Status {
     /// What the text part holds; `None` when it is missing or can't be used.
     pub text: Option<Mark>,
@@ -88,8 +93,17 @@ impl SearchIndex {
             text_tail: Tail::default(),
             vectors: Home::new(&dir),
             vector_tail: Tail::default(),
+            step_bytes: DEFAULT_STEP_BYTES,
             dir,
         }
+    }
+
+    /// Sets how many bytes of rows a fold takes in before it commits: the memory that it needs grows with it, and
+    /// so does what a killed process loses. Default: 64 MiB.
+    #[must_use]
+    pub fn with_step_bytes(mut self, step_bytes: u64) -> Self {
+        self.step_bytes = step_bytes;
+        self
     }
 
     /// Its folder.
@@ -140,7 +154,8 @@ impl SearchIndex {
             return Ok(Folded { busy: true, ..Folded::default() });
         };
         // One part that can't be folded must not keep the other from it.
-        let (text, vectors) = (text::fold(&self.text, rows), vectors::fold(&self.vectors, rows));
+        let text = text::fold(&self.text, rows, self.step_bytes);
+        let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
         let (text, vectors) = (text?, vectors?);
         Ok(Folded {
             busy: false,

@@ -184,7 +184,7 @@ impl SessionIngest {
 
     /// Ends the transcript.
     pub fn end_transcript(&mut self, extent: Extent) {
-        self.messages.end(extent);
+        self.messages.pending.end(extent);
     }
 
     /// Begins the events at `start`, the sequence of the first line that follows.
@@ -223,7 +223,7 @@ impl SessionIngest {
     /// Ends the events.
     pub fn end_events(&mut self, extent: Extent) {
         if self.storage.settings.events != EventDetail::None {
-            self.events.end(extent);
+            self.events.pending.end(extent);
         }
     }
 
@@ -277,12 +277,12 @@ impl SessionIngest {
         };
         metadata_differs
             || self.stored.as_ref().is_none_or(differs)
-            || self.messages.has_changes()
-            || self.events.has_changes()
+            || self.messages.pending.has_changes()
+            || self.events.pending.has_changes()
     }
 
     async fn flush_when_full(&mut self) -> Result<()> {
-        if self.messages.pending_bytes() + self.events.pending_bytes() >= self.flush_bytes {
+        if self.messages.pending.bytes() + self.events.pending.bytes() >= self.flush_bytes {
             self.write().await?;
         }
         Ok(())
@@ -290,8 +290,8 @@ impl SessionIngest {
 
     /// Writes what is pending together with the session as it is then.
     async fn write(&mut self) -> Result<()> {
-        let messages = self.messages.take();
-        let mut events = self.events.take();
+        let messages = self.messages.pending.take();
+        let mut events = self.events.pending.take();
         self.make_event_ids_unique(&mut events).await?;
         let session = self.session_after(&messages.put, &events.put);
         let change = SessionChange {
@@ -360,8 +360,8 @@ impl SessionIngest {
             session.updated = session.updated.max(metadata.updated().unwrap_or(session.updated));
         }
         session.updated = session.updated.max(last.unwrap_or(session.created)).max(session.created);
-        session.message_count = self.messages.count();
-        session.event_count = self.events.count();
+        session.message_count = self.messages.pending.count();
+        session.event_count = self.events.pending.count();
         self.messages.describe(&mut session);
         session
     }

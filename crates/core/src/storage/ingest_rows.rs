@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{EventDetail, Extent, IngestTarget};
+use super::{EventDetail, IngestTarget, pending::Pending};
 use crate::{
     Error, ErrorKind, Result,
-    backend::RowChange,
     content::{TurnCounter, extract, first_prompt},
     events,
     model::{
@@ -17,19 +16,14 @@ use crate::{
 /// Messages that wait to be written, and what is known of those that are stored.
 #[derive(Debug)]
 pub(super) struct MessageRows {
-    stored_count: u32,
+    pub(super) pending: Pending<Message>,
     states: Vec<MessageState>,
     turns: TurnCounter,
-    next: u32,
     last_turn: Option<u32>,
     first_prompt: Option<String>,
     /// Whether a turn begins before the first line that was taken, so that the session's first prompt is not among
     /// the lines.
     turn_before: bool,
-    begun: bool,
-    extent: Option<Extent>,
-    pending: RowChange<Message>,
-    pending_bytes: usize,
     /// How many of the pending messages hold texts of each type.
     content_types: BTreeMap<ContentType, u64>,
 }
@@ -37,17 +31,12 @@ pub(super) struct MessageRows {
 impl MessageRows {
     pub(super) fn new(stored_count: u32) -> Self {
         Self {
-            stored_count,
+            pending: Pending::new(stored_count),
             states: Vec::new(),
             turns: TurnCounter::new(None),
-            next: 0,
             last_turn: None,
             first_prompt: None,
             turn_before: false,
-            begun: false,
-            extent: None,
-            pending: RowChange::default(),
-            pending_bytes: 0,
             content_types: BTreeMap::new(),
         }
     }
@@ -58,9 +47,7 @@ impl MessageRows {
         self.turns = TurnCounter::new(last_turn);
         self.last_turn = before.iter().filter_map(|state| state.turn).max();
         self.turn_before = last_turn.is_some();
-        self.next = start;
-        self.begun = true;
-        self.stored_count = states.len() as u32;
+        self.pending.begin(start, states.len() as u32);
         self.states = states;
     }
 
@@ -78,10 +65,10 @@ impl MessageRows {
         if role == Role::User && turn.is_some() && self.first_prompt.is_none() {
             self.first_prompt = first_prompt(&object);
         }
-        let sequence = self.next;
-        self.next += 1;
+        let sequence = self.pending.next();
         let state = MessageState { digest: Digest::of(raw.as_bytes()), turn };
         if self.states.get(sequence as usize) == Some(&state) {
+            self.pending.leave();
             return Ok(());
         }
         let given = object
@@ -96,8 +83,8 @@ impl MessageRows {
             .for_each(|content_type| *self.content_types.entry(content_type).or_default() += 1);
         let embeddable =
             ContentType::EMBEDDED.into_iter().any(|content_type| content_types.contains(content_type));
-        self.pending_bytes += raw.as_bytes().len();
-        self.pending.put.push(Message {
+        let bytes = raw.as_bytes().len();
+        let message = Message {
             user_id: target.key.user_id.clone(),
             host_id: target.host_id.clone(),
             project_slug: target.project_slug.clone(),
@@ -111,29 +98,9 @@ impl MessageRows {
             vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
             digest: state.digest,
             raw,
-        });
+        };
+        self.pending.put(message, bytes);
         Ok(())
-    }
-
-    pub(super) fn end(&mut self, extent: Extent) {
-        self.extent = Some(extent);
-        if extent == Extent::Whole && self.next < self.stored_count {
-            self.pending.truncate = Some(self.next);
-        }
-    }
-
-    pub(super) fn has_changes(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    pub(super) fn pending_bytes(&self) -> usize {
-        self.pending_bytes
-    }
-
-    /// The pending rows, to be written now.
-    pub(super) fn take(&mut self) -> RowChange<Message> {
-        self.pending_bytes = 0;
-        std::mem::take(&mut self.pending)
     }
 
     /// How many of the messages that were taken since the last call hold texts of each type.
@@ -141,25 +108,17 @@ impl MessageRows {
         std::mem::take(&mut self.content_types)
     }
 
-    /// The number of messages once all that was taken is written.
-    pub(super) fn count(&self) -> u32 {
-        count(self.begun, self.extent, self.next, self.stored_count)
-    }
-
     /// Sets what a session shows of its messages.
     pub(super) fn describe(&self, session: &mut Session) {
-        if !self.begun {
+        if !self.pending.begun() {
             return;
         }
-        let beyond = match self.extent {
-            Some(Extent::Whole) => None,
-            _ => {
-                self.states.get(self.next as usize..).unwrap_or_default().iter().filter_map(|s| s.turn).max()
-            }
-        };
+        let behind = self.states.get(self.pending.next() as usize..).unwrap_or_default();
+        let stays = if self.pending.is_whole() { &[] } else { behind };
+        let beyond = stays.iter().filter_map(|state| state.turn).max();
         session.turn_count = self.last_turn.max(beyond).unwrap_or(0);
         let keeps_prompt = self.turn_before && session.first_prompt.is_some();
-        if !keeps_prompt && (self.first_prompt.is_some() || self.extent == Some(Extent::Whole)) {
+        if !keeps_prompt && (self.first_prompt.is_some() || self.pending.is_whole()) {
             session.first_prompt.clone_from(&self.first_prompt);
         }
     }
@@ -168,34 +127,20 @@ impl MessageRows {
 /// Events that wait to be written, and what is known of those that are stored.
 #[derive(Debug)]
 pub(super) struct EventRows {
-    stored_count: u32,
+    pub(super) pending: Pending<StoredEvent>,
     /// Digests of the stored events from `start` on.
     digests: Vec<Digest>,
     start: u32,
-    next: u32,
-    begun: bool,
-    extent: Option<Extent>,
-    pending: RowChange<StoredEvent>,
-    pending_bytes: usize,
 }
 
 impl EventRows {
     pub(super) fn new(stored_count: u32) -> Self {
-        Self {
-            stored_count,
-            digests: Vec::new(),
-            start: 0,
-            next: 0,
-            begun: false,
-            extent: None,
-            pending: RowChange::default(),
-            pending_bytes: 0,
-        }
+        Self { pending: Pending::new(stored_count), digests: Vec::new(), start: 0 }
     }
 
     pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
-        self.stored_count = start + digests.len() as u32;
-        (self.start, self.next, self.digests, self.begun) = (start, start, digests, true);
+        self.pending.begin(start, start + digests.len() as u32);
+        (self.start, self.digests) = (start, digests);
     }
 
     pub(super) fn forget_stored(&mut self) {
@@ -213,8 +158,9 @@ impl EventRows {
             return Err(Error::new(ErrorKind::EventTooLarge, "the line is larger than 64 MB"));
         }
         let digest = Digest::of(raw.as_bytes());
-        if self.digests.get((self.next - self.start) as usize) == Some(&digest) {
-            self.next += 1;
+        let sequence = self.pending.next();
+        if self.digests.get((sequence - self.start) as usize) == Some(&digest) {
+            self.pending.leave();
             return Ok(());
         }
         let fields = events::parse_event_line(&raw)?;
@@ -226,9 +172,6 @@ impl EventRows {
             Payload::Chunks(chunks) => Some(chunks.len() as u32),
             _ => None,
         };
-        let sequence = self.next;
-        self.next += 1;
-        self.pending_bytes += stored_size(&payload);
         let derived_id = format!("{}_evt_{sequence}", target.key.session_id);
         let event = Event {
             event_id: fields.event_id.filter(|id| is_acceptable_id(id)).unwrap_or(derived_id),
@@ -252,40 +195,9 @@ impl EventRows {
             data_size_bytes: fields.data_size_bytes,
             digest,
         };
-        self.pending.put.push(StoredEvent { event, payload });
+        let bytes = stored_size(&payload);
+        self.pending.put(StoredEvent { event, payload }, bytes);
         Ok(())
-    }
-
-    pub(super) fn end(&mut self, extent: Extent) {
-        self.extent = Some(extent);
-        if extent == Extent::Whole && self.next < self.stored_count {
-            self.pending.truncate = Some(self.next);
-        }
-    }
-
-    pub(super) fn has_changes(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    pub(super) fn pending_bytes(&self) -> usize {
-        self.pending_bytes
-    }
-
-    pub(super) fn take(&mut self) -> RowChange<StoredEvent> {
-        self.pending_bytes = 0;
-        std::mem::take(&mut self.pending)
-    }
-
-    pub(super) fn count(&self) -> u32 {
-        count(self.begun, self.extent, self.next, self.stored_count)
-    }
-}
-
-fn count(begun: bool, extent: Option<Extent>, next: u32, stored: u32) -> u32 {
-    match (begun, extent) {
-        (false, _) => stored,
-        (true, Some(Extent::Whole)) => next,
-        (true, _) => next.max(stored),
     }
 }
 

@@ -5,6 +5,7 @@ mod embed;
 mod event_lines;
 mod ingest;
 mod ingest_rows;
+mod pending;
 mod search;
 mod sessions;
 mod transcript;

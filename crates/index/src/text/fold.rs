@@ -13,8 +13,7 @@ use super::{
     CommitNote, TextPart,
     directory::{TextDirectory, TextManifest},
     flaw,
-    schema::{Fields, TOKENIZER, TextTokenizer, schema},
-    search::kind,
+    schema::{Fields, TOKENIZER, TextTokenizer, kind, schema},
     tail::texts_of,
 };
 use crate::{
@@ -25,15 +24,11 @@ use crate::{
     step::{PartFolded, StepEnd, step_mark},
 };
 
-/// A step ends at the first revision behind this many bytes of lines.
-const STEP_BYTES: usize = 64 << 20;
-/// Documents of this many bytes of lines may wait to be indexed: tantivy counts them, but does not weigh them.
-const MOST_WAITING: usize = 32 << 20;
 /// Memory for the terms of a segment that is being made.
 const ARENA_BYTES: usize = 48 << 20;
 
 /// Brings the text index up to the rows. The caller holds the writer's lock.
-pub(crate) fn fold(home: &Home<TextPart>, rows: &mut dyn Rows) -> Result<PartFolded> {
+pub(crate) fn fold(home: &Home<TextPart>, rows: &mut dyn Rows, step_bytes: u64) -> Result<PartFolded> {
     home.create()?;
     let look = home.look(rows)?;
     let mut folded = PartFolded::default();
@@ -49,7 +44,7 @@ pub(crate) fn fold(home: &Home<TextPart>, rows: &mut dyn Rows) -> Result<PartFol
     if note.mark == look.now && !manifest.has_deleted_documents() {
         return Ok(folded);
     }
-    let mut fold = Fold::open(home, manifest, note)?;
+    let mut fold = Fold::open(home, manifest, note, step_bytes)?;
     folded.rows = fold.put_rows(rows, look.now)?;
     fold.drop_deleted()?;
     let manifest = fold.directory.committed();
@@ -62,17 +57,23 @@ struct Fold {
     index: Index,
     fields: Fields,
     note: CommitNote,
+    step_bytes: u64,
 }
 
 impl Fold {
-    fn open(home: &Home<TextPart>, manifest: TextManifest, note: CommitNote) -> Result<Self> {
+    fn open(
+        home: &Home<TextPart>,
+        manifest: TextManifest,
+        note: CommitNote,
+        step_bytes: u64,
+    ) -> Result<Self> {
         let directory =
             TextDirectory::writer(&home.folder, manifest, home.manifest_path()).map_err(tantivy_error)?;
         let (schema, fields) = schema();
         let index = Index::builder().schema(schema).settings(IndexSettings::default());
         let index = index.open_or_create(directory.clone()).map_err(|error| give_up(home, error))?;
         index.tokenizers().register(TOKENIZER, TextAnalyzer::builder(TextTokenizer::default()).build());
-        Ok(Self { directory, index, fields, note })
+        Ok(Self { directory, index, fields, note, step_bytes })
     }
 
     /// Puts the rows above the mark in, step by step, and returns how many.
@@ -86,6 +87,7 @@ impl Fold {
         Ok(count)
     }
 
+    /// Puts rows in up to the first revision behind `step_bytes`, and commits. Returns how many.
     fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
         let after = self.note.mark.revision;
         for key in rows.removed_messages_after(after)? {
@@ -93,15 +95,17 @@ impl Fold {
         }
         // Every message comes once, so what is put in now need not be looked for.
         let known_keys = self.note.largest_key;
-        let (mut last, mut bytes, mut waiting, mut count) = (after, 0, 0, 0);
+        let (mut last, mut count) = (after, 0);
+        let (mut bytes, mut waiting) = (0, 0);
         let mut end = StepEnd::Now;
         rows.messages_after(after, &mut |row| {
-            if row.revision != last && bytes >= STEP_BYTES {
+            if row.revision != last && bytes >= self.step_bytes {
                 end = StepEnd::Revision(last);
                 return Ok(ControlFlow::Break(()));
             }
-            if waiting >= MOST_WAITING {
-                // Still of the old mark: what is in beyond it counts for nothing until the step has ended.
+            if waiting >= self.step_bytes / 2 {
+                // tantivy counts the documents that wait to be indexed, but does not weigh them. The mark is still
+                // the old one: what is in beyond it is masked until the step has ended.
                 self.commit(writer)?;
                 waiting = 0;
             }
@@ -109,8 +113,9 @@ impl Fold {
                 self.delete(writer, row.key);
             }
             self.put(writer, &row)?;
-            (last, bytes, waiting, count) =
-                (row.revision, bytes + row.raw.len(), waiting + row.raw.len(), count + 1);
+            let length = row.raw.len() as u64;
+            (last, count) = (row.revision, count + 1);
+            (bytes, waiting) = (bytes + length, waiting + length);
             Ok(ControlFlow::Continue(()))
         })?;
         self.note.mark = step_mark(end, rows, now)?;

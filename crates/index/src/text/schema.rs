@@ -1,6 +1,9 @@
 //! The documents of the text index: one for each content type of a message.
 
-use amplifier_session_core::text::{Analyzer, Tokens};
+use amplifier_session_core::{
+    model::{ContentType, Role},
+    text::{Analyzer, Tokens},
+};
 use tantivy::{
     schema::{
         FAST, Field, INDEXED, IndexRecordOption, Schema, SchemaBuilder, TextFieldIndexing, TextOptions,
@@ -62,6 +65,17 @@ fn add_name(builder: &mut SchemaBuilder, name: &str) -> Field {
     builder.add_text_field(name, TextOptions::default().set_indexing_options(whole))
 }
 
+/// Role and content type as one number.
+pub(super) fn kind(role: Role, content_type: ContentType) -> u64 {
+    (role as u64) << 8 | u64::from(content_type.code())
+}
+
+/// What a [`kind`] stands for.
+pub(super) fn from_kind(kind: u64) -> Option<(Role, ContentType)> {
+    let role = Role::ALL.get(usize::try_from(kind >> 8).ok()?)?;
+    Some((*role, ContentType::from_code((kind & 0xff) as u8)?))
+}
+
 /// The analysis of the library, as tantivy wants it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TextTokenizer {
@@ -101,5 +115,35 @@ impl TokenStream for TextTokens<'_> {
 
     fn token_mut(&mut self) -> &mut Token {
         &mut self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_lead_back() {
+        for role in Role::ALL {
+            for content_type in ContentType::ALL {
+                assert_eq!(from_kind(kind(role, content_type)), Some((role, content_type)));
+            }
+        }
+        assert_eq!(from_kind(u64::MAX), None);
+    }
+
+    #[test]
+    fn the_analysis_is_the_one_of_this_format() {
+        // An index holds terms of the analysis that it was made with. When this fails because the analysis is another
+        // one now, raise `TextPart::FORMAT` with it.
+        let text = "Don't cafés RE-TRIED naïve_ID 9f86d081 running 東京 straße e\u{301}t\u{e9}s x86_64";
+        let mut tokenizer = TextTokenizer::default();
+        let mut stream = tokenizer.token_stream(text);
+        let mut terms = Vec::new();
+        while stream.advance() {
+            terms.push(stream.token().text.clone());
+        }
+        let expected = "don t cafe re tri naiv id 9f86d081 run 東 京 strass ete x86 64";
+        assert_eq!(terms.join(" "), expected);
     }
 }

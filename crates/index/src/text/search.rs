@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use amplifier_session_core::{
     Result,
     backend::TextQuery,
-    model::{ContentType, Role, Timestamp},
+    model::{ContentType, Timestamp},
     text::{
         Analyzer,
         bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
@@ -22,6 +22,7 @@ use tantivy::{
 
 use super::{
     Columns, OpenText, TextPart, TextShelf,
+    schema::from_kind,
     tail::{term_hash, texts_of},
 };
 use crate::{
@@ -238,16 +239,6 @@ fn holds(postings: &mut SegmentPostings, doc: u32) -> bool {
     postings.doc() == doc
 }
 
-/// Role and content type as one number.
-pub(super) fn kind(role: Role, content_type: ContentType) -> u64 {
-    (role as u64) << 8 | u64::from(content_type.code())
-}
-
-fn from_kind(kind: u64) -> Option<(Role, ContentType)> {
-    let role = Role::ALL.get(usize::try_from(kind >> 8).ok()?)?;
-    Some((*role, ContentType::from_code((kind & 0xff) as u8)?))
-}
-
 /// The statistics of index and tail together, for tantivy.
 struct SharedStatistics<'a> {
     statistics: &'a CollectionStatistics,
@@ -267,20 +258,5 @@ impl Bm25StatisticsProvider for SharedStatistics<'_> {
         let position = self.terms.iter().position(|known| known == term);
         let frequency = position.and_then(|position| self.statistics.document_frequency.get(position));
         Ok(frequency.copied().unwrap_or(0))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_lead_back() {
-        for role in Role::ALL {
-            for content_type in ContentType::ALL {
-                assert_eq!(from_kind(kind(role, content_type)), Some((role, content_type)));
-            }
-        }
-        assert_eq!(from_kind(u64::MAX), None);
     }
 }

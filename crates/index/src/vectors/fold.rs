@@ -25,18 +25,19 @@ const MERGED_AT_ONCE: usize = 4;
 const SMALLEST_TIER: u64 = 256 << 10;
 
 /// Brings the vector index up to the rows. The caller holds the writer's lock.
-pub(crate) fn fold(home: &Home<VectorPart>, rows: &mut dyn Rows) -> Result<PartFolded> {
+pub(crate) fn fold(home: &Home<VectorPart>, rows: &mut dyn Rows, step_bytes: u64) -> Result<PartFolded> {
     home.create()?;
     let look = home.look(rows)?;
     let mut folded = PartFolded::default();
-    let mut fold = match look.part {
-        Some(part) => Fold { home, manifest: part.manifest() },
+    let manifest = match look.part {
+        Some(part) => part.manifest(),
         None => {
             home.clear()?;
             folded.rebuilt = look.reason;
-            Fold { home, manifest: VectorManifest::empty(look.now.store) }
+            VectorManifest::empty(look.now.store)
         }
     };
+    let mut fold = Fold { home, manifest, step_bytes };
     fold.sweep();
     while fold.manifest.mark != look.now {
         folded.rows += fold.step(rows, look.now)?;
@@ -47,6 +48,7 @@ pub(crate) fn fold(home: &Home<VectorPart>, rows: &mut dyn Rows) -> Result<PartF
 struct Fold<'a> {
     home: &'a Home<VectorPart>,
     manifest: VectorManifest,
+    step_bytes: u64,
 }
 
 impl Fold<'_> {
@@ -66,6 +68,8 @@ impl Fold<'_> {
 
     /// Writes the rows above `after` as segments, at least one revision of them.
     fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<StepEnd> {
+        // Half a step, because the merge behind it may hold as much again.
+        let full = LARGEST_SEGMENT.min(self.step_bytes / 2);
         let mut builder = SegmentBuilder::new(0);
         let mut last = after;
         let mut end = StepEnd::Now;
@@ -74,9 +78,9 @@ impl Fold<'_> {
                 end = StepEnd::Revision(last);
                 return Ok(ControlFlow::Break(()));
             }
-            if builder.dimensions() != row.vector.len() || builder.code_bytes() >= LARGEST_SEGMENT {
-                let full = std::mem::replace(&mut builder, SegmentBuilder::new(row.vector.len()));
-                gathered.segments.extend(self.write(full)?);
+            if builder.dimensions() != row.vector.len() || builder.code_bytes() >= full {
+                let done = std::mem::replace(&mut builder, SegmentBuilder::new(row.vector.len()));
+                gathered.segments.extend(self.write(done)?);
             }
             builder.add(&row);
             gathered.keys.insert(row.key);

@@ -69,6 +69,13 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Changes a manifest and its checksum with it.
+fn rewrite_manifest(path: &Path, change: impl FnOnce(&mut String)) {
+    let mut json = fs::read_to_string(path).unwrap().split_off(9);
+    change(&mut json);
+    fs::write(path, format!("{:08x}\n{json}", crc32fast::hash(json.as_bytes()))).unwrap();
+}
+
 #[test]
 fn a_deleted_folder_is_noticed() {
     let (store, dir, index) = prepared();
@@ -120,6 +127,37 @@ fn each_flipped_bit_is_noticed() {
             assert_noticed_and_mended(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
         }
     }
+}
+
+#[test]
+fn codes_that_rot_unseen_are_noticed_when_they_are_read() {
+    let (store, dir, _) = prepared();
+    let path =
+        files(dir.path()).into_iter().find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    // A disk that forgets leaves the times alone. A test can't, so it changes what the manifest knows of them.
+    let metadata = fs::metadata(&path).unwrap();
+    let nanos = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+    #[cfg(unix)]
+    let entry = {
+        use std::os::unix::fs::MetadataExt;
+        metadata.ctime() as u128 * 1_000_000_000 + metadata.ctime_nsec() as u128
+    };
+    #[cfg(not(unix))]
+    let entry = 0;
+    rewrite_manifest(&dir.path().join("vectors.json"), |manifest| {
+        let changed = format!("[{},{entry}]", nanos(metadata.modified().unwrap()));
+        let at = manifest.find("\"changed\":").unwrap() + 10;
+        let end = at + manifest[at..].find(']').unwrap() + 1;
+        manifest.replace_range(at..end, &changed);
+    });
+    let index = SearchIndex::open(dir.path());
+    let notice = search(&index, &store).1.unwrap();
+    assert!(notice.contains("damaged"), "{notice}");
+    assert!(index.fold(&mut store.rows(), WhenBusy::Skip).unwrap().rebuilt.unwrap().contains("damaged"));
+    assert_eq!(search(&index, &store), (None, None));
 }
 
 #[test]
@@ -212,10 +250,9 @@ fn a_store_that_forgot_its_removals_is_noticed() {
 fn an_older_format_is_noticed() {
     let (store, dir, index) = prepared();
     for name in ["text.json", "vectors.json"] {
-        let path = dir.path().join(name);
-        let text = fs::read_to_string(&path).unwrap();
-        let json = text[9..].replacen("\"format\":", "\"format\":1000", 1);
-        fs::write(&path, format!("{:08x}\n{json}", crc32fast::hash(json.as_bytes()))).unwrap();
+        rewrite_manifest(&dir.path().join(name), |manifest| {
+            *manifest = manifest.replacen("\"format\":", "\"format\":1000", 1);
+        });
     }
     assert_noticed_and_mended(dir.path(), &store, &index, "another format");
 }

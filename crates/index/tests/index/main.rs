@@ -9,6 +9,7 @@ mod kill;
 mod model;
 mod random;
 mod removal;
+mod steps;
 mod store;
 mod text;
 mod vectors;

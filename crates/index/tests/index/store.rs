@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result,
+    Error, ErrorKind, Result,
     model::{ContentType, Role, Timestamp},
 };
 use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
@@ -96,7 +96,7 @@ impl Store {
     }
 
     pub(crate) fn rows(&self) -> Snapshot<'_> {
-        Snapshot { store: self, state: None, reads: 0 }
+        Snapshot { store: self, state: None, reads: 0, fails_after: u64::MAX }
     }
 }
 
@@ -143,12 +143,20 @@ pub(crate) struct Snapshot<'a> {
     state: Option<Arc<State>>,
     /// How many messages and vectors were read.
     pub(crate) reads: u64,
+    /// How many can be read.
+    pub(crate) fails_after: u64,
 }
 
 impl Snapshot<'_> {
     /// Makes it a snapshot of an earlier time.
     pub(crate) fn fix(&mut self, state: Arc<State>) {
         self.state = Some(state);
+    }
+
+    fn read(&mut self) -> Result<()> {
+        self.reads += 1;
+        let failed = || Error::new(ErrorKind::StorageIo, "the disk is gone");
+        if self.reads > self.fails_after { Err(failed()) } else { Ok(()) }
     }
 
     fn state(&mut self) -> Arc<State> {
@@ -177,7 +185,7 @@ impl Rows for Snapshot<'_> {
             state.messages.iter().filter(|(_, message)| message.revision > revision).collect();
         newer.sort_by_key(|(key, message)| (message.revision, **key));
         for (key, message) in newer {
-            self.reads += 1;
+            self.read()?;
             let row = MessageRow {
                 key: *key,
                 revision: message.revision,
@@ -206,7 +214,7 @@ impl Rows for Snapshot<'_> {
             state.vectors.iter().filter(|(_, vector)| vector.revision > revision).collect();
         newer.sort_by_key(|(key, vector)| (vector.revision, **key));
         for (key, vector) in newer {
-            self.reads += 1;
+            self.read()?;
             let row = VectorRow {
                 key: *key,
                 revision: vector.revision,
