@@ -142,7 +142,8 @@ impl SearchIndex {
     /// Brings the index up to the rows; cheap when it is. An index that can't be used is built anew.
     ///
     /// - Works in steps of bounded memory; a process that is killed loses at most one.
-    /// - One thread or process at a time; see [`WhenBusy`].
+    /// - One thread or process at a time; see [`WhenBusy`]. The snapshot of `rows` must be taken by its first use in
+    ///   here, when the turn has come: an index that is newer than the rows is built anew.
     /// - When it returns without `busy`, no file holds words or vectors of rows that were removed or changed before
     ///   the snapshot of `rows`.
     ///
@@ -150,9 +151,13 @@ impl SearchIndex {
     ///
     /// `StorageIo` when the folder can't be written; what `rows` fails with. Searches are right all the same.
     pub fn fold(&self, rows: &mut dyn Rows, when_busy: WhenBusy) -> Result<Folded> {
-        let Some(_lock) = self.lock(when_busy)? else {
-            return Ok(Folded { busy: true, ..Folded::default() });
-        };
+        match self.lock(when_busy)? {
+            Some(_lock) => self.fold_locked(rows),
+            None => Ok(Folded { busy: true, ..Folded::default() }),
+        }
+    }
+
+    fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {
         // One part that can't be folded must not keep the other from it.
         let text = text::fold(&self.text, rows, self.step_bytes);
         let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
@@ -206,9 +211,13 @@ impl SearchIndex {
         let mut look = home.look_for_search(rows)?;
         let mut rebuilt = None;
         if !tail.prepare(rows, look.after(), look.now, LONG_TAIL)? {
-            if self.fold_for_search(rows) {
-                rebuilt = look.reason.take();
-                look = home.look_for_search(rows)?;
+            if self.fold_for_search(rows, look.now) {
+                let fresh = home.look_for_search(rows)?;
+                // Unless yet another has folded rows that are newer than this snapshot.
+                if fresh.part.is_some() {
+                    rebuilt = look.reason;
+                    look = fresh;
+                }
             }
             tail.prepare(rows, look.after(), look.now, usize::MAX)?;
         }
@@ -216,14 +225,21 @@ impl SearchIndex {
     }
 
     /// Folds if nobody else does. A search goes on whatever comes of it.
-    fn fold_for_search(&self, rows: &mut dyn Rows) -> bool {
-        match self.fold(rows, WhenBusy::Skip) {
-            Ok(folded) => !folded.busy,
-            Err(error) => {
-                tracing::warn!(%error, "the search index can't be brought up to date");
-                false
+    fn fold_for_search(&self, rows: &mut dyn Rows, now: Mark) -> bool {
+        let mut fold = || -> Result<bool> {
+            let Some(_lock) = self.lock(WhenBusy::Skip)? else { return Ok(false) };
+            // The snapshot is older than the lock. Another may have folded in between, and what is newer than the
+            // rows is taken for the index of a store that was restored: it would be built anew.
+            let newer = |mark: Option<Mark>| mark.is_some_and(|mark| mark.revision > now.revision);
+            if newer(mark_of(&self.text.load())) || newer(mark_of(&self.vectors.load())) {
+                return Ok(false);
             }
-        }
+            self.fold_locked(rows).map(|_| true)
+        };
+        fold().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the search index can't be brought up to date");
+            false
+        })
     }
 
     /// The writer's lock, held until it is dropped; `None` when another has it.

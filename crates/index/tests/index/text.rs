@@ -189,3 +189,21 @@ fn an_older_snapshot_gets_the_answer_of_its_time() {
         check_text(&index, &store, &text_query("version first w1"), false);
     }
 }
+
+#[test]
+fn a_search_of_old_rows_leaves_the_newer_index_alone() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let mut numbers = Numbers(9);
+    (0..20).for_each(|key| store.say(key, &numbers.text(150_000)));
+    let earlier = store.state();
+    store.say(100, "w150 again");
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    // As if another process had folded between this snapshot and the search.
+    let mut rows = store.rows();
+    rows.fix(earlier.clone());
+    let answer = index.text_candidates(&mut rows, &text_query("w150")).unwrap();
+    assert_eq!((answer.hits.len(), answer.tail_rows), (text_model(&earlier, &text_query("w150")).len(), 20));
+    assert_eq!(index.status().text.unwrap().revision, 21);
+    assert_eq!(check_text(&index, &store, &text_query("w150"), true).tail_rows, 0);
+}
