@@ -99,6 +99,16 @@ identifier! {
     SessionId, "session_id", session_id
 }
 
+impl SessionId {
+    /// Whether the id is a UUID in its usual form: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+    #[must_use]
+    pub fn is_uuid(&self) -> bool {
+        let groups: Vec<&str> = self.as_str().split('-').collect();
+        groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12])
+            && groups.iter().all(|group| group.bytes().all(|b| b.is_ascii_hexdigit()))
+    }
+}
+
 impl ProjectSlug {
     /// The slug of sessions that name no project (`default`).
     #[must_use]
@@ -204,6 +214,14 @@ mod tests {
         ] {
             assert_eq!(SessionId::new(id).unwrap().as_str(), id);
         }
+    }
+
+    #[test]
+    fn uuids_are_told_from_other_ids() {
+        let is_uuid = |id| SessionId::new(id).unwrap().is_uuid();
+        assert!(is_uuid("3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01"));
+        assert!(!is_uuid("0123456789abcdef-fedcba9876543210_explorer"));
+        assert!(!is_uuid("3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a0g"));
     }
 
     #[test]

@@ -97,9 +97,13 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// `Validation` for a new session without a UUID where the settings ask for one; those of the backend.
     pub async fn ingest(&self, target: IngestTarget) -> Result<SessionIngest> {
         let stored = self.backend.get_session(&target.key).await?;
+        if self.settings.uuid_session_ids && stored.is_none() && !target.key.session_id.is_uuid() {
+            let id = &target.key.session_id;
+            return Err(Error::validation("session_id", "must be a UUID in this store").with("session", id));
+        }
         let session = stored.as_ref().map(|stored| stored.session.clone());
         let count = |of: fn(&Session) -> u32| session.as_ref().map_or(0, of);
         Ok(SessionIngest {

@@ -47,11 +47,13 @@ pub struct StorageSettings {
     pub events: EventDetail,
     /// How many characters of a tool's output are embedded. Default: 10,000.
     pub tool_output_chars: usize,
+    /// Whether new sessions must have a UUID for an id. Default: no.
+    pub uuid_session_ids: bool,
 }
 
 impl Default for StorageSettings {
     fn default() -> Self {
-        Self { events: EventDetail::Full, tool_output_chars: TOOL_OUTPUT_LIMIT }
+        Self { events: EventDetail::Full, tool_output_chars: TOOL_OUTPUT_LIMIT, uuid_session_ids: false }
     }
 }
 
@@ -67,6 +69,13 @@ impl StorageSettings {
     #[must_use]
     pub fn with_tool_output_chars(mut self, tool_output_chars: usize) -> Self {
         self.tool_output_chars = tool_output_chars;
+        self
+    }
+
+    /// Sets whether new sessions must have a UUID for an id.
+    #[must_use]
+    pub fn with_uuid_session_ids(mut self, uuid_session_ids: bool) -> Self {
+        self.uuid_session_ids = uuid_session_ids;
         self
     }
 }

@@ -88,6 +88,7 @@ macro_rules! conformance_suite {
                 metadata_comes_back_byte_for_byte,
                 metadata_fills_the_fields,
                 metadata_that_is_no_object_is_refused,
+                session_ids_are_uuids_where_asked_for,
                 sessions_are_listed_newest_first,
                 pages_of_sessions_make_the_whole_list,
                 lists_are_narrowed_by_project_and_time,

@@ -1,7 +1,7 @@
 //! Sessions: their fields, finding and listing them, counting and deleting.
 
 use amplifier_session_core::{
-    ErrorKind, Scope,
+    ErrorKind, Scope, StorageSettings,
     backend::{SessionCursor, SessionQuery, StorageBackend},
     model::{
         HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId,
@@ -41,6 +41,18 @@ fn full_session(target: &IngestTarget) -> Session {
     session.working_dir = Some("/home/ana/o'brien".to_owned());
     session.first_prompt = Some("hello".to_owned());
     session
+}
+
+/// Where the settings ask for UUIDs, a new session without one is refused and nothing is stored.
+pub async fn session_ids_are_uuids_where_asked_for(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let strict = store.storage.clone().with_settings(StorageSettings::default().with_uuid_session_ids(true));
+    let sync = async |id: &str| strict.sync_session_metadata(&target(id), RawJson::from("{}")).await;
+    let error = sync("span_agent").await.unwrap_err();
+    assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("session_id")));
+    sync("3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01").await.unwrap();
+    let sessions = store.storage.search_sessions(&SessionQuery::new(scope(&target("x")))).await.unwrap();
+    assert_eq!(sessions.len(), 1);
 }
 
 /// All fields of a session come back as they were stored, from any handle.
