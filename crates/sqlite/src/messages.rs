@@ -27,14 +27,15 @@ const PAGE: usize = 10_000;
 const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 pub(crate) fn states(connection: &Connection, key: &SessionKey) -> Result<Vec<MessageState>> {
-    let sql = "SELECT digest, turn FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence";
+    let sql = "SELECT digest, turn, ts, ts_estimated FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence";
     let mut statement = connection.prepare_cached(sql).map_err(storage("message_states"))?;
     let mut rows = statement
         .query([key.user_id.as_str(), key.session_id.as_str()])
         .map_err(storage("message_states"))?;
     let mut states = Vec::new();
     while let Some(row) = rows.next().map_err(storage("message_states"))? {
-        states.push(MessageState { digest: digest(row, 0)?, turn: column(row, 1)? });
+        let first_seen = if column(row, 3)? { Some(timestamp(row, 2)?) } else { None };
+        states.push(MessageState { digest: digest(row, 0)?, turn: column(row, 1)?, first_seen });
     }
     Ok(states)
 }

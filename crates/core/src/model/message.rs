@@ -127,11 +127,13 @@ impl Message {
     }
 }
 
-/// What a sync compares of a stored message: if all of it is the same, the message is left alone.
+/// What a sync has to know of a stored message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageState {
-    /// Digest of the line.
+    /// Digest of the line. With the same digest and turn the message is left alone.
     pub digest: Digest,
     /// Its turn.
     pub turn: Option<u32>,
+    /// When the line was first seen, where it names no time: kept when the line moves or its turn changes.
+    pub first_seen: Option<Timestamp>,
 }

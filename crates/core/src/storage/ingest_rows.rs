@@ -1,6 +1,6 @@
 //! The rows of a session that is being taken in: what differs from the store, and what the counts are then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::{EventDetail, IngestTarget, pending::Pending};
 use crate::{
@@ -18,6 +18,8 @@ use crate::{
 pub(super) struct MessageRows {
     pub(super) pending: Pending<Message>,
     states: Vec<MessageState>,
+    /// When the stored lines that name no time were first seen, in order; each is for one line.
+    first_seen: HashMap<Digest, VecDeque<Timestamp>>,
     turns: TurnCounter,
     last_turn: Option<u32>,
     first_prompt: Option<String>,
@@ -33,6 +35,7 @@ impl MessageRows {
         Self {
             pending: Pending::new(stored_count),
             states: Vec::new(),
+            first_seen: HashMap::new(),
             turns: TurnCounter::new(None),
             last_turn: None,
             first_prompt: None,
@@ -48,6 +51,11 @@ impl MessageRows {
         self.last_turn = before.iter().filter_map(|state| state.turn).max();
         self.turn_before = last_turn.is_some();
         self.pending.begin(start, states.len() as u32);
+        for state in states.get(start as usize..).unwrap_or_default() {
+            if let Some(seen) = state.first_seen {
+                self.first_seen.entry(state.digest).or_default().push_back(seen);
+            }
+        }
         self.states = states;
     }
 
@@ -66,8 +74,10 @@ impl MessageRows {
             self.first_prompt = first_prompt(&object);
         }
         let sequence = self.pending.next();
-        let state = MessageState { digest: Digest::of(raw.as_bytes()), turn };
-        if self.states.get(sequence as usize) == Some(&state) {
+        let digest = Digest::of(raw.as_bytes());
+        let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
+        let stored = self.states.get(sequence as usize);
+        if stored.is_some_and(|stored| stored.digest == digest && stored.turn == turn) {
             self.pending.leave();
             return Ok(());
         }
@@ -92,11 +102,11 @@ impl MessageRows {
             sequence,
             role,
             turn,
-            ts: given.unwrap_or(seen),
+            ts: given.or(first_seen).unwrap_or(seen),
             ts_estimated: given.is_none(),
             synced_at,
             vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
-            digest: state.digest,
+            digest,
             raw,
         };
         self.pending.put(message, bytes);

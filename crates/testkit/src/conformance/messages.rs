@@ -101,6 +101,13 @@ pub async fn a_missing_time_is_estimated_once(subject: &dyn Subject) {
     let times: Vec<_> = messages.iter().map(|message| (message.ts, message.ts_estimated)).collect();
     let (first, second) = (time("2026-01-05T08:00:00Z"), time("2026-01-06T08:00:00Z"));
     assert_eq!(times, [(first, true), (first, true), (second, true)]);
+
+    // A line that moves, and whose turn changes, was still first seen when it was.
+    sync(vec![lines::user("new"), line(), lines::user("newer"), line()], "2026-01-07T08:00:00Z").await;
+    let messages = store.messages(&target("s")).await;
+    let times: Vec<_> = messages.iter().map(|message| message.ts).collect();
+    let third = time("2026-01-07T08:00:00Z");
+    assert_eq!(times, [third, first, third, second]);
 }
 
 /// The same sync a second time changes nothing: no write, no embedding, no version, no time.

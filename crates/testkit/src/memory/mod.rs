@@ -222,7 +222,13 @@ impl StorageBackend for MemoryBackend {
 
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let messages = self.documents().messages.page(key, .., usize::MAX).into_iter();
-        Ok(messages.map(|(_, message)| MessageState { digest: message.digest, turn: message.turn }).collect())
+        Ok(messages
+            .map(|(_, message)| MessageState {
+                digest: message.digest,
+                turn: message.turn,
+                first_seen: message.ts_estimated.then_some(message.ts),
+            })
+            .collect())
     }
 
     async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
