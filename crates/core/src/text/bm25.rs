@@ -3,14 +3,23 @@
 //!
 //! The formula is that of `tantivy` 0.27 (`query/bm25.rs`): `idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length /
 //! average))` summed over the terms of the query, with `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`.
+//!
+//! tantivy's `k1` and `b` are fixed, but it is told the average length. It is told three times the true one, for both
+//! kinds of matches, which makes the length of a text count less: `1.2 · (0.25 + 0.75 · length / (3 · average))` is
+//! `0.6 · (0.5 + 0.5 · length / average)`, so that texts rank as with `k1 = 0.6` and `b = 0.5`. With the usual ones, which
+//! were found on long articles, a short remark that holds one word of the question stands above the message that
+//! answers it; see `docs/search-quality.md`.
 
 use super::Analyzer;
 
-/// How fast further occurrences of a term stop counting.
+/// How fast further occurrences of a term stop counting, in tantivy.
 pub const K1: f32 = 1.2;
 
-/// How much the length of a text counts.
+/// How much the length of a text counts, in tantivy.
 pub const B: f32 = 0.75;
+
+/// How many times the true average length stands in the formula.
+pub const AVERAGE_FACTOR: u64 = 3;
 
 /// What a score depends on beside the text itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,8 +65,15 @@ impl CollectionStatistics {
         }
     }
 
+    /// The number of tokens that the average length of the formula is taken from: [`AVERAGE_FACTOR`] times as many as
+    /// there are.
+    #[must_use]
+    pub fn tokens_for_average(&self) -> u64 {
+        self.tokens.saturating_mul(AVERAGE_FACTOR)
+    }
+
     fn average_length(&self) -> f32 {
-        self.tokens as f32 / self.documents.max(1) as f32
+        self.tokens_for_average() as f32 / self.documents.max(1) as f32
     }
 
     fn idf(&self, document_frequency: u64) -> f32 {
@@ -161,8 +177,11 @@ mod tests {
         let terms = terms(&["alpha"]);
         let (statistics, documents) = statistics_of(&["alpha alpha beta", "beta", "gamma delta"], &terms);
         let idf = (1.0_f32 + (3.0 - 1.0 + 0.5) / (1.0 + 0.5)).ln();
-        let expected = idf * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * 3.0 / 2.0));
+        let expected = idf * 2.0 * 2.2 / (2.0 + 1.2 * (0.25 + 0.75 * 3.0 / (3.0 * 2.0)));
         assert!((score(&statistics, &documents[0]) - expected).abs() < 1e-6);
+        let (k1, b) = (0.6, 0.5);
+        let usual = idf * 2.0 * (k1 + 1.0) / (2.0 + k1 * (1.0 - b + b * 3.0 / 2.0));
+        assert!((expected - usual * (1.0 + K1) / (1.0 + k1)).abs() < 1e-6, "{expected} {usual}");
         assert_eq!(score(&statistics, &documents[1]), 0.0);
         assert!(documents[0].matches() && !documents[1].matches());
     }

@@ -39,6 +39,17 @@ use crate::{
 /// the search.
 const COMMON_NAME: u64 = 8;
 
+/// How far below the worst that is kept a block of documents may seem to end and still be looked at.
+///
+/// For each block tantivy keeps the document that scores highest at the true average length, and skips the block
+/// when that one is too low. With [`AVERAGE_FACTOR`] times the average another document may score higher, by 1.19
+/// at most: where `f = tf / (0.3 · (1 + 3 · length / average))` is the greatest for the one that is kept, its score
+/// is `f / (1 + f)` or more, that of any other `3 · f / (1 + 3 · f)` or less, and a text that is as short as can be
+/// has `f = 1 / 0.3`. The longer the text that is kept, the less is left to gain for the others.
+///
+/// [`AVERAGE_FACTOR`]: amplifier_session_core::text::bm25::AVERAGE_FACTOR
+const PRUNING_MARGIN: f32 = 1.2;
+
 /// The best texts for a query among those in the index and those newer than it, and how many messages are newer.
 pub(crate) fn search(
     look: &Look<TextPart>,
@@ -183,7 +194,7 @@ impl IndexSearch<'_> {
         }
         // Documents come in ascending order, and only those that score above what is returned. One that scores
         // just as much as the worst that is kept may still win by its key.
-        let threshold = |top: &Top<ContentType>| top.least().next_down();
+        let threshold = |top: &Top<ContentType>| (top.least() / PRUNING_MARGIN).next_down();
         weight.for_each_pruning(threshold(top), segment, &mut |doc, score| {
             if !segment.is_deleted(doc)
                 && lookups.iter_mut().all(|postings| holds(postings, doc))
@@ -247,7 +258,7 @@ struct SharedStatistics<'a> {
 
 impl Bm25StatisticsProvider for SharedStatistics<'_> {
     fn total_num_tokens(&self, _field: Field) -> tantivy::Result<u64> {
-        Ok(self.statistics.tokens)
+        Ok(self.statistics.tokens_for_average())
     }
 
     fn total_num_docs(&self) -> tantivy::Result<u64> {

@@ -95,6 +95,34 @@ fn the_best_few_are_the_best_of_all() {
     }
 }
 
+/// Whole blocks of documents are skipped by what the index remembers of each. It remembers the document that would
+/// be best if lengths counted more than they do.
+#[test]
+fn a_long_text_among_short_ones_is_not_skipped() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let long = format!("{} {}", "quokka ".repeat(180), "filler ".repeat(120));
+    store.write(|write| {
+        for key in 0..1_000 {
+            let text = match key {
+                5 | 999 => "wombat",
+                0..20 => "quokka quokka filler",
+                600 => &long,
+                _ => "quokka",
+            };
+            write.say(key, ANA, text);
+        }
+    });
+    // Two words, since blocks are skipped only where several lists are walked together.
+    let mut query = text_query("quokka wombat");
+    query.limit = 10;
+    for _ in 0..2 {
+        let answer = check_text(&index, &store, &query, true);
+        assert_eq!(answer.hits.get(2).map(|hit| hit.key), Some(600));
+        index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    }
+}
+
 #[test]
 fn every_text_of_a_message_is_found_under_its_content_type() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
