@@ -6,7 +6,7 @@ use crate::{
     backend::{TextCandidate, VectorCandidate},
     embedding::ModelStrength,
     model::{ContentType, Place},
-    search::SearchSource,
+    search::{SearchSource, context::lift_by_neighbours},
 };
 
 /// How much each list counts, by content type. This is the one place where such weights stand.
@@ -61,7 +61,8 @@ pub struct Fused {
 /// Scores of each list are brought to 0..1, weighted by content type, and added up over the lists that name a message (a
 /// convex combination, up to a factor: Bruch, Gai, Ingber: ACM TOIS 2023, who find it above reciprocal ranks; so did we,
 /// see `docs/search-quality.md`). BM25 is 0 where nothing matches; for similarities 0 is the last of the list, since how
-/// similar two texts are that have nothing in common differs from model to model. The best sum is scaled to 1.
+/// similar two texts are that have nothing in common differs from model to model. A message gains from what stands
+/// beside it (see `context.rs`). The best is scaled to 1.
 #[must_use]
 pub fn fuse(text: Vec<TextCandidate>, vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let mut fused: HashMap<Place, Fused> = HashMap::new();
@@ -81,6 +82,7 @@ pub fn fuse(text: Vec<TextCandidate>, vectors: Vec<VectorCandidate>, weights: &F
         }
     }
     let mut fused: Vec<Fused> = fused.into_values().collect();
+    lift_by_neighbours(&mut fused);
     sort_best_first(&mut fused);
     scale_to_one(&mut fused);
     fused

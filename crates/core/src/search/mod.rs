@@ -1,5 +1,6 @@
 //! Search: what is asked, how the candidates of a backend are fused and diversified, what is answered.
 
+mod context;
 mod fusion;
 mod mmr;
 mod options;

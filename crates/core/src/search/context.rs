@@ -1,0 +1,99 @@
+//! What the messages beside a message say about it.
+
+use super::Fused;
+
+/// How far a neighbour may stand, in messages: a question, the call of a tool, its output and the answer lie this near
+/// to each other.
+const REACH: u32 = 2;
+
+/// How much of its best neighbour's relevance a candidate gains.
+const SHARE: f32 = 0.2;
+
+/// Lets each candidate gain from the best candidate near to it in the same session.
+///
+/// A message of a conversation is short and leaves out what was said just before: the answer need not repeat the words of
+/// the question. A place where several messages match is more likely the right one than a single match elsewhere.
+/// Nothing becomes a candidate by its neighbours alone, and of two neighbours the better one stays ahead. Only the best
+/// neighbour counts, so that a long run of weak matches gains no more than a pair of them.
+///
+/// The candidates, each message once, are left in the order of their places.
+pub(super) fn lift_by_neighbours(candidates: &mut [Fused]) {
+    candidates.sort_by(|a, b| a.place.cmp(&b.place));
+    // No more than this many candidates before one, and after it, can stand near to it.
+    let reach = REACH as usize;
+    let lifts: Vec<f32> = candidates
+        .iter()
+        .enumerate()
+        .map(|(at, candidate)| {
+            let around = candidates.iter().skip(at.saturating_sub(reach)).take(2 * reach + 1);
+            let near = around.filter(|other| stand_near(candidate, other));
+            SHARE * near.map(|other| other.relevance).fold(0.0, f32::max)
+        })
+        .collect();
+    for (candidate, lift) in candidates.iter_mut().zip(lifts) {
+        candidate.relevance += lift;
+    }
+}
+
+/// Whether both are of one session and near to each other, but not the same.
+fn stand_near(a: &Fused, b: &Fused) -> bool {
+    (1..=REACH).contains(&a.place.sequence.abs_diff(b.place.sequence)) && a.place.session == b.place.session
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        model::{ContentType, Place, SessionId, SessionKey, UserId},
+        search::SearchSource,
+    };
+
+    fn candidate((session, sequence, relevance): (&str, u32, f32)) -> Fused {
+        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new(session).unwrap());
+        Fused {
+            place: Place::new(key, sequence),
+            content_type: ContentType::UserQuery,
+            span: None,
+            relevance,
+            source: SearchSource::FullText,
+            text_score: None,
+            similarity: None,
+            vector: None,
+        }
+    }
+
+    fn lifted(candidates: &[(&'static str, u32, f32)]) -> Vec<f32> {
+        let mut candidates: Vec<Fused> = candidates.iter().copied().map(candidate).collect();
+        lift_by_neighbours(&mut candidates);
+        candidates.iter().map(|candidate| candidate.relevance).collect()
+    }
+
+    fn same(found: &[f32], expected: &[f32]) -> bool {
+        found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6)
+    }
+
+    #[test]
+    fn a_candidate_gains_from_the_best_one_near_to_it() {
+        let found = lifted(&[("s", 7, 0.5), ("s", 5, 1.0), ("s", 6, 0.1), ("s", 8, 0.3)]);
+        // In the order of their places: 5, 6, 7, 8.
+        assert!(same(&found, &[1.1, 0.3, 0.7, 0.4]), "{found:?}");
+    }
+
+    #[test]
+    fn what_stands_further_away_or_in_another_session_adds_nothing() {
+        let found = lifted(&[("a", 1, 1.0), ("a", 4, 0.5), ("b", 2, 0.5), ("b", 5, 0.4)]);
+        assert!(same(&found, &[1.0, 0.5, 0.5, 0.4]), "{found:?}");
+    }
+
+    #[test]
+    fn of_two_neighbours_the_better_one_stays_ahead() {
+        let found = lifted(&[("s", 0, 0.51), ("s", 1, 0.5)]);
+        assert!(found[0] > found[1], "{found:?}");
+    }
+
+    #[test]
+    fn few_or_no_candidates_do_no_harm() {
+        assert!(lifted(&[]).is_empty());
+        assert!(same(&lifted(&[("s", u32::MAX, 0.4)]), &[0.4]));
+    }
+}
