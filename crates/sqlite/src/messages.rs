@@ -180,36 +180,35 @@ pub(crate) fn touch(connection: &Connection, key: &SessionKey, revision: i64) ->
     Ok(())
 }
 
-/// The digest of a stored message.
-pub(crate) fn stored_digest(
+/// What a message's vectors are stored by.
+pub(crate) struct StoredLine {
+    pub(crate) key: i64,
+    pub(crate) digest: [u8; 16],
+    pub(crate) has_vectors: bool,
+}
+
+/// The stored message of this sequence.
+pub(crate) fn stored_line(
     connection: &Connection,
     key: &SessionKey,
     sequence: u32,
-) -> rusqlite::Result<Option<[u8; 16]>> {
+) -> rusqlite::Result<Option<StoredLine>> {
     connection
         .prepare_cached(
-            "SELECT digest FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
+            "SELECT key, digest, vectors FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
         )?
-        .query_row(params![key.user_id.as_str(), key.session_id.as_str(), sequence], |row| row.get(0))
+        .query_row(params![key.user_id.as_str(), key.session_id.as_str(), sequence], |row| {
+            let has_vectors = row.get::<_, i64>(2)? == vector_code(VectorState::Stored);
+            Ok(StoredLine { key: row.get(0)?, digest: row.get(1)?, has_vectors })
+        })
         .optional()
 }
 
-/// Marks the vectors of a message as stored.
-pub(crate) fn mark_vectors_stored(
-    connection: &Connection,
-    key: &SessionKey,
-    sequence: u32,
-) -> rusqlite::Result<()> {
+/// Marks the vectors of the message of this key as stored.
+pub(crate) fn mark_vectors_stored(connection: &Connection, key: i64) -> rusqlite::Result<()> {
     connection
-        .prepare_cached(
-            "UPDATE transcripts SET vectors = ?4 WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
-        )?
-        .execute(params![
-            key.user_id.as_str(),
-            key.session_id.as_str(),
-            sequence,
-            vector_code(VectorState::Stored)
-        ])?;
+        .prepare_cached("UPDATE transcripts SET vectors = ?2 WHERE key = ?1")?
+        .execute(params![key, vector_code(VectorState::Stored)])?;
     Ok(())
 }
 

@@ -22,10 +22,13 @@ pub(crate) fn put(
     now: &str,
     revision: i64,
 ) -> rusqlite::Result<usize> {
-    if messages::stored_digest(connection, key, vectors.sequence)? != Some(vectors.digest.0) {
+    let Some(message) = messages::stored_line(connection, key, vectors.sequence)? else { return Ok(0) };
+    if message.digest != vectors.digest.0 {
         return Ok(0);
     }
-    remove_of_message(connection, key, vectors.sequence, revision)?;
+    if message.has_vectors {
+        remove_of_message(connection, key, vectors.sequence, revision)?;
+    }
     let sql = "INSERT INTO transcript_vectors (user_id, session_id, sequence, content_type, chunk_index, total_chunks,
             span_start, span_end, token_count, embedding_model, created_at, revision, vector)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
@@ -47,7 +50,7 @@ pub(crate) fn put(
             to_bytes(&record.vector),
         ])?;
     }
-    messages::mark_vectors_stored(connection, key, vectors.sequence)?;
+    messages::mark_vectors_stored(connection, message.key)?;
     Ok(vectors.records.len())
 }
 
@@ -143,7 +146,9 @@ pub(crate) fn count(connection: &Connection, key: &SessionKey) -> Result<u64> {
 
 /// Little-endian 32-bit floats.
 fn to_bytes(vector: &[f32]) -> Vec<u8> {
-    vector.iter().flat_map(|x| x.to_le_bytes()).collect()
+    let mut bytes = Vec::with_capacity(size_of_val(vector));
+    vector.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
+    bytes
 }
 
 /// The vector in a column.

@@ -1,23 +1,15 @@
 //! Making vectors beside the reading.
 
-use amplifier_session_core::{
-    Error, ErrorKind, Result, SessionStorage,
-    model::{SessionId, UserId},
-    storage::EmbedReport,
-};
+use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::UserId, storage::EmbedReport};
 use tokio::{
     sync::mpsc::{self, Receiver, Sender},
     task::JoinSet,
 };
 
-/// How many sessions may wait for their vectors. One that finds no room is not lost: its vectors are owed, and the
-/// pass at the end makes them.
-const WAITING: usize = 64;
-
-/// Embeds sessions while others are read. Stops when it is dropped.
+/// Embeds what is stored while more is read. Stops when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Embedder {
-    sessions: Sender<SessionId>,
+    news: Sender<()>,
     task: JoinSet<Result<EmbedReport>>,
 }
 
@@ -25,22 +17,23 @@ impl Embedder {
     /// Starts; none where nothing makes vectors.
     pub(crate) fn start(storage: &SessionStorage, user: &UserId) -> Option<Self> {
         storage.embedding()?;
-        let (sessions, waiting) = mpsc::channel(WAITING);
+        // One word of news is enough: it is about all messages that owe vectors by then.
+        let (news, waiting) = mpsc::channel(1);
         let mut task = JoinSet::new();
         task.spawn(embed(storage.clone(), user.clone(), waiting));
-        Some(Self { sessions, task })
+        Some(Self { news, task })
     }
 
-    /// Hands over a session whose messages are stored. Never waits: reading must not be slowed by a slow provider.
-    pub(crate) fn offer(&self, session: &SessionId) {
-        // An error tells that there is no room, or that the provider failed and is not asked again.
-        let _ = self.sessions.try_send(session.clone());
+    /// Tells that messages were stored. Never waits: reading must not be slowed by a slow provider.
+    pub(crate) fn wake(&self) {
+        // An error tells that the last news were not heard yet, or that the provider failed and is not asked again.
+        let _ = self.news.try_send(());
     }
 
-    /// Waits for the sessions that were handed over.
+    /// Waits for the vectors of all that was stored.
     pub(crate) async fn finish(self) -> Result<EmbedReport> {
-        let Self { sessions, mut task } = self;
-        drop(sessions);
+        let Self { news, mut task } = self;
+        drop(news);
         match task.join_next().await {
             Some(Ok(report)) => report,
             Some(Err(source)) => {
@@ -51,18 +44,14 @@ impl Embedder {
     }
 }
 
-/// Embeds session by session until there are no more, or the provider fails.
-async fn embed(
-    storage: SessionStorage,
-    user: UserId,
-    mut sessions: Receiver<SessionId>,
-) -> Result<EmbedReport> {
+/// Embeds what the user's messages owe, again at all news and a last time when there will be none, or until the
+/// provider fails. Many sessions make few large steps.
+async fn embed(storage: SessionStorage, user: UserId, mut news: Receiver<()>) -> Result<EmbedReport> {
     let mut report = EmbedReport::default();
-    while let Some(session) = sessions.recv().await {
-        report.add(storage.embed_owed(&user, Some(&session)).await?);
-        if report.failure.is_some() {
-            break;
-        }
+    let mut ended = false;
+    while !ended && report.failure.is_none() {
+        ended = news.recv().await.is_none();
+        report.add(storage.embed_owed(&user, None).await?);
     }
     Ok(report)
 }

@@ -70,12 +70,12 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
         report.count(outcome);
         progress.session(&planned.folder, outcome);
         if let Some(embedder) = embedder.as_ref().filter(|_| outcome != SessionOutcome::Unchanged) {
-            embedder.offer(&planned.folder.session);
+            embedder.wake();
         }
     }
     if let Some(embedder) = embedder {
         progress.stage(Stage::Embedding);
-        embed_the_rest(context, embedder, report).await?;
+        report.add_vectors(embedder.finish().await?);
     }
     progress.stage(Stage::Indexing);
     report.index_problem = storage.update_index().await.err().map(|error| error.to_string());
@@ -110,14 +110,4 @@ fn concerns_all(error: &Error) -> bool {
             | ErrorKind::Authentication
             | ErrorKind::Unsupported
     )
-}
-
-/// Waits for the vectors that are being made, then makes those that this sync or earlier ones left owed. A provider
-/// that failed is not asked again.
-async fn embed_the_rest(context: Context<'_>, embedder: Embedder, report: &mut SyncReport) -> Result<()> {
-    report.add_vectors(embedder.finish().await?);
-    if report.vectors_owed_reason.is_none() {
-        report.add_vectors(context.storage.embed_owed(&context.options.user, None).await?);
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@
 
 mod chunk;
 mod extract;
+mod pieces;
 pub mod tokens;
 mod turns;
 

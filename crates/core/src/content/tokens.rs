@@ -1,6 +1,10 @@
 //! Counting tokens in the encoding `cl100k_base`.
 
+use std::cell::RefCell;
+
 use bpe_openai::cl100k_base;
+
+use super::pieces::pieces;
 
 /// The number of `cl100k_base` tokens in `text`.
 ///
@@ -8,14 +12,81 @@ use bpe_openai::cl100k_base;
 /// call of a process also loads the vocabulary, which takes some 50 ms.
 #[must_use]
 pub fn count(text: &str) -> usize {
-    cl100k_base().count(text)
+    KNOWN.with_borrow_mut(|known| pieces(text).map(|piece| known.count(piece)).sum())
 }
 
 /// The number of tokens in `text` if it is at most `limit`; gives up soon after the limit otherwise.
 #[must_use]
 pub fn count_up_to(text: &str, limit: usize) -> Option<usize> {
-    let tokenizer = cl100k_base();
-    tokenizer.count_till_limit(&tokenizer.normalize(text), limit)
+    KNOWN.with_borrow_mut(|known| {
+        pieces(text).try_fold(0, |tokens, piece| Some(tokens + known.count_up_to(piece, limit - tokens)?))
+    })
+}
+
+/// The number of tokens in one piece of a text, or in a part of one.
+pub(super) fn count_piece(piece: &str) -> usize {
+    KNOWN.with_borrow_mut(|known| known.count(piece))
+}
+
+thread_local! {
+    static KNOWN: RefCell<KnownPieces> = const { RefCell::new(KnownPieces { slots: Vec::new() }) };
+}
+
+/// The token counts of short pieces that were counted before. Most of a text is words that have just been there, and
+/// encoding one takes many times as long as looking it up.
+struct KnownPieces {
+    /// Each key has one slot, which it shares with others: the last one is kept.
+    slots: Vec<KnownPiece>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct KnownPiece {
+    key: u128,
+    tokens: usize,
+}
+
+impl KnownPieces {
+    /// 8,192 slots are 256 KB, which a processor's cache holds.
+    const SLOT_BITS: u32 = 13;
+
+    fn count(&mut self, piece: &str) -> usize {
+        let encode = || cl100k_base().bpe.count(piece.as_bytes());
+        match key(piece).and_then(|key| Some((key, self.slot(key)?))) {
+            Some((key, slot)) => {
+                if slot.key != key {
+                    *slot = KnownPiece { key, tokens: encode() };
+                }
+                slot.tokens
+            }
+            None => encode(),
+        }
+    }
+
+    fn count_up_to(&mut self, piece: &str, limit: usize) -> Option<usize> {
+        match key(piece) {
+            Some(_) => Some(self.count(piece)).filter(|tokens| *tokens <= limit),
+            // It may be as long as the text.
+            None => cl100k_base().bpe.count_till_limit(piece.as_bytes(), limit),
+        }
+    }
+
+    fn slot(&mut self, key: u128) -> Option<&mut KnownPiece> {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        if self.slots.is_empty() {
+            self.slots = vec![KnownPiece::default(); 1 << Self::SLOT_BITS];
+        }
+        let mixed = ((key >> 64) as u64).wrapping_mul(ODD).rotate_left(32) ^ key as u64;
+        self.slots.get_mut((mixed.wrapping_mul(ODD) >> (u64::BITS - Self::SLOT_BITS)) as usize)
+    }
+}
+
+/// The bytes of a short piece and their number; never 0. None of a piece that is too long for it.
+fn key(piece: &str) -> Option<u128> {
+    let mut bytes = [0; size_of::<u128>()];
+    let (length, rest) = bytes.split_last_mut()?;
+    rest.get_mut(..piece.len())?.copy_from_slice(piece.as_bytes());
+    *length = piece.len() as u8;
+    (!piece.is_empty()).then(|| u128::from_le_bytes(bytes))
 }
 
 #[cfg(test)]
@@ -34,6 +105,15 @@ mod tests {
     #[test]
     fn special_tokens_are_plain_text() {
         assert_eq!(count("<|endoftext|>"), 7);
+    }
+
+    #[test]
+    fn a_count_is_that_of_the_encoding_also_when_slots_are_shared() {
+        let text: String =
+            (0..40_000).map(|n: u32| format!(" {}x{n:o} größe", n.wrapping_mul(2_654_435_761))).collect();
+        for _ in 0..2 {
+            assert_eq!(count(&text), cl100k_base().count(text.as_str()));
+        }
     }
 
     #[test]

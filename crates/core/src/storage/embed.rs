@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
+use tokio::task::JoinSet;
 
 use super::SessionStorage;
 use crate::{
@@ -58,23 +59,34 @@ impl SessionStorage {
     pub async fn embed_owed(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
         let Some(provider) = self.embedding.clone() else { return Ok(report) };
-        let mut claimed = false;
         let mut after = None;
+        // The vectors of one step are made while those of the step before are stored and the next messages are read.
+        let mut making = Making::default();
         loop {
             let owing =
                 self.backend.messages_owing_vectors(user, session, after.as_ref(), MESSAGES_A_STEP).await?;
-            let Some(last) = owing.last() else { return Ok(report) };
-            after = Some(last.place());
-            if !claimed {
-                if let Err(error) = self.claim_space(provider.space()).await? {
+            if after.is_none()
+                && !owing.is_empty()
+                && let Err(error) = self.claim_space(provider.space()).await?
+            {
+                report.failure = Some(error);
+                return Ok(report);
+            }
+            after = owing.last().map(Message::place).or(after);
+            let made = match making.finish().await? {
+                Some(Err(error)) => {
                     report.failure = Some(error);
                     return Ok(report);
                 }
-                claimed = true;
+                made => made.and_then(Result::ok),
+            };
+            if !owing.is_empty() {
+                making.start(owing, Arc::clone(&provider), self.settings.tool_output_chars);
             }
-            if let Err(error) = self.embed_step(&provider, owing, &mut report).await? {
-                report.failure = Some(error);
-                return Ok(report);
+            match made {
+                Some(made) => self.store_vectors(made, &mut report).await?,
+                None if making.is_idle() => return Ok(report),
+                None => {}
             }
         }
     }
@@ -89,30 +101,48 @@ impl SessionStorage {
         })
     }
 
-    /// Embeds and stores one step. The outer error is the backend's, the inner one the provider's.
-    async fn embed_step(
-        &self,
-        provider: &Arc<dyn EmbeddingProvider>,
-        messages: Vec<Message>,
-        report: &mut EmbedReport,
-    ) -> Result<Result<()>> {
-        let work = TextsOfStep::new(messages, provider, self.settings.tool_output_chars).await?;
-        let vectors = match work.embed(provider.as_ref()).await {
-            Ok(vectors) => vectors,
-            Err(error) => return Ok(Err(error)),
-        };
-        let space = provider.space();
-        for (key, vectors) in work.assemble(vectors) {
+    /// Stores the vectors of one step.
+    async fn store_vectors(&self, made: VectorsOfStep, report: &mut EmbedReport) -> Result<()> {
+        for (key, vectors) in made {
             for record in vectors.iter().flat_map(|message| &message.records) {
-                if let Err(error) = record.validate(space) {
-                    return Ok(Err(error));
-                }
                 *report.vectors.entry(record.content_type).or_default() += 1;
             }
             report.messages += vectors.len() as u64;
             self.backend.write_vectors(&key, vectors).await?;
         }
-        Ok(Ok(()))
+        Ok(())
+    }
+}
+
+/// The vectors of the messages of one step, by session.
+type VectorsOfStep = BTreeMap<SessionKey, Vec<MessageVectors>>;
+
+/// The step whose vectors are being made, if there is one. Breaks off when it is dropped.
+#[derive(Default)]
+struct Making(JoinSet<Result<VectorsOfStep>>);
+
+impl Making {
+    fn start(&mut self, messages: Vec<Message>, provider: Arc<dyn EmbeddingProvider>, tool_chars: usize) {
+        self.0.spawn(async move {
+            let work = TextsOfStep::new(messages, &provider, tool_chars).await?;
+            let vectors = work.embed(provider.as_ref()).await?;
+            let made = work.assemble(vectors);
+            for record in made.values().flatten().flat_map(|message| &message.records) {
+                record.validate(provider.space())?;
+            }
+            Ok(made)
+        });
+    }
+
+    /// Waits for the step; none when there is none. The inner error is the provider's.
+    async fn finish(&mut self) -> Result<Option<Result<VectorsOfStep>>> {
+        self.0.join_next().await.transpose().map_err(|source| {
+            Error::new(ErrorKind::Embedding, "making vectors broke off").with_source(source)
+        })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -200,14 +230,14 @@ impl TextsOfStep {
     }
 
     /// The records of each message, by session.
-    fn assemble(self, vectors: Vec<Vec<f32>>) -> BTreeMap<SessionKey, Vec<MessageVectors>> {
+    fn assemble(self, vectors: Vec<Vec<f32>>) -> VectorsOfStep {
         let mut records: Vec<Vec<VectorRecord>> = self.messages.iter().map(|_| Vec::new()).collect();
         for (piece, vector) in self.pieces.into_iter().zip(vectors) {
             if let Some(of_message) = records.get_mut(piece.message) {
                 of_message.push(VectorRecord { vector, ..piece.record });
             }
         }
-        let mut by_session: BTreeMap<SessionKey, Vec<MessageVectors>> = BTreeMap::new();
+        let mut by_session = VectorsOfStep::new();
         for (message, records) in self.messages.iter().zip(records) {
             let vectors = MessageVectors { sequence: message.sequence, digest: message.digest, records };
             by_session.entry(message.place().session).or_default().push(vectors);

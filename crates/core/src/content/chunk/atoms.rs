@@ -11,6 +11,7 @@ use std::ops::Range;
 use bpe_openai::{Tokenizer, cl100k_base};
 
 use super::lines::{Cut, Lines};
+use crate::content::{pieces::pieces, tokens};
 
 /// A longer piece is cut into parts of this many tokens, up to twice as many where characters end badly.
 const PART_TOKENS: usize = 4;
@@ -40,7 +41,7 @@ pub(super) fn split(text: &str, lines: &Lines) -> Vec<Atom> {
         at: 0,
         tokens: 0,
     };
-    for piece in tokenizer.split(text) {
+    for piece in pieces(text) {
         splitter.push_piece(piece);
     }
     splitter.finish()
@@ -66,10 +67,10 @@ impl Splitter<'_> {
     }
 
     fn push_encoded(&mut self, piece: &str) {
-        let tokens = self.tokenizer.bpe.encode_via_backtracking(piece.as_bytes());
-        if tokens.len() <= 2 * PART_TOKENS {
-            self.push(piece.len(), tokens.len());
-        } else if let Some(parts) = self.cut_by_tokens(piece, &tokens) {
+        let count = tokens::count_piece(piece);
+        if count <= 2 * PART_TOKENS {
+            self.push(piece.len(), count);
+        } else if let Some(parts) = self.cut_by_tokens(piece) {
             parts.into_iter().for_each(|(bytes, tokens)| self.push(bytes, tokens));
         } else {
             self.push_by_characters(piece);
@@ -77,11 +78,12 @@ impl Splitter<'_> {
     }
 
     /// Lengths in bytes and tokens; `None` if the ends of tokens and of characters rarely meet.
-    fn cut_by_tokens(&self, piece: &str, tokens: &[u32]) -> Option<Vec<(usize, usize)>> {
+    fn cut_by_tokens(&self, piece: &str) -> Option<Vec<(usize, usize)>> {
+        let tokens = self.tokenizer.bpe.encode_via_backtracking(piece.as_bytes());
         let mut parts = Vec::with_capacity(tokens.len() / PART_TOKENS + 1);
         let (mut start, mut end, mut count) = (0, 0, 0);
         for token in tokens {
-            end += self.tokenizer.bpe.token_len(*token);
+            end += self.tokenizer.bpe.token_len(token);
             count += 1;
             if count >= PART_TOKENS && piece.is_char_boundary(end) {
                 parts.push((end - start, count));
@@ -102,7 +104,7 @@ impl Splitter<'_> {
         while !rest.is_empty() {
             let end = rest.char_indices().nth(4).map_or(rest.len(), |(end, _)| end);
             let (part, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
-            self.push(part.len(), self.tokenizer.bpe.count(part.as_bytes()));
+            self.push(part.len(), tokens::count_piece(part));
             rest = tail;
         }
     }

@@ -1,0 +1,147 @@
+//! The pieces into which `cl100k_base` splits a text before it encodes them.
+//!
+//! The encoding's regular expression is, in order of preference: a contraction (`'s`), a word with one character before
+//! it, up to three digits, punctuation with a blank before and line ends behind it, white space up to a line end, white
+//! space but for its last character, white space. In ASCII it is decided here, several times as fast; where another
+//! character has a say, the expression itself is asked.
+
+use bpe_openai::cl100k_base;
+
+/// The pieces of `text`: those of `cl100k_base().split(text)`.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        // What comes before a piece has no influence on it.
+        let end = ascii_piece(rest.as_bytes()).or_else(|| Some(cl100k_base().split(rest).next()?.len()))?;
+        let (piece, behind) = rest.split_at_checked(end).filter(|(piece, _)| !piece.is_empty())?;
+        rest = behind;
+        Some(piece)
+    })
+}
+
+/// What the expression tells apart among characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Letter,
+    Digit,
+    LineEnd,
+    /// White space other than line ends.
+    Blank,
+    /// Everything else in ASCII.
+    Mark,
+    /// Not ASCII.
+    Unknown,
+    /// There is no character.
+    End,
+}
+
+fn class(text: &[u8], at: usize) -> Class {
+    match text.get(at) {
+        None => Class::End,
+        Some(b'a'..=b'z' | b'A'..=b'Z') => Class::Letter,
+        Some(b'0'..=b'9') => Class::Digit,
+        Some(b'\r' | b'\n') => Class::LineEnd,
+        Some(b'\t' | b'\x0b' | b'\x0c' | b' ') => Class::Blank,
+        Some(0x80..) => Class::Unknown,
+        Some(_) => Class::Mark,
+    }
+}
+
+/// Where the run of characters that `belongs` says yes to ends; `None` if a character that is not ASCII ends it, which
+/// may belong as well.
+fn run(text: &[u8], start: usize, belongs: impl Fn(Class) -> bool) -> Option<usize> {
+    let end = (start..).find(|at| !belongs(class(text, *at)))?;
+    (class(text, end) != Class::Unknown).then_some(end)
+}
+
+/// The length of the first piece, if ASCII alone decides it.
+fn ascii_piece(text: &[u8]) -> Option<usize> {
+    let (first, second) = (class(text, 0), class(text, 1));
+    if text.first() == Some(&b'\'')
+        && second == Class::Letter
+        && let Some(end) = contraction(text)
+    {
+        return Some(end);
+    }
+    match (first, second) {
+        // The second character may be a letter or punctuation, which would join the first; `ſ` makes a contraction.
+        (Class::Blank | Class::Mark, Class::Unknown) => None,
+        (Class::Letter, _) | (Class::Blank | Class::Mark, Class::Letter) => {
+            run(text, 1, |class| class == Class::Letter)
+        }
+        (Class::Digit, _) => {
+            let end = (1..3).find(|at| class(text, *at) != Class::Digit).unwrap_or(3);
+            (end == 3 || class(text, end) != Class::Unknown).then_some(end)
+        }
+        (Class::Mark, _) => punctuation(text, 0),
+        (Class::Blank, Class::Mark) if text.first() == Some(&b' ') => punctuation(text, 1),
+        (Class::Blank | Class::LineEnd, _) => white_space(text),
+        (Class::Unknown | Class::End, _) => None,
+    }
+}
+
+/// The length of a contraction at the beginning: `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll`, `'d`.
+fn contraction(text: &[u8]) -> Option<usize> {
+    let letter = |at: usize| text.get(at).map(u8::to_ascii_lowercase);
+    match (letter(1)?, letter(2)) {
+        (b's' | b't' | b'm' | b'd', _) => Some(2),
+        (b'r' | b'v', Some(b'e')) | (b'l', Some(b'l')) => Some(3),
+        _ => None,
+    }
+}
+
+/// Punctuation from `start` on, and the line ends behind it.
+fn punctuation(text: &[u8], start: usize) -> Option<usize> {
+    let end = run(text, start, |class| class == Class::Mark)?;
+    (end..).find(|at| class(text, *at) != Class::LineEnd)
+}
+
+/// White space: up to the last line end in it; else all of it at the end of the text; else all but one.
+fn white_space(text: &[u8]) -> Option<usize> {
+    let end = run(text, 0, |class| matches!(class, Class::Blank | Class::LineEnd))?;
+    let line_end = text.get(..end)?.iter().rposition(|byte| matches!(byte, b'\r' | b'\n'));
+    Some(match line_end {
+        Some(last) => last + 1,
+        None if end == text.len() => end,
+        None => (end - 1).max(1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str) {
+        let expected: Vec<&str> = cl100k_base().split(text).collect();
+        assert_eq!(pieces(text).collect::<Vec<_>>(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn pieces_of_ascii_are_decided_without_the_expression() {
+        for text in ["word", " word", "(x", "'s", "1234", " ({[", "  \n\t ", "   x", " ", "\0"] {
+            assert!(ascii_piece(text.as_bytes()).is_some(), "{text:?}");
+            check(text);
+        }
+        assert_eq!(ascii_piece("caf\u{e9}".as_bytes()), None);
+    }
+
+    #[test]
+    fn all_short_texts_are_split_as_the_expression_does() {
+        let characters =
+            ['a', 'S', '7', ' ', '\t', '\n', '\r', '\'', '(', '\u{17f}', '\u{e9}', '\u{a0}', '中', '٣'];
+        let mut texts = vec![String::new()];
+        for _ in 0..4 {
+            texts = texts.iter().flat_map(|text| characters.map(|c| format!("{text}{c}"))).collect();
+            texts.iter().for_each(|text| check(text));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_split_as_the_expression_does(text in "([a-zA-Z' ]|[ -~\t\r\n]|\\PC|[ 'srevl\r\n]|[é中\u{a0}\u{17f}'])*") {
+            check(&text);
+        }
+    }
+}
