@@ -17,6 +17,16 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How many connections that read are kept for the next call.
 const IDLE_READERS: usize = 8;
 
+/// Bytes of a page. Twice the usual: half as many pages are written, to the log and then to the file.
+const PAGE_BYTES: i64 = 8192;
+
+/// What the connection that writes keeps of the file in memory.
+const WRITER_CACHE_KIB: i64 = 16_000;
+
+/// What each connection that reads keeps of the file in memory. With every commit of another connection it drops it
+/// all, which takes the longer the more it is; and the system keeps the file in memory anyway.
+const READER_CACHE_KIB: i64 = 2_000;
+
 /// The connections of a process to one database file.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -30,7 +40,7 @@ impl Pool {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         schema::check(path)?;
         create_file(path)?;
-        let mut writer = connect(path)?;
+        let mut writer = connect(path, WRITER_CACHE_KIB)?;
         schema::create_if_empty(&mut writer)?;
         Ok(Self { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::new(Vec::new()) })
     }
@@ -44,7 +54,7 @@ impl Pool {
     /// Runs `read` on a connection that reads.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = idle.map_or_else(|| connect(&self.path), Ok)?;
+        let mut connection = idle.map_or_else(|| connect(&self.path, READER_CACHE_KIB), Ok)?;
         let answer = read(&mut connection);
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if readers.len() < IDLE_READERS {
@@ -54,16 +64,19 @@ impl Pool {
     }
 }
 
-fn connect(path: &Path) -> Result<Connection> {
+fn connect(path: &Path, cache_kib: i64) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)
         .map_err(|e| storage("open")(e).with("file", path.display()))?;
-    configure(&connection).map_err(|e| storage("open")(e).with("file", path.display()))?;
+    configure(&connection, cache_kib).map_err(|e| storage("open")(e).with("file", path.display()))?;
     Ok(connection)
 }
 
-fn configure(connection: &Connection) -> rusqlite::Result<()> {
+fn configure(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // Of a new file; most rows are more than a thousand bytes.
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A killed process loses nothing with WAL; `NORMAL` leaves the syncing to checkpoints, so that a power cut may
     // lose the last transactions, whole, and the next sync brings them back from the files.
@@ -71,8 +84,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     // What is deleted is overwritten, not only unlinked.
     connection.pragma_update(None, "secure_delete", true)?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "cache_size", -16_000)
+    connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
 /// SQLite does not wait for its turn when several processes open a new file at once, so we do.
