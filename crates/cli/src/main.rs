@@ -23,6 +23,11 @@ use args::Cli;
 use clap::Parser;
 use failure::{Failure, Outcome};
 
+/// What one thread allocates is mostly freed by another here, which fragments the memory of glibc's allocator: a large
+/// sync took up to three times as much.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use amplifier_session_core::{Error, Result};
 use tantivy::{
     Index, IndexSettings, IndexWriter, TantivyDocument, Term,
-    indexer::{IndexWriterOptions, LogMergePolicy, MergePolicy, NoMergePolicy},
+    indexer::{IndexWriterOptions, LogMergePolicy, MergePolicy, NoMergePolicy, UserOperation},
     tokenizer::TextAnalyzer,
 };
 
@@ -26,6 +26,9 @@ use crate::{
 
 /// Memory for the terms of a segment that is being made.
 const ARENA_BYTES: usize = 48 << 20;
+
+/// How many operations are handed to the thread that indexes at a time: waking it takes as long as some documents do.
+const OPERATIONS_AT_ONCE: usize = 64;
 
 /// Brings the text index up to the rows. The caller holds the writer's lock.
 pub(crate) fn fold(home: &Home<TextPart>, rows: &mut dyn Rows, step_bytes: u64) -> Result<PartFolded> {
@@ -58,6 +61,8 @@ struct Fold {
     fields: Fields,
     note: CommitNote,
     step_bytes: u64,
+    /// What was not handed to the thread that indexes yet.
+    operations: Vec<UserOperation>,
 }
 
 impl Fold {
@@ -73,7 +78,7 @@ impl Fold {
         let index = Index::builder().schema(schema).settings(IndexSettings::default());
         let index = index.open_or_create(directory.clone()).map_err(|error| give_up(home, error))?;
         index.tokenizers().register(TOKENIZER, TextAnalyzer::builder(TextTokenizer::default()).build());
-        Ok(Self { directory, index, fields, note, step_bytes })
+        Ok(Self { directory, index, fields, note, step_bytes, operations: Vec::new() })
     }
 
     /// Puts the rows above the mark in, step by step, and returns how many.
@@ -91,7 +96,7 @@ impl Fold {
     fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
         let after = self.note.mark.revision;
         for key in rows.removed_messages_after(after)? {
-            self.delete(writer, key);
+            self.delete(key);
         }
         // Every message comes once, so what is put in now need not be looked for.
         let known_keys = self.note.largest_key;
@@ -110,9 +115,12 @@ impl Fold {
                 waiting = 0;
             }
             if row.key <= known_keys {
-                self.delete(writer, row.key);
+                self.delete(row.key);
             }
-            self.put(writer, &row)?;
+            self.put(&row);
+            if self.operations.len() >= OPERATIONS_AT_ONCE {
+                self.hand_over(writer)?;
+            }
             let length = row.raw.len() as u64;
             (last, count) = (row.revision, count + 1);
             (bytes, waiting) = (bytes + length, waiting + length);
@@ -123,11 +131,11 @@ impl Fold {
         Ok(count)
     }
 
-    fn delete(&self, writer: &IndexWriter, key: u64) {
-        writer.delete_term(Term::from_field_u64(self.fields.key, key));
+    fn delete(&mut self, key: u64) {
+        self.operations.push(UserOperation::Delete(Term::from_field_u64(self.fields.key, key)));
     }
 
-    fn put(&mut self, writer: &IndexWriter, row: &MessageRow<'_>) -> Result<()> {
+    fn put(&mut self, row: &MessageRow<'_>) {
         self.note.largest_key = self.note.largest_key.max(row.key);
         let fields = &self.fields;
         for (content_type, text) in texts_of(row.raw, row.role) {
@@ -139,12 +147,17 @@ impl Fold {
             document.add_text(fields.session, row.session);
             document.add_u64(fields.kind, kind(row.role, content_type));
             document.add_i64(fields.ts, row.ts.as_micros());
-            writer.add_document(document).map_err(tantivy_error)?;
+            self.operations.push(UserOperation::Add(document));
         }
+    }
+
+    fn hand_over(&mut self, writer: &IndexWriter) -> Result<()> {
+        writer.run(std::mem::take(&mut self.operations)).map_err(tantivy_error)?;
         Ok(())
     }
 
-    fn commit(&self, writer: &mut IndexWriter) -> Result<()> {
+    fn commit(&mut self, writer: &mut IndexWriter) -> Result<()> {
+        self.hand_over(writer)?;
         let note = serde_json::to_string(&self.note).unwrap_or_default();
         let mut commit = writer.prepare_commit().map_err(tantivy_error)?;
         commit.set_payload(&note);
