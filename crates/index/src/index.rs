@@ -23,8 +23,9 @@ use crate::{
 };
 
 /// A search that would have to read more than this many bytes of rows folds them: it takes little longer, and the
-/// next search of another process need not read them again.
-const LONG_TAIL: usize = 8 << 20;
+/// next search of another process need not read them again. Well above what waits while a sync keeps folding, or
+/// searches would do its work.
+const LONG_TAIL: usize = 16 << 20;
 
 const DEFAULT_STEP_BYTES: u64 = 64 << 20;
 
@@ -158,9 +159,10 @@ impl SearchIndex {
     }
 
     fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {
-        // One part that can't be folded must not keep the other from it.
-        let text = text::fold(&self.text, rows, self.step_bytes);
+        // One part that can't be folded must not keep the other from it. Vectors first: they are done in a moment,
+        // and searches need not look at them one by one while the texts are folded.
         let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
+        let text = text::fold(&self.text, rows, self.step_bytes);
         let (text, vectors) = (text?, vectors?);
         Ok(Folded {
             busy: false,

@@ -4,10 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::Arc,
 };
 
 use amplifier_session_core::{
@@ -27,15 +24,18 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 
 use crate::{
-    error::storage, events, messages, pool::Pool, rows::SqliteRows, search, sessions, vectors, write,
+    error::storage,
+    events,
+    folding::{AfterWrite, Folding},
+    messages,
+    pool::Pool,
+    rows::SqliteRows,
+    search, sessions, vectors, write,
 };
 
-/// The index is brought up to the rows when this much text or this many bytes of vectors were written since: a
-/// search looks at what is newer row by row, so that this should stay short.
-const FOLD_BYTES: u64 = 8 * 1024 * 1024;
-
-/// A search that had to look at more rows than this leaves the index to be brought up behind it.
-const LONG_TAIL_ROWS: u64 = 2_000;
+/// A search that had to look at more rows than this leaves the index to be brought up behind it. They are more than
+/// wait while a sync keeps folding: its work is not for the searches beside it to do.
+const LONG_TAIL_ROWS: u64 = 8_000;
 
 /// Sessions in one SQLite file. Cheap to clone; clones share connections.
 #[derive(Clone)]
@@ -45,8 +45,7 @@ struct Inner {
     path: PathBuf,
     pool: Pool,
     index: SearchIndex,
-    unfolded_bytes: AtomicU64,
-    folding: AtomicBool,
+    folding: Arc<Folding>,
 }
 
 impl SqliteBackend {
@@ -67,8 +66,7 @@ impl SqliteBackend {
         let mut index_dir = path.clone().into_os_string();
         index_dir.push(".index");
         let index = SearchIndex::open(index_dir);
-        let (unfolded_bytes, folding) = (AtomicU64::new(0), AtomicBool::new(false));
-        Ok(Self(Arc::new(Inner { path, pool, index, unfolded_bytes, folding })))
+        Ok(Self(Arc::new(Inner { path, pool, index, folding: Arc::default() })))
     }
 
     /// The database file.
@@ -114,10 +112,20 @@ impl SqliteBackend {
     }
 
     /// Counts what was written and brings the index up now and then, beside the caller.
-    fn wrote(&self, bytes: u64) {
-        if self.0.unfolded_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= FOLD_BYTES {
+    async fn wrote(&self, bytes: usize) -> Result<()> {
+        let then = self.0.folding.wrote(bytes as u64);
+        if then == AfterWrite::WaitAndFold {
+            let folding = Arc::clone(&self.0.folding);
+            blocking(move || {
+                folding.wait();
+                Ok(())
+            })
+            .await?;
+        }
+        if then != AfterWrite::GoOn {
             self.fold_behind();
         }
+        Ok(())
     }
 
     /// Removes what deleted rows left in the index and in the write-ahead log.
@@ -132,25 +140,14 @@ impl SqliteBackend {
     }
 
     fn fold_behind(&self) {
-        if self.0.folding.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        self.0.unfolded_bytes.store(0, Ordering::Relaxed);
-        let folding = Folding(Arc::clone(&self.0));
+        let Some(turn) = self.0.folding.turn() else { return };
+        let inner = Arc::clone(&self.0);
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = folding.0.fold(WhenBusy::Skip) {
+            if let Err(error) = inner.fold(WhenBusy::Skip) {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }
+            drop(turn);
         });
-    }
-}
-
-/// Says that a fold is under way, until it is dropped: also by a panic.
-struct Folding(Arc<Inner>);
-
-impl Drop for Folding {
-    fn drop(&mut self) {
-        self.0.folding.store(false, Ordering::Release);
     }
 }
 
@@ -223,7 +220,7 @@ impl StorageBackend for SqliteBackend {
     async fn write(&self, change: SessionChange) -> Result<Version> {
         let bytes: usize = change.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum();
         let version = self.write_with(move |connection| write::session(connection, &change)).await?;
-        self.wrote(bytes as u64);
+        self.wrote(bytes).await?;
         Ok(version)
     }
 
@@ -282,7 +279,7 @@ impl StorageBackend for SqliteBackend {
                 write::vectors(connection, &key, &space, &of_messages)
             })
             .await?;
-        self.wrote(bytes as u64);
+        self.wrote(bytes).await?;
         Ok(stored)
     }
 

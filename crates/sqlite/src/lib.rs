@@ -7,6 +7,7 @@
 //! | `write.rs` | the one transaction that writes a session |
 //! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
 //! | `rows.rs`, `search.rs` | what the search index reads, and what it answers |
+//! | `folding.rs` | when the search index is brought up to the rows |
 //! | `error.rs` | SQLite's errors as ours |
 //!
 //! Many processes may use one file: readers see the last committed state, writers take turns.
@@ -14,6 +15,7 @@
 mod backend;
 mod error;
 mod events;
+mod folding;
 mod messages;
 mod pool;
 mod rows;

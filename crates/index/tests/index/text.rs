@@ -169,7 +169,7 @@ fn a_search_that_meets_a_long_tail_folds_it() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     let mut numbers = Numbers(6);
-    for key in 0..20 {
+    for key in 0..40 {
         store.say(key, &numbers.text(150_000));
     }
     let answer = check_text(&index, &store, &text_query("w150 w199"), true);
