@@ -52,8 +52,8 @@ mod open;
 mod store_url;
 
 pub use amplifier_session_core::{
-    Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, backend, content, events, metadata,
-    model, search, storage, text,
+    Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer, backend, content, events,
+    metadata, model, search, storage, text,
 };
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;

@@ -132,9 +132,11 @@ impl App {
         reader: &Reader,
         project: Option<&ProjectSlug>,
     ) -> Result<(), Failure> {
-        use amplifier_session_storage::backend::SessionQuery;
+        use amplifier_session_storage::{backend::SessionQuery, search::SessionFilter};
         let Some(project) = project else { return Ok(()) };
-        let query = SessionQuery::new(reader.scope.clone()).with_project(Some(project.clone())).with_limit(1);
+        let query = SessionQuery::new(reader.scope.clone())
+            .with_filter(SessionFilter::default().with_project(project.clone()))
+            .with_limit(1);
         if reader.storage.search_sessions(&query).await?.is_empty() {
             say("warning", &format!("there is no project {:?} in the store", project.as_str()));
             say("hint", &format!("`{} sessions` names the project of each session", self.program()));

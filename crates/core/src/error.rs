@@ -153,6 +153,12 @@ impl Error {
         self.0.retryable
     }
 
+    /// What went wrong, without operation, context and cause.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// The operation that failed, where it is known.
     #[must_use]
     pub fn operation(&self) -> Option<&'static str> {

@@ -13,5 +13,5 @@ pub mod storage;
 pub mod text;
 
 pub use error::{Error, ErrorKind, Result};
-pub use scope::Scope;
+pub use scope::{Scope, Viewer};
 pub use storage::{SessionStorage, StorageSettings};

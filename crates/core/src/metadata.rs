@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Result,
-    model::{MetadataFile, Session, SessionId, Timestamp},
+    model::{MetadataFile, Session, SessionField, SessionId, Timestamp},
 };
 
 /// What the metadata files of a session say. Every field is optional, as it is in the files.
@@ -44,10 +44,18 @@ impl Metadata {
         self.time(&["updated", "updated_at", "ended_at", "last_activity"])
     }
 
-    /// Writes what the files say into the fields of `session`; counts and times are not taken from here.
+    /// Writes what the files say into the fields of `session`. Counts and times are not taken from here, and what a
+    /// person set stays as it is.
     pub fn apply(&self, session: &mut Session) {
-        session.name = self.text(&["name", "title"]);
-        session.description = self.text(&["description"]);
+        if !session.edited.contains(&SessionField::Name) {
+            session.name = self.text(&["name", "title"]);
+        }
+        if !session.edited.contains(&SessionField::Description) {
+            session.description = self.text(&["description"]);
+        }
+        if !session.edited.contains(&SessionField::Tags) {
+            session.tags = self.texts("tags");
+        }
         session.bundle = self.text(&["bundle", "bundle_name"]);
         session.model = self.text(&["model"]);
         session.parent_id = self
@@ -55,7 +63,6 @@ impl Metadata {
             .and_then(|id| SessionId::new(id).ok());
         session.forked_from_turn =
             self.fields.get("forked_from_turn").and_then(Value::as_u64).and_then(|n| n.try_into().ok());
-        session.tags = self.texts("tags");
         session.working_dir = self.text(&["working_dir", "cwd"]);
     }
 

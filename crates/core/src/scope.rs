@@ -1,30 +1,78 @@
 //! Who is reading, and how far they see.
 
-use crate::model::{Session, UserId};
+use crate::model::{Session, UserId, Visibility};
 
 /// What a read may return. There is no value that means everyone by accident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
-    /// The data of one user.
+    /// The sessions that one user owns, shared or not.
     User(UserId),
+    /// What a person may see: their own sessions, and those that others share with them.
+    Visible(Viewer),
     /// Everybody's data: for administrators.
     Everyone,
+}
+
+/// A person who looks, with the groups that sessions can be shared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Viewer {
+    /// Who it is.
+    pub user_id: UserId,
+    /// The teams that the person is in.
+    pub team_ids: Vec<String>,
+    /// The person's organisation.
+    pub org_id: Option<String>,
+}
+
+impl Viewer {
+    /// A person who is in no team and in no organisation.
+    #[must_use]
+    pub fn new(user_id: UserId) -> Self {
+        Self { user_id, team_ids: Vec::new(), org_id: None }
+    }
+
+    /// Sets the teams. One without a name is left out, so that it matches nothing by accident.
+    #[must_use]
+    pub fn with_teams(mut self, team_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.team_ids = team_ids.into_iter().map(Into::into).filter(|team: &String| is_named(team)).collect();
+        self
+    }
+
+    /// Sets the organisation; one without a name is none.
+    #[must_use]
+    pub fn with_org(mut self, org_id: Option<String>) -> Self {
+        self.org_id = org_id.filter(|org| is_named(org));
+        self
+    }
+
+    /// Whether the person may see `session`: it is their own, or public, or shared with a team of theirs or with
+    /// their organisation.
+    #[must_use]
+    pub fn may_see(&self, session: &Session) -> bool {
+        session.user_id == self.user_id
+            || match session.visibility {
+                Visibility::Private => false,
+                Visibility::Team => session.team_ids.iter().any(|team| self.team_ids.contains(team)),
+                Visibility::Org => session.org_id.is_some() && session.org_id == self.org_id,
+                Visibility::Public => true,
+            }
+    }
+}
+
+fn is_named(group: &str) -> bool {
+    !group.trim().is_empty()
 }
 
 impl Scope {
     /// Whether `session` lies within the scope.
     #[must_use]
     pub fn allows(&self, session: &Session) -> bool {
-        self.user().is_none_or(|user| *user == session.user_id)
-    }
-
-    /// The only user whose data the scope holds, if it is limited to one.
-    #[must_use]
-    pub fn user(&self) -> Option<&UserId> {
         match self {
-            Self::User(user) => Some(user),
-            Self::Everyone => None,
+            Self::User(user) => *user == session.user_id,
+            Self::Visible(viewer) => viewer.may_see(session),
+            Self::Everyone => true,
         }
     }
 }
@@ -32,5 +80,11 @@ impl Scope {
 impl From<UserId> for Scope {
     fn from(user: UserId) -> Self {
         Self::User(user)
+    }
+}
+
+impl From<Viewer> for Scope {
+    fn from(viewer: Viewer) -> Self {
+        Self::Visible(viewer)
     }
 }

@@ -6,7 +6,7 @@ use amplifier_session_core::model::{Role, Timestamp};
 
 use crate::{
     filter::Filter,
-    rows::{MessageRow, VectorRow},
+    rows::{MessageRow, SessionOfRow, VectorRow},
 };
 
 /// The facts of a row in the tail.
@@ -19,6 +19,7 @@ pub(crate) struct Facts {
 
 #[derive(Debug)]
 struct SessionFacts {
+    key: u64,
     user: Box<str>,
     project: Box<str>,
     session: Box<str>,
@@ -26,8 +27,13 @@ struct SessionFacts {
 
 impl Facts {
     pub(crate) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
-        filter.admits_message(self.role, self.ts)
-            && filter.admits_session(&self.session.user, &self.session.project, &self.session.session)
+        filter.admits_message(self.role, self.ts) && filter.admits_session(self.session.of_row())
+    }
+}
+
+impl SessionFacts {
+    fn of_row(&self) -> SessionOfRow<'_> {
+        SessionOfRow { key: self.key, user: &self.user, project: &self.project, session: &self.session }
     }
 }
 
@@ -39,21 +45,20 @@ pub(crate) struct FactKeeper {
 
 impl FactKeeper {
     pub(crate) fn of_message(&mut self, row: &MessageRow<'_>) -> Facts {
-        Facts { session: self.session(row.user, row.project, row.session), role: row.role, ts: row.ts }
+        Facts { session: self.session(row.of_session()), role: row.role, ts: row.ts }
     }
 
     pub(crate) fn of_vector(&mut self, row: &VectorRow<'_>) -> Facts {
-        Facts { session: self.session(row.user, row.project, row.session), role: row.role, ts: row.ts }
+        Facts { session: self.session(row.of_session()), role: row.role, ts: row.ts }
     }
 
-    fn session(&mut self, user: &str, project: &str, session: &str) -> Arc<SessionFacts> {
-        if let Some(last) = &self.last
-            && (&*last.user, &*last.project, &*last.session) == (user, project, session)
-        {
+    fn session(&mut self, row: SessionOfRow<'_>) -> Arc<SessionFacts> {
+        if let Some(last) = self.last.as_ref().filter(|last| last.of_row() == row) {
             return Arc::clone(last);
         }
-        let facts =
-            Arc::new(SessionFacts { user: user.into(), project: project.into(), session: session.into() });
+        let SessionOfRow { key, user, project, session } = row;
+        let facts = SessionFacts { key, user: user.into(), project: project.into(), session: session.into() };
+        let facts = Arc::new(facts);
         self.last = Some(Arc::clone(&facts));
         facts
     }

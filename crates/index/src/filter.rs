@@ -1,52 +1,84 @@
 //! Which rows a query looks at.
 
+use std::collections::HashSet;
+
 use amplifier_session_core::{
-    Scope,
+    Result, Scope,
     backend::{TextQuery, VectorQuery},
     model::{ContentType, ContentTypes, Role, Timestamp},
     search::SearchFilter,
 };
 
-/// The conditions of a query. A row is looked at when all three parts admit it.
-#[derive(Debug, Clone, Copy)]
+use crate::rows::{Rows, SessionOfRow};
+
+/// The conditions of a query in one snapshot of the rows. A row is looked at when all three parts admit it: its
+/// session, its message and its content type.
+///
+/// Of a session the index knows the owner, the project and the id. Where scope or filter ask for more (who may see
+/// it, its tags, its turns), the rows are asked which sessions they mean: such facts change without a change of any
+/// message, and what is shared must be private again at once.
+#[derive(Debug)]
 pub(crate) struct Filter<'a> {
     scope: &'a Scope,
     filter: &'a SearchFilter,
     content_types: ContentTypes,
-}
-
-impl<'a> From<&'a TextQuery> for Filter<'a> {
-    fn from(query: &'a TextQuery) -> Self {
-        Self { scope: &query.scope, filter: &query.filter, content_types: query.content_types }
-    }
-}
-
-impl<'a> From<&'a VectorQuery> for Filter<'a> {
-    fn from(query: &'a VectorQuery) -> Self {
-        Self { scope: &query.scope, filter: &query.filter, content_types: query.content_types }
-    }
+    /// The keys of the sessions that are admitted, where names do not tell.
+    sessions: Option<HashSet<u64>>,
 }
 
 impl<'a> Filter<'a> {
+    /// The conditions of a text query.
+    pub(crate) fn of_text(query: &'a TextQuery, rows: &mut dyn Rows) -> Result<Self> {
+        Self::new(&query.scope, &query.filter, query.content_types, rows)
+    }
+
+    /// The conditions of a vector query.
+    pub(crate) fn of_vectors(query: &'a VectorQuery, rows: &mut dyn Rows) -> Result<Self> {
+        Self::new(&query.scope, &query.filter, query.content_types, rows)
+    }
+
+    fn new(
+        scope: &'a Scope,
+        filter: &'a SearchFilter,
+        content_types: ContentTypes,
+        rows: &mut dyn Rows,
+    ) -> Result<Self> {
+        // A scope that is not known here is one that names do not tell.
+        let names_tell =
+            matches!(scope, Scope::User(_) | Scope::Everyone) && !filter.sessions.needs_session();
+        let sessions = if names_tell { None } else { Some(rows.session_keys(scope, &filter.sessions)?) };
+        let sessions = sessions.map(|keys| keys.into_iter().collect());
+        Ok(Self { scope, filter, content_types, sessions })
+    }
+
     /// The only user, if there is one.
     pub(crate) fn user(&self) -> Option<&'a str> {
-        self.scope.user().map(|user| user.as_str())
+        match self.scope {
+            Scope::User(user) => Some(user.as_str()),
+            _ => None,
+        }
     }
 
     /// The only project, if there is one.
     pub(crate) fn project(&self) -> Option<&'a str> {
-        self.filter.project.as_ref().map(|project| project.as_str())
+        self.filter.sessions.project.as_ref().map(|project| project.as_str())
     }
 
     /// The only session id, if there is one.
     pub(crate) fn session(&self) -> Option<&'a str> {
-        self.filter.session.as_ref().map(|session| session.as_str())
+        self.filter.sessions.session.as_ref().map(|session| session.as_str())
     }
 
-    pub(crate) fn admits_session(&self, user: &str, project: &str, session: &str) -> bool {
-        self.user().is_none_or(|wanted| wanted == user)
-            && self.project().is_none_or(|wanted| wanted == project)
-            && self.session().is_none_or(|wanted| wanted == session)
+    /// The keys of all admitted sessions, where names do not tell which those are.
+    pub(crate) fn session_keys(&self) -> Option<&HashSet<u64>> {
+        self.sessions.as_ref()
+    }
+
+    pub(crate) fn admits_session(&self, session: SessionOfRow<'_>) -> bool {
+        self.user().is_none_or(|wanted| wanted == session.user)
+            && self.project().is_none_or(|wanted| wanted == session.project)
+            && self.session().is_none_or(|wanted| wanted == session.session)
+            && self.sessions.as_ref().is_none_or(|keys| keys.contains(&session.key))
     }
 
     pub(crate) fn admits_message(&self, role: Role, ts: Timestamp) -> bool {

@@ -183,6 +183,12 @@ impl SearchIndex {
         }
     }
 
+    /// Bytes of all its files.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.text.bytes() + self.vectors.bytes()
+    }
+
     /// Searches a part and the rows above it; `run` gives the hits, and how many rows there are above.
     fn search<P: Part, S: Shelf, T>(
         &self,

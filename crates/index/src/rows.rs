@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use amplifier_session_core::{
-    Result,
+    Result, Scope,
     model::{ContentType, Role, Timestamp},
+    search::SessionFilter,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,8 @@ pub struct MessageRow<'a> {
     pub key: u64,
     /// The write that made or last changed the row.
     pub revision: u64,
-    /// The key of its session's row.
+    /// The key of its session's row: kept when the session changes, free for another once it is removed with all its
+    /// messages.
     pub session_key: u64,
     /// The owner.
     pub user: &'a str,
@@ -50,7 +52,8 @@ pub struct VectorRow<'a> {
     pub key: u64,
     /// The write that made or last changed the row (or the fields of its message and session that stand here).
     pub revision: u64,
-    /// The key of its session's row.
+    /// The key of its session's row: kept when the session changes, free for another once it is removed with all its
+    /// messages.
     pub session_key: u64,
     /// The owner.
     pub user: &'a str,
@@ -66,6 +69,29 @@ pub struct VectorRow<'a> {
     pub ts: Timestamp,
     /// The vector: of unit length, or zero.
     pub vector: &'a [f32],
+}
+
+/// The session of a row, as far as the row tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionOfRow<'a> {
+    pub(crate) key: u64,
+    pub(crate) user: &'a str,
+    pub(crate) project: &'a str,
+    pub(crate) session: &'a str,
+}
+
+impl<'a> MessageRow<'a> {
+    pub(crate) fn of_session(&self) -> SessionOfRow<'a> {
+        let Self { user, project, session, .. } = *self;
+        SessionOfRow { key: self.session_key, user, project, session }
+    }
+}
+
+impl<'a> VectorRow<'a> {
+    pub(crate) fn of_session(&self) -> SessionOfRow<'a> {
+        let Self { user, project, session, .. } = *self;
+        SessionOfRow { key: self.session_key, user, project, session }
+    }
 }
 
 /// The rows of a store as one consistent snapshot: one read transaction.
@@ -108,6 +134,11 @@ pub trait Rows {
     /// Keys of vectors that were removed by a write above `revision`, in any order. A key that has been used
     /// again since may be among them.
     fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>>;
+
+    /// The keys of the sessions that `scope` and `filter` admit, in any order, each once.
+    ///
+    /// Asked for when a search needs to know more of a session than its owner, project and id.
+    fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>>;
 
     /// The full vectors of rows, in any order; keys that do not exist are left out.
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()>;

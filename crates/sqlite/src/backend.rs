@@ -8,24 +8,24 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, MessageVectors, SequenceRange, SessionChange, SessionQuery, StorageBackend,
-        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorQuery, Version,
-        meta::EMBEDDING_SPACE,
+        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, SequenceRange, SessionChange,
+        SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession, TextCandidate, TextQuery,
+        VectorCandidate, VectorQuery, Version, meta::EMBEDDING_SPACE,
     },
     model::{
-        ContentType, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place, Session,
-        SessionId, SessionKey, UserId, VectorRecord,
+        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place,
+        Session, SessionId, SessionKey, UserId, VectorRecord,
     },
+    search::{EventFilter, EventSearchOptions, SearchFilter},
 };
 use amplifier_session_index::{SearchIndex, WhenBusy};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
 use crate::{
-    error::storage,
-    events,
+    counts, event_search, events,
     folding::{AfterWrite, Folding},
     messages,
     pool::Pool,
@@ -42,7 +42,6 @@ const LONG_TAIL_ROWS: u64 = 8_000;
 pub struct SqliteBackend(Arc<Inner>);
 
 struct Inner {
-    path: PathBuf,
     pool: Pool,
     index: SearchIndex,
     folding: Arc<Folding>,
@@ -66,13 +65,13 @@ impl SqliteBackend {
         let mut index_dir = path.clone().into_os_string();
         index_dir.push(".index");
         let index = SearchIndex::open(index_dir);
-        Ok(Self(Arc::new(Inner { path, pool, index, folding: Arc::default() })))
+        Ok(Self(Arc::new(Inner { pool, index, folding: Arc::default() })))
     }
 
     /// The database file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.0.path
+        self.0.pool.path()
     }
 
     /// The search index beside it.
@@ -94,7 +93,7 @@ impl SqliteBackend {
         write: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(&self.0);
-        blocking(move || write(&mut inner.pool.writer())).await
+        blocking(move || inner.pool.write(write)).await
     }
 
     async fn candidates<T: Send + 'static>(
@@ -128,17 +127,6 @@ impl SqliteBackend {
         Ok(())
     }
 
-    /// Removes what deleted rows left in the index and in the write-ahead log.
-    async fn clean_up(&self) -> Result<()> {
-        self.update_index().await?;
-        self.write_with(|connection| {
-            connection
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-                .map_err(storage("delete_session"))
-        })
-        .await
-    }
-
     fn fold_behind(&self) {
         let Some(turn) = self.0.folding.turn() else { return };
         let inner = Arc::clone(&self.0);
@@ -168,11 +156,32 @@ impl Inner {
         }
         Ok(())
     }
+
+    /// Removes from all files what a deleted session has left: in the index, in pages and in the write-ahead log.
+    ///
+    /// Takes as long as writing the whole database. While others read from the log, it stays until they are done:
+    /// see [`Pool::empty_log`].
+    fn erase(&self) -> Result<()> {
+        let folded = self.fold(WhenBusy::Wait);
+        let rewritten = self.pool.rewrite();
+        self.pool.empty_log().and(rewritten).and(folded)
+    }
+
+    fn places(&self) -> Vec<StorePlace> {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        let place = |what, path: &Path, bytes| StorePlace {
+            what,
+            location: path.display().to_string(),
+            bytes: Some(bytes),
+        };
+        let store = size(self.pool.path()) + size(&self.pool.log_path());
+        vec![place("store", self.pool.path(), store), place("index", self.index.dir(), self.index.bytes())]
+    }
 }
 
 impl fmt::Debug for SqliteBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteBackend").field("path", &self.0.path).finish_non_exhaustive()
+        f.debug_struct("SqliteBackend").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
@@ -195,6 +204,11 @@ impl StorageBackend for SqliteBackend {
     async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
         let (key, value) = (key.to_owned(), value.to_owned());
         self.write_with(move |connection| sessions::put_meta_if_absent(connection, &key, &value)).await
+    }
+
+    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
+        let [key, expected, value] = [key, expected, value].map(str::to_owned);
+        self.write_with(move |connection| sessions::replace_meta(connection, &key, &expected, &value)).await
     }
 
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
@@ -227,11 +241,17 @@ impl StorageBackend for SqliteBackend {
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         let key = key.clone();
         let deleted = self.write_with(move |connection| write::delete(connection, &key)).await?;
-        if deleted && let Err(error) = self.clean_up().await {
-            // The session is gone; what is left of it in files goes with the next fold and checkpoint.
+        let inner = Arc::clone(&self.0);
+        if deleted && let Err(error) = blocking(move || inner.erase()).await {
+            // The session is gone; what is left of it in files goes with the next fold and the next deletion.
             tracing::warn!(%error, "what a deleted session left in the index or the log could not be cleaned up yet");
         }
         Ok(deleted)
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        let (from, to) = (from.clone(), to.clone());
+        self.write_with(move |connection| write::rename_user(connection, &from, &to)).await
     }
 
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
@@ -288,9 +308,17 @@ impl StorageBackend for SqliteBackend {
         self.read(move |connection| vectors::of(connection, &texts)).await
     }
 
-    async fn count_vectors(&self, key: &SessionKey) -> Result<u64> {
+    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
         let key = key.clone();
-        self.read(move |connection| vectors::count(connection, &key)).await
+        self.read(move |connection| vectors::types(connection, &key, range)).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let key = key.clone();
+        self.read(move |connection| {
+            search::with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key))
+        })
+        .await
     }
 
     async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
@@ -313,6 +341,21 @@ impl StorageBackend for SqliteBackend {
         self.read(move |connection| events::find(connection, &user, &event_ids)).await
     }
 
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        let (scope, options) = (scope.clone(), options.clone());
+        self.read(move |connection| event_search::search(connection, &scope, &options)).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| event_search::count(connection, &scope, &filter)).await
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| counts::messages(connection, &scope, &filter)).await
+    }
+
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let query = query.clone();
         self.candidates(move |inner, connection| {
@@ -329,9 +372,19 @@ impl StorageBackend for SqliteBackend {
         .await
     }
 
+    /// Also removes what deleted, changed and rewound rows have left in the index and in the write-ahead log.
     async fn update_index(&self) -> Result<()> {
         let inner = Arc::clone(&self.0);
-        blocking(move || inner.fold(WhenBusy::Wait)).await
+        blocking(move || {
+            let folded = inner.fold(WhenBusy::Wait);
+            inner.pool.empty_log().and(folded)
+        })
+        .await
+    }
+
+    async fn places(&self) -> Result<Vec<StorePlace>> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || Ok(inner.places())).await
     }
 }
 

@@ -18,6 +18,11 @@ use crate::{
 /// The most events in one answer; a caller asks again for the rest.
 const PAGE: usize = 10_000;
 
+/// The columns of an event that [`event`] reads; host and project are those of its session.
+pub(crate) const FIELDS: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, \
+    e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
+    e.data_size_bytes, e.digest, s.host_id, s.project_slug";
+
 /// The column `encoding`.
 mod encoding {
     pub(super) const NONE: i64 = 0;
@@ -136,13 +141,11 @@ pub(crate) fn digests(
 }
 
 pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-    let sql =
-        "SELECT e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, e.turn,
-            e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count,
-            e.data_size_bytes, e.digest, s.host_id, s.project_slug
-        FROM events e JOIN sessions s ON s.user_id = e.user_id AND s.session_id = e.session_id
-        WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("read_events"))?;
+    let sql = format!(
+        "SELECT {FIELDS} FROM events e JOIN sessions s ON s.user_id = e.user_id AND s.session_id = e.session_id
+         WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("read_events"))?;
     let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
     let mut rows = statement
         .query(params![user, session, range.start, range.limit.min(PAGE) as i64])
@@ -154,7 +157,8 @@ pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRan
     Ok(events)
 }
 
-fn event(row: &Row<'_>) -> Result<Event> {
+/// The event of a row of [`FIELDS`].
+pub(crate) fn event(row: &Row<'_>) -> Result<Event> {
     Ok(Event {
         event_id: column(row, 0)?,
         user_id: UserId::new(column::<String>(row, 1)?)?,

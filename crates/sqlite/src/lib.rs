@@ -2,10 +2,13 @@
 //!
 //! | file | what is in it |
 //! | --- | --- |
-//! | `schema.rs` | tables, and what makes a file ours |
+//! | `tables.rs`, `schema.rs` | tables and indexes; what makes a file ours, and how an earlier layout is brought up |
 //! | `pool.rs` | connections: one that writes, several that read |
 //! | `write.rs` | the one transaction that writes a session |
 //! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
+//! | `conditions.rs` | which sessions a read may look at |
+//! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
+//! | `functions.rs` | functions of the library that SQL calls |
 //! | `rows.rs`, `search.rs` | what the search index reads, and what it answers |
 //! | `folding.rs` | when the search index is brought up to the rows |
 //! | `error.rs` | SQLite's errors as ours |
@@ -13,15 +16,22 @@
 //! Many processes may use one file: readers see the last committed state, writers take turns.
 
 mod backend;
+mod conditions;
+mod counts;
 mod error;
+mod event_search;
 mod events;
 mod folding;
+mod functions;
 mod messages;
+#[cfg(test)]
+mod plans;
 mod pool;
 mod rows;
 mod schema;
 mod search;
 mod sessions;
+mod tables;
 mod vectors;
 mod write;
 

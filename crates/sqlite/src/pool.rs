@@ -2,17 +2,23 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::{error::storage, schema};
+use crate::{error::storage, functions, schema};
 
 /// How long a call waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long emptying the log waits for those who read from it: searches take milliseconds, a fold may take seconds.
+const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
 /// How many connections that read are kept for the next call.
 const IDLE_READERS: usize = 8;
@@ -33,6 +39,8 @@ pub(crate) struct Pool {
     path: PathBuf,
     writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
+    /// Whether the write-ahead log should have been emptied, but somebody was reading from it.
+    log_to_empty: AtomicBool,
 }
 
 impl Pool {
@@ -41,12 +49,67 @@ impl Pool {
         schema::check(path)?;
         create_file(path)?;
         let mut writer = connect(path, WRITER_CACHE_KIB)?;
-        schema::create_if_empty(&mut writer)?;
-        Ok(Self { path: path.to_owned(), writer: Mutex::new(writer), readers: Mutex::new(Vec::new()) })
+        schema::prepare(&mut writer)?;
+        let (writer, readers) = (Mutex::new(writer), Mutex::new(Vec::new()));
+        Ok(Self { path: path.to_owned(), writer, readers, log_to_empty: AtomicBool::new(false) })
     }
 
-    /// The connection that writes; waits while another thread uses it.
-    pub(crate) fn writer(&self) -> MutexGuard<'_, Connection> {
+    /// The database file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The write-ahead log beside it.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        let mut path = self.path.clone().into_os_string();
+        path.push("-wal");
+        PathBuf::from(path)
+    }
+
+    /// Runs `write` on the connection that writes; waits while another thread uses it.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        let mut writer = self.writer();
+        let answer = write(&mut writer);
+        self.empty_log_if_owed(&writer);
+        answer
+    }
+
+    /// Moves all of the write-ahead log into the database and cuts it to nothing: pages that have been written over
+    /// since are in it as they were.
+    ///
+    /// As long as another connection, of this process or another, reads from the log it must stay. Then the next
+    /// write tries again, and closing does, and the last to close the store removes it in any case.
+    pub(crate) fn empty_log(&self) -> Result<()> {
+        let writer = self.writer();
+        let emptied = empty_log(&writer, LOG_PATIENCE);
+        self.log_to_empty.store(!matches!(emptied, Ok(true)), Ordering::Release);
+        emptied.map(|_| ()).map_err(storage("checkpoint"))
+    }
+
+    /// Writes the database anew, so that nothing of what was deleted is left in it, and its space is given back.
+    ///
+    /// What is deleted is overwritten (`secure_delete`). But when a page gets full and SQLite moves rows to others, it
+    /// leaves copies of them in the part that has become free, and does not know of these when it deletes the rows.
+    pub(crate) fn rewrite(&self) -> Result<()> {
+        let writer = self.writer();
+        let rewrite = || {
+            // In the meantime there are two of it, which may be too much for memory.
+            writer.pragma_update(None, "temp_store", "FILE")?;
+            let rewritten = writer.execute_batch("VACUUM");
+            writer.pragma_update(None, "temp_store", "MEMORY")?;
+            rewritten
+        };
+        rewrite().map_err(storage("vacuum"))
+    }
+
+    fn empty_log_if_owed(&self, writer: &Connection) {
+        if self.log_to_empty.load(Ordering::Acquire) && matches!(empty_log(writer, Duration::ZERO), Ok(true))
+        {
+            self.log_to_empty.store(false, Ordering::Release);
+        }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Connection> {
         // A panic in another thread rolled its transaction back: the connection is as good as before.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,10 +127,29 @@ impl Pool {
     }
 }
 
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.empty_log_if_owed(&self.writer());
+    }
+}
+
+/// Whether the log is empty now; false when somebody still reads from it, or writes.
+fn empty_log(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
+    connection.busy_timeout(patience)?;
+    let busy = connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    match busy {
+        Ok(busy) => Ok(!busy),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 fn connect(path: &Path, cache_kib: i64) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)
         .map_err(|e| storage("open")(e).with("file", path.display()))?;
+    functions::register(&connection).map_err(storage("open"))?;
     configure(&connection, cache_kib).map_err(|e| storage("open")(e).with("file", path.display()))?;
     Ok(connection)
 }

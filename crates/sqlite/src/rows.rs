@@ -3,16 +3,17 @@
 use std::ops::ControlFlow;
 
 use amplifier_session_core::{
-    Result,
+    Result, Scope,
     backend::meta::STORE_ID,
     model::{ContentType, Role},
+    search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use crate::{
     error::{damaged, storage},
-    sessions::{column, timestamp},
+    sessions::{self, column, timestamp},
     vectors::read_vector,
 };
 
@@ -108,6 +109,10 @@ impl Rows for SqliteRows<'_> {
 
     fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
         self.removed_after(1, revision)
+    }
+
+    fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+        sessions::keys(self.0, scope, filter)
     }
 
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Tables, and what makes a file ours.
+//! What makes a file ours, and how it is made or brought up.
 
 use std::path::Path;
 
@@ -6,152 +6,15 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
-use crate::error::storage;
+use crate::{
+    error::storage,
+    tables::{FROM_LAYOUT_0, INDEXES, LAYOUT, TABLES},
+};
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
 const APPLICATION_ID: i32 = 0x416d_5373;
-
-/// The tables of schema version 4.
-///
-/// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What stands in a raw line is not
-/// stored again: `content`, `metadata`, `data` and the ids are generated columns. `key` is the row's number in the
-/// search index. Every transaction takes the next revision; rows carry the one that last changed them, and
-/// `removed` tells the index of those that are gone.
-const TABLES: &str = "
-CREATE TABLE schema_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-
-CREATE TABLE revisions (revision INTEGER PRIMARY KEY AUTOINCREMENT, nonce INTEGER NOT NULL);
-CREATE TABLE removed (
-    kind INTEGER NOT NULL, revision INTEGER NOT NULL, key INTEGER NOT NULL,
-    PRIMARY KEY (kind, revision, key)
-) WITHOUT ROWID;
-
-CREATE TABLE sessions (
-    key INTEGER PRIMARY KEY,
-    user_id TEXT NOT NULL,
-    session_id TEXT NOT NULL,
-    host_id TEXT NOT NULL,
-    project_slug TEXT NOT NULL DEFAULT 'default',
-    created TEXT NOT NULL,
-    updated TEXT NOT NULL,
-    name TEXT,
-    description TEXT,
-    bundle TEXT,
-    model TEXT,
-    turn_count INTEGER NOT NULL DEFAULT 0,
-    message_count INTEGER NOT NULL DEFAULT 0,
-    event_count INTEGER NOT NULL DEFAULT 0,
-    parent_id TEXT,
-    forked_from_turn INTEGER,
-    tags TEXT NOT NULL DEFAULT '[]',
-    visibility TEXT NOT NULL DEFAULT 'private' CHECK (visibility IN ('private', 'team', 'org', 'public')),
-    org_id TEXT,
-    team_ids TEXT NOT NULL DEFAULT '[]',
-    shared_at TEXT,
-    working_dir TEXT,
-    first_prompt TEXT,
-    skipped_lines TEXT NOT NULL DEFAULT '[]',
-    sync_state TEXT,
-    revision INTEGER NOT NULL,
-    UNIQUE (user_id, session_id)
-);
-CREATE INDEX sessions_by_project ON sessions (user_id, project_slug, created);
-CREATE INDEX sessions_by_date ON sessions (user_id, created);
-CREATE INDEX sessions_by_activity ON sessions (user_id, updated);
-CREATE INDEX sessions_by_bundle ON sessions (user_id, bundle);
-
-CREATE TABLE metadata_files (
-    user_id TEXT NOT NULL, session_id TEXT NOT NULL, position INTEGER NOT NULL,
-    name TEXT NOT NULL, raw BLOB NOT NULL,
-    PRIMARY KEY (user_id, session_id, position)
-) WITHOUT ROWID;
-
-CREATE TABLE transcripts (
-    key INTEGER PRIMARY KEY,
-    user_id TEXT NOT NULL,
-    session_id TEXT NOT NULL,
-    sequence INTEGER NOT NULL CHECK (sequence >= 0),
-    role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'tool', 'system', 'developer')),
-    turn INTEGER CHECK (turn >= 1),
-    ts TEXT NOT NULL,
-    ts_estimated INTEGER NOT NULL,
-    synced_at TEXT NOT NULL,
-    vectors INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    revision INTEGER NOT NULL,
-    raw TEXT NOT NULL,
-    id TEXT GENERATED ALWAYS AS (session_id || '_msg_' || sequence) VIRTUAL,
-    content TEXT GENERATED ALWAYS AS (iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.content', NULL)) VIRTUAL,
-    metadata TEXT GENERATED ALWAYS AS (iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.metadata', NULL)) VIRTUAL,
-    has_vectors INTEGER GENERATED ALWAYS AS (vectors = 1) VIRTUAL,
-    UNIQUE (user_id, session_id, sequence)
-);
-CREATE INDEX transcripts_by_revision ON transcripts (revision);
-CREATE INDEX transcripts_owing_vectors ON transcripts (user_id, session_id, sequence) WHERE vectors = 0;
-
-CREATE TABLE transcript_vectors (
-    key INTEGER PRIMARY KEY,
-    user_id TEXT NOT NULL,
-    session_id TEXT NOT NULL,
-    sequence INTEGER NOT NULL,
-    content_type TEXT NOT NULL
-        CHECK (content_type IN ('user_query', 'assistant_response', 'assistant_thinking', 'tool_output')),
-    chunk_index INTEGER NOT NULL,
-    total_chunks INTEGER NOT NULL,
-    span_start INTEGER NOT NULL,
-    span_end INTEGER NOT NULL,
-    token_count INTEGER NOT NULL CHECK (token_count > 0),
-    embedding_model TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    vector BLOB NOT NULL,
-    parent_id TEXT GENERATED ALWAYS AS (session_id || '_msg_' || sequence) VIRTUAL,
-    id TEXT GENERATED ALWAYS AS
-        (session_id || '_msg_' || sequence || '_' || content_type || '_' || chunk_index) VIRTUAL,
-    CHECK (chunk_index >= 0 AND chunk_index < total_chunks),
-    UNIQUE (user_id, session_id, sequence, content_type, chunk_index)
-);
-CREATE INDEX transcript_vectors_by_revision ON transcript_vectors (revision);
-
-CREATE TABLE events (
-    user_id TEXT NOT NULL,
-    session_id TEXT NOT NULL,
-    sequence INTEGER NOT NULL CHECK (sequence >= 0),
-    event_id TEXT NOT NULL,
-    event_type TEXT NOT NULL,
-    ts TEXT NOT NULL,
-    ts_estimated INTEGER NOT NULL,
-    turn INTEGER CHECK (turn >= 1),
-    level TEXT NOT NULL CHECK (level IN ('DEBUG', 'INFO', 'WARN', 'ERROR')),
-    tool_name TEXT,
-    error_type TEXT,
-    model TEXT,
-    provider TEXT,
-    summary TEXT NOT NULL DEFAULT '{}',
-    is_chunked INTEGER NOT NULL DEFAULT 0,
-    chunk_count INTEGER,
-    data_size_bytes INTEGER NOT NULL DEFAULT 0,
-    digest BLOB NOT NULL,
-    encoding INTEGER NOT NULL,
-    raw BLOB,
-    data TEXT GENERATED ALWAYS AS
-        (iif(encoding = 1 AND json_valid(CAST(raw AS TEXT)), CAST(raw AS TEXT) -> '$.data', NULL)) VIRTUAL,
-    UNIQUE (user_id, session_id, sequence),
-    UNIQUE (user_id, event_id)
-);
-
-CREATE TABLE event_chunks (
-    user_id TEXT NOT NULL,
-    session_id TEXT NOT NULL,
-    sequence INTEGER NOT NULL,
-    chunk_index INTEGER NOT NULL,
-    total_chunks INTEGER NOT NULL,
-    chunk_data BLOB NOT NULL,
-    UNIQUE (user_id, session_id, sequence, chunk_index)
-);
-";
 
 /// Refuses a file that is not ours, without touching it. A missing or empty file is fine.
 pub(crate) fn check(path: &Path) -> Result<()> {
@@ -168,7 +31,12 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     };
     let described = described.map_err(|error| storage("open")(error).with("file", path.display()))?;
     match described {
-        Description::Empty | Description::Ours => Ok(()),
+        Description::Empty | Description::Ours { layout: 0..=LAYOUT } => Ok(()),
+        Description::Ours { layout } => {
+            let message =
+                format!("has layout {layout}, which this program does not know (it knows {LAYOUT})");
+            Err(refused(path, &message))
+        }
         Description::Other { version } => {
             let message = format!(
                 "has schema version {version}, which this program does not know (it knows {SCHEMA_VERSION})"
@@ -188,7 +56,7 @@ fn refused(path: &Path, why: &str) -> Error {
 
 enum Description {
     Empty,
-    Ours,
+    Ours { layout: i32 },
     Other { version: String },
     PythonLibrary,
     Foreign,
@@ -217,7 +85,9 @@ fn describe(connection: &Connection) -> rusqlite::Result<Description> {
             .query_row("SELECT value FROM schema_meta WHERE key = ?1", [VERSION], |row| row.get(0))
             .optional()?;
         return Ok(match version {
-            Some(version) if version == SCHEMA_VERSION.to_string() => Description::Ours,
+            Some(version) if version == SCHEMA_VERSION.to_string() => {
+                Description::Ours { layout: layout(connection)? }
+            }
             other => Description::Other { version: other.unwrap_or_else(|| "none".to_owned()) },
         });
     }
@@ -228,27 +98,42 @@ fn describe(connection: &Connection) -> rusqlite::Result<Description> {
     })
 }
 
-/// Creates the tables unless another process has done so just now.
-pub(crate) fn create_if_empty(connection: &mut Connection) -> Result<()> {
-    create(connection).map_err(storage("create"))
+fn layout(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.query_one("PRAGMA user_version", [], |row| row.get(0))
 }
 
-fn create(connection: &mut Connection) -> rusqlite::Result<()> {
-    if matches!(describe(connection)?, Description::Ours) {
+/// Makes an empty file a store and brings an earlier layout up, unless another process has done so just now.
+pub(crate) fn prepare(connection: &mut Connection) -> Result<()> {
+    create_or_upgrade(connection).map_err(storage("create"))
+}
+
+fn create_or_upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
+    if matches!(describe(connection)?, Description::Ours { layout: LAYOUT }) {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if matches!(describe(&transaction)?, Description::Empty) {
-        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-        transaction.execute_batch(TABLES)?;
-        let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
-        insert.execute([VERSION, &SCHEMA_VERSION.to_string()])?;
-        insert.execute([WRITER, &format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;
-        drop(insert);
-        transaction.execute(
-            "INSERT INTO schema_meta (key, value) VALUES (?1, lower(hex(randomblob(16))))",
-            [STORE_ID],
-        )?;
+    match describe(&transaction)? {
+        Description::Empty => create(&transaction)?,
+        Description::Ours { layout: 0 } => {
+            transaction.execute_batch(FROM_LAYOUT_0)?;
+            transaction.execute_batch(INDEXES)?;
+            transaction.pragma_update(None, "user_version", LAYOUT)?;
+        }
+        _ => {}
     }
     transaction.commit()
+}
+
+fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", LAYOUT)?;
+    transaction.execute_batch(TABLES)?;
+    transaction.execute_batch(INDEXES)?;
+    let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
+    insert.execute([VERSION, &SCHEMA_VERSION.to_string()])?;
+    insert.execute([WRITER, &format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;
+    drop(insert);
+    let store_id = "INSERT INTO schema_meta (key, value) VALUES (?1, lower(hex(randomblob(16))))";
+    transaction.execute(store_id, [STORE_ID])?;
+    Ok(())
 }

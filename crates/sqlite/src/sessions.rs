@@ -3,20 +3,24 @@
 use std::collections::BTreeMap;
 
 use amplifier_session_core::{
-    Result,
-    backend::{SessionQuery, SkippedLine, StoredSession, Version},
+    Result, Scope,
+    backend::{SessionCursor, SessionQuery, SkippedLine, StoredSession, Version},
     model::{
         HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId,
         Visibility,
     },
+    search::SessionFilter,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params, types::Value};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use crate::error::{damaged, storage};
+use crate::{
+    conditions::{Conditions, json},
+    error::{damaged, storage},
+};
 
 const FIELDS: &str = "user_id, session_id, host_id, project_slug, created, updated, name, description, bundle, model, \
     turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, shared_at, \
-    working_dir, first_prompt";
+    working_dir, first_prompt, edited";
 
 /// SQLite's integers are signed.
 const MAX_LIMIT: usize = i64::MAX as usize;
@@ -31,7 +35,7 @@ pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<St
     let Some(row) = rows.next().map_err(storage("get_session"))? else { return Ok(None) };
     let session = session(row)?;
     let (revision, skipped, sync_state): (i64, String, Option<String>) =
-        (column(row, 22)?, column(row, 23)?, column(row, 24)?);
+        (column(row, 23)?, column(row, 24)?, column(row, 25)?);
     Ok(Some(StoredSession {
         session,
         version: Version(revision.to_string()),
@@ -53,52 +57,58 @@ fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<Metad
         .map_err(storage("get_session"))
 }
 
+/// The sessions that `query` asks for, newest first.
 pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
-    let mut conditions = Vec::new();
-    let mut values: Vec<Value> = Vec::new();
-    let mut narrow = |condition: &str, value: &str| {
-        values.push(Value::from(value.to_owned()));
-        conditions.push(condition.replace('?', &format!("?{}", values.len())));
-    };
-    if let Some(user) = query.scope.user() {
-        narrow("user_id = ?", user.as_str());
-    }
-    if let Some(project) = &query.project {
-        narrow("project_slug = ?", project.as_str());
-    }
-    if let Some(prefix) = &query.id_prefix {
-        // No character of an id is above `z`, and `{` follows it.
-        narrow("session_id >= ? AND session_id < ? || '{'", prefix);
-    }
-    if let Some(since) = query.since {
-        narrow("updated >= ?", &since.to_string());
-    }
-    if let Some(until) = query.until {
-        narrow("updated < ?", &until.to_string());
-    }
-    if let Some(after) = &query.after {
-        narrow("updated <= ?", &after.updated.to_string());
-        let updated = values.len();
-        values.push(Value::from(after.key.user_id.as_str().to_owned()));
-        values.push(Value::from(after.key.session_id.as_str().to_owned()));
-        conditions.push(format!(
-            "(updated < ?{updated} OR (user_id, session_id) > (?{}, ?{}))",
-            updated + 1,
-            updated + 2
+    let mut conditions = Conditions::of_list(query)?;
+    if let Some(SessionCursor { updated, key }) = &query.after {
+        let updated = conditions.bind(updated.to_string());
+        let user = conditions.bind(key.user_id.to_string());
+        let session = conditions.bind(key.session_id.to_string());
+        conditions.require(format!(
+            "s.updated <= {updated} AND (s.updated < {updated} OR (s.user_id, s.session_id) > ({user}, {session}))"
         ));
     }
-    let conditions = if conditions.is_empty() { "TRUE".to_owned() } else { conditions.join(" AND ") };
+    let limit = conditions.bind(query.limit.min(MAX_LIMIT) as i64);
     let sql = format!(
-        "SELECT {FIELDS} FROM sessions WHERE {conditions} ORDER BY updated DESC, user_id, session_id LIMIT {}",
-        query.limit.min(MAX_LIMIT)
+        "SELECT {FIELDS} FROM sessions s INDEXED BY {} WHERE {}
+         ORDER BY s.updated DESC, s.user_id, s.session_id LIMIT {limit}",
+        list_index(query),
+        conditions.sql()
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("list_sessions"))?;
-    let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(storage("list_sessions"))?;
+    let mut rows = statement.query(conditions.values()).map_err(storage("list_sessions"))?;
     let mut sessions = Vec::new();
     while let Some(row) = rows.next().map_err(storage("list_sessions"))? {
         sessions.push(session(row)?);
     }
     Ok(sessions)
+}
+
+/// The index that gives a list: few sessions where one tells them, else all of them in order. SQLite has no
+/// statistics to choose by, and would rather sort.
+fn list_index(query: &SessionQuery) -> &'static str {
+    let own = matches!(query.scope, Scope::User(_));
+    let by_id = query.filter.session.is_some() || query.id_prefix.is_some();
+    match query {
+        _ if by_id && own => "sqlite_autoindex_sessions_1",
+        _ if by_id => "sessions_by_id",
+        SessionQuery { parent: Some(_), .. } => "sessions_by_parent",
+        _ if !own => "sessions_of_all_by_activity",
+        SessionQuery { filter: SessionFilter { project: Some(_), .. }, .. } => "sessions_by_project_activity",
+        SessionQuery { filter: SessionFilter { bundle: Some(_), .. }, .. } => "sessions_by_bundle",
+        _ => "sessions_by_activity",
+    }
+}
+
+/// The keys of the sessions of `scope` that `filter` admits.
+pub(crate) fn keys(connection: &Connection, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+    let conditions = Conditions::of_sessions(scope, filter)?;
+    let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("session_keys"))?;
+    statement
+        .query_map(conditions.values(), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
+        .and_then(Iterator::collect)
+        .map_err(storage("session_keys"))
 }
 
 pub(crate) fn sync_states(
@@ -139,12 +149,11 @@ pub(crate) fn put(
     sync_state: Option<&str>,
     revision: i64,
 ) -> rusqlite::Result<()> {
-    let json = |list: &[String]| serde_json::to_string(list).unwrap_or_default();
     let skipped = skipped.map(|lines| serde_json::to_string(lines).unwrap_or_default());
     let sql = format!(
         "INSERT INTO sessions ({FIELDS}, skipped_lines, sync_state, revision)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
-             coalesce(?23, '[]'), ?24, ?25)
+             ?23, coalesce(?24, '[]'), ?25, ?26)
          ON CONFLICT (user_id, session_id) DO UPDATE SET
              host_id = excluded.host_id, project_slug = excluded.project_slug, created = excluded.created,
              updated = excluded.updated, name = excluded.name, description = excluded.description,
@@ -153,8 +162,8 @@ pub(crate) fn put(
              parent_id = excluded.parent_id, forked_from_turn = excluded.forked_from_turn, tags = excluded.tags,
              visibility = excluded.visibility, org_id = excluded.org_id, team_ids = excluded.team_ids,
              shared_at = excluded.shared_at, working_dir = excluded.working_dir,
-             first_prompt = excluded.first_prompt, skipped_lines = coalesce(?23, skipped_lines),
-             sync_state = coalesce(?24, sync_state), revision = excluded.revision"
+             first_prompt = excluded.first_prompt, edited = excluded.edited,
+             skipped_lines = coalesce(?24, skipped_lines), sync_state = coalesce(?25, sync_state), revision = excluded.revision"
     );
     connection.prepare_cached(&sql)?.execute(params![
         session.user_id.as_str(),
@@ -179,6 +188,7 @@ pub(crate) fn put(
         session.shared_at.map(|ts| ts.to_string()),
         session.working_dir,
         session.first_prompt,
+        serde_json::to_string(&session.edited).unwrap_or_default(),
         skipped,
         sync_state,
         revision,
@@ -240,6 +250,12 @@ pub(crate) fn put_meta_if_absent(connection: &Connection, key: &str, value: &str
     put().map_err(storage("put_meta"))
 }
 
+pub(crate) fn replace_meta(connection: &Connection, key: &str, expected: &str, value: &str) -> Result<bool> {
+    let sql = "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2";
+    let replaced = connection.execute(sql, [key, expected, value]).map_err(storage("replace_meta"))?;
+    Ok(replaced > 0)
+}
+
 fn session(row: &Row<'_>) -> Result<Session> {
     let texts = |index| -> Result<Vec<String>> {
         serde_json::from_str(&column::<String>(row, index)?).map_err(|_| damaged("list"))
@@ -267,6 +283,7 @@ fn session(row: &Row<'_>) -> Result<Session> {
         shared_at: column::<Option<String>>(row, 19)?.map(|ts| Timestamp::parse(&ts)).transpose()?,
         working_dir: column(row, 20)?,
         first_prompt: column(row, 21)?,
+        edited: serde_json::from_str(&column::<String>(row, 22)?).map_err(|_| damaged("list of fields"))?,
     })
 }
 

@@ -2,8 +2,8 @@
 
 use amplifier_session_core::{
     Result,
-    backend::MessageVectors,
-    model::{ContentType, Place, SessionKey, VectorRecord},
+    backend::{MessageVectors, SequenceRange},
+    model::{ContentType, ContentTypes, Place, SessionKey, VectorRecord},
 };
 use rusqlite::{Connection, Row, params};
 
@@ -134,14 +134,34 @@ fn record(row: &Row<'_>) -> Result<VectorRecord> {
     })
 }
 
-pub(crate) fn count(connection: &Connection, key: &SessionKey) -> Result<u64> {
-    connection
-        .prepare_cached("SELECT count(*) FROM transcript_vectors WHERE user_id = ?1 AND session_id = ?2")
-        .and_then(|mut statement| {
-            statement.query_row([key.user_id.as_str(), key.session_id.as_str()], |row| row.get::<_, i64>(0))
-        })
-        .map(|count| count.unsigned_abs())
-        .map_err(storage("count_vectors"))
+/// Which texts have vectors: the messages from `range.start` on that have any.
+pub(crate) fn types(
+    connection: &Connection,
+    key: &SessionKey,
+    range: SequenceRange,
+) -> Result<Vec<(u32, ContentTypes)>> {
+    let sql = "SELECT DISTINCT sequence, content_type FROM transcript_vectors
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("vector_types"))?;
+    let mut rows = statement
+        .query(params![key.user_id.as_str(), key.session_id.as_str(), range.start])
+        .map_err(storage("vector_types"))?;
+    let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
+    while let Some(row) = rows.next().map_err(storage("vector_types"))? {
+        let (sequence, content_type) = (column(row, 0)?, column::<String>(row, 1)?.parse()?);
+        if let Some((last, types)) = of_messages.last_mut()
+            && *last == sequence
+        {
+            types.push(content_type);
+            continue;
+        }
+        if of_messages.len() == range.limit {
+            break;
+        }
+        of_messages.push((sequence, vec![content_type]));
+    }
+    let of_messages = of_messages.into_iter();
+    Ok(of_messages.map(|(sequence, types)| (sequence, types.into_iter().collect())).collect())
 }
 
 /// Little-endian 32-bit floats.

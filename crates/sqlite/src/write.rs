@@ -3,9 +3,9 @@
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{MessageVectors, SessionChange, Version},
-    model::{EmbeddingSpace, SessionKey, Timestamp},
+    model::{EmbeddingSpace, SessionKey, Timestamp, UserId},
 };
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use crate::{error::storage, events, messages, sessions, vectors};
 
@@ -105,6 +105,34 @@ pub(crate) fn delete(connection: &mut Connection, key: &SessionKey) -> Result<bo
         Ok(true)
     };
     delete().map_err(storage("delete_session"))
+}
+
+/// Makes the sessions of one user those of another; returns how many.
+pub(crate) fn rename_user(connection: &mut Connection, from: &UserId, to: &UserId) -> Result<u64> {
+    let mut rename = || {
+        let transaction = begin(connection)?;
+        let revision = next_revision(&transaction)?;
+        let users = [from.as_str(), to.as_str()];
+        for table in ["metadata_files", "events", "event_chunks"] {
+            transaction.execute(&format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1"), users)?;
+        }
+        // The index learns of it by the revision.
+        for table in ["transcripts", "transcript_vectors"] {
+            let sql = format!("UPDATE {table} SET user_id = ?2, revision = ?3 WHERE user_id = ?1");
+            transaction.execute(&sql, params![users[0], users[1], revision])?;
+        }
+        let sql = "UPDATE sessions SET user_id = ?2, revision = ?3 WHERE user_id = ?1";
+        let renamed = transaction.execute(sql, params![users[0], users[1], revision])?;
+        transaction.commit()?;
+        Ok(renamed as u64)
+    };
+    rename().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => {
+            let message = format!("{from} and {to} have sessions or events of the same id");
+            Error::new(ErrorKind::Conflict, message).with_operation("rename_user")
+        }
+        _ => storage("rename_user")(error),
+    })
 }
 
 /// Takes the write lock at once, so that what is read in the transaction is what will be written over.

@@ -6,15 +6,17 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, MessageVectors, SequenceRange, SessionChange, SessionQuery, StorageBackend,
-        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorQuery, Version,
+        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, SequenceRange, SessionChange,
+        SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession, TextCandidate, TextQuery,
+        VectorCandidate, VectorQuery, Version,
     },
     model::{
-        ContentType, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId, SessionKey,
-        UserId, VectorRecord,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
+        SessionKey, UserId, VectorRecord,
     },
+    search::{EventFilter, EventSearchOptions, SearchFilter},
 };
 use async_trait::async_trait;
 
@@ -24,31 +26,44 @@ use async_trait::async_trait;
 pub enum Operation {
     Meta,
     PutMetaIfAbsent,
+    ReplaceMeta,
     GetSession,
     ListSessions,
     SyncStates,
     Write,
     DeleteSession,
+    RenameUser,
     MessageStates,
     ReadMessages,
     MessagesAt,
     MessagesOwingVectors,
     WriteVectors,
     VectorsOf,
-    CountVectors,
+    VectorTypes,
+    SessionRows,
     EventDigests,
     ReadEvents,
     EventPayloads,
     FindEvents,
+    SearchEvents,
+    CountEvents,
+    CountMessages,
     TextCandidates,
     VectorCandidates,
     UpdateIndex,
+    Places,
 }
 
 impl Operation {
     /// The operations that change what is stored.
-    pub const WRITES: [Self; 4] =
-        [Self::PutMetaIfAbsent, Self::Write, Self::DeleteSession, Self::WriteVectors];
+    pub const WRITES: [Self; 6] = [
+        Self::PutMetaIfAbsent,
+        Self::ReplaceMeta,
+        Self::Write,
+        Self::DeleteSession,
+        Self::RenameUser,
+        Self::WriteVectors,
+    ];
 }
 
 /// A backend around another that counts the calls of each method and fails those that it is told to fail,
@@ -163,6 +178,10 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::PutMetaIfAbsent)?.put_meta_if_absent(key, value).await
     }
 
+    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
+        self.call(Operation::ReplaceMeta)?.replace_meta(key, expected, value).await
+    }
+
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         self.call(Operation::GetSession)?.get_session(key).await
     }
@@ -186,6 +205,10 @@ impl StorageBackend for FlakyBackend {
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         self.call(Operation::DeleteSession)?.delete_session(key).await
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        self.call(Operation::RenameUser)?.rename_user(from, to).await
     }
 
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
@@ -218,8 +241,12 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::VectorsOf)?.vectors_of(texts).await
     }
 
-    async fn count_vectors(&self, key: &SessionKey) -> Result<u64> {
-        self.call(Operation::CountVectors)?.count_vectors(key).await
+    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
+        self.call(Operation::VectorTypes)?.vector_types(key, range).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        self.call(Operation::SessionRows)?.session_rows(key).await
     }
 
     async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
@@ -238,6 +265,18 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::FindEvents)?.find_events(user, event_ids).await
     }
 
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        self.call(Operation::SearchEvents)?.search_events(scope, options).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        self.call(Operation::CountEvents)?.count_events(scope, filter).await
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        self.call(Operation::CountMessages)?.count_messages(scope, filter).await
+    }
+
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.call(Operation::TextCandidates)?.text_candidates(query).await
     }
@@ -248,5 +287,8 @@ impl StorageBackend for FlakyBackend {
 
     async fn update_index(&self) -> Result<()> {
         self.call(Operation::UpdateIndex)?.update_index().await
+    }
+    async fn places(&self) -> Result<Vec<StorePlace>> {
+        self.call(Operation::Places)?.places().await
     }
 }

@@ -7,10 +7,12 @@
 //! - [`TestClock`] tells the time that a test gives it.
 //! - [`lines`] builds lines of transcripts and event logs, [`AmplifierHome`] and [`SessionFolder`] the
 //!   folders that hold them.
+//! - [`corpus`] makes up sessions of realistic shape, for benchmarks.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
 mod clock;
 pub mod conformance;
+pub mod corpus;
 mod embedding;
 mod flaky;
 mod folder;

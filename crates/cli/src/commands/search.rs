@@ -33,7 +33,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     show(app, &reader, &found).await?;
     if found.results.is_empty() {
         say("note", "nothing was found");
-        app.warn_of_unknown_project(&reader, options.filter.project.as_ref()).await?;
+        app.warn_of_unknown_project(&reader, options.filter.sessions.project.as_ref()).await?;
     }
     Ok(Outcome::found(!found.results.is_empty()))
 }

@@ -1,6 +1,6 @@
 //! `sessions`: what there is, newest first.
 
-use amplifier_session_storage::{backend::SessionQuery, model::ProjectSlug};
+use amplifier_session_storage::{backend::SessionQuery, model::ProjectSlug, search::SessionFilter};
 use serde::Serialize;
 
 use crate::{
@@ -28,7 +28,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     let until = dates::parse_optional(args.filter.until.as_deref(), Bound::Until, &app.now)?;
     let reader = app.reader(false).await?;
     let query = SessionQuery::new(reader.scope.clone())
-        .with_project(project.clone())
+        .with_filter(SessionFilter::default().with_project(project.clone()))
         .with_since(since)
         .with_until(until)
         // One more, to know whether there are more.

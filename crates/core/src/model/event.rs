@@ -94,6 +94,28 @@ pub struct Event {
     pub digest: Digest,
 }
 
+impl Event {
+    /// What stands before the first colon of the type: `llm` of `llm:request`. The whole type where it has none.
+    #[must_use]
+    pub fn category(&self) -> &str {
+        category(&self.event_type)
+    }
+
+    /// Whether the event tells of a failure: its level is `ERROR`, or it names an error.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.level == Level::Error
+            || self.error_type.is_some()
+            || self.summary.get("has_error").and_then(Value::as_bool) == Some(true)
+    }
+}
+
+/// What stands before the first colon of an event type.
+#[must_use]
+pub fn category(event_type: &str) -> &str {
+    event_type.split(':').next().unwrap_or(event_type)
+}
+
 /// The stored form of an event's line. How lines are compressed and cut is decided in `core`; a backend keeps
 /// the bytes as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]

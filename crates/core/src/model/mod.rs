@@ -8,10 +8,10 @@ mod session;
 mod timestamp;
 mod vector;
 
-pub use event::{Event, Level, Payload, StoredEvent};
+pub use event::{Event, Level, Payload, StoredEvent, category};
 pub use ids::{Digest, HostId, Place, ProjectSlug, SessionId, SessionKey, UserId};
 pub use message::{Message, MessageState, Role, VectorState};
 pub use raw::RawJson;
-pub use session::{MetadataFile, Session, Visibility};
+pub use session::{MetadataFile, Session, SessionField, Visibility};
 pub use timestamp::Timestamp;
 pub use vector::{ContentType, ContentTypes, EmbeddingSpace, VectorRecord};

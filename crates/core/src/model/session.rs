@@ -1,4 +1,6 @@
-//! Sessions: the twenty fields of the schema, plus the folder they worked in.
+//! Sessions: the twenty fields of the schema, plus where they worked and what a person changed.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +54,21 @@ pub struct Session {
     pub working_dir: Option<String>,
     /// The beginning of the first user message: what a session without a name goes by.
     pub first_prompt: Option<String>,
+    /// The fields that a person set: what the session's files say of them does not count any more.
+    #[serde(default)]
+    pub edited: BTreeSet<SessionField>,
+}
+
+/// A field that the metadata files fill and a person may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionField {
+    /// [`Session::name`].
+    Name,
+    /// [`Session::description`].
+    Description,
+    /// [`Session::tags`].
+    Tags,
 }
 
 impl Session {
@@ -81,6 +98,7 @@ impl Session {
             shared_at: None,
             working_dir: None,
             first_prompt: None,
+            edited: BTreeSet::new(),
         }
     }
 

@@ -33,6 +33,15 @@ impl Timestamp {
         Self(jiff::Timestamp::now().as_microsecond())
     }
 
+    /// Its day in UTC: `2026-01-31`.
+    #[must_use]
+    pub fn day(self) -> String {
+        let mut text = self.to_string();
+        // A year beyond 9999 has a sign and more digits.
+        text.truncate(text.find('T').unwrap_or(text.len()));
+        text
+    }
+
     /// Reads ISO 8601: with an offset or `Z`, or without, which is taken as UTC.
     ///
     /// # Errors

@@ -148,7 +148,7 @@ impl Fused {
         }
     }
 
-    fn from_vector(candidate: VectorCandidate, relevance: f32) -> Self {
+    pub(crate) fn from_vector(candidate: VectorCandidate, relevance: f32) -> Self {
         Self {
             place: candidate.place,
             content_type: candidate.content_type,

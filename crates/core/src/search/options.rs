@@ -4,10 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Error, Result,
-    model::{ContentTypes, ProjectSlug, Role, SessionId, Timestamp},
-};
+use super::SearchFilter;
+use crate::{Error, Result, model::ContentTypes};
 
 /// How a search finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -51,74 +49,6 @@ impl FromStr for SearchMode {
             "hybrid" => Ok(Self::Hybrid),
             _ => Err(Error::validation("mode", "must be hybrid, semantic or full-text")),
         }
-    }
-}
-
-/// Which messages a search looks at. Every field narrows it; the default is all of them.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct SearchFilter {
-    /// Only this project.
-    pub project: Option<ProjectSlug>,
-    /// Only this session (of every user in scope who has one of this id).
-    pub session: Option<SessionId>,
-    /// Only this role.
-    pub role: Option<Role>,
-    /// Only messages of this time or later.
-    pub since: Option<Timestamp>,
-    /// Only messages before this time.
-    pub until: Option<Timestamp>,
-}
-
-impl SearchFilter {
-    /// Narrows to a project.
-    #[must_use]
-    pub fn with_project(mut self, project: ProjectSlug) -> Self {
-        self.project = Some(project);
-        self
-    }
-
-    /// Narrows to a session.
-    #[must_use]
-    pub fn with_session(mut self, session: SessionId) -> Self {
-        self.session = Some(session);
-        self
-    }
-
-    /// Narrows to a role.
-    #[must_use]
-    pub fn with_role(mut self, role: Role) -> Self {
-        self.role = Some(role);
-        self
-    }
-
-    /// Narrows to messages of `since` or later.
-    #[must_use]
-    pub fn with_since(mut self, since: Timestamp) -> Self {
-        self.since = Some(since);
-        self
-    }
-
-    /// Narrows to messages before `until`.
-    #[must_use]
-    pub fn with_until(mut self, until: Timestamp) -> Self {
-        self.until = Some(until);
-        self
-    }
-
-    /// Whether a message with this role and time passes the message's part of the filter.
-    #[must_use]
-    pub fn admits_message(&self, role: Role, ts: Timestamp) -> bool {
-        self.role.is_none_or(|wanted| wanted == role)
-            && self.since.is_none_or(|since| ts >= since)
-            && self.until.is_none_or(|until| ts < until)
-    }
-
-    /// Whether a session with this project and id passes the session's part of the filter.
-    #[must_use]
-    pub fn admits_session(&self, project: &ProjectSlug, session: &SessionId) -> bool {
-        self.project.as_ref().is_none_or(|wanted| wanted == project)
-            && self.session.as_ref().is_none_or(|wanted| wanted == session)
     }
 }
 
@@ -240,5 +170,86 @@ impl SearchOptions {
             return Err(Error::validation("min_similarity", "must be -1 to 1"));
         }
         Ok(())
+    }
+}
+
+/// A search for what is near to a vector that the caller has.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct VectorSearchOptions {
+    /// The vector, in the store's space; of any length but zero: it is brought to unit length.
+    pub vector: Vec<f32>,
+    /// What to look in. Default: the four that are embedded.
+    pub content_types: ContentTypes,
+    /// Which messages to look at. Default: all.
+    pub filter: SearchFilter,
+    /// The most results, 1 to 1,000. Default: 10.
+    pub limit: usize,
+    /// The least cosine similarity, -1 to 1. Default: none.
+    pub min_similarity: Option<f32>,
+    /// The length of a snippet in characters. Default: 240.
+    pub snippet_chars: usize,
+    /// Whether results carry the whole message. Default: no.
+    pub with_message: bool,
+}
+
+impl VectorSearchOptions {
+    /// A search for what is near to `vector` with the defaults.
+    #[must_use]
+    pub fn new(vector: Vec<f32>) -> Self {
+        let SearchOptions {
+            content_types, filter, limit, min_similarity, snippet_chars, with_message, ..
+        } = SearchOptions::new("");
+        Self { vector, content_types, filter, limit, min_similarity, snippet_chars, with_message }
+    }
+
+    /// Sets what to look in.
+    #[must_use]
+    pub fn with_content_types(mut self, content_types: ContentTypes) -> Self {
+        self.content_types = content_types;
+        self
+    }
+
+    /// Sets which messages to look at.
+    #[must_use]
+    pub fn with_filter(mut self, filter: SearchFilter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Sets the most results.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Sets the least similarity.
+    #[must_use]
+    pub fn with_min_similarity(mut self, min_similarity: impl Into<Option<f32>>) -> Self {
+        self.min_similarity = min_similarity.into();
+        self
+    }
+
+    /// Asks for whole messages.
+    #[must_use]
+    pub fn with_message(mut self, with_message: bool) -> Self {
+        self.with_message = with_message;
+        self
+    }
+
+    /// The same as a search whose query is of no words.
+    pub(crate) fn as_search(&self) -> SearchOptions {
+        SearchOptions {
+            mode: SearchMode::Semantic,
+            content_types: self.content_types,
+            filter: self.filter.clone(),
+            limit: self.limit,
+            mmr_lambda: 1.0,
+            min_similarity: self.min_similarity,
+            snippet_chars: self.snippet_chars,
+            with_message: self.with_message,
+            ..SearchOptions::new("")
+        }
     }
 }

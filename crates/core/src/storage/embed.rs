@@ -92,7 +92,7 @@ impl SessionStorage {
     }
 
     /// The outer error is the backend's, the inner one tells that the store holds vectors of another space.
-    async fn claim_space(&self, space: &EmbeddingSpace) -> Result<Result<()>> {
+    pub(super) async fn claim_space(&self, space: &EmbeddingSpace) -> Result<Result<()>> {
         let held = self.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &meta::space_value(space)).await?;
         Ok(match meta::parse_space(&held) {
             Some(held) if held == *space => Ok(()),
@@ -246,7 +246,7 @@ impl TextsOfStep {
     }
 }
 
-fn texts_of(message: &Message) -> Vec<ExtractedText> {
+pub(super) fn texts_of(message: &Message) -> Vec<ExtractedText> {
     match message.raw.parse_object() {
         Ok(line) => extract(&line, message.role),
         Err(_) => Vec::new(),

@@ -1,31 +1,48 @@
 //! The front door: everything that is the same on every backend.
 
+mod activity;
 mod context;
+mod edit;
 mod embed;
+mod embeddings;
 mod event_lines;
+mod events;
 mod ingest;
 mod ingest_rows;
 mod pending;
 mod search;
 mod sessions;
+mod statistics;
+mod sync_statistics;
 mod transcript;
+mod tree;
+mod vector_search;
 
 use std::{fmt, sync::Arc};
 
 use crate::{
     Result,
-    backend::{StorageBackend, meta},
+    backend::{StorageBackend, StorePlace, meta},
     content::TOOL_OUTPUT_LIMIT,
     embedding::EmbeddingProvider,
     model::{EmbeddingSpace, Timestamp, UserId},
 };
 
+pub use activity::Activity;
 pub use context::{MessageContext, TurnContext};
+pub use edit::{SessionEdit, Sharing};
 pub use embed::EmbedReport;
+pub use embeddings::MessageEmbeddings;
 pub use event_lines::{EventLine, EventLines};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};
 pub use sessions::SessionStatistics;
+pub use statistics::{
+    DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,
+    ToolStatistics,
+};
+pub use sync_statistics::SyncStatistics;
 pub use transcript::SyncLines;
+pub use tree::{Origin, SessionTree};
 
 /// How much of events is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,6 +177,18 @@ impl SessionStorage {
         UserId::new(self.backend.put_meta_if_absent(meta::USER_ID, user.as_str()).await?)
     }
 
+    /// Makes all sessions of `from` sessions of `to`, for a person whose name is another now; returns how many. Where
+    /// `from` is pinned as the store's user, `to` is then.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict` when both have a session or an event of the same id: then nothing is changed; those of the backend.
+    pub async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        let renamed = if from == to { 0 } else { self.backend.rename_user(from, to).await? };
+        self.backend.replace_meta(meta::USER_ID, from.as_str(), to.as_str()).await?;
+        Ok(renamed)
+    }
+
     /// The space of the vectors that the store holds, if it holds any.
     ///
     /// # Errors
@@ -176,6 +205,15 @@ impl SessionStorage {
     /// Those of the backend.
     pub async fn update_index(&self) -> Result<()> {
         self.backend.update_index().await
+    }
+
+    /// Where the store keeps its data, and how much it takes.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn places(&self) -> Result<Vec<StorePlace>> {
+        self.backend.places().await
     }
 
     /// The time by this storage's clock.

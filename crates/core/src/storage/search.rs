@@ -177,7 +177,7 @@ impl SessionStorage {
     }
 
     /// Reads the messages and cuts their snippets. A message that was removed in between is left out.
-    async fn show(
+    pub(super) async fn show(
         &self,
         picked: Vec<(Fused, f32)>,
         options: &SearchOptions,
@@ -238,7 +238,7 @@ fn byte_range(text: &str, start: u32, end: u32) -> std::ops::Range<usize> {
     first..last.max(first)
 }
 
-fn candidates_for(limit: usize) -> usize {
+pub(super) fn candidates_for(limit: usize) -> usize {
     (limit * CANDIDATES_A_RESULT).max(LEAST_CANDIDATES)
 }
 

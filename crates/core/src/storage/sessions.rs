@@ -7,13 +7,14 @@ use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{SessionCursor, SessionQuery},
     model::{MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, UserId},
+    search::SessionFilter,
 };
 
 /// How often a write is tried again when somebody else wrote the same session in between.
 const CONFLICT_ATTEMPTS: usize = 64;
 
 /// How many sessions a scan asks for at a time.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 
 /// Counts over sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -27,6 +28,15 @@ pub struct SessionStatistics {
     pub turns: u64,
     /// Their events.
     pub events: u64,
+}
+
+impl SessionStatistics {
+    pub(super) fn add(&mut self, session: &Session) {
+        self.sessions += 1;
+        self.messages += u64::from(session.message_count);
+        self.turns += u64::from(session.turn_count);
+        self.events += u64::from(session.event_count);
+    }
 }
 
 impl SessionStorage {
@@ -71,19 +81,27 @@ impl SessionStorage {
         .await
     }
 
-    /// A session, or `None` when there is none of this id in `scope`.
+    /// A session, or `None` when there is none of this id in `scope`. Where a viewer sees several, their own counts.
     ///
     /// # Errors
     ///
     /// `Validation` when several users in scope have a session of this id; those of the backend.
     pub async fn get_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Option<Session>> {
-        if let Some(user) = scope.user() {
+        let own = match scope {
+            Scope::User(user) => Some(user),
+            Scope::Visible(viewer) => Some(&viewer.user_id),
+            Scope::Everyone => None,
+        };
+        if let Some(user) = own {
             let key = SessionKey::new(user.clone(), session_id.clone());
-            return Ok(self.backend.get_session(&key).await?.map(|stored| stored.session));
+            let found = self.backend.get_session(&key).await?.map(|stored| stored.session);
+            if found.is_some() || matches!(scope, Scope::User(_)) {
+                return Ok(found);
+            }
         }
-        let mut found = self.sessions_beginning_with(scope, session_id.as_str()).await?;
-        found.retain(|session| session.session_id == *session_id);
-        one_of(found, session_id.as_str())
+        let filter = SessionFilter::default().with_session(session_id.clone());
+        let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
+        one_of(self.all_sessions(query).await?, session_id.as_str())
     }
 
     /// The session whose id is `id`, or begins with it when only one does.
@@ -121,13 +139,12 @@ impl SessionStorage {
         project: Option<&ProjectSlug>,
     ) -> Result<SessionStatistics> {
         let mut statistics = SessionStatistics::default();
-        let query = SessionQuery::new(scope.clone()).with_project(project.cloned()).with_limit(PAGE);
+        let query = SessionQuery::new(scope.clone())
+            .with_filter(SessionFilter::default().with_project(project.cloned()))
+            .with_limit(PAGE);
         let count = |page: Vec<Session>| {
             for session in page {
-                statistics.sessions += 1;
-                statistics.messages += u64::from(session.message_count);
-                statistics.turns += u64::from(session.turn_count);
-                statistics.events += u64::from(session.event_count);
+                statistics.add(&session);
             }
         };
         self.each_page(query, count).await?;
@@ -177,13 +194,22 @@ impl SessionStorage {
 
     async fn sessions_beginning_with(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
         let query = SessionQuery::new(scope.clone()).with_id_prefix(Some(prefix.to_owned())).with_limit(PAGE);
+        self.all_sessions(query).await
+    }
+
+    /// All answers to `query`.
+    pub(super) async fn all_sessions(&self, query: SessionQuery) -> Result<Vec<Session>> {
         let mut found = Vec::new();
         self.each_page(query, |page| found.extend(page)).await?;
         Ok(found)
     }
 
     /// Hands over the answers to `query` page by page, to the end.
-    async fn each_page(&self, mut query: SessionQuery, mut each: impl FnMut(Vec<Session>)) -> Result<()> {
+    pub(super) async fn each_page(
+        &self,
+        mut query: SessionQuery,
+        mut each: impl FnMut(Vec<Session>),
+    ) -> Result<()> {
         loop {
             let page = self.backend.list_sessions(&query).await?;
             let full = page.len() == query.limit;

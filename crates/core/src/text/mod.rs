@@ -13,7 +13,9 @@ mod query;
 mod snippet;
 mod stems;
 mod stop_words;
+mod words;
 
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
 pub use query::{MAX_QUERY_TERMS, query_terms};
 pub use snippet::{Snippet, snippet};
+pub use words::holds_words;

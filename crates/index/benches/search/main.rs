@@ -18,7 +18,7 @@ mod yardstick;
 use std::{hint::black_box, path::Path, time::Instant};
 
 use amplifier_session_core::{
-    Scope,
+    Scope, Viewer,
     backend::{TextQuery, VectorQuery},
     model::{ContentTypes, UserId},
     search::SearchFilter,
@@ -113,6 +113,16 @@ fn users(c: &mut Criterion, corpus: &Corpus, index: &SearchIndex) {
         }
         in_turn(c, &format!("vectors/a user with {part}"), &vectors, |vector| {
             index.vector_candidates(&mut corpus.rows(), &vector_query(vector.clone(), Some(user))).unwrap();
+        });
+        let visible = Scope::Visible(Viewer::new(UserId::new(user).unwrap()));
+        let queries: Vec<String> = (0..50).map(|_| corpus.query(&mut random, 9)).collect();
+        in_turn(c, &format!("text/9 words, what a user with {part} may see"), &queries, |words| {
+            let query = TextQuery { scope: visible.clone(), ..text_query(words, None) };
+            index.text_candidates(&mut corpus.rows(), &query).unwrap();
+        });
+        in_turn(c, &format!("vectors/what a user with {part} may see"), &vectors, |vector| {
+            let query = VectorQuery { scope: visible.clone(), ..vector_query(vector.clone(), None) };
+            index.vector_candidates(&mut corpus.rows(), &query).unwrap();
         });
     }
 }

@@ -142,6 +142,7 @@ impl Fold {
             let mut document = TantivyDocument::default();
             document.add_text(fields.text, text);
             document.add_u64(fields.key, row.key);
+            document.add_u64(fields.session_key, row.session_key);
             document.add_text(fields.user, row.user);
             document.add_text(fields.project, row.project);
             document.add_text(fields.session, row.session);

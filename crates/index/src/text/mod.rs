@@ -58,6 +58,7 @@ struct OpenText {
 #[derive(Debug)]
 struct Columns {
     key: Column<u64>,
+    session_key: Column<u64>,
     kind: Column<u64>,
     ts: Column<i64>,
 }
@@ -67,7 +68,7 @@ impl Part for TextPart {
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
     /// Also changes with the analysis of text, with the texts that are found in a line, and with tantivy's format.
-    const FORMAT: u32 = 1;
+    const FORMAT: u32 = 2;
     type Manifest = TextManifest;
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, Flaw> {
@@ -114,7 +115,12 @@ impl OpenText {
 impl Columns {
     fn open(segment: &SegmentReader) -> tantivy::Result<Self> {
         let fields = segment.fast_fields();
-        Ok(Self { key: fields.u64(names::KEY)?, kind: fields.u64(names::KIND)?, ts: fields.i64(names::TS)? })
+        Ok(Self {
+            key: fields.u64(names::KEY)?,
+            session_key: fields.u64(names::SESSION_KEY)?,
+            kind: fields.u64(names::KIND)?,
+            ts: fields.i64(names::TS)?,
+        })
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) struct Fields {
     pub(super) text: Field,
     /// The key of the message.
     pub(super) key: Field,
+    /// The key of its session.
+    pub(super) session_key: Field,
     pub(super) user: Field,
     pub(super) project: Field,
     pub(super) session: Field,
@@ -33,6 +35,7 @@ pub(super) struct Fields {
 /// Names of the fast fields.
 pub(super) mod names {
     pub(in crate::text) const KEY: &str = "key";
+    pub(in crate::text) const SESSION_KEY: &str = "session_key";
     pub(in crate::text) const KIND: &str = "kind";
     pub(in crate::text) const TS: &str = "ts";
 }
@@ -47,6 +50,7 @@ pub(super) fn schema() -> (Schema, Fields) {
     let fields = Fields {
         text: builder.add_text_field("text", TextOptions::default().set_indexing_options(text)),
         key: builder.add_u64_field(names::KEY, INDEXED | FAST),
+        session_key: builder.add_u64_field(names::SESSION_KEY, INDEXED | FAST),
         user: add_name(&mut builder, "user"),
         project: add_name(&mut builder, "project"),
         session: add_name(&mut builder, "session"),

@@ -15,7 +15,8 @@ use tantivy::{
     DocSet, SegmentReader, Term,
     postings::SegmentPostings,
     query::{
-        Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Occur, Query, TermQuery, Weight,
+        Bm25StatisticsProvider, BooleanQuery, ConstScoreQuery, EnableScoring, Occur, Query, TermQuery,
+        TermSetQuery, Weight,
     },
     schema::{Field, IndexRecordOption},
 };
@@ -39,6 +40,9 @@ use crate::{
 /// the search.
 const COMMON_NAME: u64 = 8;
 
+/// So many sessions are looked up in the index, to see whether they lead the search. More of them are not few messages.
+const FEW_SESSIONS: usize = 256;
+
 /// How far below the worst that is kept a block of documents may seem to end and still be looked at.
 ///
 /// For each block tantivy keeps the document that scores highest at the true average length, and skips the block
@@ -57,7 +61,7 @@ pub(crate) fn search(
     rows: &mut dyn Rows,
     query: &TextQuery,
 ) -> Result<(Vec<TextHit>, u64), SearchFailure> {
-    let filter = Filter::from(query);
+    let filter = Filter::of_text(query, rows)?;
     let mut newer = TailMatches::new(&filter, &query.terms);
     let scanned = tail.scan(rows, look.after(), look.now, &mut newer)?;
     let TailMatches { mut statistics, matches, .. } = newer;
@@ -92,8 +96,8 @@ impl<'a> TailMatches<'a> {
 
 impl Visitor<TextShelf> for TailMatches<'_> {
     fn row(&mut self, row: &MessageRow<'_>) {
-        let admitted = self.filter.admits_message(row.role, row.ts)
-            && self.filter.admits_session(row.user, row.project, row.session);
+        let admitted =
+            self.filter.admits_message(row.role, row.ts) && self.filter.admits_session(row.of_session());
         for (content_type, text) in texts_of(row.raw, row.role) {
             let found = count_terms(&mut self.analyzer, &text, self.terms);
             self.statistics.add_document(&found);
@@ -134,7 +138,7 @@ impl IndexSearch<'_> {
         let Some(names) = self.names()? else { return Ok(()) };
         let shared = SharedStatistics { statistics, terms: &terms };
         let scoring = EnableScoring::enabled_from_statistics_provider(&shared, searcher);
-        let weight = any_of(&terms, &names.leading).weight(scoring)?;
+        let weight = any_of(&terms, names.leading).weight(scoring)?;
         for (segment, columns) in searcher.segment_readers().iter().zip(columns) {
             self.segment(segment, columns, weight.as_ref(), &names.looked_up, top)?;
         }
@@ -171,10 +175,32 @@ impl IndexSearch<'_> {
                 // Excludes nothing.
                 all if all == documents => {}
                 many if many >= documents / COMMON_NAME => names.looked_up.push(term),
-                _ => names.leading.push(term),
+                _ => names.leading.push(silent(TermQuery::new(term, IndexRecordOption::Basic))),
             }
         }
+        match self.few_sessions()? {
+            Some(sessions) if sessions.is_empty() => return Ok(None),
+            Some(sessions) => names.leading.push(silent(TermSetQuery::new(sessions))),
+            // The sessions of the promising documents are looked at one by one.
+            None => {}
+        }
         Ok(Some(names))
+    }
+
+    /// The sessions that are admitted by their keys, if they have so few documents that they can lead the search.
+    fn few_sessions(&self) -> tantivy::Result<Option<Vec<Term>>> {
+        let OpenText { searcher, fields, .. } = self.index;
+        let Some(keys) = self.filter.session_keys().filter(|keys| keys.len() <= FEW_SESSIONS) else {
+            return Ok(None);
+        };
+        let sessions = keys.iter().map(|key| Term::from_field_u64(fields.session_key, *key));
+        let sessions: Vec<Term> = sessions.collect();
+        let held = sessions.iter().map(|session| searcher.doc_freq(session)).sum::<tantivy::Result<u64>>()?;
+        Ok(match held {
+            0 => Some(Vec::new()),
+            few if few < searcher.total_num_docs()? / COMMON_NAME => Some(sessions),
+            _ => None,
+        })
     }
 
     fn segment(
@@ -213,8 +239,15 @@ impl IndexSearch<'_> {
         let key = columns.key.first(doc)?;
         let admitted = self.filter.admits_content(content_type)
             && self.filter.admits_message(role, ts)
+            && self.admits_session(columns, doc)
             && !self.masked.contains(&key);
         admitted.then_some((key, content_type))
+    }
+
+    /// Whether the session of a document is admitted by its key; names have been compared already.
+    fn admits_session(&self, columns: &Columns, doc: u32) -> bool {
+        let Some(admitted) = self.filter.session_keys() else { return true };
+        columns.session_key.first(doc).is_some_and(|key| admitted.contains(&key))
     }
 }
 
@@ -222,24 +255,28 @@ impl IndexSearch<'_> {
 #[derive(Default)]
 struct Names {
     /// Rare ones: only documents that have them are looked at.
-    leading: Vec<Term>,
+    leading: Vec<Box<dyn Query>>,
     /// Common ones: looked up for each document that scores well enough. A clause of the query would cost more,
     /// because it keeps tantivy from skipping what can't reach the top.
     looked_up: Vec<Term>,
 }
 
-/// Documents that hold any of `terms` and all of `names`.
-fn any_of(terms: &[Term], names: &[Term]) -> Box<dyn Query> {
-    let clause = |term: &Term, record| -> Box<dyn Query> { Box::new(TermQuery::new(term.clone(), record)) };
-    let any = terms.iter().map(|term| (Occur::Should, clause(term, IndexRecordOption::WithFreqs)));
-    let any = BooleanQuery::new(any.collect());
-    if names.is_empty() {
-        return Box::new(any);
+/// Documents that hold any of `terms` and pass all of `leading`.
+fn any_of(terms: &[Term], leading: Vec<Box<dyn Query>>) -> Box<dyn Query> {
+    let clause = |term: &Term| -> Box<dyn Query> {
+        Box::new(TermQuery::new(term.clone(), IndexRecordOption::WithFreqs))
+    };
+    let any = Box::new(BooleanQuery::new(terms.iter().map(|term| (Occur::Should, clause(term))).collect()));
+    if leading.is_empty() {
+        return any;
     }
-    let silent =
-        |name| Box::new(ConstScoreQuery::new(clause(name, IndexRecordOption::Basic), 0.0)) as Box<dyn Query>;
-    let names = names.iter().map(|name| (Occur::Must, silent(name)));
-    Box::new(BooleanQuery::new(names.chain([(Occur::Must, Box::new(any) as Box<dyn Query>)]).collect()))
+    let all = leading.into_iter().chain([any as Box<dyn Query>]);
+    Box::new(BooleanQuery::new(all.map(|query| (Occur::Must, query)).collect()))
+}
+
+/// A condition that adds nothing to the score.
+fn silent(condition: impl Query) -> Box<dyn Query> {
+    Box::new(ConstScoreQuery::new(Box::new(condition), 0.0))
 }
 
 /// Whether a document is among postings, which are read forward only.

@@ -6,7 +6,10 @@ use super::{
     codes::quantise,
     segment::{SegmentEntry, SegmentRow, SessionName, SortedRows, Table},
 };
-use crate::{part::Flaw, rows::VectorRow};
+use crate::{
+    part::Flaw,
+    rows::{SessionOfRow, VectorRow},
+};
 
 /// Rows of one number of dimensions, in any order, until they are written as a segment.
 pub(super) struct SegmentBuilder {
@@ -46,7 +49,7 @@ impl SegmentBuilder {
 
     /// Adds a row of the store, which has the builder's number of dimensions.
     pub(super) fn add(&mut self, row: &VectorRow<'_>) {
-        let session = self.session(row.user, row.session, row.project);
+        let session = self.session(row.of_session());
         let codes = self.codes.len();
         let scale = quantise(row.vector, &mut self.codes);
         let (key, ts, content_type, role) = (row.key, row.ts, row.content_type, row.role);
@@ -60,8 +63,7 @@ impl SegmentBuilder {
     /// Adds the rows of a segment whose key `keep` says yes to.
     pub(super) fn add_segment(&mut self, table: &Table, keep: impl Fn(u64) -> bool) -> Result<(), Flaw> {
         let sessions = table.sessions.iter();
-        let numbers =
-            sessions.map(|(name, rows)| (self.session(&name.user, &name.session, &name.project), rows));
+        let numbers = sessions.map(|(name, rows)| (self.session(name.of_row()), rows));
         let of_row: Vec<usize> =
             numbers.flat_map(|(number, rows)| rows.clone().map(move |_| number)).collect();
         table.stream_codes(&mut |first, codes| {
@@ -103,16 +105,17 @@ impl SegmentBuilder {
     }
 
     /// The position of a session among the sessions.
-    fn session(&mut self, user: &str, session: &str, project: &str) -> usize {
+    fn session(&mut self, row: SessionOfRow<'_>) -> usize {
         // Rows of one session mostly come one after the other.
         if let Some(GatheredRow { session: last, .. }) = self.rows.last()
             && let Some(name) = self.sessions.get(*last)
-            && (name.user.as_str(), name.session.as_str(), name.project.as_str()) == (user, session, project)
+            && name.of_row() == row
         {
             return *last;
         }
-        let name =
-            SessionName { user: user.to_owned(), session: session.to_owned(), project: project.to_owned() };
+        let SessionOfRow { key, user, project, session } = row;
+        let (user, session, project) = (user.to_owned(), session.to_owned(), project.to_owned());
+        let name = SessionName { user, session, project, key };
         *self.numbers.entry(name).or_insert_with_key(|name| {
             self.sessions.push(name.clone());
             self.sessions.len() - 1

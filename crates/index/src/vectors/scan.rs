@@ -28,7 +28,7 @@ pub(crate) fn search(
     rows: &mut dyn Rows,
     query: &VectorQuery,
 ) -> Result<(Vec<VectorHit>, u64), SearchFailure> {
-    let filter = Filter::from(query);
+    let filter = Filter::of_vectors(query, rows)?;
     let mut nearest =
         Nearest { filter: &filter, query: &query.vector, top: Top::new(query.limit), same_length: true };
     let scanned = tail.scan(rows, look.after(), look.now, &mut nearest)?;
@@ -72,7 +72,7 @@ impl Visitor<VectorShelf> for Nearest<'_> {
     fn row(&mut self, row: &VectorRow<'_>) {
         let admitted = self.filter.admits_content(row.content_type)
             && self.filter.admits_message(row.role, row.ts)
-            && self.filter.admits_session(row.user, row.project, row.session);
+            && self.filter.admits_session(row.of_session());
         if admitted {
             self.compare(row.key, row.vector);
         }
@@ -109,7 +109,7 @@ fn candidates(
 fn admitted_stretches(table: &Table, filter: &Filter<'_>) -> Vec<Range<usize>> {
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (name, rows) in &table.sessions {
-        if filter.admits_session(&name.user, &name.project, &name.session) {
+        if filter.admits_session(name.of_row()) {
             match stretches.last_mut() {
                 Some(last) if last.end == rows.start => last.end = rows.end,
                 _ => stretches.push(rows.clone()),

@@ -1,7 +1,7 @@
 //! Segment files: vectors of many messages, sorted by session, never changed once written.
 //!
 //! A file is a header, a table and the codes. The table has the sessions (sorted by user and session id, each with
-//! its number of rows), then one array a field: key, time, scale, content type, role. The codes follow in the same
+//! its key and its number of rows), then one array a field: key, time, scale, content type, role. The codes follow in the same
 //! order, one signed byte a dimension. All numbers are little-endian; table and codes have a checksum each in the
 //! header, and the header has one of itself.
 
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::{Stamp, replace_file},
     part::Flaw,
+    rows::SessionOfRow,
     vectors::bytes::{ByteReader, ByteWriter},
 };
 
@@ -51,6 +52,15 @@ pub(super) struct SessionName {
     pub(super) user: String,
     pub(super) session: String,
     pub(super) project: String,
+    /// The key of its row.
+    pub(super) key: u64,
+}
+
+impl SessionName {
+    pub(super) fn of_row(&self) -> SessionOfRow<'_> {
+        let Self { user, session, project, key } = self;
+        SessionOfRow { key: *key, user, project, session }
+    }
 }
 
 /// The table of a segment, in memory. All arrays have one element a row.
@@ -100,8 +110,9 @@ impl Table {
         let mut sessions = Vec::new();
         for _ in 0..reader.u32()? {
             let (user, session, project) = (reader.text()?, reader.text()?, reader.text()?);
+            let key = reader.u64()?;
             let end = start + usize::try_from(reader.u32()?).ok()?;
-            sessions.push((SessionName { user, session, project }, start..end));
+            sessions.push((SessionName { user, session, project, key }, start..end));
             start = end;
         }
         let table = Self {
@@ -242,6 +253,7 @@ impl SortedRows<'_> {
         table.bytes(&(self.sessions.len() as u32).to_le_bytes());
         for (name, rows) in &self.sessions {
             [&name.user, &name.session, &name.project].into_iter().for_each(|text| table.text(text));
+            table.bytes(&name.key.to_le_bytes());
             table.bytes(&rows.to_le_bytes());
         }
         self.rows.iter().for_each(|row| table.bytes(&row.key.to_le_bytes()));

@@ -1,9 +1,11 @@
 //! Each filter alone and with others, in the index, in the tail, and with both.
 
 use amplifier_session_core::{
-    Scope,
-    model::{ContentType, ContentTypes, ProjectSlug, Role, SessionId, Timestamp, UserId},
-    search::SearchFilter,
+    Scope, Viewer,
+    model::{
+        ContentType, ContentTypes, ProjectSlug, Role, Session, SessionId, Timestamp, UserId, Visibility,
+    },
+    search::{SearchFilter, SessionFilter},
 };
 use amplifier_session_index::{SearchIndex, WhenBusy};
 use serde_json::json;
@@ -39,9 +41,36 @@ fn fill(store: &Store, keys: std::ops::Range<u64>) {
     }
 }
 
+/// What the index does not hold: who may see the sessions, and what they are.
+fn describe(store: &Store) {
+    let facts: [fn(&mut Session); 6] = [
+        |s| (s.tags, s.turn_count) = (vec!["red".into(), "blue".into()], 3),
+        |s| (s.visibility, s.team_ids) = (Visibility::Team, vec!["core".into(), "docs".into()]),
+        |s| (s.bundle, s.turn_count) = (Some("big".into()), 8),
+        |s| s.visibility = Visibility::Public,
+        |s| (s.visibility, s.org_id, s.tags) = (Visibility::Org, Some("acme".into()), vec!["red".into()]),
+        // Not shared, whatever else it says.
+        |s| (s.org_id, s.team_ids) = (Some("acme".into()), vec!["core".into()]),
+    ];
+    store.write(|write| PLACES.iter().zip(facts).for_each(|(place, facts)| write.session(place, facts)));
+}
+
+fn viewer(name: &str) -> Viewer {
+    Viewer::new(UserId::new(name).unwrap())
+}
+
 fn scopes() -> Vec<Scope> {
     let user = |name| Scope::User(UserId::new(name).unwrap());
-    vec![Scope::Everyone, user("ana"), user("ben"), user("zoe"), user("nobody")]
+    vec![
+        Scope::Everyone,
+        user("ana"),
+        user("ben"),
+        user("zoe"),
+        user("nobody"),
+        viewer("ana").with_org(Some("acme".into())).into(),
+        viewer("zoe").with_teams(["core"]).into(),
+        viewer("nobody").into(),
+    ]
 }
 
 fn filters() -> Vec<SearchFilter> {
@@ -49,6 +78,7 @@ fn filters() -> Vec<SearchFilter> {
     let project = |name| ProjectSlug::new(name).unwrap();
     let session = |name| SessionId::new(name).unwrap();
     let at = Timestamp::from_micros;
+    let sessions = SessionFilter::default;
     vec![
         none(),
         none().with_project(project("shop")),
@@ -63,6 +93,13 @@ fn filters() -> Vec<SearchFilter> {
         none().with_until(at(50)),
         none().with_since(at(20)).with_until(at(30)).with_project(project("shop")),
         none().with_since(at(80)).with_until(at(20)),
+        none().with_sessions(sessions().with_tags(["red"])),
+        none().with_sessions(sessions().with_tags(["red", "blue"])).with_role(Role::User),
+        none().with_sessions(sessions().with_tags(["green"])),
+        none().with_sessions(sessions().with_bundle("big".to_owned())),
+        none().with_sessions(sessions().with_min_turns(3).with_max_turns(7)),
+        none().with_sessions(sessions().with_max_turns(3).with_project(project("shop"))).with_until(at(70)),
+        none().with_sessions(sessions().with_tags(["red"]).with_session(session("s-1"))),
     ]
 }
 
@@ -94,6 +131,7 @@ fn filters_hold_in_tail_and_index() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     fill(&store, 0..150);
+    describe(&store);
     check_all(&index, &store);
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     check_all(&index, &store);
@@ -108,6 +146,7 @@ fn few_results_are_the_best_of_the_filtered() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     fill(&store, 0..400);
+    describe(&store);
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     for scope in scopes() {
         let mut query = text_query("w0 w1 w2 w40");
@@ -120,4 +159,65 @@ fn few_results_are_the_best_of_the_filtered() {
             assert!((few.score - all.score).abs() < 1e-3);
         }
     }
+}
+
+/// Searches, compares with the model, and returns how many texts and vectors were found.
+fn found(index: &SearchIndex, store: &Store, scope: &Scope, filter: &SearchFilter) -> (usize, usize) {
+    let mut text = text_query("w0 w1 w2 w40");
+    (text.scope, text.filter) = (scope.clone(), filter.clone());
+    let mut vectors = vector_query(Numbers(5).vector(24));
+    (vectors.scope, vectors.filter, vectors.limit) = (scope.clone(), filter.clone(), 1_000);
+    (check_text(index, store, &text, true).hits.len(), check_vectors(index, store, &vectors).hits.len())
+}
+
+#[test]
+fn what_a_session_is_counts_as_it_is_now() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    fill(&store, 0..150);
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    fill(&store, 150..200);
+    let none = SearchFilter::default();
+    let tagged = none.clone().with_sessions(SessionFilter::default().with_tags(["red"]));
+    let stranger: Scope = viewer("stranger").into();
+    assert_eq!(found(&index, &store, &stranger, &none), (0, 0));
+    assert_eq!(found(&index, &store, &Scope::Everyone, &tagged), (0, 0));
+
+    // Not one message is written here, and there is no fold.
+    store.write(|write| write.session(&PLACES[3], |s| s.visibility = Visibility::Public));
+    let shared = found(&index, &store, &stranger, &none);
+    assert!(shared.0 > 0 && shared.1 > 0);
+    store.write(|write| write.session(&PLACES[3], |s| s.tags = vec!["red".into()]));
+    assert_eq!(found(&index, &store, &Scope::Everyone, &tagged), shared);
+    store.write(|write| write.session(&PLACES[3], |s| s.visibility = Visibility::Private));
+    assert_eq!(found(&index, &store, &stranger, &none), (0, 0));
+    assert!(found(&index, &store, &Scope::Everyone, &none) > shared);
+}
+
+#[test]
+fn the_key_of_a_removed_session_is_that_of_its_new_owner() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    let index = SearchIndex::open(dir.path());
+    let (gone, new) = (Place { user: "ana", ..PLACES[0] }, Place { user: "zoe", ..PLACES[5] });
+    let put = |key, place: &Place| {
+        store.write(|write| {
+            write.say(key, place.clone(), "w0 w1");
+            write.vector(key, place.clone(), ContentType::UserQuery, 0, Numbers(key).vector(24));
+        });
+    };
+    put(1, &gone);
+    put(2, &PLACES[4]);
+    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    store.write(|write| {
+        write.remove_message(1);
+        write.remove_vector(1);
+        write.reuse_session(&gone, &new);
+        write.session(&new, |session| session.visibility = Visibility::Public);
+    });
+    for _ in 0..2 {
+        assert_eq!(found(&index, &store, &viewer("stranger").into(), &SearchFilter::default()), (0, 0));
+        index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    }
+    put(3, &new);
+    assert_eq!(found(&index, &store, &viewer("stranger").into(), &SearchFilter::default()), (1, 1));
 }

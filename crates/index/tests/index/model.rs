@@ -4,7 +4,7 @@ use amplifier_session_core::{
     Scope,
     backend::{TextQuery, VectorQuery},
     content::extract,
-    model::{ContentType, ContentTypes, ProjectSlug, RawJson, SessionId, UserId},
+    model::{ContentType, ContentTypes, RawJson},
     search::SearchFilter,
     text::{
         Analyzer,
@@ -70,12 +70,9 @@ pub(crate) fn vector_query(vector: Vec<f32>) -> VectorQuery {
     }
 }
 
-fn admits(scope: &Scope, filter: &SearchFilter, place: &Place) -> bool {
-    scope.user().is_none_or(|user| *user == UserId::new(place.user).unwrap())
-        && filter.admits_session(
-            &ProjectSlug::new(place.project).unwrap(),
-            &SessionId::new(place.session).unwrap(),
-        )
+fn admits(state: &State, scope: &Scope, filter: &SearchFilter, place: &Place) -> bool {
+    let session = state.session(place);
+    scope.allows(session) && filter.sessions.admits(session)
 }
 
 /// All matches of a text query, best first.
@@ -88,7 +85,7 @@ pub(crate) fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
         for text in extract(&line, message.role) {
             let counted = count_terms(&mut analyzer, &text.text, &query.terms);
             statistics.add_document(&counted);
-            let admitted = admits(&query.scope, &query.filter, &message.place)
+            let admitted = admits(state, &query.scope, &query.filter, &message.place)
                 && query.filter.admits_message(message.role, message.ts)
                 && query.content_types.contains(text.content_type);
             if counted.matches() && admitted {
@@ -107,7 +104,7 @@ pub(crate) fn text_model(state: &State, query: &TextQuery) -> Vec<TextHit> {
 /// The nearest vectors, nearest first.
 pub(crate) fn vector_model(state: &State, query: &VectorQuery) -> Vec<(u64, f32)> {
     let admitted = state.vectors.iter().filter(|(_, vector)| {
-        admits(&query.scope, &query.filter, &vector.place)
+        admits(state, &query.scope, &query.filter, &vector.place)
             && query.filter.admits_message(vector.role, vector.ts)
             && query.content_types.contains(vector.content_type)
     });

@@ -1,8 +1,9 @@
 //! Random histories of a store and its index against the model.
 
 use amplifier_session_core::{
-    Scope,
-    model::{ContentType, Role, UserId},
+    Scope, Viewer,
+    model::{ContentType, Role, UserId, Visibility},
+    search::SessionFilter,
 };
 use amplifier_session_index::{SearchIndex, WhenBusy};
 use proptest::prelude::*;
@@ -24,7 +25,8 @@ enum Operation {
     Put { key: u64, place: usize, role: usize },
     Remove { key: u64 },
     Fold { which: usize },
-    Search { which: usize, user: bool },
+    Describe { place: usize, visibility: usize, tags: usize },
+    Search { which: usize, scope: usize, tags: usize },
     Reopen { which: usize },
     Delete,
 }
@@ -35,10 +37,27 @@ fn operation() -> impl Strategy<Value = Operation> {
         8 => (key.clone(), 0..3usize, 0..5usize).prop_map(|(key, place, role)| Operation::Put { key, place, role }),
         3 => key.prop_map(|key| Operation::Remove { key }),
         2 => (0..2usize).prop_map(|which| Operation::Fold { which }),
-        4 => (0..2usize, any::<bool>()).prop_map(|(which, user)| Operation::Search { which, user }),
+        3 => (0..3usize, 0..4usize, 0..3usize)
+            .prop_map(|(place, visibility, tags)| Operation::Describe { place, visibility, tags }),
+        6 => (0..2usize, 0..4usize, 0..3usize)
+            .prop_map(|(which, scope, tags)| Operation::Search { which, scope, tags }),
         1 => (0..2usize).prop_map(|which| Operation::Reopen { which }),
         1 => Just(Operation::Delete),
     ]
+}
+
+const TAGS: [&[&str]; 3] = [&[], &["red"], &["blue", "red"]];
+const VISIBILITIES: [Visibility; 4] =
+    [Visibility::Private, Visibility::Team, Visibility::Org, Visibility::Public];
+
+fn scope(number: usize) -> Scope {
+    let user = |name| UserId::new(name).unwrap();
+    match number {
+        0 => Scope::Everyone,
+        1 => Scope::User(user("ana")),
+        2 => Viewer::new(user("ben")).with_teams(["core"]).into(),
+        _ => Viewer::new(user("zoe")).with_org(Some("acme".into())).into(),
+    }
 }
 
 fn run(operations: Vec<Operation>, seed: u64) {
@@ -65,16 +84,23 @@ fn run(operations: Vec<Operation>, seed: u64) {
                 assert_eq!(status.text.map(|mark| mark.revision), revision);
                 assert_eq!(status.vectors.map(|mark| mark.revision), revision);
             }
-            Operation::Search { which, user } => {
-                let scope = if user { Scope::User(UserId::new("ana").unwrap()) } else { Scope::Everyone };
+            Operation::Describe { place, visibility, tags } => store.write(|write| {
+                write.session(&PLACES[place], |session| {
+                    session.visibility = VISIBILITIES[visibility];
+                    session.tags = TAGS[tags].iter().map(|tag| (*tag).to_owned()).collect();
+                    (session.org_id, session.team_ids) = (Some("acme".into()), vec!["core".into()]);
+                });
+            }),
+            Operation::Search { which, scope: number, tags } => {
+                let sessions = SessionFilter::default().with_tags(TAGS[tags].iter().copied());
                 let mut text = text_query(&numbers.text(3));
-                text.scope = scope.clone();
+                (text.scope, text.filter.sessions) = (scope(number), sessions.clone());
                 let answer = check_text(&indexes[which], &store, &text, false);
                 let held = indexes[which].status().text.map_or(0, |mark| mark.revision);
                 let newer = store.state().messages.values().filter(|message| message.revision > held).count();
                 assert_eq!(answer.tail_rows, newer as u64);
                 let mut vectors = vector_query(numbers.vector(8));
-                vectors.scope = scope;
+                (vectors.scope, vectors.filter.sessions) = (scope(number), sessions);
                 check_vectors(&indexes[which], &store, &vectors);
             }
             Operation::Reopen { which } => indexes[which] = SearchIndex::open(dir.path()),

@@ -7,8 +7,9 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
-    model::{ContentType, Role, Timestamp},
+    Error, ErrorKind, Result, Scope,
+    model::{ContentType, HostId, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp, UserId},
+    search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
 
@@ -17,6 +18,19 @@ pub(crate) struct Place {
     pub(crate) user: &'static str,
     pub(crate) project: &'static str,
     pub(crate) session: &'static str,
+}
+
+impl Place {
+    fn is_of(&self, session: &Session) -> bool {
+        (self.user, self.project, self.session)
+            == (session.user_id.as_str(), session.project_slug.as_str(), session.session_id.as_str())
+    }
+
+    fn new_session(&self) -> Session {
+        let (user, id) = (UserId::new(self.user).unwrap(), SessionId::new(self.session).unwrap());
+        let (host, project) = (HostId::new("host").unwrap(), ProjectSlug::new(self.project).unwrap());
+        Session::new(SessionKey::new(user, id), host, project, Timestamp::from_micros(0))
+    }
 }
 
 pub(crate) const ANA: Place = Place { user: "ana", project: "shop", session: "s-1" };
@@ -45,10 +59,23 @@ pub(crate) struct State {
     pub(crate) store: [u8; 16],
     pub(crate) revision: u64,
     pub(crate) nonces: BTreeMap<u64, u64>,
+    /// By position, which is the key.
+    pub(crate) sessions: Vec<Session>,
     pub(crate) messages: BTreeMap<u64, StoredMessage>,
     pub(crate) vectors: BTreeMap<u64, StoredVector>,
     pub(crate) removed_messages: Vec<(u64, u64)>,
     pub(crate) removed_vectors: Vec<(u64, u64)>,
+}
+
+impl State {
+    /// The session at a place.
+    pub(crate) fn session(&self, place: &Place) -> &Session {
+        &self.sessions[self.session_key(place) as usize]
+    }
+
+    fn session_key(&self, place: &Place) -> u64 {
+        self.sessions.iter().position(|session| place.is_of(session)).unwrap() as u64
+    }
 }
 
 /// A store: its state, and what is written to it.
@@ -105,9 +132,25 @@ impl Write<'_> {
         self.message(key, place, Role::User, 0, serde_json::json!({"role": "user", "content": text}));
     }
 
+    /// Changes the fields of a session, which is made when there is none: no message changes with it.
+    pub(crate) fn session(&mut self, place: &Place, change: impl FnOnce(&mut Session)) {
+        let sessions = &mut self.state.sessions;
+        if !sessions.iter().any(|session| place.is_of(session)) {
+            sessions.push(place.new_session());
+        }
+        change(sessions.iter_mut().find(|session| place.is_of(session)).unwrap());
+    }
+
+    /// Gives the key of a session that has no rows any more to another one.
+    pub(crate) fn reuse_session(&mut self, gone: &Place, new: &Place) {
+        let position = self.state.session_key(gone) as usize;
+        self.state.sessions[position] = new.new_session();
+    }
+
     pub(crate) fn message(&mut self, key: u64, place: Place, role: Role, ts: i64, line: serde_json::Value) {
         let (revision, ts) = (self.state.revision, Timestamp::from_micros(ts));
         let raw = line.to_string().into_bytes();
+        self.session(&place, |_| {});
         self.state.messages.insert(key, StoredMessage { revision, place, role, ts, raw });
     }
 
@@ -120,6 +163,7 @@ impl Write<'_> {
         vector: Vec<f32>,
     ) {
         let (revision, ts) = (self.state.revision, Timestamp::from_micros(ts));
+        self.session(&place, |_| {});
         let role = if content_type == ContentType::UserQuery { Role::User } else { Role::Assistant };
         self.state.vectors.insert(key, StoredVector { revision, place, role, content_type, ts, vector });
     }
@@ -189,7 +233,7 @@ impl Rows for Snapshot<'_> {
             let row = MessageRow {
                 key: *key,
                 revision: message.revision,
-                session_key: 1,
+                session_key: state.session_key(&message.place),
                 user: message.place.user,
                 project: message.place.project,
                 session: message.place.session,
@@ -218,7 +262,7 @@ impl Rows for Snapshot<'_> {
             let row = VectorRow {
                 key: *key,
                 revision: vector.revision,
-                session_key: 1,
+                session_key: state.session_key(&vector.place),
                 user: vector.place.user,
                 project: vector.place.project,
                 session: vector.place.session,
@@ -240,6 +284,12 @@ impl Rows for Snapshot<'_> {
 
     fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
         Ok(keys_after(&self.state().removed_vectors, revision))
+    }
+
+    fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+        let state = self.state();
+        let sessions = (0..).zip(&state.sessions);
+        Ok(sessions.filter(|(_, s)| scope.allows(s) && filter.admits(s)).map(|(key, _)| key).collect())
     }
 
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {

@@ -147,7 +147,7 @@ async fn contents(fixture: &Fixture, sessions: &[&str]) -> BTreeMap<String, Stri
         let messages: Vec<_> =
             fixture.messages(session).await.into_iter().map(|m| (m.sequence, m.turn, m.raw)).collect();
         let events = fixture.events(session).await;
-        let vectors = fixture.backend.count_vectors(&stored.session.key()).await.unwrap();
+        let vectors = fixture.backend.session_rows(&stored.session.key()).await.unwrap().vectors;
         let rest = (&stored.session, &stored.metadata_files, &stored.skipped);
         contents.insert((*session).to_owned(), format!("{rest:?} {messages:?} {events:?} {vectors}"));
     }

@@ -9,7 +9,7 @@ use crate::fixture::{Fixture, user};
 
 async fn vectors(fixture: &Fixture, session: &str) -> u64 {
     let key = SessionKey::new(user(), SessionId::new(session).unwrap());
-    fixture.storage.backend().count_vectors(&key).await.unwrap()
+    fixture.storage.backend().session_rows(&key).await.unwrap().vectors
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ pub async fn what_is_unknown_is_empty_and_no_error(subject: &dyn Subject) {
     let session = Some(&unknown.session_id);
     assert!(backend.messages_owing_vectors(&unknown.user_id, session, None, 10).await.unwrap().is_empty());
     assert!(backend.vectors_of(&[(place, ContentType::UserQuery)]).await.unwrap().is_empty());
-    assert_eq!(backend.count_vectors(&unknown).await.unwrap(), 0);
+    assert_eq!(backend.session_rows(&unknown).await.unwrap().vectors, 0);
     assert!(backend.event_digests(&unknown, range(0, 10)).await.unwrap().is_empty());
     assert!(backend.read_events(&unknown, range(0, 10)).await.unwrap().is_empty());
     assert!(backend.event_payloads(&unknown, &[0, 1]).await.unwrap().is_empty());
@@ -66,6 +66,16 @@ pub async fn meta_values_are_put_once(subject: &dyn Subject) {
     assert_eq!(backend.put_meta_if_absent("k", "first 'one'").await.unwrap(), "first 'one'");
     assert_eq!(again.put_meta_if_absent("k", "second").await.unwrap(), "first 'one'");
     assert_eq!(again.meta().await.unwrap().get("k").map(String::as_str), Some("first 'one'"));
+}
+
+/// A meta value is replaced only where it is the expected one.
+pub async fn meta_values_are_replaced_when_expected(subject: &dyn Subject) {
+    let backend = subject.open().await;
+    assert!(!backend.replace_meta("k", "", "new").await.unwrap());
+    backend.put_meta_if_absent("k", "old").await.unwrap();
+    assert!(!backend.replace_meta("k", "other", "new").await.unwrap());
+    assert!(backend.replace_meta("k", "old", "new").await.unwrap());
+    assert_eq!(backend.meta().await.unwrap().get("k").map(String::as_str), Some("new"));
 }
 
 /// A write that was computed from another state than the stored one is a conflict, worth retrying, without
@@ -175,7 +185,7 @@ pub async fn rows_are_cut_before_they_are_put(subject: &dyn Subject) {
     assert!(raws.eq(messages[..7].iter().map(|m| (m.sequence, m.raw.clone()))));
     assert_eq!(store.events(&target).await, events[..7]);
     assert_eq!(store.vectors(&target).await.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    assert_eq!(store.backend.count_vectors(&target.key).await.unwrap(), 5);
+    assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 5);
 }
 
 /// A message that is put again loses the vectors it had; a removed one takes its vectors with it.
@@ -183,7 +193,7 @@ pub async fn a_message_that_is_put_loses_its_vectors(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let target = target("s");
     store.sync(&target, three_messages()).await;
-    assert_eq!(store.backend.count_vectors(&target.key).await.unwrap(), 3);
+    assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 3);
     let stored = store.stored(&target).await;
     let mut again = store.messages(&target).await.remove(1);
     assert_eq!(again.vectors, VectorState::Stored);
@@ -193,7 +203,7 @@ pub async fn a_message_that_is_put_loses_its_vectors(subject: &dyn Subject) {
     change.session.message_count = 2;
     store.backend.write(change).await.unwrap();
     assert_eq!(store.vectors(&target).await.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0]);
-    assert_eq!(store.backend.count_vectors(&target.key).await.unwrap(), 1);
+    assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 1);
     assert_eq!(store.owing(&target).await, [1]);
 }
 
@@ -213,10 +223,10 @@ pub async fn vectors_of_another_line_are_not_stored(subject: &dyn Subject) {
     let vectors = vec![of(0, messages[0].digest), of(2, messages[1].digest), of(3, messages[0].digest)];
     assert_eq!(store.backend.write_vectors(&target.key, vectors.clone()).await.unwrap(), 1);
     assert_eq!(store.owing(&target).await, [1, 2]);
-    assert_eq!(store.backend.count_vectors(&target.key).await.unwrap(), 1);
+    assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 1);
     let elsewhere = super::store::target("elsewhere").key;
     assert_eq!(store.backend.write_vectors(&elsewhere, vectors).await.unwrap(), 0);
-    assert_eq!(store.backend.count_vectors(&elsewhere).await.unwrap(), 0);
+    assert_eq!(store.backend.session_rows(&elsewhere).await.unwrap().vectors, 0);
 }
 
 /// Vectors of a message replace those it had; the call can be repeated.
@@ -244,7 +254,7 @@ pub async fn vectors_replace_those_of_the_message(subject: &dyn Subject) {
         assert_eq!(store.backend.write_vectors(&target.key, vectors).await.unwrap(), records.len());
         let stored = store.vectors(&target).await.into_iter().filter(|(sequence, _)| *sequence == 1);
         assert_eq!(stored.map(|(_, record)| record).collect::<Vec<_>>(), records);
-        assert_eq!(store.backend.count_vectors(&target.key).await.unwrap(), 2 + records.len() as u64);
+        assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 2 + records.len() as u64);
     }
 }
 

@@ -4,7 +4,7 @@ use amplifier_session_core::{
     Scope,
     backend::{SessionQuery, StorageBackend},
     model::{RawJson, UserId},
-    search::{SearchMode, SearchOptions},
+    search::{SearchMode, SearchOptions, SessionFilter},
     storage::IngestTarget,
 };
 
@@ -151,7 +151,8 @@ pub async fn names_are_plain_text(subject: &dyn Subject) {
         assert_eq!(store.events(&target).await.len(), 1, "{user}");
         let query = || SessionQuery::new(scope(&target));
         assert_eq!(store.storage.search_sessions(&query()).await.unwrap().len(), 1, "{user}");
-        let of_project = SessionQuery::new(Scope::Everyone).with_project(Some(target.project_slug.clone()));
+        let of_project = SessionFilter::default().with_project(target.project_slug.clone());
+        let of_project = SessionQuery::new(Scope::Everyone).with_filter(of_project);
         assert_eq!(store.storage.search_sessions(&of_project).await.unwrap().len(), 1, "{user}");
         let filter =
             amplifier_session_core::search::SearchFilter::default().with_project(target.project_slug.clone());

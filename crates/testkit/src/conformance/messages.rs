@@ -177,7 +177,7 @@ pub async fn the_whole_transcript_removes_the_tail(subject: &dyn Subject) {
     assert_eq!(store.messages(&target("s")).await, before[..6]);
     let session = store.stored(&target("s")).await.session;
     assert_eq!((session.message_count, session.turn_count), (6, 6));
-    assert_eq!(store.backend.count_vectors(&target("s").key).await.unwrap(), 6);
+    assert_eq!(store.backend.session_rows(&target("s").key).await.unwrap().vectors, 6);
     assert!(store.find(&target("s"), "number6 number19").await.is_empty());
     assert_eq!(store.find(&target("s"), "message").await, [0, 1, 2, 3, 4, 5]);
     let near = super::store::meaning("message number19").with_limit(100);
@@ -200,7 +200,7 @@ pub async fn lines_from_a_start_remove_nothing(subject: &dyn Subject) {
     assert_eq!((session.message_count, session.turn_count), (10, 10));
     assert_eq!(store.find(&target("s"), "changed").await, [3, 4]);
     assert_eq!(store.find(&target("s"), "message").await, [0, 1, 2, 5, 6, 7, 8, 9]);
-    assert_eq!(store.backend.count_vectors(&target("s").key).await.unwrap(), 10);
+    assert_eq!(store.backend.session_rows(&target("s").key).await.unwrap().vectors, 10);
 }
 
 /// Lines may follow on the last one; beyond that there would be a gap, which is refused.

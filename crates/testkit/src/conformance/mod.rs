@@ -35,19 +35,33 @@
     reason = "this is a test suite: a promise that is not kept is a panic"
 )]
 
+pub mod activity;
+pub mod backend_counts;
 pub mod backend_rows;
 pub mod concurrency;
 pub mod context;
+pub mod deletion;
+pub mod edits;
+pub mod embeddings;
+pub mod event_search;
 pub mod events;
+pub mod filters;
 pub mod isolation;
 pub mod messages;
+pub mod renaming;
 mod samples;
+pub mod scopes;
 pub mod search_every_mode;
 pub mod search_hybrid;
 pub mod search_text;
 pub mod search_vectors;
+pub mod session_lists;
 pub mod sessions;
+pub mod statistics;
 mod store;
+pub mod sync_statistics;
+pub mod trees;
+pub mod vector_search;
 pub mod vectors;
 
 use std::sync::Arc;
@@ -103,6 +117,40 @@ macro_rules! conformance_suite {
                 another_handle_sees_what_was_written,
                 metadata_changes_no_identity,
             ]
+            session_lists: [
+                each_filter_narrows_the_list,
+                bundles_and_tags_are_plain_text,
+                words_of_title_and_description_are_found,
+                sessions_active_in_a_period_are_listed,
+                children_of_a_session_are_listed,
+                filters_of_lists_hold_together,
+            ]
+            edits: [
+                an_edit_survives_every_later_sync,
+                a_cleared_field_stays_empty,
+                tags_are_added_and_removed,
+                a_field_that_is_reset_follows_the_files_again,
+                a_reset_changes_one_field_alone,
+                an_edit_changes_nothing_else,
+                a_missing_session_is_not_edited,
+                an_edit_out_of_range_is_refused,
+                edits_at_the_same_time_are_all_kept,
+                the_first_sharing_is_remembered,
+                sharing_with_nobody_in_particular_is_refused,
+            ]
+            trees: [
+                the_whole_tree_is_shown,
+                forks_and_sub_agents_are_told_apart,
+                a_session_without_its_parent_is_the_top,
+                a_circle_of_parents_ends,
+                children_of_another_user_are_not_shown,
+                a_long_line_of_sessions_is_shown_whole,
+            ]
+            activity: [
+                users_are_listed_with_what_they_did,
+                projects_are_listed_with_what_was_done_in_them,
+                sessions_count_in_every_period_they_were_active,
+            ]
             messages: [
                 lines_come_back_byte_for_byte,
                 broken_unicode_is_kept_and_searched_around,
@@ -142,6 +190,37 @@ macro_rules! conformance_suite {
                 a_missing_time_is_estimated_once,
                 events_and_messages_do_not_touch_each_other,
             ]
+            event_search: [
+                each_filter_narrows_the_events,
+                filters_of_events_hold_together,
+                names_of_events_are_plain_text,
+                the_category_stands_before_the_colon,
+                pages_of_events_make_the_whole_list,
+                a_page_of_events_out_of_range_is_refused,
+                a_search_of_events_stays_in_scope,
+                filters_on_sessions_narrow_the_events,
+                events_are_found_as_they_are_now,
+                no_event_that_is_found_holds_a_payload,
+            ]
+            statistics: [
+                sessions_are_counted_by_project_and_bundle,
+                events_are_counted_by_type,
+                uses_of_tools_are_counted_with_their_failures,
+                models_are_counted_with_tokens_and_cost,
+                days_are_counted_by_what_was_written_on_them,
+                statistics_are_of_the_sessions_asked_for,
+                statistics_are_of_the_period_asked_for,
+                huge_numbers_of_tokens_do_not_overflow,
+                token_numbers_that_make_no_sense_count_as_nothing,
+                an_empty_store_counts_nothing,
+            ]
+            sync_statistics: [
+                rows_are_told_with_their_ends,
+                a_good_session_has_no_gaps,
+                skipped_lines_are_told,
+                owed_vectors_are_counted,
+                a_session_without_rows_has_none,
+            ]
             vectors: [
                 every_text_has_its_vector,
                 a_long_text_has_a_vector_a_chunk,
@@ -156,11 +235,26 @@ macro_rules! conformance_suite {
                 a_text_of_no_words_is_near_to_nothing,
                 vectors_of_a_message_changed_meanwhile_are_dropped,
             ]
+            embeddings: [
+                vectors_that_are_handed_in_are_found,
+                vectors_that_are_handed_in_are_brought_to_unit_length,
+                vectors_that_do_not_fit_are_refused,
+                vectors_of_another_space_are_refused,
+                vectors_that_are_handed_in_replace_those_of_the_message,
+                texts_that_have_vectors_are_told,
+                a_changed_line_loses_what_was_handed_in,
+                vectors_are_handed_in_for_a_session_that_is_there,
+            ]
             context: [
                 a_message_comes_with_its_neighbours,
                 a_turn_comes_with_its_neighbours,
                 a_place_that_does_not_exist_is_refused,
                 context_stays_in_scope,
+            ]
+            renaming: [
+                everything_follows_the_new_name,
+                names_with_the_same_session_stay_apart,
+                nobody_is_renamed_without_harm,
             ]
             isolation: [
                 the_same_session_id_of_two_users_is_two_sessions,
@@ -169,6 +263,28 @@ macro_rules! conformance_suite {
                 owed_vectors_and_sync_states_are_each_users_own,
                 names_are_plain_text,
                 names_do_not_run_together,
+            ]
+            deletion: [
+                no_read_shows_a_deleted_session,
+                the_same_words_elsewhere_are_still_found,
+                deleting_what_is_not_there_changes_no_answer,
+                a_session_that_comes_again_begins_anew,
+            ]
+            scopes: [
+                sessions_are_listed_as_far_as_one_may_see,
+                rows_are_read_by_those_who_may_see_them,
+                searches_find_what_one_may_see,
+                events_are_found_where_one_may_see_them,
+                counts_are_of_what_one_may_see,
+                trees_show_what_one_may_see,
+                sharing_takes_effect_at_once,
+                what_follows_in_a_shared_session_is_found,
+                a_viewers_own_session_wins,
+                the_scope_of_a_user_is_what_they_own,
+                groups_without_a_name_match_nothing,
+                a_group_counts_for_its_own_visibility_alone,
+                names_of_groups_are_plain_text,
+                a_filter_on_a_session_shows_no_private_one,
             ]
             search_text: [
                 words_are_found_wherever_they_stand,
@@ -197,6 +313,17 @@ macro_rules! conformance_suite {
                 changed_and_removed_messages_are_not_near,
                 vectors_of_another_handle_are_near_at_once,
             ]
+            vector_search: [
+                the_order_is_that_of_brute_force,
+                a_result_carries_its_similarity,
+                the_length_of_the_vector_makes_no_difference,
+                what_is_compared_is_narrowed,
+                the_least_similarity_holds,
+                copies_stand_side_by_side,
+                the_nearest_chunk_stands_for_its_message,
+                options_out_of_range_are_errors,
+                nothing_is_near_where_there_is_nothing,
+            ]
             search_hybrid: [
                 what_both_ways_find_stands_first,
                 messages_without_vectors_are_found_by_words,
@@ -218,6 +345,12 @@ macro_rules! conformance_suite {
                 no_answer_holds_a_vector,
                 an_empty_store_has_no_results,
             ]
+            filters: [
+                every_filter_equals_brute_force,
+                filters_hold_for_what_came_after_the_index,
+                a_session_is_filtered_by_what_it_is_now,
+                filters_narrow_before_the_ranking,
+            ]
             concurrency: [
                 sixteen_tasks_on_sessions_of_their_own,
                 sixteen_tasks_with_the_same_lines,
@@ -232,6 +365,7 @@ macro_rules! conformance_suite {
                 what_is_unknown_is_empty_and_no_error,
                 meta_names_the_version_and_the_writer,
                 meta_values_are_put_once,
+                meta_values_are_replaced_when_expected,
                 a_write_of_a_stale_version_is_a_conflict,
                 every_write_changes_the_version,
                 what_a_change_does_not_name_stays,
@@ -247,6 +381,14 @@ macro_rules! conformance_suite {
                 events_are_found_by_id,
                 sync_states_are_listed_in_order,
                 rows_follow_their_session_to_another_project,
+            ]
+            backend_counts: [
+                session_rows_tell_what_is_stored,
+                texts_with_vectors_are_listed_in_order,
+                events_are_counted_as_one_by_one,
+                sums_of_tokens_do_not_overflow,
+                messages_are_counted_by_day_and_role,
+                a_store_says_where_it_is,
             ]
         }
     };

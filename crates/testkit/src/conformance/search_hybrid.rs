@@ -131,7 +131,7 @@ pub async fn a_store_without_vectors_is_searched_by_words(subject: &dyn Subject)
     store.embedding.fail_always(true);
     store.sync(&target("s"), vec![lines::user("a basket"), lines::user("a cup")]).await;
     store.embedding.fail_always(false);
-    assert_eq!(store.backend.count_vectors(&target("s").key).await.unwrap(), 0);
+    assert_eq!(store.backend.session_rows(&target("s").key).await.unwrap().vectors, 0);
     let answer = store.search(&target("s"), &SearchOptions::new("basket")).await;
     assert_eq!(sequences(&answer.results), [0]);
     assert_eq!(answer.results[0].source, SearchSource::FullText);

@@ -128,7 +128,7 @@ pub async fn the_nearest_chunk_stands_for_its_message(subject: &dyn Subject) {
     let filler = "Viele Wörter über dies und das. ".repeat(30);
     let text = format!("{filler}Der goldene Anker liegt im Hafen. {filler}");
     store.sync(&target("s"), vec![lines::user("something short"), lines::user(&text)]).await;
-    assert!(store.backend.count_vectors(&target("s").key).await.unwrap() > 20);
+    assert!(store.backend.session_rows(&target("s").key).await.unwrap().vectors > 20);
     let results = store.search(&target("s"), &meaning("goldene Anker Hafen")).await.results;
     assert_eq!(results.len(), 2);
     let (start, end) = results[0].span;

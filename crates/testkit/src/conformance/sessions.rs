@@ -7,6 +7,7 @@ use amplifier_session_core::{
         HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId,
         Visibility,
     },
+    search::SessionFilter,
     storage::IngestTarget,
 };
 
@@ -222,13 +223,13 @@ pub async fn lists_are_narrowed_by_project_and_time(subject: &dyn Subject) {
     )
     .await;
     let query = || SessionQuery::new(ana());
-    let project = |name: &str| Some(ProjectSlug::new(name).unwrap());
-    assert_eq!(listed(&store, query().with_project(project("shop"))).await, ["ana/c", "ana/a"]);
-    assert!(listed(&store, query().with_project(project("Shop"))).await.is_empty());
+    let project = |name: &str| SessionFilter::default().with_project(ProjectSlug::new(name).unwrap());
+    assert_eq!(listed(&store, query().with_filter(project("shop"))).await, ["ana/c", "ana/a"]);
+    assert!(listed(&store, query().with_filter(project("Shop"))).await.is_empty());
     assert_eq!(listed(&store, query().with_since(Some(time(&day(2))))).await, ["ana/c", "ana/b"]);
     assert_eq!(listed(&store, query().with_until(Some(time(&day(2))))).await, ["ana/a"]);
     let both = query().with_since(Some(time(&day(2)))).with_until(Some(time(&day(3))));
-    assert_eq!(listed(&store, both.with_project(project("blog"))).await, ["ana/b"]);
+    assert_eq!(listed(&store, both.with_filter(project("blog"))).await, ["ana/b"]);
 }
 
 /// A prefix of an id is plain text: no character in it is a pattern, and case counts.
@@ -355,7 +356,7 @@ pub async fn nothing_is_left_of_a_deleted_session(subject: &dyn Subject) {
     assert!(store.backend.event_digests(key, range(0, 10)).await.unwrap().is_empty());
     assert!(store.backend.event_payloads(key, &[0, 1]).await.unwrap().is_empty());
     assert!(store.backend.find_events(&key.user_id, &["id of gone".to_owned()]).await.unwrap().is_empty());
-    assert_eq!(store.backend.count_vectors(key).await.unwrap(), 0);
+    assert_eq!(store.backend.session_rows(key).await.unwrap().vectors, 0);
     assert!(store.vectors(&gone).await.is_empty() && store.owing(&gone).await.is_empty());
     for options in [words("basket"), meaning("basket")] {
         let results = store.search(&gone, &options).await.results;
@@ -387,10 +388,8 @@ pub async fn a_session_moves_to_another_project(subject: &dyn Subject) {
             assert_eq!(store.search(target, &options.clone().with_filter(filter)).await.results.len(), count);
         }
     }
-    assert_eq!(
-        listed(&store, SessionQuery::new(ana()).with_project(Some(new.project_slug))).await,
-        ["ana/s"]
-    );
+    let of_project = SessionFilter::default().with_project(new.project_slug);
+    assert_eq!(listed(&store, SessionQuery::new(ana()).with_filter(of_project)).await, ["ana/s"]);
 }
 
 /// The user who first writes a store is remembered.

@@ -86,7 +86,7 @@ pub async fn a_long_text_has_a_vector_a_chunk(subject: &dyn Subject) {
         assert_eq!(chunk.vector, store.embedding.vector(&source));
         assert!(store.embedding.texts().contains(&source));
     }
-    assert_eq!(store.backend.count_vectors(&target("s").key).await.unwrap(), chunks.len() as u64 + 1);
+    assert_eq!(store.backend.session_rows(&target("s").key).await.unwrap().vectors, chunks.len() as u64 + 1);
     assert!(store.owing(&target("s")).await.is_empty());
 }
 
@@ -95,11 +95,11 @@ pub async fn a_shorter_text_leaves_no_chunk_behind(subject: &dyn Subject) {
     let store = Store::open_with(subject, small()).await;
     let long = "a sentence of several words. ".repeat(50);
     store.sync(&target("s"), vec![lines::user(&long), lines::user(&long)]).await;
-    let before = store.backend.count_vectors(&target("s").key).await.unwrap();
+    let before = store.backend.session_rows(&target("s").key).await.unwrap().vectors;
     store.sync(&target("s"), vec![lines::user("short now"), lines::user(&long)]).await;
     let vectors = store.vectors(&target("s")).await;
     assert_eq!(vectors.iter().filter(|(sequence, _)| *sequence == 0).count(), 1);
-    assert_eq!(store.backend.count_vectors(&target("s").key).await.unwrap(), before / 2 + 1);
+    assert_eq!(store.backend.session_rows(&target("s").key).await.unwrap().vectors, before / 2 + 1);
 }
 
 /// Of a tool's output, as much is embedded as the settings say; full text finds the rest too.
@@ -125,7 +125,7 @@ pub async fn a_failed_embedding_is_made_up_for(subject: &dyn Subject) {
     assert_eq!(report.messages_written, 5);
     assert_eq!(store.messages(&target("s")).await.len(), 5);
     assert_eq!(store.owing(&target("s")).await, [0, 1, 2, 3]);
-    assert_eq!(store.backend.count_vectors(&target("s").key).await.unwrap(), 0);
+    assert_eq!(store.backend.session_rows(&target("s").key).await.unwrap().vectors, 0);
     assert_eq!(store.find(&target("s"), "question thought").await, [0, 1]);
     assert!(store.find(&target("s"), "rule").await.is_empty());
 
@@ -169,7 +169,7 @@ pub async fn a_wrong_answer_stores_nothing(subject: &dyn Subject) {
     for answer in [Answer::TooFew, Answer::TooMany, Answer::WrongDimensions, Answer::NotFinite] {
         store.embedding.answer_with(answer);
         store.sync(&target("s"), every_kind()).await;
-        assert_eq!(store.backend.count_vectors(&target("s").key).await.unwrap(), 0, "{answer:?}");
+        assert_eq!(store.backend.session_rows(&target("s").key).await.unwrap().vectors, 0, "{answer:?}");
         assert_eq!(store.owing(&target("s")).await, [0, 1, 2, 3], "{answer:?}");
         let report = store.storage.embed_owed(&target("s").key.user_id, None).await.unwrap();
         assert!(report.failure.is_some(), "{answer:?}");
@@ -233,7 +233,7 @@ pub async fn vectors_are_made_once_there_is_a_provider(subject: &dyn Subject) {
     without.sync_transcript_lines(&ben, SyncLines::whole(raw(every_kind()))).await.unwrap();
     assert_eq!(without.embed_owed(&ben.key.user_id, None).await.unwrap().messages, 0);
     assert_eq!(without.embedding_space().await.unwrap(), None);
-    assert_eq!(store.backend.count_vectors(&target("a").key).await.unwrap(), 0);
+    assert_eq!(store.backend.session_rows(&target("a").key).await.unwrap().vectors, 0);
 
     let ana = &target("a").key.user_id;
     let report = store.storage.embed_owed(ana, Some(&target("b").key.session_id)).await.unwrap();

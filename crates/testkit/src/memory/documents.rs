@@ -31,7 +31,6 @@ pub(super) struct Documents {
 /// A vector with what it is filtered by: a document store has no joins.
 #[derive(Debug, Clone)]
 pub(super) struct VectorDocument {
-    pub(super) project: ProjectSlug,
     pub(super) role: Role,
     pub(super) ts: Timestamp,
     pub(super) record: VectorRecord,
@@ -97,7 +96,9 @@ impl Documents {
                 self.remove_vectors(key, sequence);
                 self.messages.remove(key, &sequence);
             }
-            Step::MoveMessage(sequence, project) => self.move_message(key, sequence, &project),
+            Step::MoveMessage(sequence, project) => {
+                self.messages.patch(key, &sequence, |message| message.project_slug = project);
+            }
             Step::PutEvent(stored) => self.put_event(key, *stored),
             Step::RemoveEvent(sequence) => {
                 self.remove_chunks(key, sequence);
@@ -120,8 +121,7 @@ impl Documents {
         let count = vectors.records.len();
         for record in vectors.records {
             let id = (sequence, record.content_type, record.chunk_index);
-            let (project, role, ts) = (message.project_slug.clone(), message.role, message.ts);
-            self.vectors.put(key, id, VectorDocument { project, role, ts, record });
+            self.vectors.put(key, id, VectorDocument { role: message.role, ts: message.ts, record });
         }
         count
     }
@@ -163,13 +163,6 @@ impl Documents {
             other => InlinePayload::Here(other),
         };
         self.events.put(key, sequence, EventDocument { event, payload });
-    }
-
-    fn move_message(&mut self, key: &SessionKey, sequence: u32, project: &ProjectSlug) {
-        self.messages.patch(key, &sequence, |message| message.project_slug = project.clone());
-        for id in self.vector_ids(key, sequence) {
-            self.vectors.patch(key, &id, |document| document.project = project.clone());
-        }
     }
 
     fn remove_vectors(&mut self, key: &SessionKey, sequence: u32) {

@@ -1,7 +1,10 @@
 //! A storage backend in memory, in the manner of a remote document store.
 
 mod container;
+mod count;
 mod documents;
+mod rename;
+mod scan;
 mod search;
 mod write;
 
@@ -15,15 +18,17 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, MessageVectors, SequenceRange, SessionChange, SessionCursor, SessionQuery,
-        StorageBackend, StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorQuery, Version, meta,
+        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, SequenceRange, SessionChange,
+        SessionCursor, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession, TextCandidate,
+        TextQuery, VectorCandidate, VectorQuery, Version, meta,
     },
     model::{
-        ContentType, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId, SessionKey,
-        UserId, VectorRecord, VectorState,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
+        SessionKey, UserId, VectorRecord, VectorState,
     },
+    search::{EventFilter, EventSearchOptions, SearchFilter},
 };
 use async_trait::async_trait;
 
@@ -122,19 +127,6 @@ impl MemoryBackend {
     fn page_limit(&self, limit: usize) -> usize {
         limit.min(self.settings.page_size)
     }
-
-    /// All sessions, read in pages: a document store that sorts across partitions reads them all just the
-    /// same.
-    fn all_sessions(&self) -> Vec<Session> {
-        let mut sessions = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.documents().sessions.page_across(after.as_ref(), self.settings.page_size);
-            let Some((last, _)) = page.last() else { return sessions };
-            after = Some(last.clone());
-            sessions.extend(page.into_iter().map(|(_, stored)| stored.session));
-        }
-    }
 }
 
 /// When a write is to fail.
@@ -184,6 +176,16 @@ impl StorageBackend for MemoryBackend {
         Ok(self.documents().meta.entry(key.to_owned()).or_insert_with(|| value.to_owned()).clone())
     }
 
+    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
+        let mut documents = self.documents();
+        let found = documents.meta.get_mut(key).filter(|found| *found == expected);
+        let replaced = found.is_some();
+        if let Some(found) = found {
+            *found = value.to_owned();
+        }
+        Ok(replaced)
+    }
+
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         Ok(self.documents().session(key))
     }
@@ -218,6 +220,10 @@ impl StorageBackend for MemoryBackend {
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         self.delete(key).await
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        self.rename(from, to)
     }
 
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
@@ -282,8 +288,14 @@ impl StorageBackend for MemoryBackend {
         Ok(records.collect())
     }
 
-    async fn count_vectors(&self, key: &SessionKey) -> Result<u64> {
-        Ok(self.documents().vectors.ids(key, ..).len() as u64)
+    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
+        let mut types = self.documents().vector_types(key, range.start);
+        types.truncate(self.page_limit(range.limit));
+        Ok(types)
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        Ok(self.documents().rows_of(key))
     }
 
     async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
@@ -304,17 +316,25 @@ impl StorageBackend for MemoryBackend {
     async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
         let wanted: HashSet<&String> = event_ids.iter().collect();
         let mut found = Vec::new();
-        let mut after = None;
-        loop {
-            let page = self.documents().events.page_across(after.as_ref(), self.settings.page_size);
-            let Some((last, _)) = page.last() else { return Ok(found) };
-            after = Some(last.clone());
-            for ((key, sequence), document) in page {
-                if key.user_id == *user && wanted.contains(&document.event.event_id) {
-                    found.push((document.event.event_id, Place::new(key, sequence)));
-                }
+        self.each_event(|event| {
+            if event.user_id == *user && wanted.contains(&event.event_id) {
+                let key = SessionKey::new(event.user_id, event.session_id);
+                found.push((event.event_id, Place::new(key, event.sequence)));
             }
-        }
+        });
+        Ok(found)
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        Ok(self.newest_events(scope, options))
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        Ok(self.counted_events(scope, filter))
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        Ok(self.counted_messages(scope, filter))
     }
 
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
@@ -327,5 +347,8 @@ impl StorageBackend for MemoryBackend {
 
     async fn update_index(&self) -> Result<()> {
         Ok(())
+    }
+    async fn places(&self) -> Result<Vec<StorePlace>> {
+        Ok(vec![StorePlace { what: "store", location: "memory".to_owned(), bytes: None }])
     }
 }

@@ -1,11 +1,10 @@
 //! Candidates by looking at everything, a page at a time.
 
 use amplifier_session_core::{
-    Error, Result, Scope,
+    Error, Result,
     backend::{TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     content::extract,
-    model::{ContentType, Message, Place, SessionKey},
-    search::SearchFilter,
+    model::{ContentType, Place},
     text::{
         Analyzer,
         bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
@@ -20,8 +19,10 @@ impl MemoryBackend {
         let mut analyzer = Analyzer::new();
         let mut statistics = CollectionStatistics::new(query.terms.len());
         let mut matching: Vec<(Place, ContentType, DocumentTerms)> = Vec::new();
+        let sessions = self.sessions_within(&query.scope, &query.filter.sessions);
         self.each_message(|message| {
-            let within = admits(&query.scope, &query.filter, &message);
+            let within = sessions.contains(&message.place().session)
+                && query.filter.admits_message(message.role, message.ts);
             for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
                 let terms = count_terms(&mut analyzer, &text.text, &query.terms);
                 statistics.add_document(&terms);
@@ -44,14 +45,14 @@ impl MemoryBackend {
     /// Chunks in scope by their similarity.
     pub(super) fn nearest_chunks(&self, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
         let mut candidates = Vec::new();
+        let sessions = self.sessions_within(&query.scope, &query.filter.sessions);
         let mut after = None;
         loop {
             let page = self.documents().vectors.page_across(after.as_ref(), self.settings.page_size);
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
             for ((key, (sequence, content_type, _)), document) in page {
-                let within = in_scope(&query.scope, &key)
-                    && query.filter.admits_session(&document.project, &key.session_id)
+                let within = sessions.contains(&key)
                     && query.filter.admits_message(document.role, document.ts)
                     && query.content_types.contains(content_type);
                 if within {
@@ -70,26 +71,6 @@ impl MemoryBackend {
         candidates.truncate(query.limit);
         Ok(candidates)
     }
-
-    fn each_message(&self, mut each: impl FnMut(Message)) {
-        let mut after = None;
-        loop {
-            let page = self.documents().messages.page_across(after.as_ref(), self.settings.page_size);
-            let Some((last, _)) = page.last() else { return };
-            after = Some(last.clone());
-            page.into_iter().for_each(|(_, message)| each(message));
-        }
-    }
-}
-
-fn admits(scope: &Scope, filter: &SearchFilter, message: &Message) -> bool {
-    in_scope(scope, &message.place().session)
-        && filter.admits_session(&message.project_slug, &message.session_id)
-        && filter.admits_message(message.role, message.ts)
-}
-
-fn in_scope(scope: &Scope, key: &SessionKey) -> bool {
-    scope.user().is_none_or(|user| *user == key.user_id)
 }
 
 /// Both are of unit length, so this is the cosine.

@@ -42,7 +42,7 @@ pub(crate) async fn check(
     let wanted = EventLines::default().with_payload(true);
     let found = storage.get_event_lines(&scope, &id, wanted).await.unwrap();
     assert!(found.iter().filter_map(|event| event.raw.as_ref()).eq(expected_events));
-    let vectors = storage.backend().count_vectors(&session.key()).await.unwrap();
+    let vectors = storage.backend().session_rows(&session.key()).await.unwrap().vectors;
     assert_eq!(vectors as usize, expected_messages.len());
 }
 

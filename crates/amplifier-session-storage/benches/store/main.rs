@@ -1,0 +1,89 @@
+//! Measures a whole store: taking sessions in, and searching them, with yardsticks in the same run.
+//!
+//! ```text
+//! cargo bench -p amplifier-session-storage                        both, on made-up sessions
+//! cargo bench -p amplifier-session-storage -- sync                taking in alone
+//! cargo bench -p amplifier-session-storage -- search --root DIR   on sessions below DIR, with DIR/queries.json
+//! ```
+//!
+//! `--sessions N` sets how many made-up sessions of 50 messages there are (200: 10,000 messages).
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a measurement: it prints, and stops at an error"
+)]
+
+mod search;
+mod sync;
+mod yardstick;
+
+use std::path::{Path, PathBuf};
+
+use amplifier_session_storage::{
+    OpenOptions, SessionStorage, embedding,
+    model::{HostId, UserId},
+    open,
+    sync::{NoProgress, SyncOptions, sync as sync_folders},
+};
+use amplifier_session_testkit::corpus::{Corpus, CorpusSize};
+
+/// What is typed.
+struct Arguments {
+    sync: bool,
+    search: bool,
+    root: Option<PathBuf>,
+    sessions: usize,
+}
+
+impl Arguments {
+    fn read() -> Self {
+        // Cargo adds `--bench`.
+        let typed: Vec<String> = std::env::args().skip(1).filter(|one| one != "--bench").collect();
+        let value = |name: &str| typed.iter().position(|one| one == name).and_then(|at| typed.get(at + 1));
+        let named = |name: &str| typed.iter().any(|one| one == name);
+        let both = !named("sync") && !named("search");
+        Self {
+            sync: both || named("sync"),
+            search: both || named("search"),
+            root: value("--root").map(PathBuf::from),
+            sessions: value("--sessions").map_or(200, |number| number.parse().unwrap()),
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::read();
+    let made = tempfile::tempdir().unwrap();
+    let root = arguments.root.clone().unwrap_or_else(|| {
+        let mut corpus = Corpus::new(1);
+        corpus
+            .write(made.path(), CorpusSize { sessions: arguments.sessions, messages: 50, events: 100 })
+            .unwrap();
+        corpus.write_queries(made.path()).unwrap();
+        made.path().to_owned()
+    });
+    if arguments.sync {
+        sync::measure(&root).await;
+    }
+    if arguments.search {
+        search::measure(&root).await;
+    }
+}
+
+/// The user whose sessions are taken in.
+fn user() -> UserId {
+    UserId::new("bench").unwrap()
+}
+
+/// A store in `folder` with all sessions below `root`.
+async fn filled(folder: &Path, root: &Path, embedding: &str) -> SessionStorage {
+    let url = format!("sqlite:{}", folder.join(format!("{embedding}.sqlite")).display());
+    let options = OpenOptions::default().with_embedding(embedding::provider(embedding).unwrap());
+    let storage = open(&url, options).await.unwrap();
+    let options = SyncOptions::new(root, user(), HostId::new("here").unwrap());
+    let report = sync_folders(&storage, &options, &NoProgress).await.unwrap();
+    assert_eq!(report.sessions.failed, 0);
+    storage
+}

@@ -1,0 +1,182 @@
+//! What a backend counts: events and messages by what they have in common, and the rows of a session.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::{Event, Role, Timestamp};
+
+/// What using models took: the sums of what events tell in their summaries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Events that tell any of the rest: answered calls of a model.
+    pub calls: u64,
+    /// Tokens that went in.
+    pub input_tokens: u64,
+    /// Tokens that came out.
+    pub output_tokens: u64,
+    /// Tokens that were read from the provider's cache.
+    pub cache_read_tokens: u64,
+    /// Tokens that were put into the provider's cache.
+    pub cache_write_tokens: u64,
+    /// Cost as told, in the provider's currency (US dollars with all that tell one).
+    pub cost: f64,
+}
+
+impl Usage {
+    /// The usage that an event's summary tells.
+    #[must_use]
+    pub fn of(summary: &Map<String, Value>) -> Self {
+        let Some(usage) = summary.get("usage").and_then(Value::as_object) else { return Self::default() };
+        let number = |name| usage.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+        Self {
+            calls: 1,
+            input_tokens: number("input_tokens") as u64,
+            output_tokens: number("output_tokens") as u64,
+            cache_read_tokens: number("cache_read_tokens") as u64,
+            cache_write_tokens: number("cache_write_tokens") as u64,
+            cost: number("cost"),
+        }
+    }
+
+    /// Usage of so many calls, with nothing else known of them.
+    #[must_use]
+    pub fn of_calls(calls: u64) -> Self {
+        Self { calls, ..Self::default() }
+    }
+
+    /// Adds another usage. A sum that is too large for its number stays at the largest: what logs claim is not checked.
+    pub fn add(&mut self, other: Self) {
+        self.calls += other.calls;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+        self.cost += other.cost;
+    }
+}
+
+/// What events are counted by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventGroup {
+    /// The day in UTC, as [`Timestamp::day`] writes it.
+    pub day: String,
+    /// The type.
+    pub event_type: String,
+    /// The tool that they are about.
+    pub tool_name: Option<String>,
+    /// The model that they are about.
+    pub model: Option<String>,
+    /// The provider that they are about.
+    pub provider: Option<String>,
+    /// Whether they tell of a failure: [`Event::failed`].
+    pub failed: bool,
+}
+
+impl From<&Event> for EventGroup {
+    fn from(event: &Event) -> Self {
+        Self {
+            day: event.ts.day(),
+            event_type: event.event_type.clone(),
+            tool_name: event.tool_name.clone(),
+            model: event.model.clone(),
+            provider: event.provider.clone(),
+            failed: event.failed(),
+        }
+    }
+}
+
+/// The events of a group, counted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventCount {
+    /// What they have in common.
+    pub group: EventGroup,
+    /// How many there are.
+    pub events: u64,
+    /// What they tell of usage, summed.
+    pub usage: Usage,
+}
+
+/// Counts events one by one, for a backend that can't have its database do it.
+#[derive(Debug, Clone, Default)]
+pub struct EventCounter {
+    groups: BTreeMap<EventGroup, (u64, Usage)>,
+}
+
+impl EventCounter {
+    /// Counts an event.
+    pub fn add(&mut self, event: &Event) {
+        let (events, usage) = self.groups.entry(EventGroup::from(event)).or_default();
+        *events += 1;
+        usage.add(Usage::of(&event.summary));
+    }
+
+    /// The counts, in order of their groups.
+    #[must_use]
+    pub fn into_counts(self) -> Vec<EventCount> {
+        let counts = self.groups.into_iter();
+        counts.map(|(group, (events, usage))| EventCount { group, events, usage }).collect()
+    }
+}
+
+/// Messages of one day and role, counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageCount {
+    /// The day in UTC, as [`Timestamp::day`] writes it.
+    pub day: String,
+    /// Who speaks.
+    pub role: Role,
+    /// How many there are.
+    pub messages: u64,
+}
+
+/// The rows of one session, of one kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct RowSpan {
+    /// How many there are.
+    pub count: u64,
+    /// The highest sequence; with no gap it is `count - 1`.
+    pub last_sequence: Option<u32>,
+    /// The time of the earliest.
+    pub first_ts: Option<Timestamp>,
+    /// The time of the latest.
+    pub last_ts: Option<Timestamp>,
+}
+
+impl RowSpan {
+    /// Counts a row.
+    pub fn add(&mut self, sequence: u32, ts: Timestamp) {
+        self.count += 1;
+        self.last_sequence = self.last_sequence.max(Some(sequence));
+        self.first_ts = Some(self.first_ts.map_or(ts, |first| first.min(ts)));
+        self.last_ts = self.last_ts.max(Some(ts));
+    }
+}
+
+/// What is stored of one session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SessionRows {
+    /// Its messages.
+    pub messages: RowSpan,
+    /// Its events.
+    pub events: RowSpan,
+    /// Its vectors.
+    pub vectors: u64,
+    /// Messages whose vectors are still to be made.
+    pub owing_vectors: u64,
+    /// When a message was last stored.
+    pub synced_at: Option<Timestamp>,
+}
+
+/// A place where a store keeps data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StorePlace {
+    /// What is there: `store` or `index`.
+    pub what: &'static str,
+    /// A path, or an address without secrets.
+    pub location: String,
+    /// How much it takes, in bytes, where that is known.
+    pub bytes: Option<u64>,
+}

@@ -1,0 +1,229 @@
+//! The narrow trait that a store implements.
+//!
+//! A backend keeps rows, reads rows, and produces *candidates* for a text query and for a vector query.
+//! Everything else (parsing, validation, turn numbers, chunking, embedding, fusion, context) is written once, in
+//! [`SessionStorage`](crate::SessionStorage). The trait is shaped by its two extremes: a local SQL file, and a
+//! remote document store without joins or aggregates that answers in pages.
+
+mod change;
+mod counts;
+mod query;
+
+use std::{collections::BTreeMap, fmt::Debug};
+
+use async_trait::async_trait;
+
+pub use change::{MessageVectors, RowChange, SessionChange, SkippedLine, StoredSession, Version};
+pub use counts::{
+    EventCount, EventCounter, EventGroup, MessageCount, RowSpan, SessionRows, StorePlace, Usage,
+};
+pub use query::{
+    Candidates, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery, VectorCandidate,
+    VectorQuery,
+};
+
+use crate::{
+    Result,
+    model::{
+        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place,
+        Session, SessionId, SessionKey, UserId, VectorRecord,
+    },
+    scope::Scope,
+    search::{EventFilter, EventSearchOptions, SearchFilter},
+};
+
+/// What a backend can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// The backend's name, as in a store URL.
+    pub name: &'static str,
+    /// Whether [`StorageBackend::write`] happens as a whole or not at all, whatever its size.
+    pub atomic_writes: bool,
+    /// Whether the data outlives the process.
+    pub persistent: bool,
+}
+
+impl Capabilities {
+    /// A backend called `name` with atomic, persistent writes.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self { name, atomic_writes: true, persistent: true }
+    }
+
+    /// Sets whether writes are atomic.
+    #[must_use]
+    pub fn with_atomic_writes(mut self, atomic_writes: bool) -> Self {
+        self.atomic_writes = atomic_writes;
+        self
+    }
+
+    /// Sets whether the data outlives the process.
+    #[must_use]
+    pub fn with_persistent(mut self, persistent: bool) -> Self {
+        self.persistent = persistent;
+        self
+    }
+}
+
+/// Stores rows, reads rows, finds candidates.
+///
+/// Rules for every method: an unknown session is no error but an empty answer or `None`, unless said otherwise;
+/// data of another user than the one named is never touched; a call is safe to repeat.
+#[async_trait]
+pub trait StorageBackend: Debug + Send + Sync {
+    /// What the backend can do. Never changes.
+    fn capabilities(&self) -> Capabilities;
+
+    /// All entries of the schema meta table. [`meta::VERSION`] and [`meta::WRITER`] are among them from the beginning:
+    /// the backend puts them when it makes a store.
+    async fn meta(&self) -> Result<BTreeMap<String, String>>;
+
+    /// Stores `value` under `key` unless there is a value; returns the value that is there now.
+    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String>;
+
+    /// Stores `value` under `key` if the value that is there is `expected`; whether it was.
+    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool>;
+
+    /// A session with what is kept beside it.
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>>;
+
+    /// Sessions in the order of [`SessionCursor`]. Fewer than `limit` is the end of the list.
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>>;
+
+    /// The sync states of a user's sessions, in order of session id, behind `after`. Sessions that have none are left
+    /// out. An empty answer is the end.
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>>;
+
+    /// Writes one session, its messages and its events.
+    ///
+    /// - Fails with `Conflict` (retryable) and changes nothing when the stored version is not `expected`.
+    /// - A message that is put loses the vectors that it had; a removed one takes its vectors with it.
+    /// - An event that is put replaces the one of its sequence, and may carry the id of another that is put or removed
+    ///   in the same call. Callers have looked with `find_events` whether an id is taken; where another session took it
+    ///   since, a backend that can tell fails with `Conflict` (retryable).
+    /// - When the project of the session changes, its messages, vectors and events follow.
+    /// - Where [`Capabilities::atomic_writes`] holds, all of it happens or nothing, also under `kill -9`; elsewhere
+    ///   repeating the call completes it.
+    async fn write(&self, change: SessionChange) -> Result<Version>;
+
+    /// Removes a session with its messages, vectors, events and their chunks; false when there was none.
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool>;
+
+    /// Makes all sessions of `from` sessions of `to`, with everything that belongs to them; returns how many. The two
+    /// are not the same.
+    ///
+    /// - `Conflict` when both have a session or an event of the same id; then nothing is changed.
+    /// - All of it happens or nothing where [`Capabilities::atomic_writes`] holds; elsewhere repeating the call
+    ///   completes it.
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64>;
+
+    /// Digest and turn of every message of a session, in order of sequence.
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>>;
+
+    /// Messages in order of sequence.
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>>;
+
+    /// The messages at `places`, in any order; those that do not exist are left out.
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>>;
+
+    /// Messages of a user (and session, where given) whose vectors are owed, in order of session and sequence,
+    /// behind `after`. An empty answer is the end.
+    async fn messages_owing_vectors(
+        &self,
+        user: &UserId,
+        session: Option<&SessionId>,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Message>>;
+
+    /// Stores the vectors of messages of one session, in the place of those that they had, and marks them as stored.
+    /// A message that is gone, or whose line is another by now, is left alone. Returns how many vectors were stored.
+    ///
+    /// The store's space must be known: `Validation`, and nothing is stored, before [`meta::EMBEDDING_SPACE`] is put or
+    /// when a record breaks a rule of it ([`VectorRecord::validate`]).
+    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize>;
+
+    /// Vectors of the given texts: for each, those of its chunks, in order, with their spans. A text without
+    /// vectors is left out.
+    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>>;
+
+    /// Which texts of messages have vectors, by sequence in order: one page, as [`StorageBackend::read_messages`].
+    /// Messages without vectors are left out, and don't count towards `range.limit`.
+    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>>;
+
+    /// What is stored of a session: how many rows there are, how far they go, and when they are from.
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows>;
+
+    /// Digests of the events of a session, in order of sequence, from `range.start`.
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>>;
+
+    /// Events in order of sequence.
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>>;
+
+    /// Payloads of the events of these sequences, in any order; missing ones are left out.
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>>;
+
+    /// Which of `event_ids` the user has already, and where.
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>>;
+
+    /// Events in the order of [`EventSearchOptions`]. Fewer than `limit` is the end of the list.
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>>;
+
+    /// The events of `scope` that `filter` admits, counted by what they have in common, in any order. A backend that
+    /// has to look at each of them does so with [`EventCounter`].
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
+
+    /// The messages of `scope` that `filter` admits, counted by day and role, in any order.
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>>;
+
+    /// The best texts for a text query by BM25, best first; each text of a message stands for itself. Scores are those
+    /// of [`bm25`](crate::text::bm25) with the statistics of all texts in the store, also of those that the query leaves
+    /// out. A row that is committed is found, from any process.
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>>;
+
+    /// The nearest chunks to a query vector by cosine similarity, nearest first; filtered before they are ranked. Several
+    /// chunks of a message may be among them.
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>>;
+
+    /// Brings derived indexes up to the rows. Searches are right without it, only slower.
+    async fn update_index(&self) -> Result<()>;
+
+    /// Where the store keeps its data, the store itself first.
+    async fn places(&self) -> Result<Vec<StorePlace>>;
+}
+
+/// The keys of the schema meta table that `core` reads and writes.
+pub mod meta {
+    use super::EmbeddingSpace;
+
+    /// The schema version that this library writes.
+    pub const SCHEMA_VERSION: u32 = 4;
+    /// Key of the schema version.
+    pub const VERSION: &str = "version";
+    /// Key of the name of the program that made the store.
+    pub const WRITER: &str = "writer";
+    /// Value of [`WRITER`] in stores of this library.
+    pub const WRITER_NAME: &str = "amplifier-session-storage";
+    /// Key of the store's random identity.
+    pub const STORE_ID: &str = "store_id";
+    /// Key of the user that first wrote the store.
+    pub const USER_ID: &str = "user_id";
+    /// Key of the space of the store's vectors.
+    pub const EMBEDDING_SPACE: &str = "embedding_space";
+
+    /// The stored form of a space.
+    pub(crate) fn space_value(space: &EmbeddingSpace) -> String {
+        serde_json::to_string(space).unwrap_or_default()
+    }
+
+    /// The space of a stored form.
+    pub(crate) fn parse_space(value: &str) -> Option<EmbeddingSpace> {
+        serde_json::from_str(value).ok()
+    }
+}

@@ -1,0 +1,227 @@
+//! What is asked: which sessions, messages and vectors, under which scope; and the candidates that answer a search.
+
+use crate::{
+    model::{ContentType, ContentTypes, Place, Session, SessionId, SessionKey, Timestamp},
+    scope::Scope,
+    search::{SearchFilter, SessionFilter},
+    text::holds_words,
+};
+
+/// Which sessions to list, newest first.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SessionQuery {
+    /// Whose.
+    pub scope: Scope,
+    /// By project, id, bundle, tags and turns.
+    pub filter: SessionFilter,
+    /// Only ids that begin so.
+    pub id_prefix: Option<String>,
+    /// Only sessions spawned or forked from this one.
+    pub parent: Option<SessionId>,
+    /// Only sessions whose title or description holds all of these words, each as it stands or as part of a longer
+    /// one; case and accents make no difference.
+    pub text: Option<String>,
+    /// Only sessions updated at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only sessions updated before this time.
+    pub until: Option<Timestamp>,
+    /// Only sessions created before this time: with `since`, those that were active in a period.
+    pub created_until: Option<Timestamp>,
+    /// The most sessions in the answer.
+    pub limit: usize,
+    /// Continue behind this session of the page before.
+    pub after: Option<SessionCursor>,
+}
+
+impl SessionQuery {
+    /// The newest 100 sessions of `scope`.
+    #[must_use]
+    pub fn new(scope: impl Into<Scope>) -> Self {
+        Self {
+            scope: scope.into(),
+            filter: SessionFilter::default(),
+            id_prefix: None,
+            parent: None,
+            text: None,
+            since: None,
+            until: None,
+            created_until: None,
+            limit: 100,
+            after: None,
+        }
+    }
+
+    /// Narrows by what a session is.
+    #[must_use]
+    pub fn with_filter(mut self, filter: SessionFilter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Narrows to sessions spawned or forked from `parent`.
+    #[must_use]
+    pub fn with_parent(mut self, parent: Option<SessionId>) -> Self {
+        self.parent = parent;
+        self
+    }
+
+    /// Narrows to sessions whose title or description holds all words of `text`.
+    #[must_use]
+    pub fn with_text(mut self, text: Option<String>) -> Self {
+        self.text = text;
+        self
+    }
+
+    /// Narrows to sessions that were active at some time from `since` on and before `until`.
+    #[must_use]
+    pub fn active_in(mut self, since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
+        (self.since, self.created_until) = (since, until);
+        self
+    }
+
+    /// Narrows to ids that begin with `prefix`.
+    #[must_use]
+    pub fn with_id_prefix(mut self, prefix: Option<String>) -> Self {
+        self.id_prefix = prefix;
+        self
+    }
+
+    /// Narrows to sessions updated from `since` on.
+    #[must_use]
+    pub fn with_since(mut self, since: Option<Timestamp>) -> Self {
+        self.since = since;
+        self
+    }
+
+    /// Narrows to sessions updated before `until`.
+    #[must_use]
+    pub fn with_until(mut self, until: Option<Timestamp>) -> Self {
+        self.until = until;
+        self
+    }
+
+    /// Sets the most sessions in the answer.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Continues behind a session.
+    #[must_use]
+    pub fn with_after(mut self, after: Option<SessionCursor>) -> Self {
+        self.after = after;
+        self
+    }
+
+    /// Whether `session` passes every condition but `limit` and `after`.
+    #[must_use]
+    pub fn admits(&self, session: &Session) -> bool {
+        self.scope.allows(session)
+            && self.filter.admits(session)
+            && self.id_prefix.as_ref().is_none_or(|prefix| session.session_id.as_str().starts_with(prefix))
+            && self.since.is_none_or(|since| session.updated >= since)
+            && self.until.is_none_or(|until| session.updated < until)
+            && self.created_until.is_none_or(|until| session.created < until)
+            && self.parent.as_ref().is_none_or(|parent| session.parent_id.as_ref() == Some(parent))
+            && self.text.as_ref().is_none_or(|text| says(session, text))
+    }
+}
+
+/// Whether the title or the description of `session` holds all words of `text`.
+fn says(session: &Session, text: &str) -> bool {
+    let description = session.description.as_deref().unwrap_or_default();
+    holds_words(&[session.title(), description], text)
+}
+
+/// A place in the list of sessions, which is ordered by `updated` descending, then user and id ascending.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionCursor {
+    /// When the session was last changed.
+    pub updated: Timestamp,
+    /// The session.
+    pub key: SessionKey,
+}
+
+impl From<&Session> for SessionCursor {
+    fn from(session: &Session) -> Self {
+        Self { updated: session.updated, key: session.key() }
+    }
+}
+
+/// A stretch of rows of one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SequenceRange {
+    /// The first sequence.
+    pub start: u32,
+    /// The most rows. A backend may return fewer (a page); only an empty answer is the end.
+    pub limit: usize,
+}
+
+/// A text query, analysed: see [`crate::text`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextQuery {
+    /// Whose messages.
+    pub scope: Scope,
+    /// Which messages.
+    pub filter: SearchFilter,
+    /// Which texts of them.
+    pub content_types: ContentTypes,
+    /// The distinct terms of the query, any of which may match; not empty.
+    pub terms: Vec<String>,
+    /// The most candidates.
+    pub limit: usize,
+}
+
+/// A text that matches a text query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextCandidate {
+    /// The message.
+    pub place: Place,
+    /// Which text of it.
+    pub content_type: ContentType,
+    /// BM25.
+    pub score: f32,
+}
+
+/// A vector query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorQuery {
+    /// Whose messages.
+    pub scope: Scope,
+    /// Which messages.
+    pub filter: SearchFilter,
+    /// Which texts of them.
+    pub content_types: ContentTypes,
+    /// The query's vector, of unit length, in the store's space.
+    pub vector: Vec<f32>,
+    /// The most candidates.
+    pub limit: usize,
+}
+
+/// A chunk that is near to a query vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorCandidate {
+    /// The message.
+    pub place: Place,
+    /// Which text of it.
+    pub content_type: ContentType,
+    /// First character of the chunk.
+    pub span_start: u32,
+    /// One past its last character.
+    pub span_end: u32,
+    /// Cosine similarity to the query.
+    pub similarity: f32,
+    /// Its vector, for diversification; it goes no further than `core`.
+    pub vector: Vec<f32>,
+}
+
+/// Candidates, and what the reader should know of how they were found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidates<T> {
+    /// Best first.
+    pub items: Vec<T>,
+    /// Why the answer was slow, for example that an index was missing; the answer itself is right.
+    pub notice: Option<String>,
+}

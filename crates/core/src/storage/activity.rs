@@ -1,0 +1,107 @@
+//! Who and what was active in a period.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{SessionStorage, sessions::PAGE};
+use crate::{
+    Result, Scope,
+    backend::SessionQuery,
+    model::{ProjectSlug, Session, Timestamp, UserId},
+};
+
+/// A user or a project with the sessions that were active.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Activity<T> {
+    /// The user or the project.
+    pub of: T,
+    /// Sessions that were active.
+    pub sessions: u64,
+    /// All messages of these sessions.
+    pub messages: u64,
+    /// All events of these sessions.
+    pub events: u64,
+    /// Users of a project, projects of a user: how many.
+    pub across: u64,
+    /// When the first of the sessions began.
+    pub first: Timestamp,
+    /// When the last of them changed.
+    pub last: Timestamp,
+}
+
+impl SessionStorage {
+    /// The users with sessions in `scope` that were active from `since` on and before `until`, the latest first.
+    ///
+    /// A session is active from the time it was created to the time it was last updated.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn list_users(
+        &self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<Activity<UserId>>> {
+        let of = |session: &Session| (session.user_id.clone(), session.project_slug.to_string());
+        self.activity(scope, since, until, of).await
+    }
+
+    /// The projects with sessions in `scope` that were active from `since` on and before `until`, the latest first.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn list_projects(
+        &self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) -> Result<Vec<Activity<ProjectSlug>>> {
+        let of = |session: &Session| (session.project_slug.clone(), session.user_id.to_string());
+        self.activity(scope, since, until, of).await
+    }
+
+    async fn activity<T: Ord + Clone>(
+        &self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+        of: impl Fn(&Session) -> (T, String),
+    ) -> Result<Vec<Activity<T>>> {
+        let query = SessionQuery::new(scope.clone()).active_in(since, until).with_limit(PAGE);
+        let mut found: BTreeMap<T, (Activity<T>, BTreeSet<String>)> = BTreeMap::new();
+        let count = |page: Vec<Session>| {
+            for session in page {
+                let (of, across) = of(&session);
+                let new = || (Activity::new(of.clone(), &session), BTreeSet::new());
+                let (activity, others) = found.entry(of.clone()).or_insert_with(new);
+                activity.add(&session);
+                others.insert(across);
+            }
+        };
+        self.each_page(query, count).await?;
+        let found = found.into_values();
+        let mut found: Vec<Activity<T>> =
+            found.map(|(activity, others)| Activity { across: others.len() as u64, ..activity }).collect();
+        found.sort_by_key(|activity| std::cmp::Reverse(activity.last));
+        Ok(found)
+    }
+}
+
+impl<T> Activity<T> {
+    fn new(of: T, session: &Session) -> Self {
+        let (first, last) = (session.created, session.updated);
+        Self { of, sessions: 0, messages: 0, events: 0, across: 0, first, last }
+    }
+
+    fn add(&mut self, session: &Session) {
+        self.sessions += 1;
+        self.messages += u64::from(session.message_count);
+        self.events += u64::from(session.event_count);
+        self.first = self.first.min(session.created);
+        self.last = self.last.max(session.updated);
+    }
+}

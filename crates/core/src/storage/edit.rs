@@ -1,0 +1,265 @@
+//! What a person sets on a session: name, description, tags, and who may see it.
+
+use super::SessionStorage;
+use crate::{
+    Error, Result,
+    backend::{SessionChange, StoredSession},
+    metadata::Metadata,
+    model::{Session, SessionField, SessionKey, Visibility},
+};
+
+/// Changes to the fields that a person sets. What is set stays so: later syncs do not touch it.
+///
+/// ```
+/// use amplifier_session_core::storage::SessionEdit;
+///
+/// let edit = SessionEdit::default().set_name("Payment retries").add_tags(["incident"]);
+/// assert!(!edit.is_empty());
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionEdit {
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Name(Option<String>),
+    Description(Option<String>),
+    Tags(Vec<String>),
+    AddTags(Vec<String>),
+    RemoveTags(Vec<String>),
+    Reset(SessionField),
+}
+
+impl SessionEdit {
+    /// Sets the name; `None` or nothing but white space clears it.
+    #[must_use]
+    pub fn set_name<'a>(self, name: impl Into<Option<&'a str>>) -> Self {
+        self.with(Step::Name(given(name.into())))
+    }
+
+    /// Sets the description; `None` or nothing but white space clears it.
+    #[must_use]
+    pub fn set_description<'a>(self, description: impl Into<Option<&'a str>>) -> Self {
+        self.with(Step::Description(given(description.into())))
+    }
+
+    /// Sets all tags.
+    #[must_use]
+    pub fn set_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.with(Step::Tags(collected(tags)))
+    }
+
+    /// Adds tags; those that are there already stay once.
+    #[must_use]
+    pub fn add_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.with(Step::AddTags(collected(tags)))
+    }
+
+    /// Removes tags; those that are not there make no difference.
+    #[must_use]
+    pub fn remove_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.with(Step::RemoveTags(collected(tags)))
+    }
+
+    /// Takes back what a person set: the field is what the session's files say, now and after later syncs.
+    #[must_use]
+    pub fn reset(self, field: SessionField) -> Self {
+        self.with(Step::Reset(field))
+    }
+
+    /// Whether the edit changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    fn with(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
+    fn apply(&self, stored: &StoredSession) -> Result<Session> {
+        let mut session = stored.session.clone();
+        for step in &self.steps {
+            let field = match step {
+                Step::Name(name) => {
+                    session.name.clone_from(name);
+                    SessionField::Name
+                }
+                Step::Description(description) => {
+                    session.description.clone_from(description);
+                    SessionField::Description
+                }
+                Step::Tags(tags) => {
+                    session.tags.clear();
+                    add_tags(&mut session.tags, tags)?;
+                    SessionField::Tags
+                }
+                Step::AddTags(tags) => {
+                    add_tags(&mut session.tags, tags)?;
+                    SessionField::Tags
+                }
+                Step::RemoveTags(tags) => {
+                    session.tags.retain(|tag| tags.iter().all(|removed| removed.trim() != tag));
+                    SessionField::Tags
+                }
+                Step::Reset(field) => {
+                    reset(&mut session, *field, &Metadata::read(&stored.metadata_files)?);
+                    continue;
+                }
+            };
+            session.edited.insert(field);
+        }
+        check_length("name", session.name.as_deref(), 500)?;
+        check_length("description", session.description.as_deref(), 10_000)?;
+        Ok(session)
+    }
+}
+
+/// Sets one field to what the files say. All others stay: a session that was created without files has them too.
+fn reset(session: &mut Session, field: SessionField, files: &Metadata) {
+    session.edited.remove(&field);
+    let mut told = session.clone();
+    files.apply(&mut told);
+    match field {
+        SessionField::Name => session.name = told.name,
+        SessionField::Description => session.description = told.description,
+        SessionField::Tags => session.tags = told.tags,
+    }
+}
+
+fn given(text: Option<&str>) -> Option<String> {
+    text.map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn collected(tags: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+    tags.into_iter().map(Into::into).collect()
+}
+
+fn add_tags(tags: &mut Vec<String>, added: &[String]) -> Result<()> {
+    for tag in added.iter().map(|tag| tag.trim()) {
+        if tag.is_empty() || tag.chars().any(char::is_control) {
+            return Err(Error::validation("tags", "a tag must not be empty or contain control characters"));
+        }
+        check_length("tags", Some(tag), 100)?;
+        if !tags.iter().any(|known| known == tag) {
+            tags.push(tag.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn check_length(field: &'static str, text: Option<&str>, most: usize) -> Result<()> {
+    if text.is_some_and(|text| text.chars().nth(most).is_some()) {
+        return Err(Error::validation(field, format!("must be at most {most} characters")));
+    }
+    Ok(())
+}
+
+/// Who may see a session besides its owner.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sharing {
+    /// How widely.
+    pub visibility: Visibility,
+    /// The teams, for [`Visibility::Team`].
+    pub team_ids: Vec<String>,
+    /// The organisation, for [`Visibility::Org`].
+    pub org_id: Option<String>,
+}
+
+impl Sharing {
+    /// With nobody.
+    #[must_use]
+    pub fn private() -> Self {
+        Self::default()
+    }
+
+    /// With the members of these teams.
+    #[must_use]
+    pub fn teams(team_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { visibility: Visibility::Team, team_ids: collected(team_ids), org_id: None }
+    }
+
+    /// With the members of an organisation.
+    #[must_use]
+    pub fn org(org_id: impl Into<String>) -> Self {
+        Self { visibility: Visibility::Org, team_ids: Vec::new(), org_id: Some(org_id.into()) }
+    }
+
+    /// With everyone who can read the store.
+    #[must_use]
+    pub fn public() -> Self {
+        Self { visibility: Visibility::Public, ..Self::default() }
+    }
+
+    fn validate(&self) -> Result<()> {
+        let is_blank = |text: &String| text.trim().is_empty();
+        if self.team_ids.iter().any(is_blank)
+            || (self.visibility == Visibility::Team && self.team_ids.is_empty())
+        {
+            return Err(Error::validation(
+                "team_ids",
+                "must name at least one team, and none without a name",
+            ));
+        }
+        if self.org_id.as_ref().is_some_and(is_blank)
+            || (self.visibility == Visibility::Org && self.org_id.is_none())
+        {
+            return Err(Error::validation("org_id", "must name the organisation to share with"));
+        }
+        Ok(())
+    }
+}
+
+impl SessionStorage {
+    /// Changes what a person sets on a session, which is the owner's to do. Returns the session as it is then.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound`; `Validation` when a name (500 characters), description (10,000) or tag (100) is too long or
+    /// a tag is empty; those of the backend.
+    pub async fn update_session(&self, key: &SessionKey, edit: &SessionEdit) -> Result<Session> {
+        self.change_session(key, |stored| edit.apply(stored)).await
+    }
+
+    /// Sets who may see a session besides its owner, which is the owner's to do. The first time that it is shared is
+    /// kept in [`Session::shared_at`]. Returns the session as it is then.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound`; `Validation` when teams or organisation are missing; those of the backend.
+    pub async fn share_session(&self, key: &SessionKey, sharing: &Sharing) -> Result<Session> {
+        sharing.validate()?;
+        let now = self.now();
+        let share = |stored: &StoredSession| {
+            let mut session = stored.session.clone();
+            session.visibility = sharing.visibility;
+            session.team_ids.clone_from(&sharing.team_ids);
+            session.org_id.clone_from(&sharing.org_id);
+            if sharing.visibility != Visibility::Private {
+                session.shared_at = session.shared_at.or(Some(now));
+            }
+            Ok(session)
+        };
+        self.change_session(key, share).await
+    }
+
+    async fn change_session(
+        &self,
+        key: &SessionKey,
+        change: impl Fn(&StoredSession) -> Result<Session>,
+    ) -> Result<Session> {
+        self.retry_conflicts(|| async {
+            let stored = self.backend.get_session(key).await?;
+            let stored = stored.ok_or_else(|| Error::session_not_found(&key.session_id))?;
+            let session = change(&stored)?;
+            if session != stored.session {
+                self.backend.write(SessionChange::new(session.clone(), Some(stored.version))).await?;
+            }
+            Ok(session)
+        })
+        .await
+    }
+}

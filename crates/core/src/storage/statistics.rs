@@ -1,0 +1,278 @@
+//! Statistics over sessions, messages and events.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{SessionStatistics, SessionStorage, sessions::PAGE};
+use crate::{
+    Result, Scope,
+    backend::{EventCount, MessageCount, SessionQuery, Usage},
+    model::{ProjectSlug, Session, Timestamp},
+    search::{EventFilter, SearchFilter, SessionFilter},
+};
+
+/// What statistics are made of. Every field narrows it; the default is all that is in scope.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct StatisticsOptions {
+    /// Which sessions.
+    pub sessions: SessionFilter,
+    /// From this time on: sessions that were active then, messages and events of then.
+    pub since: Option<Timestamp>,
+    /// Before this time.
+    pub until: Option<Timestamp>,
+}
+
+impl StatisticsOptions {
+    /// Narrows to certain sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: SessionFilter) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Narrows to a period; each end may be open.
+    #[must_use]
+    pub fn with_period(mut self, since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
+        (self.since, self.until) = (since, until);
+        self
+    }
+}
+
+/// Statistics: totals, and lists of which each has the largest first; days are in order.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// All sessions together, with all their messages and events, in the period or not.
+    pub totals: SessionStatistics,
+    /// Sessions by project.
+    pub projects: Vec<SessionGroup<ProjectSlug>>,
+    /// Sessions by bundle; `None` for those that name none.
+    pub bundles: Vec<SessionGroup<Option<String>>>,
+    /// Events by type.
+    pub event_types: Vec<EventTypeStatistics>,
+    /// Uses of tools.
+    pub tools: Vec<ToolStatistics>,
+    /// Uses of models.
+    pub models: Vec<ModelStatistics>,
+    /// Days in UTC on which something was written.
+    pub days: Vec<DayStatistics>,
+}
+
+/// Sessions that have something in common.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SessionGroup<T> {
+    /// What they have in common.
+    pub of: T,
+    /// What they hold.
+    #[serde(flatten)]
+    pub counts: SessionStatistics,
+    /// When the last of them changed.
+    pub last_updated: Timestamp,
+}
+
+/// Events of a type.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct EventTypeStatistics {
+    /// The type.
+    pub event_type: String,
+    /// How many there are.
+    pub events: u64,
+    /// How many of them tell of a failure.
+    pub failures: u64,
+}
+
+/// Uses of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ToolStatistics {
+    /// The tool.
+    pub tool: String,
+    /// How often it was used. A use leaves an event at its beginning (`tool:pre`, `tool:call`) and one at its end
+    /// (`tool:post`, `tool:result`, `tool:error`); the more frequent of the two count.
+    pub uses: u64,
+    /// Events about the tool that tell of a failure.
+    pub failures: u64,
+}
+
+/// Uses of a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ModelStatistics {
+    /// The model.
+    pub model: String,
+    /// The provider, where events name one.
+    pub provider: Option<String>,
+    /// Calls, tokens and cost, as far as events tell them.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// Events about the model that tell of a failure.
+    pub failures: u64,
+}
+
+/// What was written on a day.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct DayStatistics {
+    /// The day in UTC: `2026-01-31`.
+    pub day: String,
+    /// Sessions that were created.
+    pub sessions: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Messages of users.
+    pub user_messages: u64,
+    /// Events.
+    pub events: u64,
+    /// What models took.
+    pub usage: Usage,
+}
+
+impl SessionStorage {
+    /// Statistics of what is in `scope`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn get_statistics(&self, scope: &Scope, options: &StatisticsOptions) -> Result<Statistics> {
+        let (since, until) = (options.since, options.until);
+        let mut tables = Tables::default();
+        let query = SessionQuery::new(scope.clone())
+            .with_filter(options.sessions.clone())
+            .active_in(since, until)
+            .with_limit(PAGE);
+        let in_period =
+            |ts: Timestamp| since.is_none_or(|since| ts >= since) && until.is_none_or(|until| ts < until);
+        self.each_page(query, |page| page.iter().for_each(|session| tables.session(session, in_period)))
+            .await?;
+
+        let mut messages = SearchFilter::default().with_sessions(options.sessions.clone());
+        (messages.since, messages.until) = (since, until);
+        let events = EventFilter::default()
+            .with_sessions(options.sessions.clone())
+            .with_since(since)
+            .with_until(until);
+        for count in self.backend.count_messages(scope, &messages).await? {
+            tables.messages(&count);
+        }
+        for count in self.backend.count_events(scope, &events).await? {
+            tables.events(&count);
+        }
+        Ok(tables.into_statistics())
+    }
+}
+
+/// The statistics while they are counted.
+#[derive(Default)]
+struct Tables {
+    totals: SessionStatistics,
+    projects: BTreeMap<ProjectSlug, (SessionStatistics, Option<Timestamp>)>,
+    bundles: BTreeMap<Option<String>, (SessionStatistics, Option<Timestamp>)>,
+    event_types: BTreeMap<String, EventTypeStatistics>,
+    tools: BTreeMap<String, ToolUses>,
+    models: BTreeMap<(String, Option<String>), ModelStatistics>,
+    days: BTreeMap<String, DayStatistics>,
+}
+
+#[derive(Default)]
+struct ToolUses {
+    begun: u64,
+    ended: u64,
+    others: u64,
+    failures: u64,
+}
+
+impl Tables {
+    fn session(&mut self, session: &Session, in_period: impl Fn(Timestamp) -> bool) {
+        self.totals.add(session);
+        let groups = [
+            self.projects.entry(session.project_slug.clone()).or_default(),
+            self.bundles.entry(session.bundle.clone()).or_default(),
+        ];
+        for (counts, last) in groups {
+            counts.add(session);
+            *last = (*last).max(Some(session.updated));
+        }
+        if in_period(session.created) {
+            self.day(&session.created.day()).sessions += 1;
+        }
+    }
+
+    fn messages(&mut self, count: &MessageCount) {
+        let day = self.day(&count.day);
+        day.messages += count.messages;
+        if count.role == crate::model::Role::User {
+            day.user_messages += count.messages;
+        }
+    }
+
+    fn events(&mut self, count: &EventCount) {
+        let (group, events) = (&count.group, count.events);
+        let failures = if group.failed { events } else { 0 };
+        let of_type = self.event_types.entry(group.event_type.clone()).or_default();
+        of_type.events += events;
+        of_type.failures += failures;
+        if let Some(tool) = &group.tool_name {
+            let uses = self.tools.entry(tool.clone()).or_default();
+            match group.event_type.as_str() {
+                "tool:pre" | "tool:call" => uses.begun += events,
+                "tool:post" | "tool:result" | "tool:error" => uses.ended += events,
+                _ => uses.others += events,
+            }
+            uses.failures += failures;
+        }
+        if let Some(model) = &group.model {
+            let of_model = self.models.entry((model.clone(), group.provider.clone())).or_default();
+            of_model.usage.add(count.usage);
+            of_model.failures += failures;
+        }
+        let day = self.day(&group.day);
+        day.events += events;
+        day.usage.add(count.usage);
+    }
+
+    fn day(&mut self, day: &str) -> &mut DayStatistics {
+        self.days.entry(day.to_owned()).or_default()
+    }
+
+    fn into_statistics(self) -> Statistics {
+        let event_types = self.event_types.into_iter();
+        let tools = self.tools.into_iter();
+        let models = self.models.into_iter();
+        let days = self.days.into_iter();
+        Statistics {
+            totals: self.totals,
+            projects: groups(self.projects),
+            bundles: groups(self.bundles),
+            event_types: largest_first(
+                event_types.map(|(event_type, found)| EventTypeStatistics { event_type, ..found }),
+                |one| one.events,
+            ),
+            tools: largest_first(tools.map(|(tool, uses)| uses.of(tool)), |one| one.uses),
+            models: largest_first(
+                models.map(|((model, provider), found)| ModelStatistics { model, provider, ..found }),
+                |one| (one.usage.input_tokens.saturating_add(one.usage.output_tokens), one.usage.calls),
+            ),
+            days: days.map(|(day, found)| DayStatistics { day, ..found }).collect(),
+        }
+    }
+}
+
+impl ToolUses {
+    fn of(self, tool: String) -> ToolStatistics {
+        let told = self.begun.max(self.ended);
+        ToolStatistics { tool, uses: if told == 0 { self.others } else { told }, failures: self.failures }
+    }
+}
+
+fn groups<T>(found: BTreeMap<T, (SessionStatistics, Option<Timestamp>)>) -> Vec<SessionGroup<T>> {
+    let groups = found.into_iter();
+    let groups =
+        groups.filter_map(|(of, (counts, last))| Some(SessionGroup { of, counts, last_updated: last? }));
+    largest_first(groups, |group| (group.counts.sessions, group.counts.messages))
+}
+
+/// Those of equal size stay in order of their names.
+fn largest_first<T, N: Ord>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> N) -> Vec<T> {
+    let mut items: Vec<T> = items.collect();
+    items.sort_by_key(|item| std::cmp::Reverse(size(item)));
+    items
+}

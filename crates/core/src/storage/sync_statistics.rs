@@ -1,0 +1,83 @@
+//! What the store holds of a session, and what is missing from it.
+
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+
+use super::SessionStorage;
+use crate::{
+    Error, Result, Scope,
+    backend::{RowSpan, SequenceRange, SessionRows, SkippedLine},
+    model::{SessionId, SessionKey},
+};
+
+/// What the store holds of a session.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SyncStatistics {
+    /// Its rows.
+    #[serde(flatten)]
+    pub rows: SessionRows,
+    /// Sequences below the last of which there is no message: there are none unless the store was damaged.
+    pub missing_messages: Vec<RangeInclusive<u32>>,
+    /// Sequences below the last of which there is no event.
+    pub missing_events: Vec<RangeInclusive<u32>>,
+    /// Lines of the session's files that were left out, and why.
+    pub skipped: Vec<SkippedLine>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Rows {
+    Messages,
+    Events,
+}
+
+impl SessionStorage {
+    /// What the store holds of a session, and what is missing.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    pub async fn get_sync_statistics(&self, scope: &Scope, session_id: &SessionId) -> Result<SyncStatistics> {
+        let key = self.existing_session(scope, session_id).await?.key();
+        let stored = self.backend.get_session(&key).await?;
+        let stored = stored.ok_or_else(|| Error::session_not_found(session_id))?;
+        let rows = self.backend.session_rows(&key).await?;
+        Ok(SyncStatistics {
+            missing_messages: self.gaps(&key, Rows::Messages, rows.messages).await?,
+            missing_events: self.gaps(&key, Rows::Events, rows.events).await?,
+            skipped: stored.skipped,
+            rows,
+        })
+    }
+
+    async fn gaps(&self, key: &SessionKey, kind: Rows, span: RowSpan) -> Result<Vec<RangeInclusive<u32>>> {
+        const PAGE: usize = 1_000;
+        let mut gaps = Vec::new();
+        let end = span.last_sequence.map_or(0, |last| u64::from(last) + 1);
+        if span.count == end {
+            return Ok(gaps);
+        }
+        let mut next = 0;
+        loop {
+            let range = SequenceRange { start: next, limit: PAGE };
+            let sequences: Vec<u32> = match kind {
+                Rows::Messages => {
+                    self.backend.read_messages(key, range).await?.iter().map(|row| row.sequence).collect()
+                }
+                Rows::Events => {
+                    self.backend.read_events(key, range).await?.iter().map(|row| row.sequence).collect()
+                }
+            };
+            if sequences.is_empty() {
+                return Ok(gaps);
+            }
+            for sequence in sequences {
+                if sequence > next {
+                    gaps.push(next..=sequence - 1);
+                }
+                next = sequence.saturating_add(1);
+            }
+        }
+    }
+}

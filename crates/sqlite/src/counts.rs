@@ -1,0 +1,98 @@
+//! Counting messages, and what is stored of one session.
+
+use std::str::FromStr;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{MessageCount, RowSpan, SessionRows},
+    model::{Role, SessionKey, Timestamp},
+    search::SearchFilter,
+};
+use rusqlite::{Connection, Row};
+
+use crate::{
+    conditions::Conditions,
+    error::storage,
+    sessions::{column, timestamp},
+};
+
+/// The messages that `filter` admits, counted by day and role.
+pub(crate) fn messages(
+    connection: &Connection,
+    scope: &Scope,
+    filter: &SearchFilter,
+) -> Result<Vec<MessageCount>> {
+    let mut conditions = Conditions::of_sessions(scope, &filter.sessions)?;
+    if let Some(role) = filter.role {
+        conditions.compare("t.role = ?", role.as_str().to_owned());
+    }
+    if let Some(since) = filter.since {
+        conditions.compare("t.ts >= ?", since.to_string());
+    }
+    if let Some(until) = filter.until {
+        conditions.compare("t.ts < ?", until.to_string());
+    }
+    let sql = format!(
+        "SELECT substr(t.ts, 1, instr(t.ts, 'T') - 1) AS day, t.role, count(*)
+         FROM sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role
+             ON t.user_id = s.user_id AND t.session_id = s.session_id
+         WHERE {} GROUP BY 1, 2",
+        conditions.sql()
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_messages"))?;
+    let mut rows = statement.query(conditions.values()).map_err(storage("count_messages"))?;
+    let mut counts = Vec::new();
+    while let Some(row) = rows.next().map_err(storage("count_messages"))? {
+        let role = Role::from_str(&column::<String>(row, 1)?)?;
+        counts.push(MessageCount { day: column(row, 0)?, role, messages: count(row, 2)? });
+    }
+    Ok(counts)
+}
+
+/// What is stored of a session.
+pub(crate) fn rows_of(connection: &Connection, key: &SessionKey) -> Result<SessionRows> {
+    let of_session = "WHERE user_id = ?1 AND session_id = ?2";
+    let messages = format!(
+        "SELECT count(*), max(sequence), min(ts), max(ts), count(*) FILTER (WHERE vectors = 0), max(synced_at)
+         FROM transcripts {of_session}"
+    );
+    let events = format!("SELECT count(*), max(sequence), min(ts), max(ts) FROM events {of_session}");
+    let vectors = format!("SELECT count(*) FROM transcript_vectors {of_session}");
+    let (messages, owing_vectors, synced_at) =
+        one_row(connection, &messages, key, |row| Ok((span(row)?, count(row, 4)?, time(row, 5)?)))?;
+    let events = one_row(connection, &events, key, span)?;
+    let vectors = one_row(connection, &vectors, key, |row| count(row, 0))?;
+    Ok(SessionRows { messages, events, vectors, owing_vectors, synced_at })
+}
+
+fn one_row<T>(
+    connection: &Connection,
+    sql: &str,
+    key: &SessionKey,
+    read: impl FnOnce(&Row<'_>) -> Result<T>,
+) -> Result<T> {
+    let mut statement = connection.prepare_cached(sql).map_err(storage("session_rows"))?;
+    let key = [key.user_id.as_str(), key.session_id.as_str()];
+    statement.query_row(key, |row| Ok(read(row))).map_err(storage("session_rows"))?
+}
+
+/// The first four columns.
+fn span(row: &Row<'_>) -> Result<RowSpan> {
+    Ok(RowSpan {
+        count: count(row, 0)?,
+        last_sequence: column(row, 1)?,
+        first_ts: time(row, 2)?,
+        last_ts: time(row, 3)?,
+    })
+}
+
+fn count(row: &Row<'_>, index: usize) -> Result<u64> {
+    column::<i64>(row, index).map(i64::unsigned_abs)
+}
+
+fn time(row: &Row<'_>, index: usize) -> Result<Option<Timestamp>> {
+    match column::<Option<String>>(row, index)? {
+        Some(_) => timestamp(row, index).map(Some),
+        None => Ok(None),
+    }
+}

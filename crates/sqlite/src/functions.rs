@@ -1,0 +1,67 @@
+//! What SQL can't say: functions of the library that statements call.
+//!
+//! They do what `core` does because they call it, so that a database that counts or filters finds the same as one
+//! that has everything looked at.
+
+use amplifier_session_core::{backend::Usage, text::holds_words};
+use rusqlite::{
+    Connection, Result,
+    functions::{Aggregate, Context, FunctionFlags},
+};
+use serde_json::Value;
+
+/// Registers the functions.
+///
+/// - `holds_words(wanted, name, first_prompt, session_id, description)`: whether title or description of a session
+///   hold all words.
+/// - `usage_of(summary)`: what the events of a group tell of usage, as JSON for [`read_usage`].
+pub(crate) fn register(connection: &Connection) -> Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function("holds_words", 5, flags, |row| {
+        let text = |index| row.get_raw(index).as_str_or_null().map_err(rusqlite::Error::from);
+        let (name, first_prompt) = (text(1)?, text(2)?);
+        // As `Session::title`.
+        let given = name.filter(|name| !name.trim().is_empty());
+        let title = given.or(first_prompt).or(text(3)?).unwrap_or_default();
+        Ok(holds_words(&[title, text(4)?.unwrap_or_default()], text(0)?.unwrap_or_default()))
+    })?;
+    connection.create_aggregate_function("usage_of", 1, flags, UsageOf)
+}
+
+/// Sums up as `core` does, which neither overflows nor takes text for a number.
+struct UsageOf;
+
+impl Aggregate<Usage, String> for UsageOf {
+    fn init(&self, _: &mut Context<'_>) -> Result<Usage> {
+        Ok(Usage::default())
+    }
+
+    fn step(&self, row: &mut Context<'_>, sum: &mut Usage) -> Result<()> {
+        let summary = row.get_raw(0).as_str()?;
+        // Most events tell nothing of usage, and to look for the word costs less than to read the object.
+        if summary.contains("\"usage\"")
+            && let Ok(Value::Object(summary)) = serde_json::from_str(summary)
+        {
+            sum.add(Usage::of(&summary));
+        }
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, sum: Option<Usage>) -> Result<String> {
+        Ok(serde_json::to_string(&sum.unwrap_or_default()).unwrap_or_default())
+    }
+}
+
+/// What `usage_of` has told.
+pub(crate) fn read_usage(text: &str) -> Usage {
+    let told: Value = serde_json::from_str(text).unwrap_or_default();
+    let number = |name: &str| told.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let mut usage = Usage::of_calls(number("calls"));
+    usage.input_tokens = number("input_tokens");
+    usage.output_tokens = number("output_tokens");
+    usage.cache_read_tokens = number("cache_read_tokens");
+    usage.cache_write_tokens = number("cache_write_tokens");
+    usage.cost = told.get("cost").and_then(Value::as_f64).unwrap_or(0.0);
+    usage
+}

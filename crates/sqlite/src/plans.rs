@@ -1,0 +1,309 @@
+//! How SQLite comes to the rows of each read: through an index, whatever the size of the store.
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Mutex},
+};
+
+use amplifier_session_core::{
+    Result, Scope, Viewer,
+    backend::{SequenceRange, SessionCursor, SessionQuery},
+    model::{
+        ContentType, HostId, Level, Place, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp,
+        UserId,
+    },
+    search::{EventCursor, EventFilter, EventSearchOptions, SearchFilter, SessionFilter},
+};
+use amplifier_session_index::Rows;
+use rusqlite::{
+    Connection,
+    trace::{TraceEvent, TraceEventCodes},
+};
+
+use crate::{
+    counts, event_search, events, functions, messages,
+    rows::SqliteRows,
+    schema, search,
+    sessions::{self, list},
+    vectors,
+};
+
+/// What a read may do besides searching in indexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Allowed {
+    /// Nothing.
+    Nothing,
+    /// Go through an index in its order, and stop when there are enough.
+    Walk,
+    /// Sort what one session, id, prefix or parent has.
+    SortFew,
+    /// Group what was found, which is sorted for it.
+    Group,
+    /// Go through all sessions, for somebody who asked for everyone's.
+    AllSessions,
+    /// Take the last row of a table.
+    Last,
+}
+
+type Read = fn(&mut Connection) -> Result<()>;
+
+fn key() -> SessionKey {
+    SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap())
+}
+
+fn own() -> Scope {
+    Scope::User(key().user_id)
+}
+
+fn visible() -> Scope {
+    Viewer::new(key().user_id).with_org(Some("acme".into())).with_teams(["core"]).into()
+}
+
+fn at() -> Timestamp {
+    Timestamp::from_micros(0)
+}
+
+fn range() -> SequenceRange {
+    SequenceRange { start: 3, limit: 10 }
+}
+
+fn of_sessions() -> SessionFilter {
+    SessionFilter::default()
+}
+
+fn project() -> SessionFilter {
+    of_sessions().with_project(ProjectSlug::new("shop").unwrap())
+}
+
+fn session() -> SessionFilter {
+    of_sessions().with_session(key().session_id)
+}
+
+fn tags() -> SessionFilter {
+    of_sessions().with_tags(["red"]).with_min_turns(2)
+}
+
+fn events_of() -> EventFilter {
+    EventFilter::default()
+}
+
+fn listed(
+    connection: &Connection,
+    scope: Scope,
+    narrow: impl Fn(SessionQuery) -> SessionQuery,
+) -> Result<()> {
+    let cursor = SessionCursor { updated: at(), key: key() };
+    list(connection, &narrow(SessionQuery::new(scope.clone())))?;
+    list(connection, &narrow(SessionQuery::new(scope)).with_after(Some(cursor))).map(drop)
+}
+
+fn keys(connection: &Connection, scope: Scope, filter: SessionFilter) -> Result<()> {
+    sessions::keys(connection, &scope, &filter).map(drop)
+}
+
+fn found(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
+    let after = EventCursor { ts: at(), place: Place::new(key(), 3) };
+    event_search::search(connection, &scope, &EventSearchOptions::new(filter.clone()))?;
+    event_search::search(connection, &scope, &EventSearchOptions::new(filter).with_after(after)).map(drop)
+}
+
+fn counted(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
+    event_search::count(connection, &scope, &filter).map(drop)
+}
+
+fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter) -> Result<()> {
+    counts::messages(connection, &scope, &filter).map(drop)
+}
+
+fn of_index(connection: &mut Connection, read: impl Fn(&mut SqliteRows<'_>) -> Result<()>) -> Result<()> {
+    search::with_snapshot(connection, |snapshot| read(&mut SqliteRows(snapshot)))
+}
+
+/// Every read of the backend, by name.
+fn reads() -> Vec<(&'static str, Allowed, Read)> {
+    use Allowed::{AllSessions, Group, Last, Nothing, SortFew, Walk};
+    vec![
+        ("a session", Nothing, |c| sessions::get(c, &key()).map(drop)),
+        ("a list", Nothing, |c| listed(c, own(), |q| q)),
+        ("a list of a time", Nothing, |c| {
+            listed(c, own(), |q| {
+                q.with_since(Some(at())).with_until(Some(at())).active_in(Some(at()), Some(at()))
+            })
+        }),
+        ("a list of a project", Nothing, |c| listed(c, own(), |q| q.with_filter(project()))),
+        ("a list of a bundle", Nothing, |c| {
+            listed(c, own(), |q| q.with_filter(of_sessions().with_bundle("b".to_owned())))
+        }),
+        ("a list by tags and text", Nothing, |c| {
+            listed(c, own(), |q| q.with_filter(tags()).with_text(Some("x".into())))
+        }),
+        ("a list of one id", SortFew, |c| listed(c, own(), |q| q.with_filter(session()))),
+        ("a list by prefix", SortFew, |c| listed(c, own(), |q| q.with_id_prefix(Some("ab".into())))),
+        ("a list of children", SortFew, |c| listed(c, own(), |q| q.with_parent(Some(key().session_id)))),
+        ("a list of what is visible", Walk, |c| listed(c, visible(), |q| q)),
+        ("a list of what is visible of one id", SortFew, |c| {
+            listed(c, visible(), |q| q.with_filter(session()))
+        }),
+        ("a list of what is visible by prefix", SortFew, |c| {
+            listed(c, visible(), |q| q.with_id_prefix(Some("ab".into())))
+        }),
+        ("a list of visible children", SortFew, |c| {
+            listed(c, visible(), |q| q.with_parent(Some(key().session_id)))
+        }),
+        ("a list of everyone's", Walk, |c| listed(c, Scope::Everyone, |q| q)),
+        ("a list of everyone's by prefix", SortFew, |c| {
+            listed(c, Scope::Everyone, |q| q.with_id_prefix(Some("ab".into())))
+        }),
+        ("sync states", Nothing, |c| {
+            sessions::sync_states(c, &key().user_id, Some(&key().session_id), 10).map(drop)
+        }),
+        ("keys of one's own sessions", Nothing, |c| keys(c, own(), tags())),
+        ("keys of a project", Nothing, |c| keys(c, own(), project().with_tags(["red"]))),
+        ("keys of a bundle", Nothing, |c| keys(c, own(), of_sessions().with_bundle("b".to_owned()))),
+        ("keys of visible sessions", Nothing, |c| keys(c, visible(), of_sessions())),
+        ("keys of visible sessions of a project", Nothing, |c| keys(c, visible(), project())),
+        ("keys of visible sessions of one id", Nothing, |c| keys(c, visible(), session())),
+        ("keys of everyone's sessions", AllSessions, |c| keys(c, Scope::Everyone, tags())),
+        ("message states", Nothing, |c| messages::states(c, &key()).map(drop)),
+        ("messages", Nothing, |c| messages::read(c, &key(), range()).map(drop)),
+        ("messages at places", Nothing, |c| messages::at(c, &[Place::new(key(), 1)]).map(drop)),
+        ("messages that owe vectors", Nothing, |c| {
+            let after = Place::new(key(), 3);
+            messages::owing_vectors(c, &key().user_id, None, Some(&after), 10)?;
+            messages::owing_vectors(c, &key().user_id, Some(&key().session_id), None, 10).map(drop)
+        }),
+        ("vectors of texts", Nothing, |c| {
+            vectors::of(c, &[(Place::new(key(), 1), ContentType::UserQuery)]).map(drop)
+        }),
+        ("texts that have vectors", Nothing, |c| vectors::types(c, &key(), range()).map(drop)),
+        ("rows of a session", Nothing, |c| counts::rows_of(c, &key()).map(drop)),
+        ("event digests", Nothing, |c| events::digests(c, &key(), range()).map(drop)),
+        ("events", Nothing, |c| events::read(c, &key(), range()).map(drop)),
+        ("event payloads", Nothing, |c| events::payloads(c, &key(), &[3]).map(drop)),
+        ("events by id", Nothing, |c| events::find(c, &key().user_id, &["e".into()]).map(drop)),
+        ("newest events", Walk, |c| found(c, own(), events_of())),
+        ("newest events of a time", Nothing, |c| {
+            found(c, own(), events_of().with_since(at()).with_until(at()))
+        }),
+        ("newest events of a type", Nothing, |c| {
+            found(c, own(), events_of().with_event_type("t".to_owned()))
+        }),
+        ("newest events about a tool", Nothing, |c| found(c, own(), events_of().with_tool("t".to_owned()))),
+        ("newest errors", Nothing, |c| found(c, own(), events_of().with_level(Level::Error))),
+        ("newest events of the usual level", Walk, |c| found(c, own(), events_of().with_level(Level::Info))),
+        ("newest events of a category", Walk, |c| {
+            found(c, own(), events_of().with_category("llm".to_owned()))
+        }),
+        ("newest events of a project", Walk, |c| found(c, own(), events_of().with_sessions(project()))),
+        ("newest events of a session", Nothing, |c| found(c, own(), events_of().with_sessions(session()))),
+        ("newest events of a visible session", SortFew, |c| {
+            found(c, visible(), events_of().with_sessions(session()))
+        }),
+        ("newest events that are visible", Walk, |c| {
+            found(c, visible(), events_of().with_tool("t".to_owned()))
+        }),
+        ("newest events of everyone", Walk, |c| found(c, Scope::Everyone, events_of())),
+        ("events counted", Group, |c| counted(c, own(), events_of())),
+        ("events of a time counted", Group, |c| counted(c, own(), events_of().with_since(at()))),
+        ("events of a type counted", Group, |c| {
+            counted(c, own(), events_of().with_event_type("t".to_owned()))
+        }),
+        ("events of a category counted", Group, |c| {
+            counted(c, own(), events_of().with_category("llm".to_owned()))
+        }),
+        ("events about a tool counted", Group, |c| counted(c, own(), events_of().with_tool("t".to_owned()))),
+        ("events of a project counted", Group, |c| counted(c, own(), events_of().with_sessions(project()))),
+        ("visible events counted", Group, |c| {
+            counted(c, visible(), events_of().with_category("llm".to_owned()))
+        }),
+        ("messages counted", Group, |c| counted_messages(c, own(), SearchFilter::default())),
+        ("messages of a role counted", Group, |c| {
+            counted_messages(c, own(), SearchFilter::default().with_role(Role::User).with_since(at()))
+        }),
+        ("visible messages counted", Group, |c| counted_messages(c, visible(), SearchFilter::default())),
+        ("the mark", Last, |c| of_index(c, |rows| rows.mark().and_then(|_| rows.nonce(3)).map(drop))),
+        ("newer rows", Nothing, |c| {
+            of_index(c, |rows| {
+                rows.messages_after(3, &mut |_| Ok(ControlFlow::Continue(())))?;
+                rows.vectors_after(3, &mut |_| Ok(ControlFlow::Continue(())))?;
+                rows.removed_messages_after(3).and_then(|_| rows.removed_vectors_after(3)).map(drop)
+            })
+        }),
+        ("full vectors", Nothing, |c| of_index(c, |rows| rows.vectors(&[1], &mut |_, _| Ok(())))),
+    ]
+}
+
+/// An empty store, and the statements that run on it.
+fn store() -> (Connection, Arc<Mutex<Vec<String>>>) {
+    let mut connection = Connection::open_in_memory().unwrap();
+    functions::register(&connection).unwrap();
+    schema::prepare(&mut connection).unwrap();
+    let statements: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = Arc::clone(&statements);
+    let note = move |event: TraceEvent<'_>| {
+        if let TraceEvent::Stmt(statement, _) = event {
+            seen.lock().unwrap().push(statement.sql().into_owned());
+        }
+    };
+    connection.trace_v2(TraceEventCodes::SQLITE_TRACE_STMT, Some(note)).unwrap();
+    // So that reading it goes on to its files.
+    let (host, project) = (HostId::new("laptop").unwrap(), ProjectSlug::new("shop").unwrap());
+    let session = Session::new(key(), host, project, at());
+    sessions::put(&connection, &session, None, None, 1).unwrap();
+    (connection, statements)
+}
+
+fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    // What is bound makes no difference without statistics.
+    let mut rows = statement.raw_query();
+    let mut steps = Vec::new();
+    while let Some(row) = rows.next().unwrap() {
+        steps.push(row.get(3).unwrap());
+    }
+    steps
+}
+
+fn fits(step: &str, allowed: Allowed) -> bool {
+    // Lists of tags and teams, and the parts of a condition.
+    let of_a_list = step.contains("VIRTUAL TABLE")
+        || step.contains("SUBQUERY")
+        || step.starts_with("INDEX ")
+        || step == "CREATE BLOOM FILTER";
+    let searched = step.starts_with("SEARCH ") && step.contains(" USING ");
+    // Rows of the same time are brought in order, all others come so.
+    let ties = step.contains("TEMP B-TREE FOR RIGHT PART") || step.contains("TEMP B-TREE FOR LAST");
+    of_a_list
+        || searched
+        || ties
+        || step == "MULTI-INDEX OR"
+        || match allowed {
+            Allowed::Nothing => false,
+            Allowed::Walk => step.starts_with("SCAN ") && step.contains(" USING INDEX "),
+            Allowed::SortFew => step == "USE TEMP B-TREE FOR ORDER BY",
+            Allowed::Group => step == "USE TEMP B-TREE FOR GROUP BY",
+            Allowed::AllSessions => step == "SCAN s",
+            Allowed::Last => step == "SCAN revisions",
+        }
+}
+
+#[test]
+fn every_read_goes_through_an_index() {
+    let (mut connection, statements) = store();
+    let mut wrong = Vec::new();
+    for (name, allowed, read) in reads() {
+        statements.lock().unwrap().clear();
+        read(&mut connection).unwrap();
+        let issued = std::mem::take(&mut *statements.lock().unwrap());
+        assert!(!issued.is_empty(), "{name}");
+        for sql in issued.iter().filter(|sql| sql.starts_with("SELECT")) {
+            let steps = plan(&connection, sql);
+            assert!(!steps.is_empty(), "{name}");
+            let bad: Vec<_> = steps.iter().filter(|step| !fits(step, allowed)).collect();
+            if !bad.is_empty() {
+                wrong.push(format!("{name}: {bad:#?}\n{steps:#?}\n{sql}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}

@@ -1,0 +1,193 @@
+//! Tables and indexes.
+
+/// The layout that this library writes, kept in the file's header (`PRAGMA user_version`).
+///
+/// Within a schema version it only grows: a program that knows an earlier one can go on writing the store.
+pub(crate) const LAYOUT: i32 = 1;
+
+/// The tables of schema version 4.
+///
+/// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What stands in a raw line is not
+/// stored again: `content`, `metadata`, `data` and the ids are generated columns. `key` is the row's number in the
+/// search index. Every transaction takes the next revision; rows carry the one that last changed them, and
+/// `removed` tells the index of those that are gone.
+pub(crate) const TABLES: &str = "
+CREATE TABLE schema_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE revisions (revision INTEGER PRIMARY KEY AUTOINCREMENT, nonce INTEGER NOT NULL);
+CREATE TABLE removed (
+    kind INTEGER NOT NULL, revision INTEGER NOT NULL, key INTEGER NOT NULL,
+    PRIMARY KEY (kind, revision, key)
+) WITHOUT ROWID;
+
+CREATE TABLE sessions (
+    key INTEGER PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    host_id TEXT NOT NULL,
+    project_slug TEXT NOT NULL DEFAULT 'default',
+    created TEXT NOT NULL,
+    updated TEXT NOT NULL,
+    name TEXT,
+    description TEXT,
+    bundle TEXT,
+    model TEXT,
+    turn_count INTEGER NOT NULL DEFAULT 0,
+    message_count INTEGER NOT NULL DEFAULT 0,
+    event_count INTEGER NOT NULL DEFAULT 0,
+    parent_id TEXT,
+    forked_from_turn INTEGER,
+    tags TEXT NOT NULL DEFAULT '[]',
+    visibility TEXT NOT NULL DEFAULT 'private' CHECK (visibility IN ('private', 'team', 'org', 'public')),
+    org_id TEXT,
+    team_ids TEXT NOT NULL DEFAULT '[]',
+    shared_at TEXT,
+    working_dir TEXT,
+    first_prompt TEXT,
+    skipped_lines TEXT NOT NULL DEFAULT '[]',
+    sync_state TEXT,
+    revision INTEGER NOT NULL,
+    edited TEXT NOT NULL DEFAULT '[]',
+    UNIQUE (user_id, session_id)
+);
+
+CREATE TABLE metadata_files (
+    user_id TEXT NOT NULL, session_id TEXT NOT NULL, position INTEGER NOT NULL,
+    name TEXT NOT NULL, raw BLOB NOT NULL,
+    PRIMARY KEY (user_id, session_id, position)
+) WITHOUT ROWID;
+
+CREATE TABLE transcripts (
+    key INTEGER PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    sequence INTEGER NOT NULL CHECK (sequence >= 0),
+    role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'tool', 'system', 'developer')),
+    turn INTEGER CHECK (turn >= 1),
+    ts TEXT NOT NULL,
+    ts_estimated INTEGER NOT NULL,
+    synced_at TEXT NOT NULL,
+    vectors INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    revision INTEGER NOT NULL,
+    raw TEXT NOT NULL,
+    id TEXT GENERATED ALWAYS AS (session_id || '_msg_' || sequence) VIRTUAL,
+    content TEXT GENERATED ALWAYS AS (iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.content', NULL)) VIRTUAL,
+    metadata TEXT GENERATED ALWAYS AS (iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.metadata', NULL)) VIRTUAL,
+    has_vectors INTEGER GENERATED ALWAYS AS (vectors = 1) VIRTUAL,
+    UNIQUE (user_id, session_id, sequence)
+);
+
+CREATE TABLE transcript_vectors (
+    key INTEGER PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    content_type TEXT NOT NULL
+        CHECK (content_type IN ('user_query', 'assistant_response', 'assistant_thinking', 'tool_output')),
+    chunk_index INTEGER NOT NULL,
+    total_chunks INTEGER NOT NULL,
+    span_start INTEGER NOT NULL,
+    span_end INTEGER NOT NULL,
+    token_count INTEGER NOT NULL CHECK (token_count > 0),
+    embedding_model TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    parent_id TEXT GENERATED ALWAYS AS (session_id || '_msg_' || sequence) VIRTUAL,
+    id TEXT GENERATED ALWAYS AS
+        (session_id || '_msg_' || sequence || '_' || content_type || '_' || chunk_index) VIRTUAL,
+    CHECK (chunk_index >= 0 AND chunk_index < total_chunks),
+    UNIQUE (user_id, session_id, sequence, content_type, chunk_index)
+);
+
+CREATE TABLE events (
+    user_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    sequence INTEGER NOT NULL CHECK (sequence >= 0),
+    event_id TEXT NOT NULL,
+    event_type TEXT NOT NULL,
+    ts TEXT NOT NULL,
+    ts_estimated INTEGER NOT NULL,
+    turn INTEGER CHECK (turn >= 1),
+    level TEXT NOT NULL CHECK (level IN ('DEBUG', 'INFO', 'WARN', 'ERROR')),
+    tool_name TEXT,
+    error_type TEXT,
+    model TEXT,
+    provider TEXT,
+    summary TEXT NOT NULL DEFAULT '{}',
+    is_chunked INTEGER NOT NULL DEFAULT 0,
+    chunk_count INTEGER,
+    data_size_bytes INTEGER NOT NULL DEFAULT 0,
+    digest BLOB NOT NULL,
+    encoding INTEGER NOT NULL,
+    raw BLOB,
+    data TEXT GENERATED ALWAYS AS
+        (iif(encoding = 1 AND json_valid(CAST(raw AS TEXT)), CAST(raw AS TEXT) -> '$.data', NULL)) VIRTUAL,
+    UNIQUE (user_id, session_id, sequence),
+    UNIQUE (user_id, event_id)
+);
+
+CREATE TABLE event_chunks (
+    user_id TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    chunk_index INTEGER NOT NULL,
+    total_chunks INTEGER NOT NULL,
+    chunk_data BLOB NOT NULL,
+    UNIQUE (user_id, session_id, sequence, chunk_index)
+);
+";
+
+/// The indexes beside those that `UNIQUE` makes, with the reads that each is for.
+///
+/// What `UNIQUE` gives: `sessions (user_id, session_id)` one session, ids by prefix, sync states in order;
+/// `transcripts (user_id, session_id, sequence)` and `events (…)` the rows of a session in order, from any place on;
+/// `transcript_vectors (user_id, session_id, sequence, content_type, chunk_index)` vectors of a user, a session, a
+/// message, a text; `events (user_id, event_id)` one event by its id, in one session or in all.
+///
+/// Each index costs every write. Columns that mostly hold the same or nothing have partial ones.
+pub(crate) const INDEXES: &str = "
+-- Sessions of a project, and of a time; the sessions of a project that a search looks at.
+CREATE INDEX IF NOT EXISTS sessions_by_project ON sessions (user_id, project_slug, created);
+CREATE INDEX IF NOT EXISTS sessions_by_date ON sessions (user_id, created);
+-- Lists, newest first: of a user, of a project, of a bundle, of everyone or of what a viewer may see.
+CREATE INDEX IF NOT EXISTS sessions_by_activity ON sessions (user_id, updated);
+CREATE INDEX IF NOT EXISTS sessions_by_project_activity ON sessions (user_id, project_slug, updated);
+CREATE INDEX IF NOT EXISTS sessions_by_bundle ON sessions (user_id, bundle, updated);
+CREATE INDEX IF NOT EXISTS sessions_of_all_by_activity ON sessions (updated);
+-- The sessions that were spawned or forked from one.
+CREATE INDEX IF NOT EXISTS sessions_by_parent ON sessions (parent_id, user_id) WHERE parent_id IS NOT NULL;
+-- A session by its id, or by how it begins, whosever it is.
+CREATE INDEX IF NOT EXISTS sessions_by_id ON sessions (session_id);
+-- What others share with a viewer.
+CREATE INDEX IF NOT EXISTS sessions_by_visibility ON sessions (visibility, org_id);
+
+-- The messages of a turn.
+CREATE INDEX IF NOT EXISTS transcripts_by_turn ON transcripts (user_id, session_id, turn) WHERE turn IS NOT NULL;
+-- The messages of a role; counting by day and role, which needs nothing else.
+CREATE INDEX IF NOT EXISTS transcripts_by_role ON transcripts (user_id, session_id, role, ts);
+-- What the search index does not hold yet.
+CREATE INDEX IF NOT EXISTS transcripts_by_revision ON transcripts (revision);
+CREATE INDEX IF NOT EXISTS transcript_vectors_by_revision ON transcript_vectors (revision);
+-- Messages whose vectors are still to be made.
+CREATE INDEX IF NOT EXISTS transcripts_owing_vectors ON transcripts (user_id, session_id, sequence) WHERE vectors = 0;
+
+-- The events of a session by time; counting those of some sessions.
+CREATE INDEX IF NOT EXISTS events_by_session_time ON events (user_id, session_id, ts);
+-- The events of a session of one type; counting those of a type or a category.
+CREATE INDEX IF NOT EXISTS events_by_session_type ON events (user_id, session_id, event_type);
+-- The newest of a user of one type, about one tool, of one level. Nearly all have the level `INFO`: those are found
+-- by time.
+CREATE INDEX IF NOT EXISTS events_by_type ON events (user_id, event_type, ts);
+CREATE INDEX IF NOT EXISTS events_by_tool ON events (user_id, tool_name, ts) WHERE tool_name IS NOT NULL;
+CREATE INDEX IF NOT EXISTS events_by_level ON events (user_id, level, ts) WHERE level <> 'INFO';
+-- The newest of anyone, and of a user where nothing else narrows: the owner is compared in the index.
+CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
+";
+
+/// From layout 0 to layout 1, before [`INDEXES`]: what a person edits, and an index that has got another column.
+pub(crate) const FROM_LAYOUT_0: &str = "
+ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
+DROP INDEX IF EXISTS sessions_by_bundle;
+";

@@ -1,0 +1,106 @@
+//! Stores that earlier builds of the same schema version made.
+
+use std::{collections::BTreeMap, fs};
+
+use amplifier_session_core::{
+    ErrorKind, Scope,
+    backend::{SessionQuery, StorageBackend},
+    model::{SessionField, UserId},
+    storage::SessionEdit,
+};
+use amplifier_session_sqlite::SqliteBackend;
+use amplifier_session_testkit::lines;
+use rusqlite::Connection;
+
+use super::support::{Folder, target, whole};
+
+/// A store as the first builds made it, with one session.
+fn make_layout_0(folder: &Folder) {
+    let connection = Connection::open(folder.database()).unwrap();
+    connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+    connection.pragma_update(None, "application_id", 0x416d_5373).unwrap();
+    connection.execute_batch(include_str!("layout_0.sql")).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO schema_meta VALUES ('version', '4'), ('writer', 'amplifier-session-storage 0.1.0'),
+                ('store_id', '000102030405060708090a0b0c0d0e0f');
+             INSERT INTO revisions (nonce) VALUES (1);
+             INSERT INTO sessions (user_id, session_id, host_id, created, updated, name, message_count, turn_count, revision)
+                VALUES ('ana', 'old', 'laptop', '2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000000Z', 'Old', 1, 1, 1);
+             INSERT INTO transcripts (user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at, vectors, digest,
+                    revision, raw)
+                VALUES ('ana', 'old', 0, 'user', 1, '2026-01-01T00:00:00.000000Z', 0, '2026-01-01T00:00:00.000000Z', 0,
+                    zeroblob(16), 1, '{\"role\":\"user\",\"content\":\"hello\"}');",
+        )
+        .unwrap();
+}
+
+/// The indexes of a database by name, and the columns of its sessions.
+fn schema(folder: &Folder) -> (BTreeMap<String, Option<String>>, Vec<String>) {
+    let connection = Connection::open(folder.database()).unwrap();
+    let mut indexes = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index'").unwrap();
+    let indexes = indexes.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let mut columns =
+        connection.prepare("SELECT name FROM pragma_table_info('sessions') ORDER BY name").unwrap();
+    let columns = columns.query_map([], |row| row.get(0)).unwrap();
+    (indexes.map(Result::unwrap).collect(), columns.map(Result::unwrap).collect())
+}
+
+fn layout(folder: &Folder) -> i32 {
+    let connection = Connection::open(folder.database()).unwrap();
+    connection.query_one("PRAGMA user_version", [], |row| row.get(0)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_an_earlier_build_is_brought_up_when_it_is_opened() {
+    let (folder, new) = (Folder::new(), Folder::new());
+    make_layout_0(&folder);
+    assert_eq!(layout(&folder), 0);
+    let opened = (0..4).map(|_| SqliteBackend::open(folder.database()));
+    for backend in futures_of(opened).await {
+        backend.unwrap();
+    }
+    new.backend().await;
+    assert_eq!((layout(&folder), layout(&new)), (1, 1));
+    assert_eq!(schema(&folder), schema(&new));
+
+    let storage = folder.storage().await;
+    let ana = UserId::new("ana").unwrap();
+    let list = storage.search_sessions(&SessionQuery::new(Scope::User(ana))).await.unwrap();
+    assert_eq!((list.len(), list[0].title(), list[0].edited.len()), (1, "Old", 0));
+    let session = target("old");
+    let messages = vec![lines::user("hello"), lines::assistant("good day")];
+    storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
+    storage.update_session(&session.key, &SessionEdit::default().set_name("New")).await.unwrap();
+    drop(storage);
+
+    let stored = folder.backend().await.get_session(&session.key).await.unwrap().unwrap().session;
+    assert_eq!((stored.title(), stored.message_count), ("New", 2));
+    assert!(stored.edited.contains(&SessionField::Name));
+}
+
+/// Waits for all of them, which run at the same time.
+async fn futures_of<T: Send + 'static>(
+    all: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let tasks: Vec<_> = all.map(tokio::spawn).collect();
+    let mut done = Vec::new();
+    for task in tasks {
+        done.push(task.await.unwrap());
+    }
+    done
+}
+
+#[tokio::test]
+async fn a_layout_that_is_not_known_is_refused_and_left_alone() {
+    let folder = Folder::new();
+    drop(folder.backend().await);
+    let connection = Connection::open(folder.database()).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    let before = fs::read(folder.database()).unwrap();
+    let error = SqliteBackend::open(folder.database()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageConnection);
+    assert!(error.to_string().contains("layout 2"), "{error}");
+    assert_eq!(fs::read(folder.database()).unwrap(), before);
+}

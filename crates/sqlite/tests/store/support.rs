@@ -1,0 +1,69 @@
+//! Stores in folders of their own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use amplifier_session_core::{
+    SessionStorage,
+    embedding::EmbeddingProvider,
+    model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
+    storage::{IngestTarget, SyncLines},
+};
+use amplifier_session_sqlite::SqliteBackend;
+use amplifier_session_testkit::{FakeEmbedding, lines::Line};
+
+/// A folder for a store.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.path().join("sessions.sqlite")
+    }
+
+    pub(crate) async fn backend(&self) -> SqliteBackend {
+        SqliteBackend::open(self.database()).await.unwrap()
+    }
+
+    pub(crate) async fn storage(&self) -> SessionStorage {
+        let embedding: Arc<dyn EmbeddingProvider> = Arc::new(FakeEmbedding::new());
+        SessionStorage::new(Arc::new(self.backend().await)).with_embedding(Some(embedding))
+    }
+
+    /// The names of the files, of folders below too, that hold `bytes` as they are.
+    pub(crate) fn files_with(&self, bytes: &[u8]) -> Vec<String> {
+        let mut found = Vec::new();
+        visit(self.0.path(), &mut |file| {
+            let content = fs::read(file).unwrap();
+            if content.windows(bytes.len()).any(|window| window == bytes) {
+                found.push(file.strip_prefix(self.0.path()).unwrap().display().to_string());
+            }
+        });
+        found
+    }
+}
+
+fn visit(folder: &Path, each: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.path().is_dir() { visit(&entry.path(), each) } else { each(&entry.path()) }
+    }
+}
+
+pub(crate) fn target(session: &str) -> IngestTarget {
+    IngestTarget {
+        key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new(session).unwrap()),
+        host_id: HostId::new("laptop").unwrap(),
+        project_slug: ProjectSlug::new("shop").unwrap(),
+    }
+}
+
+/// All lines of a file.
+pub(crate) fn whole(lines: Vec<Line>) -> SyncLines {
+    SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
+}

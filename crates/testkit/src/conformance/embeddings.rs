@@ -1,0 +1,240 @@
+//! Vectors that a caller made, handed in.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_core::{
+    ErrorKind, SessionStorage,
+    model::{ContentType, ContentTypes, EmbeddingSpace},
+    search::VectorSearchOptions,
+    storage::{IngestTarget, MessageEmbeddings, SyncLines},
+};
+
+use super::{
+    Subject,
+    store::{Store, kind, meaning, raw, scope, sequences, target, target_of},
+};
+use crate::lines::{self, Line};
+
+/// The space of [`crate::FakeEmbedding`].
+fn space() -> EmbeddingSpace {
+    EmbeddingSpace { model: "fake-words".to_owned(), dimensions: 64 }
+}
+
+fn of(sequence: u32, vectors: &[(ContentType, Vec<f32>)]) -> MessageEmbeddings {
+    MessageEmbeddings { sequence, vectors: vectors.iter().cloned().collect::<BTreeMap<_, _>>() }
+}
+
+fn messages() -> Vec<Line> {
+    vec![
+        lines::user("where is the basket"),
+        lines::thinking("a deep thought", "on the table"),
+        lines::system("rules"),
+        lines::tool("a listing"),
+    ]
+}
+
+/// Stores messages without making vectors.
+async fn sync_without_vectors(store: &Store, target: &IngestTarget) {
+    let sync = SyncLines::whole(raw(messages()));
+    store.storage_with(None).sync_transcript_lines(target, sync).await.unwrap();
+}
+
+/// The vectors of what the first two messages say.
+fn embeddings(store: &Store) -> Vec<MessageEmbeddings> {
+    let vector = |text: &str| store.embedding.vector(text);
+    vec![
+        of(0, &[(ContentType::UserQuery, vector("where is the basket"))]),
+        of(
+            1,
+            &[
+                (ContentType::AssistantThinking, vector("a deep thought")),
+                (ContentType::AssistantResponse, vector("on the table")),
+            ],
+        ),
+    ]
+}
+
+async fn near(storage: &SessionStorage, vector: Vec<f32>) -> Vec<u32> {
+    let options = VectorSearchOptions::new(vector).with_min_similarity(0.9);
+    sequences(&storage.vector_search(&scope(&target("s")), &options).await.unwrap().results)
+}
+
+/// Vectors that are handed in are found by vector without a provider, and by meaning with one of the same space.
+pub async fn vectors_that_are_handed_in_are_found(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    sync_without_vectors(&store, &target("s")).await;
+    let alone = store.storage_with(None);
+    assert_eq!(alone.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap(), 3);
+    assert_eq!(store.storage.embedding_space().await.unwrap(), Some(space()));
+    assert_eq!(store.owing(&target("s")).await, [3]);
+    for round in 0..2 {
+        for storage in [&alone, &Store::open_again(subject).await.storage] {
+            assert_eq!(near(storage, store.embedding.vector("a deep thought")).await, [1], "{round}");
+            assert_eq!(near(storage, store.embedding.vector("where is the basket")).await, [0], "{round}");
+        }
+        let options = meaning("on the table").with_min_similarity(0.9);
+        let found = store.search(&target("s"), &options).await.results;
+        assert_eq!((sequences(&found), found[0].span), (vec![1], (0, 12)), "{round}");
+        store.storage.update_index().await.unwrap();
+    }
+    assert_eq!(store.embedding.texts(), ["on the table", "on the table"]);
+}
+
+/// Each is stored as one chunk over the whole text, brought to unit length.
+pub async fn vectors_that_are_handed_in_are_brought_to_unit_length(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    sync_without_vectors(&store, &target("s")).await;
+    let unit = store.embedding.vector("where is the basket");
+    for factor in [1.0, 1_000.0, 1e-20, 1e30] {
+        let scaled: Vec<f32> = unit.iter().map(|x| x * factor).collect();
+        let embedding = of(0, &[(ContentType::UserQuery, scaled)]);
+        store.storage.store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
+        let vectors = store.vectors(&target("s")).await;
+        assert_eq!(vectors.len(), 1, "{factor}");
+        let (sequence, record) = &vectors[0];
+        assert_eq!((*sequence, record.chunk_index, record.total_chunks), (0, 0, 1));
+        assert_eq!((record.span_start, record.span_end), (0, 19));
+        assert!(
+            record.vector.iter().zip(&unit).all(|(found, wanted)| (found - wanted).abs() < 1e-5),
+            "{factor}"
+        );
+    }
+}
+
+/// What does not fit is refused and named; then nothing of the call is stored, and the store takes over no space.
+pub async fn vectors_that_do_not_fit_are_refused(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    sync_without_vectors(&store, &target("s")).await;
+    let good = store.embedding.vector("x");
+    let with = |x: f32| [vec![x], good[1..].to_vec()].concat();
+    let of_user = |sequence: u32, vector: Vec<f32>| of(sequence, &[(ContentType::UserQuery, vector)]);
+    let refused = [
+        (of_user(0, good[1..].to_vec()), "vector"),
+        (of_user(0, [good.clone(), vec![0.5]].concat()), "vector"),
+        (of_user(0, Vec::new()), "vector"),
+        (of_user(0, vec![0.0; 64]), "vector"),
+        (of_user(0, with(f32::NAN)), "vector"),
+        (of_user(0, with(f32::INFINITY)), "vector"),
+        (of_user(4, good.clone()), "sequence"),
+        (of_user(u32::MAX, good.clone()), "sequence"),
+        (of_user(1, good.clone()), "content_type"),
+        (of(0, &[(ContentType::ToolOutput, good.clone())]), "content_type"),
+        (of(2, &[(ContentType::System, good.clone())]), "content_type"),
+    ];
+    for (bad, field) in refused {
+        let label = format!("{field} of {}", bad.sequence);
+        for embeddings in [vec![bad.clone()], vec![of_user(0, good.clone()), bad]] {
+            let stored = store.storage.store_embeddings(&target("s").key, &space(), embeddings).await;
+            let error = stored.unwrap_err();
+            assert_eq!(
+                (error.kind(), error.context("field")),
+                (ErrorKind::Validation, Some(field)),
+                "{label}"
+            );
+            assert!(error.context("sequence").is_some(), "{label}");
+        }
+    }
+    assert!(store.vectors(&target("s")).await.is_empty());
+    assert_eq!(store.owing(&target("s")).await, [0, 1, 3]);
+    assert_eq!(store.storage.embedding_space().await.unwrap(), None);
+}
+
+/// A store that holds vectors of one space takes none of another.
+pub async fn vectors_of_another_space_are_refused(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    store.sync(&target("s"), messages()).await;
+    let before = store.vectors(&target("s")).await;
+    let good = store.embedding.vector("x");
+    let other_model = (EmbeddingSpace { model: "other".to_owned(), ..space() }, good.clone());
+    let shorter = (EmbeddingSpace { dimensions: 63, ..space() }, good[1..].to_vec());
+    for (space, vector) in [other_model, shorter] {
+        let embedding = of(0, &[(ContentType::UserQuery, vector)]);
+        let stored = store.storage.store_embeddings(&target("s").key, &space, vec![embedding]).await;
+        assert_eq!(kind(stored), ErrorKind::Embedding, "{space}");
+    }
+    assert_eq!(store.vectors(&target("s")).await, before);
+    assert_eq!(store.storage.embedding_space().await.unwrap(), Some(space()));
+}
+
+/// Vectors that are handed in replace all that the message had; those of other messages stay.
+pub async fn vectors_that_are_handed_in_replace_those_of_the_message(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    store.sync(&target("s"), messages()).await;
+    store.storage.update_index().await.unwrap();
+    let other = store.embedding.vector("entirely different");
+    let embedding = of(1, &[(ContentType::AssistantResponse, other.clone())]);
+    store.storage.store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(near(&store.storage, other.clone()).await, [1]);
+        assert!(near(&store.storage, store.embedding.vector("a deep thought")).await.is_empty());
+        assert!(near(&store.storage, store.embedding.vector("on the table")).await.is_empty());
+        assert_eq!(near(&store.storage, store.embedding.vector("where is the basket")).await, [0]);
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// The texts of a session that have vectors are told by sequence.
+pub async fn texts_that_have_vectors_are_told(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    sync_without_vectors(&store, &target("s")).await;
+    let told = async || {
+        let target = target("s");
+        store.storage.vector_content_types(&scope(&target), &target.key.session_id).await.unwrap()
+    };
+    let types = |types: &[ContentType]| types.iter().copied().collect::<ContentTypes>();
+    assert!(told().await.is_empty());
+    store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
+    let both = types(&[ContentType::AssistantResponse, ContentType::AssistantThinking]);
+    assert_eq!(told().await, [(0, types(&[ContentType::UserQuery])), (1, both)]);
+    let embedding = of(1, &[(ContentType::AssistantThinking, store.embedding.vector("x"))]);
+    store.storage.store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
+    let thinking = types(&[ContentType::AssistantThinking]);
+    assert_eq!(told().await, [(0, types(&[ContentType::UserQuery])), (1, thinking)]);
+    let ben = scope(&target_of("ben", "shop", "s"));
+    let hidden = store.storage.vector_content_types(&ben, &target("s").key.session_id).await;
+    assert_eq!(kind(hidden), ErrorKind::SessionNotFound);
+
+    let many: Vec<Line> = (0..40).map(|n| lines::user(&format!("message {n}"))).collect();
+    store.sync(&target("s"), many).await;
+    let expected: Vec<_> = (0..40).map(|n| (n, types(&[ContentType::UserQuery]))).collect();
+    assert_eq!(told().await, expected);
+}
+
+/// A sync of the same lines leaves vectors that were handed in; a line that changed loses them.
+pub async fn a_changed_line_loses_what_was_handed_in(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    sync_without_vectors(&store, &target("s")).await;
+    let given = store.embedding.vector("given");
+    let embeddings = vec![
+        of(0, &[(ContentType::UserQuery, given.clone())]),
+        of(3, &[(ContentType::ToolOutput, given.clone())]),
+    ];
+    store.storage.store_embeddings(&target("s").key, &space(), embeddings).await.unwrap();
+    sync_without_vectors(&store, &target("s")).await;
+    assert_eq!(near(&store.storage, given.clone()).await, [0, 3]);
+
+    let mut changed = messages();
+    changed[0] = lines::user("another question");
+    let sync = SyncLines::whole(raw(changed.clone()));
+    store.storage_with(None).sync_transcript_lines(&target("s"), sync).await.unwrap();
+    assert_eq!(near(&store.storage, given.clone()).await, [3]);
+    assert_eq!(store.owing(&target("s")).await, [0, 1]);
+    store.sync(&target("s"), changed).await;
+    assert_eq!(near(&store.storage, store.embedding.vector("another question")).await, [0]);
+    assert_eq!(near(&store.storage, given).await, [3]);
+}
+
+/// Vectors are taken for a session that is there, and touch nobody else's of the same id.
+pub async fn vectors_are_handed_in_for_a_session_that_is_there(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    sync_without_vectors(&store, &target_of("ben", "shop", "s")).await;
+    let missing = store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await;
+    assert_eq!(kind(missing), ErrorKind::SessionNotFound);
+    sync_without_vectors(&store, &target("s")).await;
+    store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
+    assert_eq!(store.vectors(&target("s")).await.len(), 3);
+    assert!(store.vectors(&target_of("ben", "shop", "s")).await.is_empty());
+    let nothing = store.storage.store_embeddings(&target("s").key, &space(), Vec::new()).await;
+    assert_eq!(nothing.unwrap(), 0);
+    assert_eq!(store.vectors(&target("s")).await.len(), 3);
+}

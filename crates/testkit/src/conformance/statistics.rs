@@ -1,0 +1,284 @@
+//! Statistics, against counts made by hand.
+
+use amplifier_session_core::{
+    Scope,
+    backend::Usage,
+    model::{ProjectSlug, RawJson, SessionId, Timestamp},
+    search::SessionFilter,
+    storage::{IngestTarget, SessionStatistics, Statistics, StatisticsOptions},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Subject,
+    store::{Store, scope, target, target_of},
+};
+use crate::lines::{self, Line};
+
+/// Day `n` of January, so many hours in.
+fn at(day: u32, hour: u32) -> String {
+    format!("2026-01-{day:02}T{hour:02}:00:00Z")
+}
+
+fn day(n: u32) -> Option<Timestamp> {
+    Some(Timestamp::parse(&at(n, 0)).unwrap())
+}
+
+fn event(name: &str, day: u32, data: Value) -> Line {
+    lines::logger_event(name).data(data).at(&at(day, 12))
+}
+
+fn anas_shop() -> IngestTarget {
+    target_of("ana", "shop", "a")
+}
+
+/// Three sessions of two users. Each of them says below what is expected of it.
+async fn fill(store: &Store) {
+    let used = |model: &str, provider: Value, input: u64, output: u64, cost: f64| {
+        json!({"model": model, "provider": provider,
+            "usage": {"input_tokens": input, "output_tokens": output, "cache_read": 5, "cache_write": 2, "cost": cost}})
+    };
+    let bash = json!({"tool_name": "bash"});
+    let target = anas_shop();
+    let transcript = vec![
+        lines::user("q1").at(&at(1, 10)),
+        lines::assistant("a1").at(&at(1, 11)),
+        lines::tool("out").at(&at(1, 12)),
+        lines::user("q2").at(&at(2, 23)),
+    ];
+    store.sync(&target, transcript).await;
+    let events = vec![
+        event("llm:request", 1, json!({"model": "m1", "provider": "p1"})),
+        event("llm:response", 1, used("m1", json!("p1"), 100, 10, 0.25)),
+        event("tool:pre", 1, bash.clone()),
+        event("tool:post", 1, bash.clone()),
+        event("tool:pre", 2, bash.clone()),
+        event("tool:error", 2, json!({"tool_name": "bash", "error_type": "Timeout"})),
+        event("llm:response", 2, used("m1", json!("p1"), 50, 5, 0.5)),
+        event("llm:response", 2, used("m2", json!(null), 7, 3, 0.125)).with("lvl", "ERROR".into()),
+    ];
+    store.sync_events(&target, events).await;
+    store
+        .storage
+        .sync_session_metadata(&target, RawJson::from(r#"{"bundle":"x","tags":["red"]}"#))
+        .await
+        .unwrap();
+
+    let target = target_of("ana", "blog", "b");
+    store.sync(&target, vec![lines::user("q").at(&at(3, 1)), lines::system("rules").at(&at(3, 2))]).await;
+    let grep = json!({"tool_name": "grep"});
+    let events = vec![
+        event("tool:call", 3, grep.clone()),
+        event("tool:call", 3, grep.clone()),
+        event("tool:result", 3, json!({"tool_name": "grep", "error": "it broke"})),
+        event("lint:done", 3, json!({"tool_name": "lint"})),
+        event("plain", 3, json!({})),
+    ];
+    store.sync_events(&target, events).await;
+
+    let target = target_of("ben", "shop", "a");
+    store.sync(&target, vec![lines::user("q").at(&at(2, 1))]).await;
+    store.sync_events(&target, vec![event("llm:response", 2, used("m1", json!("p1"), 1, 1, 1.0))]).await;
+}
+
+async fn statistics(store: &Store, scope: Scope, options: StatisticsOptions) -> Statistics {
+    store.storage.get_statistics(&scope, &options).await.unwrap()
+}
+
+fn ana() -> Scope {
+    scope(&target("x"))
+}
+
+fn all() -> StatisticsOptions {
+    StatisticsOptions::default()
+}
+
+/// Sessions, messages, turns, events.
+fn counts(counts: &SessionStatistics) -> [u64; 4] {
+    [counts.sessions, counts.messages, counts.turns, counts.events]
+}
+
+/// Calls, tokens in and out, read from and written into the cache.
+fn tokens(usage: &Usage) -> [u64; 5] {
+    [usage.calls, usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
+}
+
+fn event_types(statistics: &Statistics) -> Vec<(&str, u64, u64)> {
+    statistics.event_types.iter().map(|one| (one.event_type.as_str(), one.events, one.failures)).collect()
+}
+
+fn tools(statistics: &Statistics) -> Vec<(&str, u64, u64)> {
+    statistics.tools.iter().map(|one| (one.tool.as_str(), one.uses, one.failures)).collect()
+}
+
+/// Sessions, messages, messages of users, events.
+fn days(statistics: &Statistics) -> Vec<(&str, [u64; 4])> {
+    let of = statistics.days.iter();
+    of.map(|one| (one.day.as_str(), [one.sessions, one.messages, one.user_messages, one.events])).collect()
+}
+
+/// Sessions are counted in all, by project and by bundle, the largest group first.
+pub async fn sessions_are_counted_by_project_and_bundle(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    fill(&store).await;
+    let found = statistics(&store, Scope::Everyone, all()).await;
+    assert_eq!(counts(&found.totals), [3, 7, 4, 14]);
+    let projects: Vec<_> =
+        found.projects.iter().map(|group| (group.of.as_str(), counts(&group.counts))).collect();
+    assert_eq!(projects, [("shop", [2, 5, 3, 9]), ("blog", [1, 2, 1, 5])]);
+    let bundles: Vec<_> =
+        found.bundles.iter().map(|group| (group.of.as_deref(), counts(&group.counts))).collect();
+    assert_eq!(bundles, [(None, [2, 3, 2, 6]), (Some("x"), [1, 4, 2, 8])]);
+    assert_eq!(found.projects[0].last_updated, Timestamp::parse(&at(2, 23)).unwrap());
+    assert_eq!(found.totals, store.storage.get_session_statistics(&Scope::Everyone, None).await.unwrap());
+}
+
+/// Events are counted by type, those that tell of a failure among them.
+pub async fn events_are_counted_by_type(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    fill(&store).await;
+    let found = statistics(&store, ana(), all()).await;
+    let expected = [
+        ("llm:response", 3, 1),
+        ("tool:call", 2, 0),
+        ("tool:pre", 2, 0),
+        ("lint:done", 1, 0),
+        ("llm:request", 1, 0),
+        ("plain", 1, 0),
+        ("tool:error", 1, 1),
+        ("tool:post", 1, 0),
+        ("tool:result", 1, 1),
+    ];
+    assert_eq!(event_types(&found), expected);
+}
+
+/// Uses of tools are counted once each, though they leave an event at either end.
+pub async fn uses_of_tools_are_counted_with_their_failures(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    fill(&store).await;
+    let found = statistics(&store, Scope::Everyone, all()).await;
+    assert_eq!(tools(&found), [("bash", 2, 1), ("grep", 2, 1), ("lint", 1, 0)]);
+    let ben = statistics(&store, scope(&target_of("ben", "p", "s")), all()).await;
+    assert!(tools(&ben).is_empty());
+}
+
+/// Uses of models are counted with their tokens and their cost.
+pub async fn models_are_counted_with_tokens_and_cost(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    fill(&store).await;
+    let found = statistics(&store, Scope::Everyone, all()).await;
+    let models: Vec<_> = found
+        .models
+        .iter()
+        .map(|one| {
+            (one.model.as_str(), one.provider.as_deref(), tokens(&one.usage), one.usage.cost, one.failures)
+        })
+        .collect();
+    let expected =
+        [("m1", Some("p1"), [3, 151, 16, 15, 6], 1.75, 0), ("m2", None, [1, 7, 3, 5, 2], 0.125, 1)];
+    assert_eq!(models, expected);
+}
+
+/// What was written is counted by its day in UTC, in order of days.
+pub async fn days_are_counted_by_what_was_written_on_them(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    fill(&store).await;
+    let found = statistics(&store, Scope::Everyone, all()).await;
+    let expected = [("2026-01-01", [1, 3, 1, 4]), ("2026-01-02", [1, 2, 2, 5]), ("2026-01-03", [1, 2, 1, 5])];
+    assert_eq!(days(&found), expected);
+    let usage: Vec<_> = found.days.iter().map(|day| (tokens(&day.usage), day.usage.cost)).collect();
+    assert_eq!(usage, [([1, 100, 10, 5, 2], 0.25), ([3, 58, 9, 15, 6], 1.625), ([0; 5], 0.0)]);
+    // In UTC, whatever offset a line names.
+    let line = lines::user("late").at("2026-01-09T23:30:00-02:00");
+    store.sync(&target("offset"), vec![line]).await;
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!(days(&found).last(), Some(&("2026-01-10", [1, 1, 1, 0])));
+}
+
+/// Statistics are of the scope that was asked for, and of the sessions that pass the filter.
+pub async fn statistics_are_of_the_sessions_asked_for(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    fill(&store).await;
+    let of = async |scope: Scope, sessions: SessionFilter| {
+        let found = statistics(&store, scope, all().with_sessions(sessions)).await;
+        let in_lists: [u64; 3] = [
+            found.projects.iter().map(|group| group.counts.sessions).sum(),
+            found.days.iter().map(|day| day.messages).sum(),
+            found.event_types.iter().map(|one| one.events).sum(),
+        ];
+        assert_eq!(in_lists, [found.totals.sessions, found.totals.messages, found.totals.events]);
+        counts(&found.totals)
+    };
+    let none = SessionFilter::default;
+    let project = |name: &str| none().with_project(ProjectSlug::new(name).unwrap());
+    let session = |id: &str| none().with_session(SessionId::new(id).unwrap());
+    assert_eq!(of(ana(), none()).await, [2, 6, 3, 13]);
+    assert_eq!(of(scope(&target_of("ben", "p", "s")), none()).await, [1, 1, 1, 1]);
+    assert_eq!(of(scope(&target_of("nobody", "p", "s")), none()).await, [0; 4]);
+    assert_eq!(of(ana(), project("shop")).await, [1, 4, 2, 8]);
+    assert_eq!(of(Scope::Everyone, project("shop")).await, [2, 5, 3, 9]);
+    assert_eq!(of(ana(), session("b")).await, [1, 2, 1, 5]);
+    assert_eq!(of(Scope::Everyone, session("a")).await, [2, 5, 3, 9]);
+    assert_eq!(of(Scope::Everyone, none().with_bundle("x".to_owned())).await, [1, 4, 2, 8]);
+    assert_eq!(of(Scope::Everyone, none().with_tags(["red"])).await, [1, 4, 2, 8]);
+    assert_eq!(of(Scope::Everyone, none().with_min_turns(2)).await, [1, 4, 2, 8]);
+    assert_eq!(of(ana(), project("nowhere")).await, [0; 4]);
+}
+
+/// A period narrows to sessions that were active in it, with all they hold, and to what was written in it.
+pub async fn statistics_are_of_the_period_asked_for(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    fill(&store).await;
+    let of = async |since, until| statistics(&store, Scope::Everyone, all().with_period(since, until)).await;
+
+    let second = of(day(2), day(3)).await;
+    assert_eq!(counts(&second.totals), [2, 5, 3, 9]);
+    assert_eq!(days(&second), [("2026-01-02", [1, 2, 2, 5])]);
+    assert_eq!(event_types(&second), [("llm:response", 3, 1), ("tool:error", 1, 1), ("tool:pre", 1, 0)]);
+    assert_eq!(tools(&second), [("bash", 1, 1)]);
+
+    let from_second = of(day(2), None).await;
+    assert_eq!(counts(&from_second.totals), [3, 7, 4, 14]);
+    assert_eq!(days(&from_second).len(), 2);
+    let before_second = of(None, day(2)).await;
+    assert_eq!(counts(&before_second.totals), [1, 4, 2, 8]);
+    assert_eq!(days(&before_second), [("2026-01-01", [1, 3, 1, 4])]);
+    let never = of(day(8), None).await;
+    assert_eq!((counts(&never.totals), days(&never).len()), ([0; 4], 0));
+}
+
+/// Token numbers of any size are summed without overflow, up to the largest number there is.
+pub async fn huge_numbers_of_tokens_do_not_overflow(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let huge = |name: &str| json!({"model": name, "usage": {"input_tokens": u64::MAX, "output_tokens": u64::MAX, "cache_read": 1e300}});
+    let lines = [1, 1, 2].map(|day| event("llm:response", day, huge("m")));
+    store.sync_events(&target("a"), lines.to_vec()).await;
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!(tokens(&found.models[0].usage), [3, u64::MAX, u64::MAX, u64::MAX, 0]);
+    assert_eq!(tokens(&found.days[0].usage), [2, u64::MAX, u64::MAX, u64::MAX, 0]);
+    serde_json::to_string(&found).unwrap();
+}
+
+/// Numbers of tokens that make no sense count as nothing.
+pub async fn token_numbers_that_make_no_sense_count_as_nothing(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let lines = [json!(-5), json!("7"), json!(null), json!([1]), json!(2.9)].map(|n| {
+        event("llm:response", 1, json!({"model": "m", "usage": {"input_tokens": n, "output_tokens": 1}}))
+    });
+    store.sync_events(&target("a"), lines.to_vec()).await;
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!(tokens(&found.models[0].usage), [5, 2, 5, 0, 0]);
+}
+
+/// An empty store, and a session of nothing, count nothing.
+pub async fn an_empty_store_counts_nothing(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    assert_eq!(statistics(&store, Scope::Everyone, all()).await, Statistics::default());
+    assert_eq!(statistics(&store, ana(), all().with_period(day(1), day(2))).await, Statistics::default());
+    let metadata = RawJson::from(r#"{"created":"2026-01-05T08:00:00Z"}"#);
+    store.storage.sync_session_metadata(&target("a"), metadata).await.unwrap();
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!(counts(&found.totals), [1, 0, 0, 0]);
+    assert_eq!(days(&found), [("2026-01-05", [1, 0, 0, 0])]);
+    assert!(found.event_types.is_empty() && found.tools.is_empty() && found.models.is_empty());
+}

@@ -1,0 +1,489 @@
+//! A backend of one's own: everything in memory, behind one lock. It is small because it keeps what lies together
+//! together and looks at all of it for every question; a real one has indexes and a disk, and the same promises to
+//! keep. `conformance_suite!`, at the end, tests each of them.
+//!
+//! What a method must do is written at `StorageBackend`. What no backend has to do again stands in `core`: whether a
+//! session lies in a scope and passes a filter, which texts a line holds, how they are cut into words and scored.
+//!
+//!     cargo run -p amplifier-session-testkit --example own_backend
+
+#![allow(clippy::print_stdout, reason = "an example shows what it finds")]
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem::take;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result, Scope, backend::*, content::extract, model::*, search::*, storage::*,
+    text::Analyzer, text::bm25,
+};
+use amplifier_session_testkit::FakeEmbedding;
+
+/// The lock makes every call happen as a whole: nobody sees half of a write.
+#[derive(Debug)]
+struct OwnBackend(Mutex<Store>);
+
+#[derive(Debug)]
+struct Store {
+    meta: BTreeMap<String, String>,
+    sessions: BTreeMap<SessionKey, Kept>,
+    /// Counts for the whole store: a session that is deleted and made again must not get an old version back.
+    writes: u64,
+}
+
+/// A session with everything that belongs to it, which goes and moves with it.
+#[derive(Debug)]
+struct Kept {
+    stored: StoredSession,
+    messages: BTreeMap<u32, KeptMessage>,
+    events: BTreeMap<u32, StoredEvent>,
+}
+
+/// A message with its vectors: whoever puts it anew or removes it can't forget them.
+#[derive(Debug)]
+struct KeptMessage {
+    message: Message,
+    vectors: Vec<VectorRecord>,
+}
+
+impl OwnBackend {
+    fn new() -> Self {
+        let meta = BTreeMap::from([
+            (meta::VERSION.to_owned(), meta::SCHEMA_VERSION.to_string()),
+            (meta::WRITER.to_owned(), meta::WRITER_NAME.to_owned()),
+        ]);
+        Self(Mutex::new(Store { meta, sessions: BTreeMap::new(), writes: 0 }))
+    }
+
+    /// The store, for one call. After a panic in the midst of a write nobody knows what holds.
+    fn store(&self) -> Result<MutexGuard<'_, Store>> {
+        self.0.lock().map_err(|_| Error::new(ErrorKind::StorageIo, "a write was broken off"))
+    }
+
+    /// Reads from a session; an unknown one is no error but an empty answer.
+    fn read<T: Default>(&self, key: &SessionKey, read: impl FnOnce(&Kept) -> T) -> Result<T> {
+        Ok(self.store()?.sessions.get(key).map(read).unwrap_or_default())
+    }
+}
+
+#[async_trait::async_trait]
+impl StorageBackend for OwnBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("own").with_persistent(false)
+    }
+
+    async fn meta(&self) -> Result<BTreeMap<String, String>> {
+        Ok(self.store()?.meta.clone())
+    }
+
+    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
+        Ok(self.store()?.meta.entry(key.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
+    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
+        let mut store = self.store()?;
+        let found = store.meta.get_mut(key).filter(|found| *found == expected);
+        Ok(found.map(|found| value.clone_into(found)).is_some())
+    }
+
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        self.read(key, |kept| Some(kept.stored.clone()))
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let rank = |cursor: SessionCursor| (Reverse(cursor.updated), cursor.key);
+        // Where there is no `after`, everything is behind it: `None` is less than any place.
+        let after = query.after.clone().map(rank);
+        let store = self.store()?;
+        let mut sessions: Vec<&Session> = store.sessions.values().map(|kept| &kept.stored.session).collect();
+        sessions.retain(|session| query.admits(session) && after < Some(rank((*session).into())));
+        sessions.sort_by_key(|session| rank((*session).into()));
+        Ok(sessions.into_iter().take(query.limit).cloned().collect())
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        let store = self.store()?;
+        let state =
+            |kept: &Kept| Some((kept.stored.session.session_id.clone(), kept.stored.sync_state.clone()?));
+        let states = store.of_user(user).filter_map(state);
+        Ok(states.filter(|(session, _)| after < Some(session)).take(limit).collect())
+    }
+
+    async fn write(&self, change: SessionChange) -> Result<Version> {
+        let mut store = self.store()?;
+        let key = change.session.key();
+        if store.sessions.get(&key).map(|kept| &kept.stored.version) != change.expected.as_ref() {
+            return Err(conflict("the session was written by somebody else").retryable());
+        }
+        // `core` has looked for ids that are taken, but a write of another session may have come in between.
+        let ids = change.events.put.iter().map(|stored| &stored.event.event_id);
+        if store.places_of(&key.user_id, ids).iter().any(|(_, place)| place.session != key) {
+            return Err(conflict("another session has an event of this id").retryable());
+        }
+        // From here on nothing fails, so that the write happens as a whole.
+        store.writes += 1;
+        let version = Version(store.writes.to_string());
+        let kept = store.sessions.entry(key).or_insert_with(|| Kept::new(change.session.clone()));
+        kept.change(change, version.clone());
+        Ok(version)
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        Ok(self.store()?.sessions.remove(key).is_some())
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        let mut store = self.store()?;
+        let old: Vec<SessionKey> = store.of_user(from).map(|kept| kept.stored.session.key()).collect();
+        let renamed = |key: &SessionKey| SessionKey::new(to.clone(), key.session_id.clone());
+        let ids = store.of_user(from).flat_map(Kept::events).map(|event| &event.event_id);
+        let has_event = !store.places_of(to, ids).is_empty();
+        if has_event || old.iter().any(|key| store.sessions.contains_key(&renamed(key))) {
+            return Err(conflict("both users have a session or an event of the same id"));
+        }
+        for key in &old {
+            if let Some(mut kept) = store.sessions.remove(key) {
+                kept.give_to(to);
+                store.sessions.insert(renamed(key), kept);
+            }
+        }
+        Ok(old.len() as u64)
+    }
+
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        let state = |KeptMessage { message, .. }: &KeptMessage| MessageState {
+            digest: message.digest,
+            turn: message.turn,
+            first_seen: message.ts_estimated.then_some(message.ts),
+        };
+        self.read(key, |kept| kept.messages.values().map(state).collect())
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        self.read(key, |kept| rows(&kept.messages, range).map(|kept| kept.message.clone()).collect())
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let store = self.store()?;
+        Ok(places.iter().filter_map(|place| Some(store.message(place)?.message.clone())).collect())
+    }
+
+    async fn messages_owing_vectors(
+        &self,
+        user: &UserId,
+        session: Option<&SessionId>,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
+        let store = self.store()?;
+        let messages = store.of_user(user).flat_map(|kept| kept.messages.values()).map(|kept| &kept.message);
+        let owing = messages.filter(|message| {
+            message.vectors == VectorState::Owed
+                && session.is_none_or(|session| *session == message.session_id)
+                && after < Some(&message.place())
+        });
+        Ok(owing.take(limit).cloned().collect())
+    }
+
+    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
+        let mut store = self.store()?;
+        let space = store.meta.get(meta::EMBEDDING_SPACE).and_then(|space| serde_json::from_str(space).ok());
+        let space: EmbeddingSpace = space.ok_or_else(|| Error::validation("space", "is not known yet"))?;
+        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(&space))?;
+        let mut count = 0;
+        for MessageVectors { sequence, digest, mut records } in vectors {
+            let kept = store.sessions.get_mut(key).and_then(|kept| kept.messages.get_mut(&sequence));
+            // Making vectors takes its time: the message may say something else by now.
+            if let Some(kept) = kept.filter(|kept| kept.message.digest == digest) {
+                count += records.len();
+                records.sort_by_key(|record| (record.content_type, record.chunk_index));
+                kept.vectors = records;
+                kept.message.vectors = VectorState::Stored;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+        let store = self.store()?;
+        let mut found = Vec::new();
+        for (place, content_type) in texts {
+            let records = store.message(place).into_iter().flat_map(|kept| &kept.vectors);
+            let records = records.filter(|record| record.content_type == *content_type);
+            found.extend(records.map(|record| (place.clone(), record.clone())));
+        }
+        Ok(found)
+    }
+
+    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
+        self.read(key, |kept| {
+            let types = |kept: &KeptMessage| kept.vectors.iter().map(|record| record.content_type).collect();
+            let all = kept.messages.range(range.start..).map(|(sequence, kept)| (*sequence, types(kept)));
+            // Messages without vectors don't count towards the limit.
+            all.filter(|(_, types): &(u32, ContentTypes)| !types.is_empty()).take(range.limit).collect()
+        })
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        self.read(key, |kept| {
+            let mut rows = SessionRows::default();
+            for KeptMessage { message, vectors } in kept.messages.values() {
+                rows.messages.add(message.sequence, message.ts);
+                rows.vectors += vectors.len() as u64;
+                rows.owing_vectors += u64::from(message.vectors == VectorState::Owed);
+                rows.synced_at = rows.synced_at.max(Some(message.synced_at));
+            }
+            kept.events().for_each(|event| rows.events.add(event.sequence, event.ts));
+            rows
+        })
+    }
+
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        self.read(key, |kept| rows(&kept.events, range).map(|stored| stored.event.digest).collect())
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        self.read(key, |kept| rows(&kept.events, range).map(|stored| stored.event.clone()).collect())
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        self.read(key, |kept| {
+            let payload = |sequence: &u32| Some((*sequence, kept.events.get(sequence)?.payload.clone()));
+            sequences.iter().filter_map(payload).collect()
+        })
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        Ok(self.store()?.places_of(user, event_ids.iter()))
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        let store = self.store()?;
+        let mut events: Vec<&Event> = store.events(scope, &options.filter).collect();
+        events.retain(|event| options.after.as_ref().is_none_or(|after| EventCursor::from(*event) < *after));
+        events.sort_by_key(|event| Reverse(EventCursor::from(*event)));
+        Ok(events.into_iter().take(options.limit).cloned().collect())
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let mut counter = EventCounter::default();
+        self.store()?.events(scope, filter).for_each(|event| counter.add(event));
+        Ok(counter.into_counts())
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let mut counts: BTreeMap<(String, &str), MessageCount> = BTreeMap::new();
+        for KeptMessage { message, .. } in self.store()?.messages(scope, filter) {
+            let (day, role) = (message.ts.day(), message.role);
+            let count = counts.entry((day.clone(), role.as_str()));
+            count.or_insert(MessageCount { day, role, messages: 0 }).messages += 1;
+        }
+        Ok(counts.into_values().collect())
+    }
+
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        let mut analyzer = Analyzer::new();
+        // How rare a word is shows in all texts, not only in those that are asked for.
+        let mut statistics = bm25::CollectionStatistics::new(query.terms.len());
+        let mut matching = Vec::new();
+        for kept in self.store()?.sessions.values() {
+            let is_within = kept.is_within(&query.scope, &query.filter.sessions);
+            for KeptMessage { message, .. } in kept.messages.values() {
+                let is_asked_for = is_within && query.filter.admits_message(message.role, message.ts);
+                for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
+                    let terms = bm25::count_terms(&mut analyzer, &text.text, &query.terms);
+                    statistics.add_document(&terms);
+                    if is_asked_for && terms.matches() && query.content_types.contains(text.content_type) {
+                        matching.push((message.place(), text.content_type, terms));
+                    }
+                }
+            }
+        }
+        let candidates = matching.into_iter().map(|(place, content_type, terms)| {
+            let score = bm25::score(&statistics, &terms);
+            TextCandidate { place, content_type, score }
+        });
+        Ok(best(candidates.collect(), |candidate| candidate.score, query.limit))
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        let mut candidates = Vec::new();
+        for KeptMessage { message, vectors } in self.store()?.messages(&query.scope, &query.filter) {
+            let records = vectors.iter().filter(|record| query.content_types.contains(record.content_type));
+            candidates.extend(records.map(|record| VectorCandidate {
+                place: message.place(),
+                content_type: record.content_type,
+                span_start: record.span_start,
+                span_end: record.span_end,
+                // Both are of unit length, so that this is the cosine.
+                similarity: query.vector.iter().zip(&record.vector).map(|(x, y)| x * y).sum(),
+                vector: record.vector.clone(),
+            }));
+        }
+        Ok(best(candidates, |candidate| candidate.similarity, query.limit))
+    }
+
+    async fn update_index(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn places(&self) -> Result<Vec<StorePlace>> {
+        Ok(vec![StorePlace { what: "store", location: "memory".to_owned(), bytes: None }])
+    }
+}
+
+impl Store {
+    fn of_user(&self, user: &UserId) -> impl Iterator<Item = &Kept> {
+        self.sessions.values().filter(move |kept| kept.stored.session.user_id == *user)
+    }
+
+    fn message(&self, place: &Place) -> Option<&KeptMessage> {
+        self.sessions.get(&place.session)?.messages.get(&place.sequence)
+    }
+
+    /// The messages that a read looks at. Whom a session is shared with and how it is labelled can change at any time:
+    /// the session itself is asked.
+    fn messages<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a SearchFilter,
+    ) -> impl Iterator<Item = &'a KeptMessage> {
+        let sessions = self.sessions.values().filter(|kept| kept.is_within(scope, &filter.sessions));
+        let messages = sessions.flat_map(|kept| kept.messages.values());
+        messages.filter(|kept| filter.admits_message(kept.message.role, kept.message.ts))
+    }
+
+    fn events<'a>(&'a self, scope: &'a Scope, filter: &'a EventFilter) -> impl Iterator<Item = &'a Event> {
+        let sessions = self.sessions.values().filter(|kept| kept.is_within(scope, &filter.sessions));
+        sessions.flat_map(Kept::events).filter(|event| filter.admits(event))
+    }
+
+    /// Where a user's events of these ids stand.
+    fn places_of<'a>(&self, user: &UserId, ids: impl Iterator<Item = &'a String>) -> Vec<(String, Place)> {
+        let ids: BTreeSet<&String> = ids.collect();
+        let found = self.of_user(user).flat_map(Kept::events).filter(|event| ids.contains(&event.event_id));
+        found.map(|event| (event.event_id.clone(), EventCursor::from(event).place)).collect()
+    }
+}
+
+impl Kept {
+    fn new(session: Session) -> Self {
+        let version = Version(String::new());
+        let stored =
+            StoredSession { session, version, metadata_files: vec![], skipped: vec![], sync_state: None };
+        Self { stored, messages: BTreeMap::new(), events: BTreeMap::new() }
+    }
+
+    fn is_within(&self, scope: &Scope, filter: &SessionFilter) -> bool {
+        scope.allows(&self.stored.session) && filter.admits(&self.stored.session)
+    }
+
+    fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.values().map(|stored| &stored.event)
+    }
+
+    fn change(&mut self, change: SessionChange, version: Version) {
+        let kept = &mut self.stored;
+        (kept.session, kept.version) = (change.session, version);
+        kept.metadata_files = change.metadata_files.unwrap_or(take(&mut kept.metadata_files));
+        kept.skipped = change.skipped.unwrap_or(take(&mut kept.skipped));
+        kept.sync_state = change.sync_state.or(take(&mut kept.sync_state));
+
+        let anew = |message: Message| (message.sequence, KeptMessage { message, vectors: Vec::new() });
+        change_rows(&mut self.messages, change.messages, anew);
+        change_rows(&mut self.events, change.events, |stored| (stored.event.sequence, stored));
+
+        let project = &self.stored.session.project_slug;
+        self.messages.values_mut().for_each(|kept| kept.message.project_slug = project.clone());
+        self.events.values_mut().for_each(|stored| stored.event.project_slug = project.clone());
+    }
+
+    fn give_to(&mut self, user: &UserId) {
+        self.stored.session.user_id = user.clone();
+        self.messages.values_mut().for_each(|kept| kept.message.user_id = user.clone());
+        self.events.values_mut().for_each(|stored| stored.event.user_id = user.clone());
+    }
+}
+
+/// Cuts first and puts then, also at and beyond the length that was cut to.
+fn change_rows<T, R>(rows: &mut BTreeMap<u32, R>, change: RowChange<T>, row: impl Fn(T) -> (u32, R)) {
+    if let Some(length) = change.truncate {
+        rows.retain(|sequence, _| *sequence < length);
+    }
+    rows.extend(change.put.into_iter().map(row));
+}
+
+fn rows<R>(rows: &BTreeMap<u32, R>, range: SequenceRange) -> impl Iterator<Item = &R> {
+    rows.range(range.start..).map(|(_, row)| row).take(range.limit)
+}
+
+/// The best first. The sort is stable: equals stay in the order of their places, the same at every call.
+fn best<T>(mut items: Vec<T>, score: impl Fn(&T) -> f32, limit: usize) -> Candidates<T> {
+    items.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    items.truncate(limit);
+    Candidates { items, notice: None }
+}
+
+fn conflict(message: &str) -> Error {
+    Error::new(ErrorKind::Conflict, message)
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    for result in run().await? {
+        println!("{:.2} #{}: {}", result.score, result.sequence, result.snippet);
+    }
+    Ok(())
+}
+
+async fn run() -> Result<Vec<SearchResult>> {
+    let storage = SessionStorage::new(Arc::new(OwnBackend::new()));
+    let storage = storage.with_embedding(Some(Arc::new(FakeEmbedding::new())));
+    let ana = UserId::new("ana")?;
+    let target = IngestTarget {
+        key: SessionKey::new(ana.clone(), SessionId::new("session-1")?),
+        host_id: HostId::new("laptop")?,
+        project_slug: ProjectSlug::unnamed(),
+    };
+    let lines = [
+        r#"{"role":"user","content":"why are payments retried?"}"#.into(),
+        r#"{"role":"assistant","content":"because the bank times out"}"#.into(),
+    ];
+    storage.sync_transcript_lines(&target, SyncLines::whole(lines.into())).await?;
+    let question = SearchOptions::new("the bank's answer");
+    Ok(storage.search_transcripts(&Scope::from(ana), &question).await?.results)
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_session_testkit::{conformance::Subject, conformance_suite};
+
+    use super::*;
+
+    /// How the suite opens a store: a second handle is the same one, as nothing else can reach into this memory.
+    struct Own(Arc<OwnBackend>);
+
+    #[async_trait::async_trait]
+    impl Subject for Own {
+        async fn open(&self) -> Arc<dyn StorageBackend> {
+            self.0.clone()
+        }
+
+        async fn open_again(&self) -> Arc<dyn StorageBackend> {
+            self.0.clone()
+        }
+    }
+
+    conformance_suite!(Own(Arc::new(OwnBackend::new())));
+
+    #[tokio::test]
+    async fn the_answer_about_the_bank_comes_first() {
+        assert_eq!(run().await.unwrap()[0].sequence, 1);
+    }
+}
