@@ -18,7 +18,7 @@ use crate::{
 
 /// Candidates asked of the backend for each list: enough that fusing and diversifying have a choice.
 const CANDIDATES_A_RESULT: usize = 5;
-/// The least number of candidates for each list.
+/// The least number of candidates for each list, where two are fused.
 const LEAST_CANDIDATES: usize = 100;
 /// Candidates that maximal marginal relevance chooses from, for each result.
 const POOL_A_RESULT: usize = 3;
@@ -116,7 +116,10 @@ impl SessionStorage {
             filter: options.filter.clone(),
             content_types: options.content_types,
             terms: terms.to_vec(),
-            limit: candidates_for(options.limit),
+            limit: match mode {
+                SearchMode::FullText => options.limit * CANDIDATES_A_RESULT,
+                SearchMode::Semantic | SearchMode::Hybrid => candidates_for(options.limit),
+            },
         };
         self.backend.text_candidates(&query).await
     }
