@@ -26,6 +26,10 @@ const IDLE_READERS: usize = 8;
 /// Bytes of a page. Twice the usual: half as many pages are written, to the log and then to the file.
 const PAGE_BYTES: i64 = 8192;
 
+/// How many pages the write-ahead log holds before it is moved into the file. Four times the usual: pages of indexes are
+/// changed by every session, and are moved once for all that came meanwhile.
+const LOG_PAGES: i64 = 4_000;
+
 /// What the connection that writes keeps of the file in memory.
 const WRITER_CACHE_KIB: i64 = 16_000;
 
@@ -159,6 +163,7 @@ fn configure(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     // Of a new file; most rows are more than a thousand bytes.
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "cache_size", -cache_kib)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A killed process loses nothing with WAL; `NORMAL` leaves the syncing to checkpoints, so that a power cut may
     // lose the last transactions, whole, and the next sync brings them back from the files.

@@ -6,7 +6,7 @@ use crate::{
     Failure, Progress, SessionOutcome, Stage, SyncOptions, SyncReport,
     embedding::Embedder,
     plan::{Plan, Planned},
-    session::{Context, take_in},
+    session::{Context, Prepared, prepare},
 };
 
 /// Takes the session folders below a root into `storage`.
@@ -62,8 +62,13 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
     let Context { storage, options, progress } = context;
     storage.pin_user(&options.user).await?;
     let embedder = Embedder::start(storage, &options.user);
-    for planned in &plan.sessions {
-        let outcome = session(context, planned, report).await.map_err(|error| {
+    let mut sessions = plan.sessions.iter();
+    let mut ready = read(context, sessions.next()).await;
+    while let Some((planned, prepared)) = ready.take() {
+        // While one session is written, the next is read: the store waits for a disk, and reading for a processor.
+        let (outcome, next) = tokio::join!(write(planned, prepared, report), read(context, sessions.next()));
+        ready = next;
+        let outcome = outcome.map_err(|error| {
             error
                 .with("synced", format_args!("{} of {} sessions", report.sessions.found, plan.sessions.len()))
         })?;
@@ -82,12 +87,26 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
     Ok(())
 }
 
-/// Takes in one session; the error is one that concerns all of them.
-async fn session(context: Context<'_>, planned: &Planned, report: &mut SyncReport) -> Result<SessionOutcome> {
-    if planned.bytes.is_none() {
-        return Ok(SessionOutcome::Unchanged);
+/// Reads one session; nothing of one that is unchanged.
+async fn read<'a>(
+    context: Context<'a>,
+    planned: Option<&'a Planned>,
+) -> Option<(&'a Planned, Option<Prepared<'a>>)> {
+    let planned = planned?;
+    match planned.bytes {
+        Some(_) => Some((planned, Some(prepare(context, &planned.folder).await))),
+        None => Some((planned, None)),
     }
-    match take_in(context, &planned.folder).await {
+}
+
+/// Writes one session; the error is one that concerns all of them.
+async fn write(
+    planned: &Planned,
+    prepared: Option<Prepared<'_>>,
+    report: &mut SyncReport,
+) -> Result<SessionOutcome> {
+    let Some(prepared) = prepared else { return Ok(SessionOutcome::Unchanged) };
+    match prepared.write().await {
         Ok((found, outcome)) => {
             report.merge(found);
             Ok(outcome)

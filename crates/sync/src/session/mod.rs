@@ -31,23 +31,61 @@ pub(crate) struct Context<'a> {
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// Takes in a session folder. What can't be read of it is told in the report.
-///
-/// # Errors
-///
-/// Those of the store.
-pub(crate) async fn take_in(
-    context: Context<'_>,
-    folder: &SessionFolder,
-) -> Result<(SyncReport, SessionOutcome)> {
-    let mut attempt = 1;
-    loop {
-        match Taking::run(context, folder).await {
-            Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
-                tracing::debug!(session = %folder.session, attempt, %error, "beginning the session anew");
-                attempt += 1;
+/// A session folder that was read and compared with the store, ready to be written.
+pub(crate) struct Prepared<'a> {
+    context: Context<'a>,
+    folder: &'a SessionFolder,
+    read: Result<Read<'a>>,
+}
+
+/// What came of reading.
+enum Read<'a> {
+    /// There is something to write, perhaps.
+    Taken(Box<(Taking<'a>, SessionIngest)>),
+    /// There is nothing to write, and this is what became of it.
+    Settled(Box<SyncReport>, SessionOutcome),
+}
+
+/// Reads a session folder. Of a session with more than fits in memory, the first parts are written.
+pub(crate) async fn prepare<'a>(context: Context<'a>, folder: &'a SessionFolder) -> Prepared<'a> {
+    Prepared { context, folder, read: Taking::read(context, folder).await }
+}
+
+impl Prepared<'_> {
+    /// Writes what was read. What can't be read is told in the report. Where somebody else wrote the session in between,
+    /// it is begun anew.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(crate) async fn write(self) -> Result<(SyncReport, SessionOutcome)> {
+        let Self { context, folder, mut read } = self;
+        let mut attempt = 1;
+        loop {
+            let written = match read {
+                Ok(read) => read.write().await,
+                Err(error) => Err(error),
+            };
+            match written {
+                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
+                    tracing::debug!(session = %folder.session, attempt, %error, "beginning the session anew");
+                    attempt += 1;
+                    read = Taking::read(context, folder).await;
+                }
+                other => return other,
             }
-            other => return other,
+        }
+    }
+}
+
+impl Read<'_> {
+    async fn write(self) -> Result<(SyncReport, SessionOutcome)> {
+        match self {
+            Self::Taken(taken) => {
+                let (taking, ingest) = *taken;
+                Ok(taking.finish(&ingest.commit().await?))
+            }
+            Self::Settled(report, outcome) => Ok((*report, outcome)),
         }
     }
 }
@@ -66,7 +104,7 @@ struct Taking<'a> {
 }
 
 impl<'a> Taking<'a> {
-    async fn run(context: Context<'a>, folder: &'a SessionFolder) -> Result<(SyncReport, SessionOutcome)> {
+    async fn read(context: Context<'a>, folder: &'a SessionFolder) -> Result<Read<'a>> {
         let target = IngestTarget {
             key: SessionKey::new(context.options.user.clone(), folder.session.clone()),
             host_id: context.options.host.clone(),
@@ -78,18 +116,18 @@ impl<'a> Taking<'a> {
         match blocking(move || SessionFiles::look(&path)).await? {
             Ok(Some(files)) => taking.files(&mut ingest, &files).await?,
             // It vanished since it was found.
-            Ok(None) => return Ok((taking.report, SessionOutcome::Unchanged)),
+            Ok(None) => return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Unchanged)),
             Err(error) => {
                 taking.fail("the folder", &error);
-                return Ok((taking.report, SessionOutcome::Failed));
+                return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Failed));
             }
         }
         if taking.state.is_empty() && !taking.report.failures.is_empty() {
             // There is nothing to store, and a session without anything would look like an empty one.
-            return Ok((taking.report, SessionOutcome::Failed));
+            return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Failed));
         }
         taking.save(&mut ingest);
-        Ok(taking.finish(&ingest.commit().await?))
+        Ok(Read::Taken(Box::new((taking, ingest))))
     }
 
     fn new(context: Context<'a>, folder: &'a SessionFolder, stored: Option<&StoredSession>) -> Self {
