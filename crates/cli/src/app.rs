@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use amplifier_session_storage::{
-    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl,
+    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     embedding::{self, EmbeddingProvider, LocalEmbedding},
     identity::{Identity, Sources},
     model::{HostId, ProjectSlug, UserId},
@@ -11,7 +11,7 @@ use amplifier_session_storage::{
 use jiff::Zoned;
 
 use crate::{
-    args::{DEFAULT_STORE, GlobalArgs},
+    args::{GlobalArgs, ScopeArg},
     failure::{Failure, say},
     out::Out,
     program,
@@ -36,6 +36,13 @@ pub(crate) struct Reader {
     pub(crate) scope: Scope,
 }
 
+impl Reader {
+    /// Whether what is shown has to say whose it is.
+    pub(crate) fn names_owners(&self) -> bool {
+        !matches!(self.scope, Scope::User(_))
+    }
+}
+
 /// A store that is written, and for whom.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -57,19 +64,57 @@ impl App {
             .ok_or_else(|| Failure::failed("the home folder is unknown", "name the folder with --root DIR"))
     }
 
+    /// Who is asking, and from which machine.
+    pub(crate) fn who(&self) -> Result<(Identity, HostId), Failure> {
+        Ok((self.identity()?, self.sources().host_id()?))
+    }
+
     fn identity(&self) -> Result<Identity, Failure> {
         Ok(self.sources().user()?)
     }
 
-    /// Opens the store that is named, which must exist; with what makes vectors where `with_embedding`.
+    /// Opens the store that is named, which must exist, to read what `--scope` says; with what makes vectors where
+    /// `with_embedding`.
     pub(crate) async fn reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
+        let scope = self.scope(user.clone())?;
+        let storage = self.existing_storage(with_embedding).await?;
+        if scope != Scope::Everyone {
+            self.warn_of_other_user(&storage, &user).await?;
+        }
+        Ok(Reader { storage, scope })
+    }
+
+    /// Opens the store that is named, which must exist, to change one's own sessions: `--scope` widens what is read,
+    /// never what is written.
+    pub(crate) async fn own_reader(&self) -> Result<Reader, Failure> {
+        let user = self.identity()?.user_id;
+        let storage = self.existing_storage(false).await?;
+        self.warn_of_other_user(&storage, &user).await?;
+        Ok(Reader { storage, scope: Scope::from(user) })
+    }
+
+    pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
         let provider = self.embedding()?.filter(|_| with_embedding);
         self.check_existence()?;
         let options = OpenOptions::default().with_embedding(provider);
-        let storage = amplifier_session_storage::open_at(&self.store_url()?, options).await?;
-        self.warn_of_other_user(&storage, &user).await?;
-        Ok(Reader { storage, scope: Scope::from(user) })
+        Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)
+    }
+
+    fn scope(&self, user: UserId) -> Result<Scope, Failure> {
+        let GlobalArgs { scope, team, org, .. } = &self.global;
+        match scope {
+            ScopeArg::Visible => {
+                let teams = team.iter().map(|team| team.trim()).filter(|team| !team.is_empty());
+                Ok(Scope::Visible(Viewer::new(user).with_teams(teams).with_org(org.clone())))
+            }
+            _ if self.global.typed_groups() => {
+                let message = format!("--team and --org say nothing with --scope {}", scope.as_str());
+                Err(Failure::wrong_use(message, "--scope visible looks at what is shared with them"))
+            }
+            ScopeArg::Own => Ok(Scope::User(user)),
+            ScopeArg::All => Ok(Scope::Everyone),
+        }
     }
 
     /// Opens the store that is named, which is made when it does not exist.
@@ -118,12 +163,9 @@ impl App {
         }
     }
 
-    /// The name of the program with what says which store, for hints that can be typed.
+    /// The name of the program with what says which sessions, for hints that can be typed.
     pub(crate) fn program(&self) -> String {
-        match self.global.store.as_str() {
-            DEFAULT_STORE => program::name(),
-            store => format!("{} --store {store}", program::name()),
-        }
+        program::name() + &self.global.typed_again()
     }
 
     /// Warns when there is no session of `project`: the folder's name is easily mistyped.
@@ -134,9 +176,8 @@ impl App {
     ) -> Result<(), Failure> {
         use amplifier_session_storage::{backend::SessionQuery, search::SessionFilter};
         let Some(project) = project else { return Ok(()) };
-        let query = SessionQuery::new(reader.scope.clone())
-            .with_filter(SessionFilter::default().with_project(project.clone()))
-            .with_limit(1);
+        let filter = SessionFilter::default().with_project(project.clone());
+        let query = SessionQuery::new(reader.scope.clone()).with_filter(filter).with_limit(1);
         if reader.storage.search_sessions(&query).await?.is_empty() {
             say("warning", &format!("there is no project {:?} in the store", project.as_str()));
             say("hint", &format!("`{} sessions` names the project of each session", self.program()));

@@ -6,7 +6,7 @@ use jiff::{
     civil::{Date, DateTime},
 };
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 
 /// Which end of a stretch of time a date is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +15,34 @@ pub(crate) enum Bound {
     Since,
     /// The end: a day is meant whole, so it ends at the next midnight.
     Until,
+}
+
+/// A stretch of time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Period {
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
+}
+
+impl Period {
+    /// Reads what `--since` and `--until` say. Says so when the period has not begun yet.
+    pub(crate) fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, Failure> {
+        let period = Self {
+            since: parse_optional(since, Bound::Since, now)?,
+            until: parse_optional(until, Bound::Until, now)?,
+        };
+        if let (Some(begins), Some(ends)) = (period.since, period.until)
+            && ends <= begins
+        {
+            let (since, until) = (since.unwrap_or_default(), until.unwrap_or_default());
+            let message = format!("--until {until} lies before --since {since}");
+            return Err(Failure::wrong_use(message, "a period begins with --since and ends with --until"));
+        }
+        if period.since.is_some_and(|since| since > timestamp(now.timestamp())) {
+            say("note", &format!("--since {} lies in the future", since.unwrap_or_default()));
+        }
+        Ok(period)
+    }
 }
 
 /// Reads `7d`, `12h`, `2w`, `today`, `yesterday`, an ISO date, or an ISO time with or without offset.
@@ -37,6 +65,11 @@ pub(crate) fn parse_optional(
 /// The day and the minute, in the time zone of `now`: `2026-01-31 09:30`.
 pub(crate) fn minute(ts: Timestamp, now: &Zoned) -> String {
     in_zone(ts, now).map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// The day and the second, in the time zone of `now`: `2026-01-31 09:30:15`.
+pub(crate) fn second(ts: Timestamp, now: &Zoned) -> String {
+    in_zone(ts, now).map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
 /// The second with its offset, in the time zone of `now`: `2026-01-31T09:30:00+01:00`.
@@ -154,9 +187,20 @@ mod tests {
     }
 
     #[test]
+    fn a_period_ends_behind_its_beginning() {
+        let period = |since, until| Period::parse(Some(since), Some(until), &now());
+        assert!(period("yesterday", "yesterday").is_ok());
+        assert!(period("2w", "7d").is_ok());
+        for (since, until) in [("7d", "2w"), ("today", "yesterday"), ("2026-03-02", "2026-03-01")] {
+            assert!(matches!(period(since, until), Err(Failure::WrongUse(_))), "{since} {until}");
+        }
+    }
+
+    #[test]
     fn what_is_shown_is_local() {
         let ts = Timestamp::parse("2026-01-31T23:59:30.5Z").unwrap();
         assert_eq!(minute(ts, &now()), "2026-02-01 00:59");
+        assert_eq!(second(ts, &now()), "2026-02-01 00:59:30");
         assert_eq!(with_offset(ts, &now()), "2026-02-01T00:59:30+01:00");
     }
 }

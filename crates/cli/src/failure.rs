@@ -50,30 +50,44 @@ pub(crate) enum Failure {
 #[derive(Debug)]
 pub(crate) struct Report {
     message: String,
-    hint: Option<String>,
+    hint: Hint,
+}
+
+/// What to do about it.
+#[derive(Debug)]
+enum Hint {
+    Text(String),
+    /// What helps against this error. It is put into words when it is told: it names what to type.
+    Against(Box<Error>),
+    None,
 }
 
 impl Failure {
     /// A failure with a hint.
     pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Failed(Report { message: message.into(), hint: Some(hint.into()) })
+        Self::Failed(Report { message: message.into(), hint: Hint::Text(hint.into()) })
     }
 
     /// Wrong use with a hint.
     pub(crate) fn wrong_use(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::WrongUse(Report { message: message.into(), hint: Some(hint.into()) })
+        Self::WrongUse(Report { message: message.into(), hint: Hint::Text(hint.into()) })
     }
 
-    /// Tells the user; returns the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// Tells the user; returns the exit code. `program` is what hints call the program.
+    pub(crate) fn report(&self, program: &str) -> ExitCode {
         let (report, code) = match self {
             Self::Failed(report) => (report, 1),
             Self::WrongUse(report) => (report, 2),
             Self::NobodyReads => return ExitCode::SUCCESS,
         };
         say("error", &report.message);
-        if let Some(hint) = &report.hint {
-            say("hint", hint);
+        let hint = match &report.hint {
+            Hint::Text(text) => Some(text.clone()),
+            Hint::Against(error) => hint_against(error, program),
+            Hint::None => None,
+        };
+        if let Some(hint) = hint {
+            say("hint", &hint);
         }
         ExitCode::from(code)
     }
@@ -81,8 +95,14 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let report = Report { message: with_causes(&error), hint: hint_for(&error) };
-        if is_about_arguments(&error) { Self::WrongUse(report) } else { Self::Failed(report) }
+        let about_arguments = is_about_arguments(&error);
+        let message = match error.kind() {
+            ErrorKind::Validation if about_arguments => about_argument(&error),
+            ErrorKind::SessionNotFound => no_such_session(&error),
+            _ => with_causes(&error),
+        };
+        let report = Report { message, hint: Hint::Against(Box::new(error)) };
+        if about_arguments { Self::WrongUse(report) } else { Self::Failed(report) }
     }
 }
 
@@ -90,7 +110,7 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::NobodyReads,
-            _ => Self::Failed(Report { message: error.to_string(), hint: None }),
+            _ => Self::Failed(Report { message: error.to_string(), hint: Hint::None }),
         }
     }
 }
@@ -110,7 +130,8 @@ pub(crate) fn say(label: &str, text: &str) {
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let shown = error.print();
-        return shown.map_or_else(|error| Failure::from(error).report(), |()| ExitCode::SUCCESS);
+        return shown
+            .map_or_else(|error| Failure::from(error).report(&program::name()), |()| ExitCode::SUCCESS);
     }
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
@@ -137,20 +158,57 @@ fn with_causes(error: &Error) -> String {
     message
 }
 
+/// What is wrong with an argument, by the name under which it is typed.
+fn about_argument(error: &Error) -> String {
+    let message = error.message();
+    if !message.starts_with("must ") && !message.starts_with("is ") {
+        return message.to_owned();
+    }
+    let argument = match error.context("field").unwrap_or_default() {
+        "content_type" | "content_types" => "--in",
+        "description" => "--description",
+        "exclude" => "--exclude",
+        "limit" => "--limit",
+        "min_similarity" => "--min-similarity",
+        "mmr_lambda" => "--mmr-lambda",
+        "name" => "--name",
+        "org_id" => "--org",
+        "project_slug" => "--project",
+        "user_id" => "--user",
+        "session_id" => "a session's id",
+        "tags" => "a tag",
+        "team_ids" => "--team",
+        field => &field.replace('_', " "),
+    };
+    match error.context("value") {
+        Some(value) if value != "\"\"" => format!("{argument} {message}, not {value}"),
+        _ => format!("{argument} {message}"),
+    }
+}
+
+fn no_such_session(error: &Error) -> String {
+    error.context("session").map_or_else(|| error.to_string(), |id| format!("there is no session {id}"))
+}
+
 /// Whether the error is about what was typed, not about what is stored.
 fn is_about_arguments(error: &Error) -> bool {
-    const ARGUMENTS: [&str; 13] = [
+    const ARGUMENTS: [&str; 18] = [
         "content_type",
         "content_types",
+        "description",
         "embedding",
         "exclude",
         "limit",
         "min_similarity",
         "mmr_lambda",
+        "name",
+        "org_id",
         "project_slug",
         "sequence",
         "session_id",
         "store",
+        "tags",
+        "team_ids",
         "turn",
         "user_id",
     ];
@@ -163,9 +221,8 @@ fn is_about_arguments(error: &Error) -> bool {
 }
 
 /// What to do about an error, where that is known.
-fn hint_for(error: &Error) -> Option<String> {
+fn hint_against(error: &Error, program: &str) -> Option<String> {
     const STORE: &str = "a store is named like --store sqlite:~/.amplifier/sessions.sqlite";
-    let program = program::name();
     let field = error.context("field").unwrap_or_default();
     let hint = match (error.kind(), field) {
         (ErrorKind::SessionNotFound, _) => &format!("`{program} sessions` lists the sessions that there are"),

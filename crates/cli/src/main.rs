@@ -19,7 +19,7 @@ mod samples;
 use std::process::ExitCode;
 
 use app::App;
-use args::Cli;
+use args::{Cli, Command};
 use clap::Parser;
 use failure::{Failure, Outcome};
 
@@ -36,18 +36,17 @@ fn main() -> ExitCode {
     if let Some(level) = cli.global.log_level() {
         log_to_stderr(level);
     }
-    let outcome = run(cli);
-    match outcome {
+    let mut app = App::new(cli.global);
+    match run(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(&app.program()),
     }
 }
 
-fn run(cli: Cli) -> Result<Outcome, Failure> {
+fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     // Two threads keep a short search short; long work runs on threads for blocking work.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let mut app = App::new(cli.global);
-    let outcome = runtime.block_on(commands::run(&mut app, cli.command));
+    let outcome = runtime.block_on(commands::run(app, command));
     app.out.finish().map_err(Failure::from).and(outcome)
 }
 

@@ -22,6 +22,18 @@ impl<'a> From<&'a Session> for SessionView<'a> {
     }
 }
 
+/// A session as it is after a change.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChangedView<'a> {
+    session: SessionView<'a>,
+}
+
+impl<'a> From<&'a Session> for ChangedView<'a> {
+    fn from(session: &'a Session) -> Self {
+        Self { session: SessionView::from(session) }
+    }
+}
+
 /// A message, with its line as it came in.
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageView {
@@ -60,9 +72,16 @@ pub(crate) struct EventView<'a> {
     line: Option<Box<RawValue>>,
 }
 
+impl<'a> EventView<'a> {
+    /// An event, with its line if there is one.
+    pub(crate) fn new(event: &'a Event, raw: Option<&RawJson>) -> Self {
+        Self { event, line: raw.and_then(line) }
+    }
+}
+
 impl<'a> From<&'a EventLine> for EventView<'a> {
     fn from(event: &'a EventLine) -> Self {
-        Self { event: &event.event, line: event.raw.as_ref().and_then(line) }
+        Self::new(&event.event, event.raw.as_ref())
     }
 }
 

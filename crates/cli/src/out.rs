@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use crate::{args::When, paint::Paint};
 
+/// When set, the program behaves as on a terminal wherever its results go; a number is its width.
+const FORCE: &str = "AMPLIFIER_SESSIONS_FORCE_TTY";
 /// The width of lines where there is no terminal to ask.
 const DEFAULT_WIDTH: usize = 100;
 /// Lines longer than this are hard to read.
@@ -17,6 +19,8 @@ pub(crate) struct Out {
     writer: BufWriter<StdoutLock<'static>>,
     json: bool,
     terminal: bool,
+    /// Whether somebody can be asked.
+    asks: bool,
     /// How to paint.
     pub(crate) paint: Paint,
     /// How many columns there are.
@@ -27,18 +31,24 @@ impl Out {
     /// Stdout, as asked for on the command line.
     pub(crate) fn new(json: bool, color: When) -> Self {
         let stdout = io::stdout();
-        let terminal = stdout.is_terminal();
+        let forced = std::env::var(FORCE).ok().filter(|value| !value.is_empty());
+        let terminal = stdout.is_terminal() || forced.is_some();
+        let asks = io::stdin().is_terminal() || forced.is_some();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let paint = match color {
             When::Always => true,
             When::Never => false,
             When::Auto => terminal && !no_color,
         };
-        let columns = terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0));
+        let columns = match forced.and_then(|columns| columns.parse().ok()) {
+            Some(columns) => Some(columns),
+            None => terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0)),
+        };
         Self {
             writer: BufWriter::new(stdout.lock()),
             json,
             terminal,
+            asks,
             paint: Paint::new(paint),
             width: columns.unwrap_or(DEFAULT_WIDTH).clamp(40, WIDEST),
         }
@@ -52,6 +62,16 @@ impl Out {
     /// Whether a person reads along.
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
+    }
+
+    /// Whether a person can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.asks
+    }
+
+    /// The width to wrap text at: a pipe gets lines as they are.
+    pub(crate) fn wrap_at(&self) -> Option<usize> {
+        self.terminal.then_some(self.width)
     }
 
     /// Writes a line.

@@ -1,5 +1,6 @@
 //! Colours.
 
+use amplifier_session_storage::model::Role;
 use owo_colors::{OwoColorize as _, Style};
 
 /// Paints text, or leaves it as it is.
@@ -30,13 +31,45 @@ impl Paint {
     }
 
     /// Who speaks.
-    pub(crate) fn role(self, text: &str) -> String {
-        self.with(Style::new().bold().cyan(), text)
+    pub(crate) fn speaker(self, role: Role, text: &str) -> String {
+        let style = Style::new().bold();
+        let style = match role {
+            Role::User => style.green(),
+            Role::Assistant => style.cyan(),
+            Role::Tool => style.magenta(),
+            Role::System | Role::Developer => style.yellow(),
+        };
+        self.with(style, text)
+    }
+
+    /// A call of a tool.
+    pub(crate) fn tool(self, text: &str) -> String {
+        self.with(Style::new().magenta(), text)
+    }
+
+    /// Something that failed.
+    pub(crate) fn failure(self, text: &str) -> String {
+        self.with(Style::new().bold().red(), text)
+    }
+
+    /// Something to look at.
+    pub(crate) fn warning(self, text: &str) -> String {
+        self.with(Style::new().yellow(), text)
+    }
+
+    /// Nothing special.
+    pub(crate) fn plain(self, text: &str) -> String {
+        text.to_owned()
     }
 
     /// What can be typed.
     pub(crate) fn command(self, text: &str) -> String {
         self.with(Style::new().green(), text)
+    }
+
+    /// A bar of a chart.
+    pub(crate) fn bar(self, text: &str) -> String {
+        self.with(Style::new().cyan(), text)
     }
 
     fn with(self, style: Style, text: &str) -> String {

@@ -8,7 +8,10 @@ use crate::{
     args::ContextArgs,
     failure::{Failure, Outcome},
     messages::{MessageView, SessionView},
-    render::conversation,
+    render::{
+        conversation::{self, Head},
+        message::Look,
+    },
 };
 
 /// Turns on each side unless the user says otherwise.
@@ -52,12 +55,14 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         })?;
         return Ok(Outcome::Done);
     }
-    conversation::head(&mut app.out, &session, &app.now)?;
+    let head = Head { session: &session, names_owner: reader.names_owners(), skipped: &[] };
+    conversation::head(&mut app.out, head, &app.now)?;
     if has_more_before {
         app.out.line("\n…")?;
     }
     let asked_for = |message: &Message| Some(message.sequence) == sequence;
-    conversation::messages(&mut app.out, &messages, args.full, asked_for, &app.now)?;
+    let look = Look { full: args.full, width: app.out.wrap_at(), ..Look::whole(app.out.paint) };
+    conversation::messages(&mut app.out, &messages, look, asked_for, &app.now)?;
     if has_more_after {
         app.out.line("\n…")?;
     }

@@ -2,11 +2,19 @@
 
 mod completions;
 mod context;
+mod delete;
+mod edit;
+mod events;
 mod quickstart;
+mod recent;
 mod search;
 mod sessions;
+mod share;
 mod show;
+mod stats;
 mod sync;
+mod tag;
+mod user;
 
 use crate::{
     app::App,
@@ -21,8 +29,16 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Sync(args) => sync::run(app, args).await,
         Command::Search(args) => search::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
+        Command::Recent(args) => recent::run(app, args).await,
         Command::Show(args) => show::run(app, args).await,
         Command::Context(args) => context::run(app, args).await,
+        Command::Events(args) => events::run(app, args).await,
+        Command::Stats(args) => stats::run(app, args).await,
+        Command::Edit(args) => edit::run(app, args).await,
+        Command::Tag(args) => tag::run(app, args).await,
+        Command::Share(args) => share::run(app, args).await,
+        Command::Delete(args) => delete::run(app, args).await,
+        Command::User(args) => user::run(app, args).await,
         Command::Completions(args) => completions::run(app, &args),
     }
 }

@@ -2,14 +2,13 @@
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
-    model::ProjectSlug,
+    model::SessionKey,
     search::{SearchFilter, SearchMode, SearchOptions, SearchResults},
 };
 
 use crate::{
     app::{App, Reader},
     args::SearchArgs,
-    dates::{self, Bound},
     failure::{Failure, Outcome, say},
     render::{search as render, search::Titles},
 };
@@ -33,6 +32,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     show(app, &reader, &found).await?;
     if found.results.is_empty() {
         say("note", "nothing was found");
+        args.narrow.explain_nothing();
         app.warn_of_unknown_project(&reader, options.filter.sessions.project.as_ref()).await?;
     }
     Ok(Outcome::found(!found.results.is_empty()))
@@ -58,19 +58,10 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
 }
 
 fn filter(app: &App, args: &SearchArgs) -> Result<SearchFilter, Failure> {
-    let mut filter = SearchFilter::default();
-    if let Some(project) = &args.filter.project {
-        filter = filter.with_project(ProjectSlug::new(project)?);
-    }
-    if let Some(role) = args.role {
-        filter = filter.with_role(role);
-    }
-    if let Some(since) = dates::parse_optional(args.filter.since.as_deref(), Bound::Since, &app.now)? {
-        filter = filter.with_since(since);
-    }
-    if let Some(until) = dates::parse_optional(args.filter.until.as_deref(), Bound::Until, &app.now)? {
-        filter = filter.with_until(until);
-    }
+    let period = args.filter.period(&app.now)?;
+    let sessions = args.narrow.filter(args.filter.project()?)?;
+    let mut filter = SearchFilter::default().with_sessions(sessions);
+    (filter.role, filter.since, filter.until) = (args.role, period.since, period.until);
     Ok(filter)
 }
 
@@ -89,27 +80,26 @@ async fn show(app: &mut App, reader: &Reader, found: &SearchResults) -> Result<(
     if app.out.is_json() {
         app.out.json(found)?;
     } else if app.out.is_terminal() {
-        let titles = titles(&reader.storage, &reader.scope, found).await?;
-        render::blocks(&mut app.out, found, &titles, &app.now)?;
+        let titles = titles(&reader.storage, found).await?;
+        render::blocks(&mut app.out, found, &titles, reader.names_owners(), &app.now)?;
     } else {
-        render::lines(&mut app.out, found, &app.now)?;
+        render::lines(&mut app.out, found, reader.names_owners(), &app.now)?;
     }
     Ok(())
 }
 
 /// The titles of the sessions that the results are from.
-pub(super) async fn titles(
-    storage: &SessionStorage,
-    scope: &Scope,
-    found: &SearchResults,
-) -> Result<Titles, Failure> {
+pub(super) async fn titles(storage: &SessionStorage, found: &SearchResults) -> Result<Titles, Failure> {
     let mut titles = Titles::new();
     for result in &found.results {
-        if titles.contains_key(result.session_id.as_str()) {
+        let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
+        if titles.contains_key(&key) {
             continue;
         }
-        if let Some(session) = storage.get_session(scope, &result.session_id).await? {
-            titles.insert(result.session_id.to_string(), session.title().to_owned());
+        // Several users may have a session of this id; the result says whose it is.
+        let owner = Scope::User(result.user_id.clone());
+        if let Some(session) = storage.get_session(&owner, &result.session_id).await? {
+            titles.insert(key, session.title().to_owned());
         }
     }
     Ok(titles)

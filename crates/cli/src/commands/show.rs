@@ -1,6 +1,6 @@
 //! `show`: the conversation of a session, or its event log.
 
-use amplifier_session_storage::{model::Session, storage::EventLines};
+use amplifier_session_storage::{backend::SkippedLine, model::Session, storage::EventLines};
 use serde::Serialize;
 
 use crate::{
@@ -8,13 +8,20 @@ use crate::{
     args::ShowArgs,
     failure::{Failure, Outcome, say},
     messages::{EventView, MessageView, SessionView},
-    render::{conversation, events, text::counted},
+    render::{
+        conversation::{self, Head},
+        events,
+        message::Look,
+        text::counted,
+    },
 };
 
 /// The conversation as JSON.
 #[derive(Serialize)]
 struct ConversationView<'a> {
     session: SessionView<'a>,
+    /// Lines of the session's files that could not be taken in.
+    skipped: &'a [SkippedLine],
     messages: Vec<MessageView>,
     has_more_before: bool,
     has_more_after: bool,
@@ -48,21 +55,38 @@ async fn show(
     let Reader { storage, scope } = reader;
     let after = args.from.checked_sub(1);
     let messages = storage.get_transcript_lines(scope, &session.session_id, after, args.limit).await?;
+    let skipped = storage.get_sync_statistics(scope, &session.session_id).await?.skipped;
     let page = Page::new(session.message_count, args.from, messages.len());
     if app.out.is_json() {
         app.out.json(&ConversationView {
             session: SessionView::from(session),
+            skipped: &skipped,
             messages: messages.iter().map(MessageView::from).collect(),
             has_more_before: page.has_more_before(),
             has_more_after: page.has_more_after(),
         })?;
     } else {
-        conversation::head(&mut app.out, session, &app.now)?;
-        conversation::messages(&mut app.out, &messages, args.full, |_| false, &app.now)?;
+        let head = Head { session, names_owner: reader.names_owners(), skipped: &skipped };
+        conversation::head(&mut app.out, head, &app.now)?;
+        let look = look(app, args);
+        conversation::messages(&mut app.out, &messages, look, |_| false, &app.now)?;
         app.out.finish()?;
         page.tell("message");
+        if !skipped.is_empty() {
+            say("hint", &format!("`{} sync` takes skipped lines in once they are mended", app.program()));
+        }
     }
     Ok(page.outcome())
+}
+
+fn look(app: &App, args: &ShowArgs) -> Look {
+    Look {
+        full: args.full,
+        thinking: !args.no_thinking,
+        tools: !args.no_tools,
+        width: app.out.wrap_at(),
+        paint: app.out.paint,
+    }
 }
 
 async fn show_events(
@@ -83,7 +107,7 @@ async fn show_events(
             has_more_after: page.has_more_after(),
         })?;
     } else {
-        events::events(&mut app.out, &found, &app.now)?;
+        events::log(&mut app.out, &found, &app.now)?;
         app.out.finish()?;
         page.tell("event");
     }

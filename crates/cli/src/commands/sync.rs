@@ -13,7 +13,6 @@ use crate::{
     args::SyncArgs,
     dates::{self, Bound},
     failure::{Failure, Outcome, say},
-    program,
     progress::{Bar, Plan, Planned},
     render::{
         summary,
@@ -68,10 +67,9 @@ fn root(app: &App, root: Option<PathBuf>) -> Result<PathBuf, Failure> {
     }
     let hint = match named {
         true => "name the folder that holds projects/".to_owned(),
-        false => format!(
-            "name another folder with --root DIR, or see samples with `{} quickstart`",
-            program::name()
-        ),
+        false => {
+            format!("name another folder with --root DIR, or see samples with `{} quickstart`", app.program())
+        }
     };
     Err(Failure::failed(format!("there is no folder `projects` in {}", root.display()), hint))
 }

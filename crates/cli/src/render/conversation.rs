@@ -2,66 +2,145 @@
 
 use std::io;
 
-use amplifier_session_storage::model::{Message, Session};
+use amplifier_session_storage::{
+    backend::SkippedLine,
+    model::{Message, Session, Visibility},
+};
 use jiff::Zoned;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     ids::{short, short_length},
-    message,
+    markdown::wrapped,
+    message::{self, Look},
     text::{counted, one_line},
 };
 use crate::{dates, out::Out};
 
+/// The columns of the labels of a session's head.
+const LABEL: usize = 10;
+
+/// What a session is shown with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head<'a> {
+    pub(crate) session: &'a Session,
+    /// Whether to say whose it is.
+    pub(crate) names_owner: bool,
+    /// The lines of its files that the store does not hold.
+    pub(crate) skipped: &'a [SkippedLine],
+}
+
 /// Writes what a session is.
-pub(crate) fn head(out: &mut Out, session: &Session, now: &Zoned) -> io::Result<()> {
+pub(crate) fn head(out: &mut Out, head: Head<'_>, now: &Zoned) -> io::Result<()> {
+    out.line(&out.paint.title(&one_line(head.session.title())))?;
+    for (label, value) in fields(head, now) {
+        let width = out.is_terminal().then(|| out.width - LABEL);
+        for (at, line) in wrapped(&one_line(&value), width).iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            out.line(&format!("{}{line}", out.paint.aside(&format!("{label:<LABEL$}"))))?;
+        }
+    }
+    Ok(())
+}
+
+fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
+    let Head { session, names_owner, skipped } = head;
     let id = &session.session_id;
-    out.line(&out.paint.title(&one_line(session.title())))?;
-    out.line(&format!("session   {id}"))?;
-    out.line(&format!("project   {}", one_line(session.project_slug.as_str())))?;
     let (from, to) = (dates::minute(session.created, now), dates::minute(session.updated, now));
-    out.line(&format!("time      {from} to {to}"))?;
     let counts = [
         counted(session.message_count, "message"),
         counted(session.turn_count, "turn"),
         counted(session.event_count, "event"),
     ];
-    out.line(&format!("holds     {}", counts.join(", ")))?;
-    let optional = [("model", &session.model), ("bundle", &session.bundle), ("folder", &session.working_dir)];
-    for (label, value) in optional {
-        if let Some(value) = value {
-            out.line(&format!("{label:<9} {}", one_line(value)))?;
+    let fields = [
+        ("session", Some(id.to_string())),
+        ("owner", names_owner.then(|| session.user_id.to_string())),
+        ("project", Some(session.project_slug.to_string())),
+        ("about", session.description.clone()),
+        ("time", Some(format!("{from} to {to}"))),
+        ("holds", Some(counts.join(", "))),
+        ("model", session.model.clone()),
+        ("bundle", session.bundle.clone()),
+        ("tags", Some(session.tags.join(", "))),
+        ("shared", shared_with(session)),
+        ("folder", session.working_dir.clone()),
+        (
+            "parent",
+            session.parent_id.as_ref().map(|parent| {
+                let turn = session
+                    .forked_from_turn
+                    .map_or_else(String::new, |turn| format!(", forked at turn {turn}"));
+                format!("{}{turn}", short(parent, short_length([parent, id])))
+            }),
+        ),
+        ("skipped", Some(skipped).filter(|skipped| !skipped.is_empty()).map(left_out)),
+    ];
+    let told = fields.into_iter().filter_map(|(label, value)| Some((label, value?)));
+    told.filter(|(_, value)| !value.trim().is_empty()).collect()
+}
+
+/// With whom the session is shared, if with anybody.
+fn shared_with(session: &Session) -> Option<String> {
+    match session.visibility {
+        Visibility::Private => None,
+        Visibility::Team => {
+            let teams = if session.team_ids.len() == 1 { "team" } else { "teams" };
+            Some(format!("with the {teams} {}", session.team_ids.join(", ")))
         }
+        Visibility::Org => Some(format!("with {}", session.org_id.as_deref().unwrap_or("an organisation"))),
+        Visibility::Public => Some("with everyone".to_owned()),
     }
-    if let Some(parent) = &session.parent_id {
-        let turn = session.forked_from_turn.map_or_else(String::new, |turn| format!(" at turn {turn}"));
-        let parent = short(parent, short_length([parent, id]));
-        out.line(&format!("parent    {parent}{turn}"))?;
+}
+
+/// Which lines of the session's files are not in the store.
+fn left_out(skipped: &[SkippedLine]) -> String {
+    const NAMED: usize = 3;
+    let named: Vec<String> = skipped
+        .iter()
+        .take(NAMED)
+        .map(|skipped| format!("{}:{} ({})", skipped.file, skipped.line, skipped.reason))
+        .collect();
+    let more = if skipped.len() > NAMED { ", …" } else { "" };
+    format!("{} of its files: {}{more}", counted(skipped.len() as u64, "line"), named.join(", "))
+}
+
+/// Writes messages, each with who speaks and when, below a line for each turn; `marked` is the one that was asked
+/// for.
+pub(crate) fn messages(
+    out: &mut Out,
+    messages: &[Message],
+    look: Look,
+    marked: impl Fn(&Message) -> bool,
+    now: &Zoned,
+) -> io::Result<()> {
+    let mut turn = None;
+    for message in messages {
+        let line = message.raw.parse_object().unwrap_or_default();
+        let body = message::body(&line, message.role, look, "  ");
+        if body.is_empty() && !(look.thinking && look.tools) {
+            continue;
+        }
+        if let Some(begins) = message.turn.filter(|_| message.turn != turn) {
+            turn = message.turn;
+            out.line("")?;
+            out.line(&separator(out, begins))?;
+        }
+        let role = message::speaker(&line, message.role);
+        let estimated = if message.ts_estimated { " (first seen)" } else { "" };
+        let place = out.paint.title(&format!("#{}", message.sequence));
+        let role = out.paint.speaker(message.role, &role);
+        let time = out.paint.aside(&format!(" · {}{estimated}", dates::minute(message.ts, now)));
+        let mark = if marked(message) { "> " } else { "" };
+        out.line("")?;
+        out.line(&format!("{mark}{place} {role}{time}"))?;
+        body.iter().try_for_each(|line| out.line(line))?;
     }
     Ok(())
 }
 
-/// Writes messages, each with who speaks and when; `marked` is the one that was asked for.
-pub(crate) fn messages(
-    out: &mut Out,
-    messages: &[Message],
-    full: bool,
-    marked: impl Fn(&Message) -> bool,
-    now: &Zoned,
-) -> io::Result<()> {
-    for message in messages {
-        let line = message.raw.parse_object().unwrap_or_default();
-        let role = message::speaker(&line, message.role);
-        let turn = message.turn.map_or_else(String::new, |turn| format!(" · turn {turn}"));
-        let estimated = if message.ts_estimated { " (first seen)" } else { "" };
-        let place = format!("#{}", message.sequence);
-        let rest = format!("{turn} · {}{estimated}", dates::minute(message.ts, now));
-        let mark = if marked(message) { "> " } else { "" };
-        let paint = out.paint;
-        out.line("")?;
-        out.line(&format!("{mark}{} {}{}", paint.title(&place), paint.role(&role), paint.aside(&rest)))?;
-        for line in message::body(&line, message.role, full, "  ", paint) {
-            out.line(&line)?;
-        }
-    }
-    Ok(())
+/// The line that begins a turn, across a terminal.
+fn separator(out: &Out, turn: u32) -> String {
+    let text = format!("── turn {turn} ──");
+    let rest = if out.is_terminal() { out.width.saturating_sub(text.width()) } else { 0 };
+    out.paint.aside(&(text + &"─".repeat(rest)))
 }

@@ -6,41 +6,64 @@ use amplifier_session_storage::{
 };
 use serde_json::{Map, Value};
 
-use super::text::{counted, one_line, printable};
+use super::{
+    markdown::{markdown, wrapped},
+    text::{counted, fitted, one_line, printable},
+    tool_call::tool_calls,
+};
 use crate::paint::Paint;
 
 /// Tool output is cut behind this many lines.
-const TOOL_LINES: usize = 12;
+const TOOL_LINES: usize = 6;
 /// Tool output is cut behind this many characters.
 const TOOL_CHARS: usize = 1_200;
-/// The input of a tool call is cut behind this many characters.
-const INPUT_CHARS: usize = 160;
 
-/// The lines of a message, each behind `indent`. Tool output is cut unless `full`.
-pub(crate) fn body(
-    line: &Map<String, Value>,
-    role: Role,
-    full: bool,
-    indent: &str,
-    paint: Paint,
-) -> Vec<String> {
+/// How messages look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// Whether tool calls and tool output are shown whole.
+    pub(crate) full: bool,
+    /// Whether to show what was thought.
+    pub(crate) thinking: bool,
+    /// Whether to show calls of tools and their output.
+    pub(crate) tools: bool,
+    /// The columns to wrap at, if at all.
+    pub(crate) width: Option<usize>,
+    /// How to paint.
+    pub(crate) paint: Paint,
+}
+
+impl Look {
+    /// Everything in messages, nothing cut off or wrapped.
+    pub(crate) fn whole(paint: Paint) -> Self {
+        Self { full: true, thinking: true, tools: true, width: None, paint }
+    }
+}
+
+/// The lines of a message, each behind `indent`.
+pub(crate) fn body(line: &Map<String, Value>, role: Role, look: Look, indent: &str) -> Vec<String> {
+    let width = look.width.map(|width| width.saturating_sub(indent.len()));
+    let look = Look { width, ..look };
     let mut lines = Vec::new();
     let mut texts = extract(line, role);
     // Reasoning comes before what it led to.
     texts.sort_by_key(|text| text.content_type != ContentType::AssistantThinking);
     for text in texts {
-        let thinking = text.content_type == ContentType::AssistantThinking;
-        if thinking {
-            lines.push(paint.aside("thinking:"));
+        match text.content_type {
+            ContentType::AssistantThinking if look.thinking => lines.extend(thinking(&text.text, look)),
+            ContentType::ToolOutput if look.tools => lines.extend(tool_output(&text.text, look)),
+            ContentType::AssistantThinking | ContentType::ToolOutput => {}
+            ContentType::UserQuery | ContentType::AssistantResponse | ContentType::System => {
+                lines.extend(markdown(&text.text, look.width, look.paint));
+            }
         }
-        let (shown, rest) = match text.content_type {
-            ContentType::ToolOutput if !full => shortened(&text.text),
-            _ => (printable(&text.text), None),
-        };
-        lines.extend(shown.lines().map(|line| if thinking { paint.aside(line) } else { line.to_owned() }));
-        lines.extend(rest.map(|rest| paint.aside(&rest)));
     }
-    lines.extend(tool_calls(line).iter().map(|call| call.shown(full)).map(|call| paint.aside(&call)));
+    if look.tools {
+        lines.extend(tool_calls(line).iter().map(|call| call.shown(look.full, look.width, look.paint)));
+    }
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
     lines.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
 }
 
@@ -61,83 +84,87 @@ pub(crate) fn speaker(line: &Map<String, Value>, role: Role) -> String {
     }
 }
 
+fn thinking(text: &str, look: Look) -> Vec<String> {
+    let text = printable(text);
+    let lines = text.trim_matches('\n').lines().flat_map(|line| wrapped(line, look.width));
+    let lines = std::iter::once("thinking:".to_owned()).chain(lines).map(|line| look.paint.aside(&line));
+    // Set apart from what is said, also where there are no colours.
+    lines.chain([String::new()]).collect()
+}
+
+/// A tool's output, without its end where it is long, and without the ends of lines where there is a width.
+fn tool_output(text: &str, look: Look) -> Vec<String> {
+    let text = text.trim_matches(['\n', '\r']);
+    if look.full {
+        return printable(text).lines().map(str::to_owned).collect();
+    }
+    let (shown, rest) = shortened(text);
+    let fit = |line: &str| look.width.map_or_else(|| line.to_owned(), |width| fitted(line, width));
+    let mut lines: Vec<String> = printable(shown).lines().map(fit).collect();
+    lines.extend(rest.map(|rest| look.paint.aside(&rest)));
+    lines
+}
+
 /// The beginning of a tool's output, and how much was cut off.
-fn shortened(text: &str) -> (String, Option<String>) {
-    let end_of_lines = text.match_indices('\n').nth(TOOL_LINES - 1).map(|(at, _)| at);
+fn shortened(text: &str) -> (&str, Option<String>) {
+    // Saying that one more line was cut off takes as much room as the line.
+    let is_long = text.lines().nth(TOOL_LINES + 1).is_some();
+    let end_of_lines = text.match_indices('\n').nth(TOOL_LINES - 1).map(|(at, _)| at).filter(|_| is_long);
     let end_of_chars = text.char_indices().nth(TOOL_CHARS).map(|(at, _)| at);
-    let Some(end) = end_of_lines.into_iter().chain(end_of_chars).min() else {
-        return (printable(text), None);
-    };
+    let Some(end) = end_of_lines.into_iter().chain(end_of_chars).min() else { return (text, None) };
     let (shown, rest) = text.split_at(end);
-    if rest.trim().is_empty() {
-        return (printable(shown), None);
-    }
-    let lines = rest.trim().lines().count() as u64;
-    (printable(shown), Some(format!("… {} shown with --full", counted(lines, "more line"))))
-}
-
-/// A call of a tool.
-struct ToolCall<'a> {
-    name: &'a str,
-    input: Option<&'a Value>,
-}
-
-impl ToolCall<'_> {
-    fn shown(&self, full: bool) -> String {
-        let input = match self.input {
-            Some(Value::String(text)) => one_line(text),
-            Some(value) => one_line(&value.to_string()),
-            None => String::new(),
-        };
-        let cut = input.char_indices().nth(INPUT_CHARS).filter(|_| !full);
-        let input = cut.map_or(input.clone(), |(at, _)| format!("{}…", input.get(..at).unwrap_or_default()));
-        format!("→ {} {input}", one_line(self.name))
-    }
-}
-
-/// The tool calls of a line. Amplifier writes each twice: as a block of the content and in `tool_calls`.
-fn tool_calls(line: &Map<String, Value>) -> Vec<ToolCall<'_>> {
-    let list = |name: &str| line.get(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let is_call = |block: &&Value| {
-        matches!(block.get("type").and_then(Value::as_str), Some("tool_call" | "tool_use" | "function_call"))
+    let rest = rest.trim();
+    let left = match rest.lines().count() as u64 {
+        0 => return (shown, None),
+        1 => counted(rest.chars().count() as u64, "more character"),
+        lines => counted(lines, "more line"),
     };
-    let blocks: Vec<ToolCall<'_>> = list("content").iter().filter(is_call).filter_map(tool_call).collect();
-    if blocks.is_empty() { list("tool_calls").iter().filter_map(tool_call).collect() } else { blocks }
-}
-
-fn tool_call(call: &Value) -> Option<ToolCall<'_>> {
-    let within = |name: &str| call.get(name).or_else(|| call.get("function")?.get(name));
-    let name = within("name").or_else(|| call.get("tool"))?.as_str()?;
-    Some(ToolCall { name, input: within("input").or_else(|| within("arguments")) })
+    (shown, Some(format!("… {left} (--full)")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown(line: Value, role: Role, full: bool) -> Vec<String> {
-        body(line.as_object().unwrap(), role, full, "  ", Paint::new(false))
+    fn look(full: bool) -> Look {
+        Look { full, ..Look::whole(Paint::new(false)) }
+    }
+
+    fn shown(line: Value, role: Role, look: Look) -> Vec<String> {
+        body(line.as_object().unwrap(), role, look, "  ")
+    }
+
+    fn answer() -> Value {
+        serde_json::json!({"content": [
+            {"type": "text", "text": "I look.\n\nThen I say."},
+            {"type": "thinking", "thinking": "Hm."},
+            {"type": "tool_call", "id": "1", "name": "bash", "input": {"command": "ls\nx"}}],
+            "tool_calls": [{"id": "1", "tool": "bash", "arguments": {"command": "ls\nx"}}]})
     }
 
     #[test]
     fn thinking_comes_first_and_calls_come_last_and_once() {
-        let line = serde_json::json!({"content": [
-            {"type": "text", "text": "I look.\n\nThen I say."},
-            {"type": "thinking", "thinking": "Hm."},
-            {"type": "tool_call", "id": "1", "name": "bash", "input": {"command": "ls\nx"}}],
-            "tool_calls": [{"id": "1", "tool": "bash", "arguments": {"command": "ls\nx"}}]});
-        let expected =
-            ["  thinking:", "  Hm.", "  I look.", "", "  Then I say.", r#"  → bash {"command":"ls\nx"}"#];
-        assert_eq!(shown(line, Role::Assistant, false), expected);
+        let expected = ["  thinking:", "  Hm.", "", "  I look.", "", "  Then I say.", "  → bash ls x"];
+        assert_eq!(shown(answer(), Role::Assistant, look(false)), expected);
     }
 
     #[test]
-    fn calls_beside_a_text_are_shown_in_each_of_their_shapes() {
-        let line = serde_json::json!({"content": "x", "tool_calls": [
-            {"tool": "a", "arguments": {"b": 1}}, {"function": {"name": "c", "arguments": "{\"d\": 2}"}}, {"name": "e"}, 7]});
+    fn what_is_not_wanted_is_left_out() {
+        let look = Look { thinking: false, tools: false, ..look(false) };
+        assert_eq!(shown(answer(), Role::Assistant, look), ["  I look.", "", "  Then I say."]);
+        assert!(shown(serde_json::json!({"content": "x"}), Role::Tool, look).is_empty());
+    }
+
+    #[test]
+    fn text_is_wrapped_within_the_indentation() {
+        let look = Look { width: Some(12), ..look(false) };
         assert_eq!(
-            shown(line, Role::Assistant, false),
-            ["  x", "  → a {\"b\":1}", "  → c {\"d\": 2}", "  → e"]
+            shown(serde_json::json!({"content": "one two three"}), Role::User, look),
+            ["  one two", "  three"]
+        );
+        assert_eq!(
+            shown(serde_json::json!({"content": "one two three"}), Role::Tool, look),
+            ["  one two t…"]
         );
     }
 
@@ -154,14 +181,20 @@ mod tests {
 
     #[test]
     fn long_tool_output_is_cut_and_says_so() {
-        let lines: Vec<String> = (0..30).map(|n| format!("line {n}")).collect();
-        let line = serde_json::json!({"content": lines.join("\n")});
-        let cut = shown(line.clone(), Role::Tool, false);
-        assert_eq!((cut.len(), cut[12].as_str()), (13, "  … 18 more lines shown with --full"));
-        assert_eq!(shown(line, Role::Tool, true).len(), 30);
-        let wide = shown(serde_json::json!({"content": "é".repeat(5_000)}), Role::Tool, false);
-        assert_eq!((wide[0].chars().count(), wide[1].as_str()), (1_202, "  … 1 more line shown with --full"));
-        let short = shown(serde_json::json!({"content": "a\nb\n"}), Role::Tool, false);
+        let output = |lines: u32| {
+            let lines: Vec<String> = (0..lines).map(|n| format!("line {n}")).collect();
+            serde_json::json!({"content": lines.join("\n")})
+        };
+        let cut = shown(output(30), Role::Tool, look(false));
+        assert_eq!((cut.len(), cut[6].as_str()), (7, "  … 24 more lines (--full)"));
+        assert_eq!(shown(output(30), Role::Tool, look(true)).len(), 30);
+        assert_eq!(shown(output(7), Role::Tool, look(false)).len(), 7);
+        let wide = shown(serde_json::json!({"content": "é".repeat(5_000)}), Role::Tool, look(false));
+        assert_eq!(
+            (wide[0].chars().count(), wide[1].as_str()),
+            (1_202, "  … 3,800 more characters (--full)")
+        );
+        let short = shown(serde_json::json!({"content": "a\nb\n"}), Role::Tool, look(false));
         assert_eq!(short, ["  a", "  b"]);
     }
 }

@@ -1,11 +1,19 @@
 //! How things look on a terminal and in a pipe.
 
+pub(crate) mod card;
+pub(crate) mod chart;
 pub(crate) mod conversation;
+pub(crate) mod deleted;
 pub(crate) mod events;
 pub(crate) mod ids;
+pub(crate) mod markdown;
 pub(crate) mod message;
+pub(crate) mod recent;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod snippet;
+pub(crate) mod stats;
 pub(crate) mod summary;
+pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod tool_call;

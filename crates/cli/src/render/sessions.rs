@@ -1,38 +1,87 @@
-//! Lists of sessions.
+//! Lists and trees of sessions.
 
 use std::io;
 
-use amplifier_session_storage::model::Session;
+use amplifier_session_storage::{
+    model::Session,
+    storage::{Origin, SessionTree},
+};
 use jiff::Zoned;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     ids::{short, short_length},
-    text::{fitted, grouped, one_line},
+    table::{Cell, Column, table},
+    text::{fitted_end, grouped, one_line},
 };
 use crate::{dates, out::Out, paint::Paint};
 
-/// What stands above the columns.
-const HEADER: [&str; 5] = ["session", "changed", "project", "messages", "title"];
-/// The column of numbers, which is aligned to the right.
-const NUMBERS: usize = 3;
-/// The least columns that are left for a title, on however narrow a terminal.
-const NARROWEST_TITLE: usize = 20;
+/// The columns of a table.
+const COLUMNS: [Column; 6] = [
+    Column::text("session"),
+    Column::text("owner"),
+    Column::text("changed"),
+    Column::text("project"),
+    Column::number("messages"),
+    Column::text("title"),
+];
 
-/// Writes one line a session: a table for people, fields separated by tabs in a pipe.
-pub(crate) fn list(out: &mut Out, sessions: &[Session], now: &Zoned) -> io::Result<()> {
-    if out.is_terminal() {
-        let lines = table(sessions, out.width, out.paint, now);
-        return lines.iter().try_for_each(|line| out.line(line));
+/// Writes one line a session: a table for people, fields separated by tabs in a pipe. `owners`: with whose it is.
+pub(crate) fn list(out: &mut Out, sessions: &[Session], owners: bool, now: &Zoned) -> io::Result<()> {
+    if !out.is_terminal() {
+        return sessions.iter().try_for_each(|session| out.line(&tabbed(session, owners, now).join("\t")));
     }
-    for session in sessions {
-        out.line(&tabbed(session, now))?;
-    }
-    Ok(())
+    let length = short_length(sessions.iter().map(|session| &session.session_id));
+    let look = Look { length, owners, width: out.width };
+    let title = |session: &Session| Cell::plain(one_line(session.title()));
+    let rows: Vec<Vec<Cell>> =
+        sessions.iter().map(|session| row(session, title(session), look, now)).collect();
+    table(&COLUMNS, &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
-fn tabbed(session: &Session, now: &Zoned) -> String {
-    let fields = [
+/// Writes one line a session, parents before those that came from them.
+pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], owners: bool, now: &Zoned) -> io::Result<()> {
+    let lines: Vec<Line<'_>> = forest.iter().flat_map(lines).collect();
+    if !out.is_terminal() {
+        return lines.iter().try_for_each(|line| out.line(&line.tabbed(owners, now)));
+    }
+    let sessions = || lines.iter().map(|line| &line.tree.session);
+    let parents = sessions().filter_map(|session| session.parent_id.as_ref());
+    let length = short_length(sessions().map(|session| &session.session_id).chain(parents));
+    let look = Look { length, owners, width: out.width };
+    let rows: Vec<Vec<Cell>> =
+        lines.iter().map(|line| row(&line.tree.session, line.title(length), look, now)).collect();
+    table(&COLUMNS, &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
+}
+
+/// How a table looks.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    /// The length of short ids.
+    length: usize,
+    owners: bool,
+    /// The columns that there are.
+    width: usize,
+}
+
+fn row(session: &Session, title: Cell, look: Look, now: &Zoned) -> Vec<Cell> {
+    let owner = if look.owners { one_line(session.user_id.as_str()) } else { String::new() };
+    vec![
+        Cell::plain(short(&session.session_id, look.length)),
+        Cell::plain(owner),
+        Cell::styled(dates::minute(session.updated, now), Paint::aside),
+        Cell::plain(project(session, look.width)),
+        Cell::plain(grouped(session.message_count.into())),
+        title,
+    ]
+}
+
+/// The project, of which the end tells most.
+fn project(session: &Session, width: usize) -> String {
+    fitted_end(&one_line(session.project_slug.as_str()), (width / 3).max(16))
+}
+
+fn tabbed(session: &Session, owners: bool, now: &Zoned) -> Vec<String> {
+    let mut fields = vec![
         session.session_id.to_string(),
         dates::with_offset(session.updated, now),
         one_line(session.project_slug.as_str()),
@@ -41,43 +90,70 @@ fn tabbed(session: &Session, now: &Zoned) -> String {
         session.event_count.to_string(),
         one_line(session.title()),
     ];
-    fields.join("\t")
+    fields.extend(owners.then(|| one_line(session.user_id.as_str())));
+    fields
 }
 
-/// A header, and a line for each session that fits into `width`.
-fn table(sessions: &[Session], width: usize, paint: Paint, now: &Zoned) -> Vec<String> {
-    let length = short_length(sessions.iter().map(|session| &session.session_id));
-    let cells = |session: &Session| {
-        [
-            short(&session.session_id, length).to_owned(),
-            dates::minute(session.updated, now),
-            one_line(session.project_slug.as_str()),
-            grouped(session.message_count.into()),
-            one_line(session.title()),
-        ]
-    };
-    let mut rows: Vec<[String; 5]> = vec![HEADER.map(str::to_owned)];
-    rows.extend(sessions.iter().map(cells));
-    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max();
-    let widths: Vec<usize> = (0..HEADER.len() - 1).map(|column| widest(column).unwrap_or(0)).collect();
-    let left = width.saturating_sub(widths.iter().map(|width| width + 2).sum()).max(NARROWEST_TITLE);
-    let mut lines: Vec<String> = rows.iter().map(|row| aligned(row, &widths, left)).collect();
-    if let Some(header) = lines.first_mut() {
-        *header = paint.aside(header);
+/// A session of a tree, with the branch that leads to it.
+struct Line<'a> {
+    tree: &'a SessionTree,
+    depth: usize,
+    branch: String,
+}
+
+impl Line<'_> {
+    fn tabbed(&self, owners: bool, now: &Zoned) -> String {
+        let session = &self.tree.session;
+        let parent = session.parent_id.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
+        let mut fields = vec![self.depth.to_string(), word(self.tree.origin).to_owned(), parent];
+        fields.extend(tabbed(session, owners, now));
+        fields.join("\t")
+    }
+
+    /// The branch, what the session is to its parent, and the title.
+    fn title(&self, length: usize) -> Cell {
+        let session = &self.tree.session;
+        let mut kind = match (self.tree.origin, session.forked_from_turn) {
+            (Origin::Root, _) => String::new(),
+            (Origin::SubAgent, _) => "sub-agent".to_owned(),
+            (Origin::Fork, turn) => {
+                turn.map_or_else(|| "fork".to_owned(), |turn| format!("fork at turn {turn}"))
+            }
+        };
+        if let Some(parent) = session.parent_id.as_ref().filter(|_| self.depth == 0) {
+            kind = format!("{kind} of {}", short(parent, length));
+        }
+        if !kind.is_empty() {
+            kind.push_str(" · ");
+        }
+        Cell::styled(&self.branch, Paint::aside)
+            .and(kind, Paint::warning)
+            .and(one_line(session.title()), Paint::plain)
+    }
+}
+
+/// What a session is to its parent, in a word.
+pub(crate) fn word(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Root => "root",
+        Origin::SubAgent => "sub_agent",
+        Origin::Fork => "fork",
+    }
+}
+
+fn lines(tree: &SessionTree) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    // What stands before the session, and before those that came from it.
+    let mut open = vec![(tree, 0, String::new(), String::new())];
+    while let Some((tree, depth, branch, below)) = open.pop() {
+        lines.push(Line { tree, depth, branch });
+        for (at, child) in tree.children.iter().enumerate().rev() {
+            let (corner, line) =
+                if at + 1 == tree.children.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            open.push((child, depth + 1, format!("{below}{corner}"), format!("{below}{line}")));
+        }
     }
     lines
-}
-
-fn aligned(row: &[String; 5], widths: &[usize], left: usize) -> String {
-    let [.., title] = row;
-    let mut line = String::new();
-    for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
-        let padding = " ".repeat(width.saturating_sub(cell.width()));
-        let cell = if column == NUMBERS { padding + cell } else { cell.clone() + &padding };
-        line.push_str(&cell);
-        line.push_str("  ");
-    }
-    line + &fitted(title, left)
 }
 
 #[cfg(test)]
@@ -86,13 +162,14 @@ mod tests {
 
     use super::*;
 
-    fn session(id: &str, name: &str) -> Session {
+    fn session(id: &str, name: &str, parent: Option<&str>) -> Session {
         let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new(id).unwrap());
         let slug = ProjectSlug::new("-home-ana-payments").unwrap();
         let created = Timestamp::parse("2026-01-31T09:30:00Z").unwrap();
         let mut session = Session::new(key, HostId::new("h").unwrap(), slug, created);
         session.name = Some(name.to_owned());
         session.message_count = 1_234;
+        session.parent_id = parent.map(|parent| SessionId::new(parent).unwrap());
         session
     }
 
@@ -102,20 +179,42 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_fields_that_no_text_can_break() {
-        let line = tabbed(&session("3a7c1e90-1f4b", "a\tb\nc"), &now());
-        assert_eq!(line, "3a7c1e90-1f4b\t2026-01-31T09:30:00+00:00\t-home-ana-payments\t1234\t0\t0\ta b c");
+        let line = tabbed(&session("3a7c1e90-1f4b", "a\tb\nc", None), true, &now()).join("\t");
+        assert_eq!(
+            line,
+            "3a7c1e90-1f4b\t2026-01-31T09:30:00+00:00\t-home-ana-payments\t1234\t0\t0\ta b c\tu"
+        );
     }
 
     #[test]
-    fn a_person_gets_a_table_with_one_line_a_session() {
-        let sessions = [session("3a7c1e90-1f4b", "Short"), session("5b8d2f10-77aa", &"日本 ".repeat(40))];
-        let lines = table(&sessions, 100, Paint::new(false), &now());
-        let expected = [
-            "session   changed           project             messages  title",
-            "3a7c1e90  2026-01-31 09:30  -home-ana-payments     1,234  Short",
+    fn branches_lead_to_children() {
+        let mut fork = session("e", "E", Some("a"));
+        fork.forked_from_turn = Some(3);
+        let sessions = vec![
+            session("a", "A", None),
+            session("b", "B", Some("a")),
+            session("c", "C", Some("b")),
+            fork,
+            session("z", "Z", Some("gone")),
         ];
-        assert_eq!(lines[..2], expected);
-        assert!(lines[2].ends_with('…') && (98..=100).contains(&lines[2].width()), "{}", lines[2]);
-        assert_eq!(lines.len(), 3);
+        let forest = SessionTree::forest(sessions);
+        let shown: Vec<String> = forest
+            .iter()
+            .flat_map(lines)
+            .flat_map(|line| {
+                let columns = [Column::text("")];
+                table(&columns, &[vec![line.title(8)]], 80, Paint::new(false)).into_iter().skip(1)
+            })
+            .collect();
+        let expected = [
+            "A",
+            "├─ sub-agent · B",
+            "│  └─ sub-agent · C",
+            "└─ fork at turn 3 · E",
+            "sub-agent of gone · Z",
+        ];
+        assert_eq!(shown, expected);
+        let first = lines(&forest[0]);
+        assert!(first[2].tabbed(false, &now()).starts_with("2\tsub_agent\tb\tc\t"));
     }
 }

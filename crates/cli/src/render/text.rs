@@ -39,6 +39,29 @@ pub(crate) fn fitted(text: &str, columns: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
+/// The last `columns` columns of `text`, with an ellipsis where something is cut off: for what tells most at its end.
+pub(crate) fn fitted_end(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= columns
+    };
+    let end: Vec<char> = text.chars().rev().take_while(fits).collect();
+    std::iter::once('…').chain(end.into_iter().rev()).collect()
+}
+
+/// A duration in milliseconds as people read it.
+pub(crate) fn duration(ms: f64) -> String {
+    match ms {
+        ms if ms < 1_000.0 => format!("{ms:.0} ms"),
+        ms if ms < 60_000.0 => format!("{:.1} s", ms / 1_000.0),
+        ms => format!("{:.0} min {:02.0} s", (ms / 60_000.0).floor(), ((ms % 60_000.0) / 1_000.0).floor()),
+    }
+}
+
 /// `count` of something, with the plural where it needs one.
 pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
     let count = count.into();
@@ -63,7 +86,8 @@ pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..=1023 => format!("{bytes} B"),
         1024..=1_048_575 => format!("{:.1} KB", bytes as f64 / 1024.0),
-        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+        1_048_576..=1_073_741_823 => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GB", bytes as f64 / 1_073_741_824.0),
     }
 }
 
@@ -83,13 +107,23 @@ mod tests {
         assert_eq!(fitted("abcd", 3), "ab…");
         assert_eq!(fitted("日本語", 5), "日本…");
         assert_eq!(fitted("日本語", 4), "日…");
+        assert_eq!(fitted_end("-home-ana-payments", 18), "-home-ana-payments");
+        assert_eq!(fitted_end("-home-ana-payments", 9), "…payments");
+        assert_eq!(fitted_end("日本語", 4), "…語");
     }
 
     #[test]
     fn numbers_and_sizes_read_well() {
+        assert_eq!(
+            [duration(12.4), duration(6_209.0), duration(132_370.0)],
+            ["12 ms", "6.2 s", "2 min 12 s"]
+        );
         assert_eq!(counted(1_u64, "session"), "1 session");
         assert_eq!(counted(1_234_567_u64, "event"), "1,234,567 events");
         assert_eq!(counted(0_u64, "turn"), "0 turns");
-        assert_eq!([size(12), size(2048), size(3 << 20)], ["12 B", "2.0 KB", "3.0 MB"]);
+        assert_eq!(
+            [size(12), size(2048), size(3 << 20), size(5 << 30)],
+            ["12 B", "2.0 KB", "3.0 MB", "5.0 GB"]
+        );
     }
 }

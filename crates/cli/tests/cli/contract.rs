@@ -292,3 +292,40 @@ fn the_environment_is_heard_and_the_command_line_goes_first() {
     assert_eq!((&found["mode"], &found["results"][0]["user_id"]), (&"full_text".into(), &"eve".into()));
     assert_eq!(run(&["sessions", "--user", "ana"]).status.code(), Some(3));
 }
+
+#[test]
+fn pages_of_events_follow_each_other() {
+    let events = |arguments: &[&str]| SYNCED.json(&[&["events", "--category", "tool"], arguments].concat());
+    let ids = |page: &Value| {
+        let events = page["events"].as_array().unwrap().iter();
+        events.map(|event| event["event_id"].to_string()).collect::<Vec<_>>()
+    };
+    let all = events(&["--limit", "500"]);
+    has_fields(&all, &["events", "has_more", "next"]);
+    assert_eq!((&all["has_more"], &all["next"]), (&false.into(), &Value::Null));
+    let all = ids(&all);
+    let half = all.len().div_ceil(2);
+    let first = events(&["--limit", &half.to_string()]);
+    assert_eq!(first["has_more"], true);
+    let next = first["next"].as_str().unwrap();
+    let second = events(&["--limit", &(all.len() - half).to_string(), "--after", next]);
+    assert_eq!((&second["has_more"], ids(&second).len()), (&false.into(), all.len() - half));
+    assert_eq!([ids(&first), ids(&second)].concat(), all);
+}
+
+#[test]
+fn a_pipe_looks_like_a_terminal_where_asked() {
+    let run = |columns: &str| {
+        let mut command = SYNCED.command(&["sessions", "--limit", "1"]);
+        let output = command.env("AMPLIFIER_SESSIONS_FORCE_TTY", columns).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(run("80").contains("\x1b[") && run("80").contains("changed"));
+    assert!(!run("").contains("\x1b["));
+}
+
+#[test]
+fn help_is_the_same_however_it_is_asked_for() {
+    assert_eq!(SYNCED.ok(&["help", "events"]), SYNCED.ok(&["events", "--help"]));
+    assert!(SYNCED.ok(&["events", "-h"]).lines().count() < SYNCED.ok(&["events", "--help"]).lines().count());
+}

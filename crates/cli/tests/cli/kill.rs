@@ -39,7 +39,10 @@ async fn dump(file: &Path) -> Vec<String> {
             let raw = event.raw.as_ref().unwrap().to_text();
             dump.push(format!("{} {raw}", serde_json::to_string(&event.event).unwrap()));
         }
-        dump.push(format!("{} vectors", storage.backend().session_rows(&session.key()).await.unwrap().vectors));
+        dump.push(format!(
+            "{} vectors",
+            storage.backend().session_rows(&session.key()).await.unwrap().vectors
+        ));
         dump.push(serde_json::to_string(&session).unwrap());
     }
     for query in QUERIES {

@@ -1,10 +1,22 @@
 //! The program as its users meet it: a process with a home, arguments, output and an exit code.
 
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod kill;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
+mod output_changes;
+#[cfg(test)]
+mod output_reading;
+#[cfg(test)]
+mod output_scopes;
+#[cfg(test)]
+mod output_statistics;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
+mod terminal;

@@ -14,14 +14,20 @@ fn filters(home: &Home) -> Vec<(String, &'static str)> {
         (r"(?m)^seconds +[\d.]+$".to_owned(), "seconds   [SECONDS]"),
         (r#""seconds": [\d.e-]+"#.to_owned(), r#""seconds": "[SECONDS]""#),
         (r#""host_id": "[^"]+""#.to_owned(), r#""host_id": "[HOST]""#),
+        (r"(?m)^(machine\s+)\S+$".to_owned(), "$1[HOST]"),
         // The order of results tells enough: scores move with every change of a weight.
         (r#""(score|text_score|similarity)": -?\d+\.\d+"#.to_owned(), r#""$1": "[SCORE]""#),
         (r"(?m)^[01]\.\d{3}\t".to_owned(), "[SCORE]\t"),
         (r"(?m)· [01]\.\d\d(\x1b\[0m)?$".to_owned(), "· [SCORE]$1"),
+        (r"(?m)^(store|index) +[\d.]+ [KMG]?B  ".to_owned(), "$1 [SIZE]  "),
+        (r"(?m)^(place\t\w+\t)\d+".to_owned(), "$1[BYTES]"),
+        (r#""bytes": \d+"#.to_owned(), r#""bytes": "[BYTES]""#),
+        (r"(?m)^(first shared\s+)2\d{3}-.*$".to_owned(), "$1[NOW]"),
+        (r#""shared_at": "[^"]+""#.to_owned(), r#""shared_at": "[NOW]""#),
     ]
 }
 
-fn check(name: &str, home: &Home, text: &str) {
+pub(crate) fn check(name: &str, home: &Home, text: &str) {
     let filters = filters(home);
     let filters: Vec<(&str, &str)> =
         filters.iter().map(|(pattern, with)| (pattern.as_str(), *with)).collect();
@@ -30,11 +36,11 @@ fn check(name: &str, home: &Home, text: &str) {
     });
 }
 
-fn text(name: &str, arguments: &[&str]) {
+pub(crate) fn text(name: &str, arguments: &[&str]) {
     check(name, &SYNCED, &SYNCED.run(arguments).all());
 }
 
-fn json(name: &str, arguments: &[&str]) {
+pub(crate) fn json(name: &str, arguments: &[&str]) {
     let ran = SYNCED.run(&[arguments, &["--json"]].concat());
     let value: Value = serde_json::from_str(&ran.stdout).unwrap();
     let pretty = serde_json::to_string_pretty(&value).unwrap();
@@ -44,7 +50,11 @@ fn json(name: &str, arguments: &[&str]) {
 #[test]
 fn help() {
     text("help", &["--help"]);
-    for command in ["quickstart", "sync", "search", "sessions", "show", "context", "completions"] {
+    text("help_short", &["-h"]);
+    text("help_short_events", &["events", "-h"]);
+    for command in
+        ["quickstart", "sync", "search", "sessions", "recent", "show", "context", "events", "completions"]
+    {
         text(&format!("help_{command}"), &[command, "--help"]);
     }
 }
@@ -109,6 +119,13 @@ fn errors() {
     text("error_bad_mode", &["search", "x", "--mode", "fuzzy"]);
     text("error_bad_date", &["sessions", "--since", "tomorrow"]);
     text("error_bad_limit", &["search", "x", "--limit", "0"]);
+    text("error_bad_level", &["events", "--level", "loud"]);
+    text("error_bad_cursor", &["events", "--after", "x"]);
+    text("error_bad_project", &["sessions", "--project", ""]);
+    text("error_until_before_since", &["sessions", "--since", "2026-11-02", "--until", "2026-11-01"]);
+    text("error_since_in_the_future", &["events", "--since", "2100-01-01"]);
+    text("error_turns", &["search", "x", "--min-turns", "5", "--max-turns", "2"]);
+    text("error_team_without_scope", &["sessions", "--team", "payments"]);
     text("error_bad_content_type", &["search", "x", "--in", "answers"]);
     text("error_unknown_store", &["--store", "mysql:x", "sessions"]);
     text("error_not_built_in", &["--store", "postgres://db/x", "sessions"]);

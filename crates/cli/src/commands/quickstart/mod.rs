@@ -85,7 +85,7 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         app.out.json(&View { source: source.name, available, sync: report, searches: answers })?;
     } else {
         summary::summary(&mut app.out, &report)?;
-        show(app, storage, user, &answers).await?;
+        show(app, storage, &answers).await?;
         say_what_is_next(app, &source)?;
     }
     // Without a question of the user's there is nothing that they could have failed to find.
@@ -165,13 +165,7 @@ async fn answers(
     Ok(answers)
 }
 
-async fn show(
-    app: &mut App,
-    storage: &SessionStorage,
-    user: &UserId,
-    answers: &[Answer],
-) -> Result<(), Failure> {
-    let scope = Scope::from(user.clone());
+async fn show(app: &mut App, storage: &SessionStorage, answers: &[Answer]) -> Result<(), Failure> {
     for Answer { query, found } in answers {
         let command = format!("{} search {query}", app.program());
         app.out.line(&format!("\n$ {}\n", app.out.paint.command(&command)))?;
@@ -181,8 +175,8 @@ async fn show(
         if found.results.is_empty() {
             app.out.line("    nothing was found")?;
         }
-        let titles = titles(storage, &scope, found).await?;
-        blocks(&mut app.out, found, &titles, &app.now)?;
+        let titles = titles(storage, found).await?;
+        blocks(&mut app.out, found, &titles, false, &app.now)?;
     }
     Ok(())
 }

@@ -1,0 +1,16 @@
+//! `completions`.
+
+use clap::Args;
+
+/// Print a completion script for a shell
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Prints a script that makes a shell complete commands and options.")]
+#[command(after_long_help = "\
+Examples:
+  amplifier-sessions completions bash > ~/.local/share/bash-completion/completions/amplifier-sessions
+  amplifier-sessions completions fish > ~/.config/fish/completions/amplifier-sessions.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}

@@ -1,0 +1,153 @@
+//! What every command takes.
+
+use clap::{ArgAction, Args, ValueEnum};
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArgs {
+    /// Where the sessions are kept
+    #[arg(long, global = true, value_name = "URL", env = STORE_VARIABLE, default_value = DEFAULT_STORE)]
+    #[arg(hide_env_values = true)]
+    pub(crate) store: String,
+    /// Who you are; the Azure CLI's account or the system's user by default
+    #[arg(long, global = true, value_name = "ID", env = USER_VARIABLE, hide_env_values = true)]
+    pub(crate) user: Option<String>,
+    /// Whose sessions to look at: your own, those that you may see, or everybody's
+    #[arg(long, global = true, value_name = "SCOPE", env = SCOPE_VARIABLE, default_value = "own")]
+    #[arg(hide_env_values = true)]
+    pub(crate) scope: ScopeArg,
+    /// A team that you are in, for --scope visible; may be repeated
+    // The id is that of `share --team`, which so takes its place there.
+    #[arg(long, global = true, value_name = "TEAM", env = TEAMS_VARIABLE, value_delimiter = ',')]
+    #[arg(hide_env_values = true)]
+    pub(crate) team: Vec<String>,
+    /// The organisation that you are in, for --scope visible
+    #[arg(long, global = true, value_name = "ORG", env = ORG_VARIABLE, hide_env_values = true)]
+    pub(crate) org: Option<String>,
+    /// What makes vectors for search by meaning: `local` is compiled in, `none` searches by words alone
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "AMPLIFIER_SESSIONS_EMBEDDING",
+        default_value = "local"
+    )]
+    #[arg(hide_env_values = true)]
+    pub(crate) embedding: String,
+    /// Print results as one JSON object
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to use colours; NO_COLOR turns them off too
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: When,
+    /// Say more on stderr; twice for still more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+/// Whose sessions to look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeArg {
+    Own,
+    Visible,
+    All,
+}
+
+impl ScopeArg {
+    /// As it is typed.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Visible => "visible",
+            Self::All => "all",
+        }
+    }
+}
+
+/// The store when none is named.
+const DEFAULT_STORE: &str = "sqlite:~/.amplifier/sessions.sqlite";
+
+/// What says so instead of `--store`.
+const STORE_VARIABLE: &str = "AMPLIFIER_SESSIONS_STORE";
+/// What says so instead of `--user`.
+const USER_VARIABLE: &str = "AMPLIFIER_SESSIONS_USER";
+/// What says so instead of `--scope`.
+const SCOPE_VARIABLE: &str = "AMPLIFIER_SESSIONS_SCOPE";
+/// What says so instead of `--team`.
+const TEAMS_VARIABLE: &str = "AMPLIFIER_SESSIONS_TEAMS";
+/// What says so instead of `--org`.
+const ORG_VARIABLE: &str = "AMPLIFIER_SESSIONS_ORG";
+
+impl GlobalArgs {
+    /// The options that say which sessions, as they would have to be typed again: without those that are the default
+    /// or that the environment says. Each begins with a space.
+    pub(crate) fn typed_again(&self) -> String {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let options = [
+            ("--store", STORE_VARIABLE, some(&self.store).filter(|store| store != DEFAULT_STORE)),
+            ("--user", USER_VARIABLE, self.user.clone()),
+            ("--scope", SCOPE_VARIABLE, some(self.scope.as_str()).filter(|_| self.scope != ScopeArg::Own)),
+            ("--team", TEAMS_VARIABLE, some(&self.team.join(","))),
+            ("--org", ORG_VARIABLE, self.org.clone()),
+        ];
+        let options = options.into_iter().filter_map(|(option, variable, value)| {
+            let value = value.filter(|value| !is_said(variable, value))?;
+            Some(format!(" {option} {}", quoted(&value)))
+        });
+        options.collect()
+    }
+
+    /// Whether `--team` or `--org` were typed.
+    pub(crate) fn typed_groups(&self) -> bool {
+        let team = self.team.join(",");
+        !team.is_empty() && !is_said(TEAMS_VARIABLE, &team)
+            || self.org.as_ref().is_some_and(|org| !is_said(ORG_VARIABLE, org))
+    }
+
+    /// What to log, in the syntax of `tracing_subscriber::EnvFilter`; nothing unless asked.
+    pub(crate) fn log_level(&self) -> Option<&'static str> {
+        match self.verbose {
+            0 => None,
+            1 => Some("info"),
+            _ => Some("debug"),
+        }
+    }
+}
+
+/// When to do something that by default only a terminal gets.
+// No doc comments on the values of an argument: they would turn every help text into its long form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Whether the environment says `value`.
+fn is_said(variable: &str, value: &str) -> bool {
+    std::env::var(variable).is_ok_and(|said| said == value)
+}
+
+/// `text` as a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_.,:/~@%+=".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_take_apart_is_quoted() {
+        assert_eq!(quoted("sqlite:~/a.sqlite"), "sqlite:~/a.sqlite");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,121 @@
+//! What is typed.
+
+mod completions;
+mod context;
+mod delete;
+mod edit;
+mod events;
+mod filter;
+mod global;
+mod quickstart;
+mod recent;
+mod search;
+mod sessions;
+mod share;
+mod show;
+mod stats;
+mod sync;
+mod user;
+
+use clap::{Parser, Subcommand};
+
+pub(crate) use completions::CompletionsArgs;
+pub(crate) use context::ContextArgs;
+pub(crate) use delete::DeleteArgs;
+pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
+pub(crate) use events::EventsArgs;
+pub(crate) use filter::{FilterArgs, NarrowArgs};
+pub(crate) use global::{GlobalArgs, ScopeArg, When};
+pub(crate) use quickstart::QuickstartArgs;
+pub(crate) use recent::RecentArgs;
+pub(crate) use search::SearchArgs;
+pub(crate) use sessions::SessionsArgs;
+pub(crate) use share::ShareArgs;
+pub(crate) use show::ShowArgs;
+pub(crate) use stats::{By, StatsArgs};
+pub(crate) use sync::SyncArgs;
+pub(crate) use user::{RenameArgs, UserAction, UserArgs};
+
+const ABOUT: &str = "Keeps the sessions of AI agents and finds them again";
+
+const EXAMPLES: &str = "\
+Examples:
+  amplifier-sessions quickstart                        see it work, on your sessions or on samples
+  amplifier-sessions sync                              take in new sessions of ~/.amplifier
+  amplifier-sessions search why did the import fail    find by words and by meaning
+  amplifier-sessions recent                            what was worked on lately
+  amplifier-sessions show 3a7c1e90                     read a conversation
+  amplifier-sessions help search                       all about a command";
+
+const CONVENTIONS: &str = "\
+Exit codes:
+  0  done
+  1  failed
+  2  wrong use
+  3  found nothing
+
+Results go to stdout, messages to stderr. A terminal gets tables and blocks, a pipe one line a result with fields \
+separated by tabs; --json gives one object with stable fields.
+Dates are 7d, 12h, 2w, today, yesterday, 2026-01-31 or 2026-01-31T09:30, in local time.
+
+Environment:
+  AMPLIFIER_SESSIONS_STORE, _USER, _SCOPE, _TEAMS, _ORG, _EMBEDDING
+                                what the options of these names say
+  AMPLIFIER_SESSIONS_FORCE_TTY  a pipe gets what a terminal of so many columns does
+  NO_COLOR                      no colours";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "amplifier-sessions", version, about = ABOUT)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{CONVENTIONS}"))]
+#[command(subcommand_required = true, arg_required_else_help = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands. What each does stands on its arguments: a comment here would take the place of their long help.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Quickstart(QuickstartArgs),
+    Sync(SyncArgs),
+    Search(SearchArgs),
+    Sessions(SessionsArgs),
+    Recent(RecentArgs),
+    Show(ShowArgs),
+    Context(ContextArgs),
+    Events(EventsArgs),
+    Stats(StatsArgs),
+    Edit(EditArgs),
+    Tag(TagArgs),
+    Share(ShareArgs),
+    Delete(DeleteArgs),
+    User(UserArgs),
+    Completions(CompletionsArgs),
+}
+
+/// Reads a type of the library, whose errors say what they take.
+fn parse<T: std::str::FromStr<Err = amplifier_session_storage::Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.message().to_owned())
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("must be a number of at least 1".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

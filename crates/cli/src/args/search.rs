@@ -1,0 +1,142 @@
+//! `search`.
+
+use amplifier_session_storage::{model::ContentType, model::Role, search::SearchMode};
+use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
+
+use super::{FilterArgs, NarrowArgs, parse};
+
+/// Find messages by words and by meaning
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Finds messages by words, by meaning, or by both, the best first. Any text is plain input: there are no operators. \
+Options narrow where to look: --since, --until, --role and --in are about messages, the others about the \
+sessions that they are in. `sessions WORD` looks for titles, `context` shows what stands around a result.")]
+#[command(after_long_help = "\
+In a pipe each result is one line of fields separated by tabs: score, session, message, time, project, content type, \
+snippet; the owner follows when --scope is not own. With --full the whole message follows, indented.
+
+Exit code 3 says that nothing was found.
+
+Examples:
+  amplifier-sessions search connection pool exhausted
+  amplifier-sessions search 'what did we decide about retries' --in assistant,thinking
+  amplifier-sessions search ECONNRESET --mode full-text --in tool
+  amplifier-sessions search rollback --tag incident --min-turns 3
+  amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
+pub(crate) struct SearchArgs {
+    /// Words or a question; quotes around it are optional
+    #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
+    query: String,
+    /// Further words
+    #[arg(value_name = "WORD", hide = true)]
+    further_words: Vec<String>,
+    /// How to find: by words, by meaning, or by both
+    #[arg(long, default_value = "hybrid")]
+    pub(crate) mode: ModeArg,
+    /// Where to look: user, assistant, thinking, tool, system; all but system by default
+    #[arg(long = "in", value_name = "TYPES", value_delimiter = ',', value_parser = parse::<ContentType>)]
+    pub(crate) content_types: Vec<ContentType>,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) narrow: NarrowArgs,
+    /// Only this session, by its id or the beginning of it
+    #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
+    /// Only messages of this role: user, assistant, tool, system, developer
+    #[arg(long, value_parser = parse::<Role>)]
+    pub(crate) role: Option<Role>,
+    /// The most results, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) limit: usize,
+    /// Relevance against variety, 0 to 1; 1 is relevance alone
+    #[arg(long, value_name = "X", default_value_t = 0.7, allow_negative_numbers = true)]
+    pub(crate) mmr_lambda: f32,
+    /// The least similarity of what is found by meaning, -1 to 1
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) min_similarity: Option<f32>,
+    /// Show whole messages
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+/// How to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ModeArg {
+    Hybrid,
+    Semantic,
+    #[value(alias = "full_text")]
+    FullText,
+}
+
+impl From<ModeArg> for SearchMode {
+    fn from(arg: ModeArg) -> Self {
+        match arg {
+            ModeArg::Hybrid => Self::Hybrid,
+            ModeArg::Semantic => Self::Semantic,
+            ModeArg::FullText => Self::FullText,
+        }
+    }
+}
+
+impl SearchArgs {
+    /// The whole query.
+    pub(crate) fn query(&self) -> String {
+        [std::slice::from_ref(&self.query), &self.further_words].concat().join(" ")
+    }
+}
+
+/// Any text is a query, also `- that` or `-1`; but `--limt` is a slip of the keyboard.
+fn query(text: &str) -> Result<String, String> {
+    let is_option_like = text.strip_prefix("--").is_some_and(|name| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
+    });
+    match is_option_like {
+        true => Err(format!("there is no such option; to search for it, put a space before it: ' {text}'")),
+        false => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn slugs_with_a_hyphen_and_negative_numbers_are_values() {
+        let typed =
+            ["x", "search", "a", "b", "--project", "-home-ana", "--min-similarity", "-0.5", "--limit", "3"];
+        let Command::Search(search) = Cli::parse_from(typed).command else { panic!("not a search") };
+        assert_eq!(search.query(), "a b");
+        assert_eq!(search.filter.project.as_deref(), Some("-home-ana"));
+        assert_eq!(search.min_similarity, Some(-0.5));
+        assert_eq!(search.limit, 3);
+    }
+
+    #[test]
+    fn a_query_may_begin_with_a_hyphen_but_a_mistyped_option_is_no_query() {
+        let query = |typed: &[&str]| match Cli::try_parse_from([&["x", "search"], typed].concat()) {
+            Ok(Cli { command: Command::Search(search), .. }) => Some((search.query(), search.limit)),
+            _ => None,
+        };
+        assert_eq!(query(&["- That", "--limit", "3"]), Some(("- That".to_owned(), 3)));
+        assert_eq!(query(&["--limit", "3", "-1", "%"]), Some(("-1 %".to_owned(), 3)));
+        assert_eq!(query(&["--limit", "3", " --flag"]), Some((" --flag".to_owned(), 3)));
+        assert_eq!(query(&["--limt", "3", "a"]), None);
+        assert_eq!(query(&[]), None);
+    }
+
+    #[test]
+    fn content_types_come_as_a_list() {
+        let typed = ["x", "search", "a", "--in", "user,tool", "--in", "system", "--mode", "full_text"];
+        let Command::Search(search) = Cli::parse_from(typed).command else { panic!("not a search") };
+        assert_eq!(
+            search.content_types,
+            [ContentType::UserQuery, ContentType::ToolOutput, ContentType::System]
+        );
+        assert_eq!(search.mode, ModeArg::FullText);
+        assert!(Cli::try_parse_from(["x", "search", "a", "--in", "answers"]).is_err());
+    }
+}

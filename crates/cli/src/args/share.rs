@@ -1,0 +1,119 @@
+//! `share`.
+
+use amplifier_session_storage::storage::Sharing;
+use clap::{
+    ArgMatches, Args, Command, FromArgMatches,
+    builder::NonEmptyStringValueParser,
+    error::{Error, ErrorKind},
+    parser::ValueSource,
+};
+
+/// `share`.
+#[derive(Debug, Args)]
+#[command(about = "Say who else may see a session")]
+#[command(long_about = "\
+Says who may see a session of yours besides you, in place of whoever might before. Others find it with `--scope visible`. \
+Sharing gives nobody access to the store itself: who can read the store, sees there what is shared with them. When \
+a session was first shared is kept, also when it is private again.")]
+#[command(after_long_help = "\
+Prints who may see it then. In a pipe that is one line for each field: its name and its value, separated by a tab.
+
+Examples:
+  amplifier-sessions share 3a7c1e90 --team payments checkout
+  amplifier-sessions share 3a7c1e90 --org example.com
+  amplifier-sessions share 3a7c1e90 --private")]
+pub(crate) struct ShareArgs {
+    /// The session, by its id or the beginning of it
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) with: WithArgs,
+}
+
+/// With whom: one of the ways.
+#[derive(Debug)]
+pub(crate) struct WithArgs(Sharing);
+
+/// The ways.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Ways {
+    /// With the members of these teams
+    #[arg(long, value_name = "TEAM", num_args = 1.., value_parser = NonEmptyStringValueParser::new())]
+    team: Vec<String>,
+    /// With the members of an organisation
+    #[arg(long, value_name = "ORG", value_parser = NonEmptyStringValueParser::new())]
+    org: Option<String>,
+    /// With everyone who can read the store
+    #[arg(long)]
+    public: bool,
+    /// With nobody
+    #[arg(long)]
+    private: bool,
+}
+
+impl Args for WithArgs {
+    fn augment_args(command: Command) -> Command {
+        Ways::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Ways::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for WithArgs {
+    /// Only what is typed counts. There are global options `--team` and `--org` too, which say in what groups the
+    /// reader is and which the environment may set: sharing with these would be a surprise.
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let is_typed = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
+        let typed: Vec<&str> = ["team", "org", "public", "private"].into_iter().filter(is_typed).collect();
+        let Ways { team, org, .. } = Ways::from_arg_matches(matches)?;
+        match (typed.as_slice(), org) {
+            (["team"], _) => Ok(Self(Sharing::teams(team))),
+            (["org"], Some(org)) => Ok(Self(Sharing::org(org))),
+            (["public"], _) => Ok(Self(Sharing::public())),
+            (["private"], _) => Ok(Self(Sharing::private())),
+            _ => {
+                let message = "name one of --team, --org, --public and --private, behind `share`\n";
+                Err(Error::raw(ErrorKind::ArgumentConflict, message))
+            }
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl From<WithArgs> for Sharing {
+    fn from(with: WithArgs) -> Self {
+        with.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_session_storage::model::Visibility;
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args;
+
+    #[test]
+    fn exactly_one_way_to_share() {
+        let share = |typed: &[&str]| match args::Cli::try_parse_from([&["x", "share", "s"], typed].concat()) {
+            Ok(args::Cli { command: args::Command::Share(args), .. }) => Some(Sharing::from(args.with)),
+            _ => None,
+        };
+        assert_eq!(share(&["--team", "a", "b"]), Some(Sharing::teams(["a", "b"])));
+        assert_eq!(share(&["--team", "a", "--team", "b"]), Some(Sharing::teams(["a", "b"])));
+        assert_eq!(share(&["--org", "o"]), Some(Sharing::org("o")));
+        assert_eq!(share(&["--public"]).map(|sharing| sharing.visibility), Some(Visibility::Public));
+        assert_eq!(share(&["--private"]), Some(Sharing::private()));
+        assert_eq!(share(&[]), None);
+        assert_eq!(share(&["--public", "--private"]), None);
+        assert_eq!(share(&["--team", "a", "--org", "o"]), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! `stats`.
+
+use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
+
+use super::{FilterArgs, NarrowArgs};
+
+/// `stats`.
+#[derive(Debug, Args)]
+#[command(about = "Count sessions, messages and events, and chart them")]
+#[command(long_about = "\
+Counts sessions, messages and events, and charts them by day, project, bundle, type of event, tool and model; then says \
+where the store and its index lie and how large they are. Each chart has its ten largest; days are the last 30 \
+on which something was written, or those of the period. Days are days in UTC.
+
+With --since or --until, sessions count that were active then, and messages and events of then. What models took (calls, \
+tokens, cost) is as far as the event logs tell it. A use of a tool counts once, however many events tell of it.")]
+#[command(after_long_help = "\
+In a pipe everything is shown, one line each, its fields separated by tabs; `-` stands for what is not known:
+  total    NAME    NUMBER
+  day      DATE    sessions begun, messages, messages of users, events
+  project  SLUG    sessions, messages, turns, events
+  bundle   BUNDLE  sessions, messages, turns, events
+  event    TYPE    events, failures
+  tool     TOOL    uses, failures
+  model    MODEL   calls, tokens in, tokens out, read from cache, put into cache, cost, failures,
+                   provider
+  place    WHAT    bytes, where
+  vectors  MODEL   dimensions, messages that owe theirs (1000+ when they are more)
+Totals are of whole sessions. --json has everything, whatever --by says.
+
+Exit code 3 says that no session matches.
+
+Examples:
+  amplifier-sessions stats
+  amplifier-sessions stats --since 30d --by day
+  amplifier-sessions stats --by tool --all --project -home-ana-payments
+  amplifier-sessions stats --session 3a7c1e90
+  amplifier-sessions stats | awk -F'\\t' '$1 == \"model\" { print $2, $8 }'")]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) narrow: NarrowArgs,
+    /// Only this session, by its id or the beginning of it
+    #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
+    /// Only these charts; may be repeated
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    pub(crate) by: Vec<By>,
+    /// Show all rows of each chart, not the largest ten
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// What things are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    Day,
+    Project,
+    Bundle,
+    Event,
+    Tool,
+    Model,
+}
+
+impl By {
+    /// All, in the order in which they are shown.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Day, Self::Project, Self::Bundle, Self::Event, Self::Tool, Self::Model];
+}

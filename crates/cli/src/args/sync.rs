@@ -1,0 +1,62 @@
+//! `sync`.
+
+use std::path::PathBuf;
+
+use amplifier_session_storage::storage::EventDetail;
+use clap::{Args, ValueEnum};
+
+/// Take in new and changed sessions
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Takes in the sessions of a folder: those that are new, and of those that grew or changed what is new. Reads \
+DIR/projects/*/sessions/* and never writes there. What is unchanged is not read again, so that a sync that finds nothing \
+to do is quick. A session whose folder has vanished stays in the store; name, description and tags stay as `edit` and \
+`tag` set them.")]
+#[command(after_long_help = "\
+Lines that can't be read are listed and skipped, with exit code 0; `show` tells of them too. With --dry-run, each session \
+that would be taken in is one line of fields separated by tabs: what it is (new or changed), project, session, size.
+
+Exit code 1 says that a session could not be taken in; all others are.
+
+Examples:
+  amplifier-sessions sync
+  amplifier-sessions sync --since 30d --events summary
+  amplifier-sessions sync --root /backup/amplifier --exclude '*-scratch/*' --dry-run")]
+pub(crate) struct SyncArgs {
+    /// The folder that holds projects/; ~/.amplifier by default
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+    /// Only say what would be taken in
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Only sessions whose files changed since then
+    #[arg(long, value_name = "DATE")]
+    pub(crate) since: Option<String>,
+    /// Leave out sessions whose PROJECT/SESSION matches; may be repeated
+    #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
+    pub(crate) exclude: Vec<String>,
+    /// How much of the event logs to keep: whole lines, their fields (few bytes), or nothing
+    #[arg(long, value_name = "DETAIL", default_value = "full")]
+    pub(crate) events: EventsArg,
+    /// Only the N sessions that changed last
+    #[arg(long, value_name = "N")]
+    pub(crate) newest: Option<usize>,
+}
+
+/// How much of the event logs to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventsArg {
+    Full,
+    Summary,
+    None,
+}
+
+impl From<EventsArg> for EventDetail {
+    fn from(arg: EventsArg) -> Self {
+        match arg {
+            EventsArg::Full => Self::Full,
+            EventsArg::Summary => Self::Summary,
+            EventsArg::None => Self::None,
+        }
+    }
+}

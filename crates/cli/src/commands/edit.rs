@@ -1,0 +1,83 @@
+//! `edit`: what a person calls a session.
+
+use amplifier_session_storage::{
+    model::{Session, SessionField},
+    storage::SessionEdit,
+};
+
+use crate::{
+    app::App,
+    args::{EditArgs, FieldArg},
+    failure::{Failure, Outcome},
+    messages::ChangedView,
+    render::card::{Field, card},
+};
+
+pub(super) async fn run(app: &mut App, args: EditArgs) -> Result<Outcome, Failure> {
+    let edit = edit(&args)?;
+    let reader = app.own_reader().await?;
+    let session = reader.storage.find_session(&reader.scope, &args.session).await?;
+    let session = reader.storage.update_session(&session.key(), &edit).await?;
+    if app.out.is_json() {
+        app.out.json(&ChangedView::from(&session))?;
+    } else {
+        card(&mut app.out, &session, fields(&session))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is asked for, which must be something and not two things at once.
+fn edit(args: &EditArgs) -> Result<SessionEdit, Failure> {
+    let set = [(FieldArg::Name, args.name.is_some()), (FieldArg::Description, args.description.is_some())];
+    let set = set.into_iter().filter_map(|(field, is_set)| is_set.then_some(field));
+    let mut named: Vec<FieldArg> = Vec::new();
+    for field in set.chain(args.clear.iter().copied()).chain(args.reset.iter().copied()) {
+        if named.contains(&field) {
+            let message = format!("the {} is to be two things at once", label(field.into()));
+            return Err(Failure::wrong_use(
+                message,
+                "name a field once: to set, to --clear or to --reset it",
+            ));
+        }
+        named.push(field);
+    }
+    if named.is_empty() {
+        let hint = "say what with --name, --description, --clear or --reset; tags are set with `tag`";
+        return Err(Failure::wrong_use("there is nothing to change", hint));
+    }
+    let mut edit = SessionEdit::default();
+    if let Some(name) = &args.name {
+        edit = edit.set_name(name.as_str());
+    }
+    if let Some(description) = &args.description {
+        edit = edit.set_description(description.as_str());
+    }
+    edit = args.clear.iter().fold(edit, |edit, field| match field {
+        FieldArg::Name => edit.set_name(None),
+        FieldArg::Description => edit.set_description(None),
+        FieldArg::Tags => edit.set_tags(Vec::<String>::new()),
+    });
+    Ok(args.reset.iter().fold(edit, |edit, field| edit.reset((*field).into())))
+}
+
+/// The fields that a person may set, and whether one did.
+fn fields(session: &Session) -> Vec<Field> {
+    let fields = [
+        (SessionField::Name, session.name.clone()),
+        (SessionField::Description, session.description.clone()),
+        (SessionField::Tags, Some(session.tags.join(", "))),
+    ];
+    let noted = |(field, value): (SessionField, Option<String>)| {
+        let by_hand = session.edited.contains(&field);
+        Field::new(label(field), value).with_note(if by_hand { "set by hand" } else { "" })
+    };
+    fields.into_iter().map(noted).collect()
+}
+
+fn label(field: SessionField) -> &'static str {
+    match field {
+        SessionField::Name => "name",
+        SessionField::Description => "description",
+        SessionField::Tags => "tags",
+    }
+}

@@ -1,0 +1,156 @@
+//! `events`: what is found in event logs.
+
+use amplifier_session_storage::{
+    Scope,
+    model::{Event, Place, RawJson, SessionId, SessionKey, Timestamp, UserId},
+    search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
+    storage::EventLines,
+};
+use serde::Serialize;
+
+use crate::{
+    app::{App, Reader},
+    args::EventsArgs,
+    failure::{Failure, Outcome, say},
+    messages::EventView,
+    render::events::{self, Payloads},
+};
+
+/// What was found, as JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    events: Vec<EventView<'a>>,
+    has_more: bool,
+    /// What `--after` takes to go on.
+    next: Option<String>,
+}
+
+pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
+    let after = args.after.as_deref().map(parse_cursor).transpose()?;
+    let filter = filter(app, &args)?;
+    let reader = app.reader(false).await?;
+    let filter = filter.with_sessions(sessions(&reader, &args).await?);
+    let options = EventSearchOptions::new(filter).with_limit(args.limit).with_after(after);
+    let found = reader.storage.search_events(&reader.scope, &options).await?;
+    let next = next(&reader, options, &found).await?;
+    let payloads = if args.full { payloads(&reader, &found).await? } else { Payloads::new() };
+    if app.out.is_json() {
+        let view = |event| EventView::new(event, raw(&payloads, event));
+        let events = found.iter().map(view).collect();
+        app.out.json(&View { events, has_more: next.is_some(), next: next.as_ref().map(write_cursor) })?;
+    } else if !found.is_empty() {
+        events::found(&mut app.out, &found, &payloads, reader.names_owners(), &app.now)?;
+    }
+    app.out.finish()?;
+    if found.is_empty() {
+        say("note", "no event matches");
+        explain_nothing(app, &reader, &args).await?;
+    } else if let Some(next) = next.filter(|_| !app.out.is_json()) {
+        say("note", &format!("there are more events: --after {} goes on", write_cursor(&next)));
+    }
+    Ok(Outcome::found(!found.is_empty()))
+}
+
+fn filter(app: &App, args: &EventsArgs) -> Result<EventFilter, Failure> {
+    let period = args.filter.period(&app.now)?;
+    Ok(EventFilter::default()
+        .with_event_type(args.event_type.clone())
+        .with_category(args.category.as_deref().map(|category| category.trim_end_matches(':').to_owned()))
+        .with_tool(args.tool.clone())
+        .with_model(args.model.clone())
+        .with_provider(args.provider.clone())
+        .with_level(args.level)
+        .with_error_type(args.error_type.clone())
+        .with_since(period.since)
+        .with_until(period.until))
+}
+
+async fn sessions(reader: &Reader, args: &EventsArgs) -> Result<SessionFilter, Failure> {
+    let filter = args.narrow.filter(args.filter.project()?)?;
+    let Some(session) = &args.session else { return Ok(filter) };
+    Ok(filter.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id))
+}
+
+/// The end of the page, when there is more behind it.
+async fn next(
+    reader: &Reader,
+    options: EventSearchOptions,
+    found: &[Event],
+) -> Result<Option<EventCursor>, Failure> {
+    let Some(last) = found.last().filter(|_| found.len() == options.limit) else { return Ok(None) };
+    let end = EventCursor::from(last);
+    let one = options.with_limit(1).with_after(end.clone());
+    let more = reader.storage.search_events(&reader.scope, &one).await?;
+    Ok(Some(end).filter(|_| !more.is_empty()))
+}
+
+/// The lines of the events, where they are kept.
+async fn payloads(reader: &Reader, found: &[Event]) -> Result<Payloads, Failure> {
+    let mut payloads = Payloads::new();
+    for event in found {
+        // Several users may have a session of this id; the event says whose it is.
+        let owner = Scope::User(event.user_id.clone());
+        let lines =
+            EventLines::default().after(event.sequence.checked_sub(1)).with_limit(1).with_payload(true);
+        let lines = reader.storage.get_event_lines(&owner, &event.session_id, lines).await?;
+        let raw =
+            lines.into_iter().find(|line| line.event.sequence == event.sequence).and_then(|line| line.raw);
+        payloads.extend(raw.map(|raw| (place(event), raw)));
+    }
+    Ok(payloads)
+}
+
+fn place(event: &Event) -> (UserId, SessionId, u32) {
+    (event.user_id.clone(), event.session_id.clone(), event.sequence)
+}
+
+fn raw<'a>(payloads: &'a Payloads, event: &Event) -> Option<&'a RawJson> {
+    payloads.get(&place(event))
+}
+
+/// The likeliest slips: a project that is not there, a name that is not the whole one.
+async fn explain_nothing(app: &App, reader: &Reader, args: &EventsArgs) -> Result<(), Failure> {
+    if let Some(event_type) = args.event_type.as_deref().filter(|event_type| !event_type.contains(':')) {
+        say("hint", &format!("types go by their whole names; all that begin so: --category {event_type}"));
+    }
+    args.narrow.explain_nothing();
+    app.warn_of_unknown_project(reader, args.filter.project()?.as_ref()).await
+}
+
+/// A cursor as text. The owner comes last: nothing is known of what stands in it.
+fn write_cursor(cursor: &EventCursor) -> String {
+    let Place { session, sequence } = &cursor.place;
+    format!("{}/{sequence}/{}/{}", cursor.ts, session.session_id, session.user_id)
+}
+
+fn parse_cursor(text: &str) -> Result<EventCursor, Failure> {
+    read_cursor(text).ok_or_else(|| {
+        let hint = "it is the `next` of the page before, as --json prints it";
+        Failure::wrong_use(format!("--after {text:?} is no cursor"), hint)
+    })
+}
+
+fn read_cursor(text: &str) -> Option<EventCursor> {
+    let mut parts = text.splitn(4, '/');
+    let ts = Timestamp::parse(parts.next()?).ok()?;
+    let sequence = parts.next()?.parse().ok()?;
+    let session_id = SessionId::new(parts.next()?).ok()?;
+    let user_id = UserId::new(parts.next()?).ok()?;
+    Some(EventCursor { ts, place: Place::new(SessionKey::new(user_id, session_id), sequence) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_survives_being_written() {
+        let text = "2026-01-31T09:30:00.123456Z/12/3a7c1e90-1f4b/corp/ana";
+        let cursor = read_cursor(text).unwrap();
+        assert_eq!((cursor.place.sequence, cursor.place.session.user_id.as_str()), (12, "corp/ana"));
+        assert_eq!(write_cursor(&cursor), text);
+        for broken in ["", "2026-01-31T09:30:00Z", "x/1/s/u", "2026-01-31T09:30:00Z/-1/s/u"] {
+            assert!(matches!(parse_cursor(broken), Err(Failure::WrongUse(_))), "{broken:?}");
+        }
+    }
+}

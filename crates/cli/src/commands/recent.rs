@@ -1,0 +1,115 @@
+//! `recent`: what was worked on lately.
+
+use amplifier_session_storage::{
+    backend::SessionQuery,
+    model::{ProjectSlug, Timestamp, UserId},
+    search::SessionFilter,
+    storage::Activity,
+};
+use serde::Serialize;
+
+use crate::{
+    app::{App, Reader},
+    args::RecentArgs,
+    dates::Period,
+    failure::{Failure, Outcome, say},
+    messages::SessionView,
+    render::recent::{self, Project, Recent},
+};
+
+/// What was worked on, as JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    since: Timestamp,
+    projects: Vec<ProjectView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    users: Option<Vec<UserView<'a>>>,
+}
+
+#[derive(Serialize)]
+struct ProjectView<'a> {
+    project: &'a ProjectSlug,
+    #[serde(flatten)]
+    counts: Counts,
+    users: u64,
+    newest: Vec<SessionView<'a>>,
+}
+
+#[derive(Serialize)]
+struct UserView<'a> {
+    user_id: &'a UserId,
+    #[serde(flatten)]
+    counts: Counts,
+    projects: u64,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    sessions: u64,
+    messages: u64,
+    events: u64,
+    first: Timestamp,
+    last: Timestamp,
+}
+
+impl<T> From<&Activity<T>> for Counts {
+    fn from(activity: &Activity<T>) -> Self {
+        let Activity { sessions, messages, events, first, last, .. } = *activity;
+        Self { sessions, messages, events, first, last }
+    }
+}
+
+pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Failure> {
+    let typed = args.since();
+    let since = Period::parse(Some(&typed), None, &app.now)?.since;
+    let reader = app.reader(false).await?;
+    let found = find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit).await?;
+    if app.out.is_json() {
+        app.out.json(&View::from(&found))?;
+    } else {
+        recent::recent(&mut app.out, &found, &app.now)?;
+    }
+    app.out.finish()?;
+    if found.projects.is_empty() {
+        say("note", &format!("there was no session since {typed}"));
+        say("hint", &format!("`{} sessions` lists the newest, however old", app.program()));
+    }
+    Ok(Outcome::found(!found.projects.is_empty()))
+}
+
+async fn find(reader: &Reader, since: Timestamp, limit: usize) -> Result<Recent, Failure> {
+    let Reader { storage, scope } = reader;
+    let mut projects = Vec::new();
+    for activity in storage.list_projects(scope, Some(since), None).await? {
+        let filter = SessionFilter::default().with_project(activity.of.clone());
+        let query = SessionQuery::new(scope.clone()).with_filter(filter).active_in(Some(since), None);
+        let newest = storage.search_sessions(&query.with_limit(limit)).await?;
+        projects.push(Project { activity, newest });
+    }
+    let users = match reader.names_owners() {
+        true => Some(storage.list_users(scope, Some(since), None).await?),
+        false => None,
+    };
+    Ok(Recent { since, projects, users })
+}
+
+impl<'a> From<&'a Recent> for View<'a> {
+    fn from(recent: &'a Recent) -> Self {
+        let project = |Project { activity, newest }: &'a Project| ProjectView {
+            project: &activity.of,
+            counts: Counts::from(activity),
+            users: activity.across,
+            newest: newest.iter().map(SessionView::from).collect(),
+        };
+        let user = |activity: &'a Activity<UserId>| UserView {
+            user_id: &activity.of,
+            counts: Counts::from(activity),
+            projects: activity.across,
+        };
+        Self {
+            since: recent.since,
+            projects: recent.projects.iter().map(project).collect(),
+            users: recent.users.as_ref().map(|users| users.iter().map(user).collect()),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `share`: who may see a session besides its owner.
+
+use amplifier_session_storage::model::{Session, Visibility};
+
+use crate::{
+    app::App,
+    args::ShareArgs,
+    dates,
+    failure::{Failure, Outcome},
+    messages::ChangedView,
+    render::card::{Field, card},
+};
+
+pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failure> {
+    let reader = app.own_reader().await?;
+    let session = reader.storage.find_session(&reader.scope, &args.session).await?;
+    let session = reader.storage.share_session(&session.key(), &args.with.into()).await?;
+    if app.out.is_json() {
+        app.out.json(&ChangedView::from(&session))?;
+        return Ok(Outcome::Done);
+    }
+    let first = session.shared_at.map(|at| match app.out.is_terminal() {
+        true => dates::minute(at, &app.now),
+        false => dates::with_offset(at, &app.now),
+    });
+    let fields = vec![
+        Field::new("visibility", session.visibility.as_str().to_owned()),
+        Field::new("seen by", seen_by(&session)),
+        Field::new("first shared", first.or_else(|| Some("never".to_owned()))),
+    ];
+    card(&mut app.out, &session, fields)?;
+    Ok(Outcome::Done)
+}
+
+/// Who sees the session, in words.
+fn seen_by(session: &Session) -> String {
+    let owner = &session.user_id;
+    match session.visibility {
+        Visibility::Private => format!("{owner} alone"),
+        Visibility::Team => {
+            let teams = if session.team_ids.len() == 1 { "team" } else { "teams" };
+            format!("{owner} and the {teams} {}", session.team_ids.join(", "))
+        }
+        Visibility::Org => {
+            format!("{owner} and the organisation {}", session.org_id.as_deref().unwrap_or_default())
+        }
+        Visibility::Public => "everyone who can read the store".to_owned(),
+    }
+}

@@ -1,0 +1,140 @@
+//! `tag`: labels of sessions.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_storage::{
+    backend::{SessionCursor, SessionQuery},
+    model::Session,
+    storage::SessionEdit,
+};
+use serde::Serialize;
+
+use crate::{
+    app::{App, Reader},
+    args::TagArgs,
+    failure::{Failure, Outcome, say},
+    messages::ChangedView,
+    render::{
+        card::{Field, card},
+        chart::{Chart, Row},
+        text::{grouped, one_line},
+    },
+};
+
+/// How many sessions are read at a time.
+const PAGE: usize = 500;
+
+/// All tags as JSON.
+#[derive(Serialize)]
+struct TagsView {
+    tags: Vec<TagCount>,
+}
+
+/// A tag, and how many sessions carry it.
+#[derive(Serialize)]
+struct TagCount {
+    tag: String,
+    sessions: u64,
+}
+
+pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure> {
+    if let Some(both) = args.tags.iter().find(|tag| args.remove.contains(tag)) {
+        let message = format!("the tag {both:?} is to be added and to be removed");
+        return Err(Failure::wrong_use(
+            message,
+            "name it once: alone to add it, behind --remove to remove it",
+        ));
+    }
+    let reader = app.own_reader().await?;
+    match &args.session {
+        Some(session) => of_session(app, &reader, session, &args).await,
+        None => list(app, &reader).await,
+    }
+}
+
+async fn of_session(
+    app: &mut App,
+    reader: &Reader,
+    session: &str,
+    args: &TagArgs,
+) -> Result<Outcome, Failure> {
+    let mut session = reader.storage.find_session(&reader.scope, session).await?;
+    let changes = !args.tags.is_empty() || !args.remove.is_empty();
+    if changes {
+        for missing in args.remove.iter().filter(|tag| !session.tags.contains(tag)) {
+            say("note", &format!("the session has no tag {missing:?}"));
+        }
+        let mut edit = SessionEdit::default();
+        if !args.remove.is_empty() {
+            edit = edit.remove_tags(&args.remove);
+        }
+        if !args.tags.is_empty() {
+            edit = edit.add_tags(&args.tags);
+        }
+        session = reader.storage.update_session(&session.key(), &edit).await?;
+    }
+    show(app, &session)?;
+    Ok(Outcome::found(changes || !session.tags.is_empty()))
+}
+
+fn show(app: &mut App, session: &Session) -> Result<(), Failure> {
+    if app.out.is_json() {
+        app.out.json(&ChangedView::from(session))?;
+    } else if app.out.is_terminal() {
+        card(&mut app.out, session, vec![Field::new("tags", session.tags.join(", "))])?;
+    } else {
+        session.tags.iter().try_for_each(|tag| app.out.line(&one_line(tag)))?;
+    }
+    app.out.finish()?;
+    if session.tags.is_empty() && !app.out.is_json() {
+        say("note", "the session has no tags");
+    }
+    Ok(())
+}
+
+async fn list(app: &mut App, reader: &Reader) -> Result<Outcome, Failure> {
+    let tags = in_use(reader).await?;
+    let any = !tags.is_empty();
+    if app.out.is_json() {
+        app.out.json(&TagsView { tags })?;
+    } else if app.out.is_terminal() && any {
+        chart(&tags).lines(app.out.width, app.out.paint).iter().try_for_each(|line| app.out.line(line))?;
+    } else {
+        tags.iter().try_for_each(|of| app.out.line(&format!("{}\t{}", one_line(&of.tag), of.sessions)))?;
+    }
+    app.out.finish()?;
+    if !any {
+        say("note", "no session has a tag");
+        say("hint", &format!("`{} tag SESSION TAG` gives it one", app.program()));
+    }
+    Ok(Outcome::found(any))
+}
+
+/// The tags of all sessions, those that most carry first.
+async fn in_use(reader: &Reader) -> Result<Vec<TagCount>, Failure> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut query = SessionQuery::new(reader.scope.clone()).with_limit(PAGE);
+    loop {
+        let page = reader.storage.search_sessions(&query).await?;
+        for tag in page.iter().flat_map(|session| &session.tags) {
+            *counts.entry(tag.clone()).or_default() += 1;
+        }
+        if page.len() < PAGE {
+            break;
+        }
+        query = query.with_after(page.last().map(SessionCursor::from));
+    }
+    let mut tags: Vec<TagCount> =
+        counts.into_iter().map(|(tag, sessions)| TagCount { tag, sessions }).collect();
+    tags.sort_by_key(|of| std::cmp::Reverse(of.sessions));
+    Ok(tags)
+}
+
+fn chart(tags: &[TagCount]) -> Chart {
+    let row = |of: &TagCount| Row {
+        label: of.tag.clone(),
+        numbers: vec![grouped(of.sessions)],
+        value: of.sessions as f64,
+    };
+    Chart { title: "Tag".to_owned(), columns: vec!["sessions"], rows: tags.iter().map(row).collect() }
+}

@@ -1,0 +1,103 @@
+//! `user`: who is asking, and another name for somebody.
+
+use amplifier_session_storage::{Scope, model::UserId, storage::SessionStatistics};
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    args::{RenameArgs, UserAction, UserArgs},
+    failure::{Failure, Outcome, say},
+    render::{
+        card::{Field, fields},
+        text::counted,
+    },
+};
+
+/// Who is asking, as JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    user_id: &'a str,
+    source: String,
+    host_id: &'a str,
+    store_user_id: Option<&'a str>,
+    team_ids: &'a [String],
+    org_id: Option<&'a str>,
+    /// Those of the user; nothing without a store.
+    #[serde(flatten)]
+    counts: Option<SessionStatistics>,
+}
+
+/// What was renamed, as JSON.
+#[derive(Serialize)]
+struct RenamedView<'a> {
+    old: &'a UserId,
+    new: &'a UserId,
+    sessions: u64,
+}
+
+pub(super) async fn run(app: &mut App, args: UserArgs) -> Result<Outcome, Failure> {
+    match args.action {
+        None | Some(UserAction::Show) => show(app).await,
+        Some(UserAction::Rename(args)) => rename(app, &args).await,
+    }
+}
+
+async fn show(app: &mut App) -> Result<Outcome, Failure> {
+    let (identity, host) = app.who()?;
+    let (mut pinned, mut counts) = (None, None);
+    if app.store_exists()? {
+        let reader = app.own_reader().await?;
+        pinned = reader.storage.pinned_user().await?;
+        let scope = Scope::from(identity.user_id.clone());
+        counts = Some(reader.storage.get_session_statistics(&scope, None).await?);
+    }
+    let (teams, org) = (app.global.team.clone(), app.global.org.clone());
+    if app.out.is_json() {
+        app.out.json(&View {
+            user_id: identity.user_id.as_str(),
+            source: identity.source.to_string(),
+            host_id: host.as_str(),
+            store_user_id: pinned.as_ref().map(UserId::as_str),
+            team_ids: &teams,
+            org_id: org.as_deref(),
+            counts,
+        })?;
+        return Ok(Outcome::Done);
+    }
+    let source = format!("named by {}", identity.source);
+    let listed = vec![
+        Field::new("user", identity.user_id.to_string()),
+        Field::new("known from", source),
+        Field::new("machine", host.to_string()),
+        Field::new("teams", teams.join(", ")),
+        Field::new("organisation", org),
+        Field::new("store's user", pinned.map(|user| user.to_string())),
+        Field::new("sessions", counts.map(|counts| counts.sessions.to_string())),
+    ];
+    fields(&mut app.out, &listed)?;
+    Ok(Outcome::Done)
+}
+
+async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
+    // Whoever does this is most likely told all the time that the store has another user.
+    let storage = app.existing_storage(false).await?;
+    let sessions = storage.rename_user(&args.old, &args.new).await?;
+    storage.update_index().await?;
+    if app.out.is_json() {
+        app.out.json(&RenamedView { old: &args.old, new: &args.new, sessions })?;
+    } else if sessions > 0 {
+        app.out.line(&format!(
+            "{} of {} belong to {} now",
+            counted(sessions, "session"),
+            args.old,
+            args.new
+        ))?;
+    }
+    app.out.finish()?;
+    if sessions == 0 {
+        say("note", &format!("{} has no sessions in the store", args.old));
+    } else {
+        say("hint", &format!("--user {} (or AMPLIFIER_SESSIONS_USER) says that you are it", args.new));
+    }
+    Ok(Outcome::found(sessions > 0))
+}

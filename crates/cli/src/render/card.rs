@@ -1,0 +1,56 @@
+//! What is known of one session, a line each.
+
+use std::io;
+
+use amplifier_session_storage::model::Session;
+
+use super::text::one_line;
+use crate::out::Out;
+
+/// Something that is known of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) label: &'static str,
+    /// What it is, if anything.
+    pub(crate) value: Option<String>,
+    /// What there is to say about it, or nothing.
+    pub(crate) note: &'static str,
+}
+
+impl Field {
+    pub(crate) fn new(label: &'static str, value: impl Into<Option<String>>) -> Self {
+        let value = value.into().map(|value| one_line(&value)).filter(|value| !value.is_empty());
+        Self { label, value, note: "" }
+    }
+
+    pub(crate) fn with_note(mut self, note: &'static str) -> Self {
+        self.note = note;
+        self
+    }
+}
+
+/// Writes the title of a session, its id, and what is known of it.
+pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::Result<()> {
+    let mut all = vec![Field::new("session", session.session_id.to_string())];
+    all.extend(known);
+    if out.is_terminal() {
+        out.line(&out.paint.title(&one_line(session.title())))?;
+    }
+    fields(out, &all)
+}
+
+/// Writes a line each. A pipe gets label, value and note, separated by tabs.
+pub(crate) fn fields(out: &mut Out, all: &[Field]) -> io::Result<()> {
+    if !out.is_terminal() {
+        let tabbed =
+            |field: &Field| [field.label, field.value.as_deref().unwrap_or_default(), field.note].join("\t");
+        return all.iter().try_for_each(|field| out.line(tabbed(field).trim_end_matches('\t')));
+    }
+    let width = all.iter().map(|field| field.label.len()).max().unwrap_or(0);
+    for Field { label, value, note } in all {
+        let value = value.clone().unwrap_or_else(|| out.paint.aside("none"));
+        let note = if note.is_empty() { String::new() } else { out.paint.aside(&format!(" ({note})")) };
+        out.line(&format!("{label:<width$}  {value}{note}"))?;
+    }
+    Ok(())
+}

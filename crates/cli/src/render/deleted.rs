@@ -1,0 +1,61 @@
+//! Sessions that go, and those that are gone.
+
+use std::io;
+
+use amplifier_session_storage::model::Session;
+
+use super::{
+    ids::{short, short_length},
+    text::{counted, fitted, one_line},
+};
+use crate::out::Out;
+
+/// Two lines for each session that would be deleted: its title; its project and what it holds.
+pub(crate) fn preview(sessions: &[Session], width: usize) -> Vec<String> {
+    let length = short_length(sessions.iter().map(|session| &session.session_id));
+    let indent = " ".repeat(length + 2);
+    let lines = |session: &Session| {
+        let title = fitted(&one_line(session.title()), width.saturating_sub(indent.len()));
+        let place = format!("{} · {}", one_line(session.project_slug.as_str()), holds(session));
+        [format!("{}  {title}", short(&session.session_id, length)), format!("{indent}{place}")]
+    };
+    sessions.iter().flat_map(lines).collect()
+}
+
+/// Writes the sessions that were deleted, a line each.
+pub(crate) fn list(out: &mut Out, sessions: &[Session]) -> io::Result<()> {
+    let length = short_length(sessions.iter().map(|session| &session.session_id));
+    for session in sessions {
+        let title = one_line(session.title());
+        let line = if out.is_terminal() {
+            let id = short(&session.session_id, length);
+            fitted(&format!("deleted  {id}  {title}"), out.width)
+        } else {
+            tabbed(session, title)
+        };
+        out.line(&line)?;
+    }
+    Ok(())
+}
+
+fn tabbed(session: &Session, title: String) -> String {
+    let fields = [
+        "deleted".to_owned(),
+        session.session_id.to_string(),
+        one_line(session.project_slug.as_str()),
+        session.message_count.to_string(),
+        session.turn_count.to_string(),
+        session.event_count.to_string(),
+        title,
+    ];
+    fields.join("\t")
+}
+
+fn holds(session: &Session) -> String {
+    let counts = [
+        counted(session.message_count, "message"),
+        counted(session.turn_count, "turn"),
+        counted(session.event_count, "event"),
+    ];
+    counts.join(", ")
+}

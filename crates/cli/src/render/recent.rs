@@ -1,0 +1,127 @@
+//! What was worked on lately.
+
+use std::io;
+
+use amplifier_session_storage::{
+    model::{ProjectSlug, Session, Timestamp, UserId},
+    storage::Activity,
+};
+use jiff::Zoned;
+
+use super::{
+    ids::{short, short_length},
+    table::{Cell, Column, table},
+    text::{counted, one_line},
+};
+use crate::{dates, out::Out, paint::Paint};
+
+/// A project with its newest sessions.
+#[derive(Debug)]
+pub(crate) struct Project {
+    pub(crate) activity: Activity<ProjectSlug>,
+    pub(crate) newest: Vec<Session>,
+}
+
+/// What was worked on.
+#[derive(Debug)]
+pub(crate) struct Recent {
+    pub(crate) since: Timestamp,
+    pub(crate) projects: Vec<Project>,
+    /// The users, where sessions of more than one are looked at.
+    pub(crate) users: Option<Vec<Activity<UserId>>>,
+}
+
+/// Writes projects with their sessions, and users: blocks for people, fields separated by tabs in a pipe.
+pub(crate) fn recent(out: &mut Out, recent: &Recent, now: &Zoned) -> io::Result<()> {
+    let lines =
+        if out.is_terminal() { blocks(recent, out.width, out.paint, now) } else { tabbed(recent, now) };
+    lines.iter().try_for_each(|line| out.line(line))
+}
+
+fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<String> {
+    const INDENT: &str = "  ";
+    let sessions = || recent.projects.iter().flat_map(|project| &project.newest);
+    let length = short_length(sessions().map(|session| &session.session_id));
+    let owners = recent.users.is_some();
+    let mut lines = Vec::new();
+    for (at, Project { activity, newest }) in recent.projects.iter().enumerate() {
+        if at > 0 {
+            lines.push(String::new());
+        }
+        let users = Some(activity.across).filter(|users| *users > 1).map(|users| counted(users, "user"));
+        let counts = counts(activity, users, now);
+        lines.push(format!("{} {}", paint.title(&one_line(activity.of.as_str())), paint.aside(&counts)));
+        let rows: Vec<Vec<Cell>> = newest.iter().map(|session| row(session, length, owners, now)).collect();
+        let table = table(&[Column::text(""); 4], &rows, width - INDENT.len(), paint);
+        lines.extend(table.iter().skip(1).map(|line| format!("{INDENT}{line}")));
+        let more = activity.sessions.saturating_sub(newest.len() as u64);
+        if more > 0 {
+            lines.push(format!(
+                "{INDENT}{}",
+                paint.aside(&format!("… and {}", counted(more, "other session")))
+            ));
+        }
+    }
+    for (at, user) in recent.users.iter().flatten().enumerate() {
+        if at == 0 {
+            lines.extend([String::new(), paint.title("Users")]);
+        }
+        let projects = Some(counted(user.across, "project"));
+        let counts = counts(user, projects, now);
+        lines.push(format!("{INDENT}{} {}", one_line(user.of.as_str()), paint.aside(&counts)));
+    }
+    lines
+}
+
+fn counts<T>(activity: &Activity<T>, across: Option<String>, now: &Zoned) -> String {
+    let sessions = counted(activity.sessions, "session");
+    let messages = counted(activity.messages, "message");
+    let across = across.map_or_else(String::new, |across| format!(" · {across}"));
+    format!("· {sessions} · {messages}{across} · {}", dates::minute(activity.last, now))
+}
+
+fn row(session: &Session, length: usize, owners: bool, now: &Zoned) -> Vec<Cell> {
+    let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
+    vec![
+        Cell::plain(short(&session.session_id, length)),
+        Cell::plain(owner),
+        Cell::styled(dates::minute(session.updated, now), Paint::aside),
+        Cell::plain(one_line(session.title())),
+    ]
+}
+
+fn tabbed(recent: &Recent, now: &Zoned) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Project { activity, newest } in &recent.projects {
+        let project = one_line(activity.of.as_str());
+        lines.push(activity_line("project", &project, activity, now));
+        for session in newest {
+            let fields = [
+                "session".to_owned(),
+                project.clone(),
+                session.session_id.to_string(),
+                dates::with_offset(session.updated, now),
+                session.message_count.to_string(),
+                one_line(session.title()),
+                one_line(session.user_id.as_str()),
+            ];
+            lines.push(fields.join("\t"));
+        }
+    }
+    let users = recent.users.iter().flatten();
+    lines.extend(users.map(|user| activity_line("user", &one_line(user.of.as_str()), user, now)));
+    lines
+}
+
+fn activity_line<T>(kind: &str, of: &str, activity: &Activity<T>, now: &Zoned) -> String {
+    let fields = [
+        kind.to_owned(),
+        of.to_owned(),
+        activity.sessions.to_string(),
+        activity.messages.to_string(),
+        activity.events.to_string(),
+        dates::with_offset(activity.last, now),
+        activity.across.to_string(),
+    ];
+    fields.join("\t")
+}

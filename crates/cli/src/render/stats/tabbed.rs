@@ -1,0 +1,105 @@
+//! Statistics for a pipe: section, name and numbers, separated by tabs.
+
+use amplifier_session_storage::storage::{ModelStatistics, SessionStatistics, Statistics};
+
+use super::{Facts, Shown, Vectors};
+use crate::{args::By, render::text::one_line};
+
+/// What stands for what is not known.
+const UNKNOWN: &str = "-";
+
+/// A line for each thing that is counted, nothing left out; only of the charts that were asked for, if any were.
+pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if shown.everything() {
+        let totals = facts.statistics.totals;
+        for (name, count) in [
+            ("sessions", totals.sessions),
+            ("messages", totals.messages),
+            ("turns", totals.turns),
+            ("events", totals.events),
+        ] {
+            lines.push(line("total", name, &[count]));
+        }
+    }
+    for by in shown.sections() {
+        lines.extend(section(&facts.statistics, by));
+    }
+    if shown.everything() {
+        for place in &facts.places {
+            let bytes = place.bytes.map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string());
+            lines.push(format!("{}\t{}", line("place", place.what, &[bytes]), one_line(&place.location)));
+        }
+        lines.push(vectors(&facts.vectors));
+    }
+    lines
+}
+
+fn section(statistics: &Statistics, by: By) -> Vec<String> {
+    match by {
+        By::Day => {
+            let days = statistics.days.iter();
+            days.map(|of| line("day", &of.day, &[of.sessions, of.messages, of.user_messages, of.events]))
+                .collect()
+        }
+        By::Project => {
+            let projects = statistics.projects.iter();
+            projects.map(|of| line("project", of.of.as_str(), &counts(of.counts))).collect()
+        }
+        By::Bundle => {
+            let bundles = statistics.bundles.iter();
+            bundles.map(|of| line("bundle", or_unknown(of.of.as_deref()), &counts(of.counts))).collect()
+        }
+        By::Event => {
+            let types = statistics.event_types.iter();
+            types.map(|of| line("event", &of.event_type, &[of.events, of.failures])).collect()
+        }
+        By::Tool => {
+            let tools = statistics.tools.iter();
+            tools.map(|of| line("tool", &of.tool, &[of.uses, of.failures])).collect()
+        }
+        By::Model => statistics.models.iter().map(model).collect(),
+    }
+}
+
+fn model(of: &ModelStatistics) -> String {
+    let usage = of.usage;
+    let numbers = [
+        usage.calls.to_string(),
+        usage.input_tokens.to_string(),
+        usage.output_tokens.to_string(),
+        usage.cache_read_tokens.to_string(),
+        usage.cache_write_tokens.to_string(),
+        format!("{:.6}", usage.cost),
+        of.failures.to_string(),
+        one_line(or_unknown(of.provider.as_deref())),
+    ];
+    line("model", &of.model, &numbers)
+}
+
+fn vectors(vectors: &Vectors) -> String {
+    let model = or_unknown(vectors.space.as_ref().map(|space| space.model.as_str()));
+    let dimensions = vectors.space.as_ref().map_or(0, |space| space.dimensions);
+    let owing = match (vectors.owing_messages, vectors.owing_more) {
+        (None, _) => UNKNOWN.to_owned(),
+        (Some(owing), more) => format!("{owing}{}", if more { "+" } else { "" }),
+    };
+    line("vectors", model, &[dimensions.to_string(), owing])
+}
+
+fn counts(of: SessionStatistics) -> [u64; 4] {
+    [of.sessions, of.messages, of.turns, of.events]
+}
+
+fn or_unknown(name: Option<&str>) -> &str {
+    name.unwrap_or(UNKNOWN)
+}
+
+fn line(section: &str, name: &str, numbers: &[impl ToString]) -> String {
+    let mut line = format!("{section}\t{}", one_line(name));
+    for number in numbers {
+        line.push('\t');
+        line.push_str(&number.to_string());
+    }
+    line
+}

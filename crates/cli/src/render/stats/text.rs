@@ -1,0 +1,123 @@
+//! Totals and places, and numbers as they are shown.
+
+use amplifier_session_storage::{
+    backend::Usage,
+    storage::{DayStatistics, Statistics},
+};
+
+use super::{Facts, Vectors};
+use crate::{
+    paint::Paint,
+    render::text::{counted, grouped, one_line, size},
+};
+
+/// How much there is, a line each.
+pub(super) fn totals(statistics: &Statistics, has_period: bool) -> Vec<String> {
+    let (totals, days) = (statistics.totals, &statistics.days);
+    let sum = |of: fn(&DayStatistics) -> u64| days.iter().map(of).sum::<u64>();
+    let (messages, events) = (sum(|day| day.messages), sum(|day| day.events));
+    let users = format!("{} user", grouped(sum(|day| day.user_messages)));
+    let mut rows = vec![("sessions", grouped(totals.sessions))];
+    if has_period {
+        let of = |count, all| match count == all {
+            true => grouped(count),
+            false => format!("{} of {} in these sessions", grouped(count), grouped(all)),
+        };
+        rows.push(("messages", of(messages, totals.messages)));
+        rows.push(("events", of(events, totals.events)));
+    } else {
+        let turns = counted(totals.turns, "turn");
+        rows.push(("messages", format!("{} ({users}), {turns}", grouped(totals.messages))));
+        rows.push(("events", grouped(totals.events)));
+    }
+    let mut usage = Usage::default();
+    days.iter().for_each(|day| usage.add(day.usage));
+    if usage.calls > 0 {
+        rows.push(("models", used(usage)));
+    }
+    if let (Some(first), Some(last)) = (days.first(), days.last()) {
+        rows.push(("days", format!("{}, {} to {}", grouped(days.len() as u64), first.day, last.day)));
+    }
+    rows.iter().map(|(label, value)| format!("{label:<9} {value}")).collect()
+}
+
+fn used(usage: Usage) -> String {
+    let (calls, input, output) =
+        (counted(usage.calls, "call"), grouped(usage.input_tokens), grouped(usage.output_tokens));
+    let cost = if usage.cost > 0.0 { format!(", {}", cost(usage.cost)) } else { String::new() };
+    format!("{calls}, {input} tokens in, {output} out{cost}")
+}
+
+/// Where the store lies, how large it is, and how it is with the vectors.
+pub(super) fn places(facts: &Facts, paint: Paint) -> Vec<String> {
+    let sizes: Vec<String> =
+        facts.places.iter().map(|place| place.bytes.map_or_else(|| "?".to_owned(), size)).collect();
+    let widest = sizes.iter().map(String::len).max().unwrap_or(0);
+    let mut lines = vec![paint.title("Store")];
+    for (place, size) in facts.places.iter().zip(&sizes) {
+        lines.push(format!("{:<9} {size:>widest$}  {}", one_line(place.what), one_line(&place.location)));
+    }
+    lines.push(format!("{:<9} {}", "vectors", vectors(&facts.vectors)));
+    lines
+}
+
+fn vectors(vectors: &Vectors) -> String {
+    let made = vectors.space.as_ref().map_or_else(|| "none".to_owned(), |space| one_line(&space.to_string()));
+    let owing = match (vectors.owing_messages, vectors.owing_more) {
+        (None, _) => return made,
+        (Some(0), _) => "none are owed".to_owned(),
+        (Some(1), false) => "1 message owes its own".to_owned(),
+        (Some(count), false) => format!("{} messages owe theirs", grouped(count as u64)),
+        (Some(count), true) => format!("more than {} messages owe theirs", grouped(count as u64)),
+    };
+    format!("{made}; {owing}")
+}
+
+/// A cost in dollars, or nothing when none is told.
+pub(super) fn cost(dollars: f64) -> String {
+    match dollars {
+        cost if cost <= 0.0 => String::new(),
+        cost if cost < 0.01 => "<$0.01".to_owned(),
+        cost => {
+            let cents = (cost * 100.0).round() as u64;
+            format!("${}.{:02}", grouped(cents / 100), cents % 100)
+        }
+    }
+}
+
+/// How many of all, in per cent; nothing when it is none.
+pub(super) fn share(part: u64, all: u64) -> String {
+    match part as f64 * 100.0 / all.max(1) as f64 {
+        0.0 => String::new(),
+        percent if percent < 0.1 => "<0.1%".to_owned(),
+        // A use may leave several events that tell of its failure.
+        percent => format!("{:.1}%", percent.min(100.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_read_well() {
+        let costs = [0.0, 0.004, 0.01, 1.239, 12_345.6].map(cost);
+        assert_eq!(costs, ["", "<$0.01", "$0.01", "$1.24", "$12,345.60"]);
+    }
+
+    #[test]
+    fn shares_read_well() {
+        let shares = [share(0, 10), share(0, 0), share(1, 3), share(1, 2_000), share(7, 4)];
+        assert_eq!(shares, ["", "", "33.3%", "<0.1%", "100.0%"]);
+    }
+
+    #[test]
+    fn vectors_that_are_owed_are_told() {
+        let told = |owing_messages, owing_more| vectors(&Vectors { space: None, owing_messages, owing_more });
+        assert_eq!(told(None, false), "none");
+        assert_eq!(told(Some(0), false), "none; none are owed");
+        assert_eq!(told(Some(1), false), "none; 1 message owes its own");
+        assert_eq!(told(Some(12), false), "none; 12 messages owe theirs");
+        assert_eq!(told(Some(1_000), true), "none; more than 1,000 messages owe theirs");
+    }
+}

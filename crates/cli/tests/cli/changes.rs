@@ -1,0 +1,253 @@
+//! Editing, tagging, sharing and deleting, from the command line to what is found afterwards.
+
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::Home;
+
+const FLAKY: &str = "38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72";
+const OUTBOX: &str = "c1d84e7a-0b3f-4f62-8e9d-57a6b2f0e913";
+
+fn synced() -> Home {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none"]);
+    home
+}
+
+fn session(home: &Home, id: &str) -> Value {
+    home.json(&["show", id, "--limit", "1"])["session"].clone()
+}
+
+fn count(home: &Home) -> usize {
+    home.json(&["sessions", "--limit", "500"])["sessions"].as_array().unwrap().len()
+}
+
+fn folder(home: &Home) -> PathBuf {
+    home.amplifier().join("projects/-home-dana-storefront-web/sessions").join(FLAKY)
+}
+
+/// Changes what the session's metadata file says, as if it had been a while ago.
+fn rewrite_metadata(home: &Home, change: impl Fn(&mut Value), days_ago: u64) {
+    let file = folder(home).join("metadata.json");
+    let mut metadata: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    change(&mut metadata);
+    fs::write(&file, metadata.to_string()).unwrap();
+    let modified = SystemTime::now() - Duration::from_secs(days_ago * 24 * 3600);
+    fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+}
+
+#[test]
+fn what_a_person_sets_survives_a_sync_until_it_is_reset() {
+    let home = synced();
+    home.ok(&["edit", "38e6", "--name", "Port clash", "--description", "One port, two runs"]);
+    home.ok(&["tag", "38e6", "ports", "--remove", "ci"]);
+    let rename = |metadata: &mut Value| {
+        metadata["name"] = json!("Renamed by a machine");
+        metadata["tags"] = json!(["machine"]);
+        metadata["bundle"] = json!("bundle:new");
+    };
+    rewrite_metadata(&home, rename, 3);
+    assert_eq!(home.json(&["sync", "--embedding", "none"])["sessions"]["changed"], 1);
+    let kept = session(&home, FLAKY);
+    assert_eq!((&kept["name"], &kept["description"]), (&json!("Port clash"), &json!("One port, two runs")));
+    assert_eq!((&kept["tags"], &kept["bundle"]), (&json!(["tests", "ports"]), &json!("bundle:new")));
+    assert_eq!(kept["edited"], json!(["name", "description", "tags"]));
+
+    let reset = home.json(&["edit", "38e6", "--reset", "name,tags"])["session"].clone();
+    assert_eq!((&reset["name"], &reset["tags"]), (&json!("Renamed by a machine"), &json!(["machine"])));
+    assert_eq!(reset["edited"], json!(["description"]));
+    rewrite_metadata(&home, |metadata| metadata["name"] = json!("Again"), 2);
+    home.ok(&["sync", "--embedding", "none"]);
+    assert_eq!(session(&home, FLAKY)["name"], "Again");
+}
+
+#[test]
+fn clearing_leaves_nothing_and_the_title_is_what_was_asked_first() {
+    let home = synced();
+    let cleared = home.json(&["edit", "38e6", "--clear", "name,tags"])["session"].clone();
+    assert_eq!((&cleared["name"], &cleared["tags"]), (&json!(null), &json!([])));
+    assert_eq!(cleared["title"], cleared["first_prompt"]);
+}
+
+#[test]
+fn tags_in_use_are_counted() {
+    let home = synced();
+    home.ok(&["tag", "38e6", "rare"]);
+    let tags = home.json(&["tag"])["tags"].as_array().unwrap().clone();
+    let of = |tag: &str| tags.iter().find(|of| of["tag"] == tag).map(|of| of["sessions"].clone());
+    assert_eq!(of("rare"), Some(json!(1)));
+    let counts: Vec<u64> = tags.iter().map(|of| of["sessions"].as_u64().unwrap()).collect();
+    assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
+}
+
+#[test]
+fn a_pipe_deletes_nothing_unless_told_to() {
+    let home = synced();
+    let ran = home.run(&["delete", "38e6"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("--yes"), "{}", ran.stderr);
+    assert_eq!(count(&home), 12);
+}
+
+#[test]
+fn an_id_that_is_not_found_or_not_clear_deletes_nothing() {
+    let home = synced();
+    assert_eq!(home.run(&["delete", "38e6", "ffff", "--yes"]).code, 1);
+    assert_eq!(home.run(&["delete", "38e6", "5", "--yes"]).code, 0, "only one begins with 5");
+    assert_eq!(count(&home), 10);
+    for id in ["one-1", "one-2"] {
+        let folder = home.amplifier().join("projects/p/sessions").join(id);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("transcript.jsonl"), "{\"role\":\"user\",\"content\":\"x\"}\n").unwrap();
+    }
+    home.ok(&["sync", "--embedding", "none", "--exclude", "*/38e6*", "--exclude", "*/5*"]);
+    let ran = home.run(&["delete", "one", "--yes"]);
+    assert_eq!((ran.code, count(&home)), (2, 12));
+    assert!(ran.stderr.contains("one-1") && ran.stderr.contains("one-2"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_deleted_is_not_found_and_the_rest_stays() {
+    let home = Home::with_samples();
+    home.ok(&["sync"]);
+    let found = |words: &str, session: &str| {
+        let found = home.run(&["search", words, "--session", session, "--json"]);
+        serde_json::from_str::<Value>(&found.stdout)
+            .ok()
+            .map(|found| found["results"].as_array().unwrap().len())
+    };
+    let anywhere = |words: &str, mode: &str| -> Vec<String> {
+        let ran = home.run(&["search", words, "--mode", mode, "--limit", "100", "--json"]);
+        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let ids = found["results"].as_array().unwrap().iter();
+        ids.map(|result| result["session_id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(anywhere("flaky checkout test", "full-text").contains(&FLAKY.to_owned()));
+    let deleted = home.json(&["delete", "38e6", "--yes"]);
+    assert_eq!((&deleted["deleted"][0]["session_id"], &deleted["failed"]), (&json!(FLAKY), &json!([])));
+    for mode in ["full-text", "semantic", "hybrid"] {
+        assert!(!anywhere("flaky checkout test", mode).contains(&FLAKY.to_owned()), "{mode}");
+    }
+    assert!(found("two workers taking the same row", OUTBOX).unwrap() > 0);
+    assert_eq!((home.run(&["show", FLAKY]).code, count(&home)), (1, 11));
+    assert!(folder(&home).join("transcript.jsonl").exists());
+
+    home.ok(&["sync", "--exclude", &format!("*/{FLAKY}")]);
+    assert_eq!(count(&home), 11);
+    home.ok(&["sync"]);
+    assert_eq!(count(&home), 12, "as the note says, its folder brings it back");
+    assert!(anywhere("flaky checkout test", "semantic").contains(&FLAKY.to_owned()));
+}
+
+#[test]
+fn nobody_changes_the_sessions_of_others() {
+    let home = synced();
+    home.ok(&["share", "38e6", "--public"]);
+    for command in [
+        &["edit", "38e6", "--name", "x"][..],
+        &["tag", "38e6", "x"],
+        &["share", "38e6", "--private"],
+        &["delete", "38e6", "--yes"],
+    ] {
+        let ran = home.run(&[command, &["--user", "eve"]].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{command:?}");
+        assert!(ran.stderr.starts_with("error: there is no session 38e6\n"), "{}", ran.stderr);
+    }
+    assert_eq!((&session(&home, FLAKY)["visibility"], count(&home)), (&json!("public"), 12));
+}
+
+#[test]
+fn who_it_is_shared_with_sees_it_and_nobody_else() {
+    let home = synced();
+    let seen = |reader: &[&str]| {
+        home.run(&[&["show", "38e6", "--limit", "1", "--scope", "visible"], reader].concat()).code == 0
+    };
+    let share = |with: &[&str]| home.ok(&[&["share", "38e6"], with].concat());
+    assert!(!seen(&["--user", "eve", "--team", "web"]));
+    share(&["--team", "web"]);
+    assert!(seen(&["--user", "eve", "--team", "web"]) && !seen(&["--user", "eve", "--team", "other"]));
+    share(&["--org", "acme"]);
+    assert!(seen(&["--user", "eve", "--org", "acme"]) && !seen(&["--user", "eve", "--team", "web"]));
+    share(&["--public"]);
+    assert!(seen(&["--user", "eve"]));
+    let found = home.json(&[
+        "search",
+        "flaky checkout test",
+        "--mode",
+        "full-text",
+        "--user",
+        "eve",
+        "--scope",
+        "visible",
+    ]);
+    assert_eq!(found["results"][0]["session_id"], FLAKY);
+    let statistics = home.json(&["stats", "--user", "eve", "--scope", "visible"]);
+    assert_eq!(
+        (&statistics["totals"]["sessions"], &statistics["vectors"]["owing_messages"]),
+        (&json!(1), &json!(null))
+    );
+    share(&["--private"]);
+    assert!(!seen(&["--user", "eve", "--team", "web", "--org", "acme"]));
+    assert_eq!(home.run(&["stats", "--user", "eve", "--scope", "visible"]).code, 3);
+}
+
+#[test]
+fn a_session_is_shared_with_whom_is_typed_not_with_the_groups_of_the_environment() {
+    let home = synced();
+    let share = |with: &[&str]| -> Value {
+        let mut command = home.command(&[&["share", "38e6", "--json"], with].concat());
+        command.env("AMPLIFIER_SESSIONS_TEAMS", "web,payments").env("AMPLIFIER_SESSIONS_ORG", "acme");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["session"].clone()
+    };
+    let team = share(&["--team", "web"]);
+    assert_eq!(
+        (&team["visibility"], &team["team_ids"], &team["org_id"]),
+        (&json!("team"), &json!(["web"]), &json!(null))
+    );
+    let org = share(&["--org", "other"]);
+    assert_eq!(
+        (&org["visibility"], &org["team_ids"], &org["org_id"]),
+        (&json!("org"), &json!([]), &json!("other"))
+    );
+    assert_eq!(share(&["--public"])["visibility"], "public");
+    assert_eq!(share(&["--private"])["visibility"], "private");
+    assert_eq!(home.run(&["--team", "web", "share", "38e6", "--public"]).code, 2);
+}
+
+#[test]
+fn when_a_session_was_first_shared_is_kept() {
+    let home = synced();
+    let share = |with: &[&str]| home.json(&[&["share", "38e6"], with].concat())["session"].clone();
+    assert_eq!(share(&["--private"])["shared_at"], json!(null));
+    let first = share(&["--team", "web", "--team", "payments"]);
+    assert_eq!((&first["visibility"], &first["team_ids"]), (&json!("team"), &json!(["web", "payments"])));
+    assert!(first["shared_at"].is_string());
+    let later = share(&["--private"]);
+    assert_eq!((&later["visibility"], &later["team_ids"]), (&json!("private"), &json!([])));
+    assert_eq!(later["shared_at"], first["shared_at"]);
+}
+
+#[test]
+fn statistics_have_their_fields_and_exit_codes() {
+    let home = synced();
+    let all = home.json(&["stats"]);
+    for field in
+        ["totals", "projects", "bundles", "event_types", "tools", "models", "days", "places", "vectors"]
+    {
+        assert!(all.get(field).is_some(), "{field}");
+    }
+    assert_eq!(all["totals"]["sessions"], 12);
+    assert_eq!(all["places"][0]["what"], "store");
+    let messages: u64 =
+        all["days"].as_array().unwrap().iter().map(|day| day["messages"].as_u64().unwrap()).sum();
+    assert_eq!(all["totals"]["messages"], messages);
+    assert_eq!(home.run(&["stats", "--user", "nobody"]).code, 3);
+    assert_eq!(home.run(&["stats", "--by", "weather"]).code, 2);
+}

@@ -1,0 +1,98 @@
+//! What the commands print that read, over the samples.
+
+use crate::{
+    output::{check, json, text},
+    support::{Home, SYNCED},
+    terminal::Terminal,
+};
+
+const CHARGED: &str = "7f3c9a52";
+const FLAKY: &str = "38e6d1f5";
+
+fn terminal(name: &str, columns: u16, arguments: &[&str]) {
+    check(name, &SYNCED, &Terminal::new(&SYNCED).with_columns(columns).run(arguments).all());
+}
+
+#[test]
+fn sessions() {
+    terminal("sessions_terminal", 100, &["sessions", "--limit", "6"]);
+    terminal("sessions_terminal_narrow", 60, &["sessions", "--limit", "3", "--color", "never"]);
+    text("sessions_with_words", &["sessions", "charged", "SATURDAY"]);
+    text("sessions_with_tag", &["sessions", "--tag", "incident", "--tag", "webhooks"]);
+    text("sessions_with_turns", &["sessions", "--min-turns", "4", "--max-turns", "4"]);
+    text("sessions_of_bundle", &["sessions", "--bundle", "bundle:python-dev", "--limit", "2"]);
+    text("sessions_of_unknown_bundle", &["sessions", "--bundle", "python-dev"]);
+}
+
+#[test]
+fn trees() {
+    terminal("sessions_tree_terminal", 120, &["sessions", "--tree"]);
+    terminal(
+        "sessions_tree_orphan_terminal",
+        100,
+        &["sessions", "--tree", "--since", "2026-11-11", "--until", "2026-11-11", "--color", "never"],
+    );
+    text("sessions_tree", &["sessions", "--tree", "--project", "-home-dana-payments-api"]);
+    json("sessions_tree_json", &["sessions", "--tree", "--until", "2026-11-11", "--limit", "3"]);
+}
+
+#[test]
+fn recent() {
+    terminal("recent_terminal", 100, &["recent", "--since", "2020-01-01"]);
+    text("recent", &["recent", "--since", "2020-01-01", "--limit", "1"]);
+    text("recent_nothing", &["recent", "--since", "2100-01-01"]);
+    json("recent_json", &["recent", "--since", "2020-01-01", "--limit", "1"]);
+}
+
+#[test]
+fn show() {
+    terminal("show_terminal", 80, &["show", FLAKY, "--from", "1", "--limit", "8"]);
+    terminal("show_terminal_head", 60, &["show", CHARGED, "--limit", "1", "--color", "never"]);
+    let quiet = ["show", CHARGED, "--no-thinking", "--no-tools", "--limit", "12", "--color", "never"];
+    terminal("show_quiet_terminal", 100, &quiet);
+    terminal(
+        "show_code_terminal",
+        70,
+        &["show", "2b6e0d94", "--from", "3", "--limit", "5", "--color", "never"],
+    );
+    text("show_full", &["show", "2b6e0d94", "--from", "1", "--limit", "2", "--full"]);
+    terminal("show_events_terminal", 100, &["show", CHARGED, "--events", "--limit", "3", "--full"]);
+}
+
+#[test]
+fn skipped_lines_are_told_of() {
+    let home = Home::new();
+    let folder = home.amplifier().join("projects/p/sessions/s1");
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = r#"{"role":"user","content":"x","timestamp":"2026-01-05T08:00:00Z"}"#;
+    std::fs::write(folder.join("transcript.jsonl"), format!("{line}\nbroken\n{{}}\n")).unwrap();
+    home.ok(&["sync", "--embedding", "none"]);
+    check("show_skipped_terminal", &home, &Terminal::new(&home).run(&["show", "s1"]).all());
+    check("show_skipped", &home, &home.run(&["show", "s1"]).all());
+}
+
+#[test]
+fn search() {
+    let question = ["search", "why were customers charged twice", "--limit", "2"];
+    terminal("search_terminal", 80, &question);
+    text(
+        "search_with_tag",
+        &["search", "idempotency", "--mode", "full-text", "--tag", "incident", "--limit", "1"],
+    );
+}
+
+#[test]
+fn events() {
+    terminal("events_terminal", 120, &["events", "--limit", "8"]);
+    terminal("events_errors_terminal", 100, &["events", "--level", "error"]);
+    terminal(
+        "events_full_terminal",
+        100,
+        &["events", "--type", "tool:error", "--limit", "1", "--full", "--color", "never"],
+    );
+    text("events", &["events", "--category", "llm", "--session", CHARGED, "--limit", "3"]);
+    text("events_of_tool", &["events", "--tool", "delegate", "--type", "tool:post"]);
+    text("events_full", &["events", "--error-type", "CommandFailed", "--limit", "1", "--full"]);
+    text("events_nothing", &["events", "--type", "llm", "--model", "gpt-5"]);
+    json("events_json", &["events", "--level", "error", "--limit", "1", "--full"]);
+}

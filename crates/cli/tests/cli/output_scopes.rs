@@ -1,0 +1,111 @@
+//! What those see who look at more than their own sessions.
+
+use std::sync::LazyLock;
+
+use crate::{output::check, support::Home, terminal::Terminal};
+
+/// A home whose store holds the samples, which are Dana's, and sessions of Eve's, one of which she shares.
+static SHARED: LazyLock<Home> = LazyLock::new(|| {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none"]);
+    let root = home.path().join("eve");
+    for (session, question) in [
+        ("e7e00001-aaaa", "How do refunds and charged-back payments reach the ledger?"),
+        ("e7e00002-bbbb", "A private matter of refunds"),
+    ] {
+        let folder = root.join("projects/-home-eve-billing/sessions").join(session);
+        std::fs::create_dir_all(&folder).unwrap();
+        let line = |role: &str, text: &str| {
+            format!("{{\"role\":{role:?},\"content\":{text:?},\"timestamp\":\"2026-11-15T08:00:00Z\"}}\n")
+        };
+        let lines = line("user", question) + &line("assistant", "By way of the **outbox**.");
+        std::fs::write(folder.join("transcript.jsonl"), lines).unwrap();
+        let event =
+            "{\"ts\":\"2026-11-15T08:00:01Z\",\"lvl\":\"WARN\",\"event\":\"llm:retry\",\"data\":{}}\n";
+        std::fs::write(folder.join("events.jsonl"), event).unwrap();
+    }
+    let root = root.display().to_string();
+    home.ok(&["sync", "--embedding", "none", "--user", "eve", "--root", &root]);
+    home.ok(&["share", "e7e00001", "--team", "payments", "--user", "eve"]);
+    home
+});
+
+const AS_MEMBER: [&str; 4] = ["--scope", "visible", "--team", "core,payments"];
+
+fn text(name: &str, arguments: &[&str]) {
+    check(name, &SHARED, &SHARED.run(arguments).all());
+}
+
+fn terminal(name: &str, arguments: &[&str]) {
+    let arguments = [arguments, &["--color", "never"]].concat();
+    check(name, &SHARED, &Terminal::new(&SHARED).run(&arguments).all());
+}
+
+#[test]
+fn who_sees_what() {
+    let owners = |arguments: &[&str]| {
+        let found = SHARED.json(&[&["sessions", "--project", "-home-eve-billing"], arguments].concat());
+        let sessions = found["sessions"].as_array().unwrap();
+        sessions.iter().map(|session| session["user_id"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(owners(&AS_MEMBER), [r#""eve""#]);
+    assert_eq!(owners(&["--scope", "all"]), [r#""eve""#, r#""eve""#]);
+    assert_eq!(owners(&["--user", "eve"]), [r#""eve""#, r#""eve""#]);
+    for blind in [&["--scope", "visible"][..], &["--scope", "visible", "--team", "core"], &["--scope", "own"]]
+    {
+        let ran = SHARED.run(&[&["sessions", "--project", "-home-eve-billing"], blind].concat());
+        assert_eq!(ran.code, 3, "{blind:?}: {}", ran.stdout);
+    }
+    assert_eq!(SHARED.run(&["show", "e7e00002", "--scope", "visible", "--team", "payments"]).code, 1);
+}
+
+#[test]
+fn the_environment_says_who_is_looking() {
+    let mut command = SHARED.command(&["show", "e7e00001"]);
+    command.env("AMPLIFIER_SESSIONS_SCOPE", "visible").env("AMPLIFIER_SESSIONS_TEAMS", "core,payments");
+    assert!(command.output().unwrap().status.success());
+    let mut command = SHARED.command(&["show", "e7e00001", "--scope", "own"]);
+    command.env("AMPLIFIER_SESSIONS_TEAMS", "core,payments");
+    assert_eq!(command.output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn what_is_written_is_ones_own() {
+    for command in [
+        &["edit", "e7e00001", "--name", "x"][..],
+        &["tag", "e7e00001", "x"],
+        &["share", "e7e00001", "--private"],
+        &["delete", "e7e00001", "--yes"],
+    ] {
+        let ran = SHARED.run(&[command, &["--scope", "all"]].concat());
+        assert_ne!(ran.code, 0, "{command:?}");
+        assert!(ran.stderr.contains("there is no session e7e00001"), "{command:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn owners_are_named() {
+    let as_member = |arguments: &[&'static str]| [arguments, &AS_MEMBER[..]].concat();
+    terminal("scope_sessions_terminal", &as_member(&["sessions", "--limit", "5"]));
+    text("scope_sessions", &as_member(&["sessions", "--limit", "4"]));
+    text("scope_tree", &["sessions", "--tree", "--limit", "5", "--scope", "all"]);
+    terminal("scope_tree_terminal", &["sessions", "--tree", "--limit", "9", "--scope", "all"]);
+    terminal(
+        "scope_search_terminal",
+        &as_member(&["search", "refunds", "--mode", "full-text", "--limit", "2"]),
+    );
+    text("scope_search", &as_member(&["search", "refunds", "--mode", "full-text", "--limit", "1"]));
+    terminal("scope_recent_terminal", &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"]);
+    text("scope_recent", &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"]);
+    terminal("scope_show_terminal", &as_member(&["show", "e7e00001"]));
+    terminal("scope_events_terminal", &as_member(&["events", "--level", "warn"]));
+    text("scope_events", &as_member(&["events", "--level", "warn"]));
+}
+
+#[test]
+fn hints_say_again_what_was_typed() {
+    let home = Home::new();
+    let store = format!("sqlite:{}", home.path().join("a b.sqlite").display());
+    check("error_missing_named_store", &home, &home.run(&["search", "x", "--store", &store]).all());
+    text("error_unknown_session_in_scope", &["show", "ffffffff", "--scope", "all"]);
+}

@@ -1,0 +1,47 @@
+//! What `stats` prints, over the samples.
+
+use crate::{
+    output::{check, json, text},
+    support::{Home, SYNCED},
+    terminal::Terminal,
+};
+
+fn terminal(name: &str, columns: u16, arguments: &[&str]) {
+    check(name, &SYNCED, &Terminal::new(&SYNCED).with_columns(columns).run(arguments).all());
+}
+
+#[test]
+fn stats() {
+    text("help_stats", &["stats", "--help"]);
+    terminal("stats_terminal", 100, &["stats", "--color", "never"]);
+    terminal("stats_terminal_coloured", 80, &["stats", "--by", "tool,project"]);
+    terminal("stats_terminal_narrow", 40, &["stats", "--color", "never", "--by", "model,tool,day"]);
+    terminal("stats_period_terminal", 100, &["stats", "--color", "never", "--since", "2026-11-15"]);
+    text("stats", &["stats"]);
+    text("stats_by_tool", &["stats", "--by", "tool", "--project", "-home-dana-payments-api"]);
+    text("stats_of_session", &["stats", "--session", "38e6d1f5"]);
+    text("stats_nothing", &["stats", "--since", "2100-01-01"]);
+    text("stats_of_unknown_project", &["stats", "--project", "payments"]);
+    json("stats_json", &["stats", "--session", "7f3c9a52"]);
+}
+
+#[test]
+fn long_charts_are_cut() {
+    let home = Home::new();
+    for n in 0..45 {
+        let folder = home.amplifier().join(format!("projects/p{:02}/sessions/s{n}", n % 15));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (month, day) = (n / 28 + 1, n % 28 + 1);
+        let line = format!(
+            "{{\"role\":\"user\",\"content\":\"x\",\"timestamp\":\"2026-{month:02}-{day:02}T08:00:00Z\"}}\n"
+        );
+        std::fs::write(folder.join("transcript.jsonl"), line.repeat(n / 9 + 1)).unwrap();
+    }
+    home.ok(&["sync"]);
+    let seen = |arguments: &[&str]| Terminal::new(&home).run(arguments).stdout;
+    let short = seen(&["stats", "--color", "never"]);
+    check("stats_cut_terminal", &home, &short);
+    let all = seen(&["stats", "--color", "never", "--all"]);
+    assert!(!all.contains("--all") && all.lines().count() == short.lines().count() + 14 + 4, "{all}");
+    assert_eq!(home.ok(&["stats", "--by", "day"]).lines().count(), 45, "a pipe gets everything");
+}

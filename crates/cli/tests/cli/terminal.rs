@@ -1,0 +1,46 @@
+//! The program on a terminal, as a person sees it.
+
+use std::{
+    io::Write as _,
+    process::{Output, Stdio},
+};
+
+use crate::support::{Home, Ran};
+
+/// A terminal of 100 columns.
+pub(crate) struct Terminal<'a> {
+    home: &'a Home,
+    columns: u16,
+    typed: &'a str,
+}
+
+impl<'a> Terminal<'a> {
+    pub(crate) fn new(home: &'a Home) -> Self {
+        Self { home, columns: 100, typed: "" }
+    }
+
+    pub(crate) fn with_columns(self, columns: u16) -> Self {
+        Self { columns, ..self }
+    }
+
+    /// What a person types while the program runs.
+    pub(crate) fn with_typed(self, typed: &'a str) -> Self {
+        Self { typed, ..self }
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.output(arguments))
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        let mut command = self.home.command(arguments);
+        command.env("AMPLIFIER_SESSIONS_FORCE_TTY", self.columns.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        // A program that asks nothing may be gone already.
+        let _ = stdin.write_all(self.typed.as_bytes());
+        drop(stdin);
+        child.wait_with_output().unwrap()
+    }
+}
