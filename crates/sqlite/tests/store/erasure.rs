@@ -1,6 +1,6 @@
 //! What is deleted is gone: from the database, its log and the search index, as bytes.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 use amplifier_session_core::{
     Scope, SessionStorage,
@@ -155,9 +155,8 @@ async fn a_reader_keeps_the_log_until_the_next_write_after_it() {
     let reader = Connection::open(folder.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM sessions;").unwrap();
 
-    let start = Instant::now();
+    // It does not wait for the reader, which ends only after it.
     assert!(delete(&storage, &key).await);
-    assert!(start.elapsed().as_secs() < 20, "a deletion does not wait for readers");
     let left = traces(&folder, &pieces);
     let index = |file: &String| file.starts_with("sessions.sqlite.index");
     assert!(!left.is_empty() && !left.iter().flat_map(|(_, files)| files).any(index), "{left:?}");
