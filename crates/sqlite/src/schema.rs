@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 
 use crate::{
     error::storage,
-    tables::{FROM_LAYOUT_0, INDEXES, LAYOUT, TABLES},
+    tables::{INDEXES, LAYOUT, TABLES, UPGRADES, VIEWS},
 };
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
@@ -114,9 +114,12 @@ fn create_or_upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match describe(&transaction)? {
         Description::Empty => create(&transaction)?,
-        Description::Ours { layout: 0 } => {
-            transaction.execute_batch(FROM_LAYOUT_0)?;
+        Description::Ours { layout } => {
+            for upgrade in UPGRADES.iter().skip(layout as usize) {
+                transaction.execute_batch(upgrade)?;
+            }
             transaction.execute_batch(INDEXES)?;
+            transaction.execute_batch(VIEWS)?;
             transaction.pragma_update(None, "user_version", LAYOUT)?;
         }
         _ => {}
@@ -129,6 +132,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "user_version", LAYOUT)?;
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(INDEXES)?;
+    transaction.execute_batch(VIEWS)?;
     let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
     insert.execute([VERSION, &SCHEMA_VERSION.to_string()])?;
     insert.execute([WRITER, &format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;

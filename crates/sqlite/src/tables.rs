@@ -1,15 +1,14 @@
-//! Tables and indexes.
+//! Tables, indexes and views.
 
 /// The layout that this library writes, kept in the file's header (`PRAGMA user_version`).
 ///
-/// Within a schema version it only grows: a program that knows an earlier one can go on writing the store.
-pub(crate) const LAYOUT: i32 = 1;
+/// Within a schema version it only changes so that a process that has opened an earlier one can go on writing.
+pub(crate) const LAYOUT: i32 = UPGRADES.len() as i32;
 
 /// The tables of schema version 4.
 ///
 /// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What stands in a raw line is not
-/// stored again: `content`, `metadata`, `data` and the ids are generated columns. `key` is the row's number in the
-/// search index. Every transaction takes the next revision; rows carry the one that last changed them, and
+/// stored again: [`VIEWS`] take it from there. `key` is the row's number in the search index. Every transaction takes the next revision; rows carry the one that last changed them, and
 /// `removed` tells the index of those that are gone.
 pub(crate) const TABLES: &str = "
 CREATE TABLE schema_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -71,10 +70,6 @@ CREATE TABLE transcripts (
     digest BLOB NOT NULL,
     revision INTEGER NOT NULL,
     raw TEXT NOT NULL,
-    id TEXT GENERATED ALWAYS AS (session_id || '_msg_' || sequence) VIRTUAL,
-    content TEXT GENERATED ALWAYS AS (iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.content', NULL)) VIRTUAL,
-    metadata TEXT GENERATED ALWAYS AS (iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.metadata', NULL)) VIRTUAL,
-    has_vectors INTEGER GENERATED ALWAYS AS (vectors = 1) VIRTUAL,
     UNIQUE (user_id, session_id, sequence)
 );
 
@@ -94,9 +89,6 @@ CREATE TABLE transcript_vectors (
     created_at TEXT NOT NULL,
     revision INTEGER NOT NULL,
     vector BLOB NOT NULL,
-    parent_id TEXT GENERATED ALWAYS AS (session_id || '_msg_' || sequence) VIRTUAL,
-    id TEXT GENERATED ALWAYS AS
-        (session_id || '_msg_' || sequence || '_' || content_type || '_' || chunk_index) VIRTUAL,
     CHECK (chunk_index >= 0 AND chunk_index < total_chunks),
     UNIQUE (user_id, session_id, sequence, content_type, chunk_index)
 );
@@ -122,8 +114,6 @@ CREATE TABLE events (
     digest BLOB NOT NULL,
     encoding INTEGER NOT NULL,
     raw BLOB,
-    data TEXT GENERATED ALWAYS AS
-        (iif(encoding = 1 AND json_valid(CAST(raw AS TEXT)), CAST(raw AS TEXT) -> '$.data', NULL)) VIRTUAL,
     UNIQUE (user_id, session_id, sequence),
     UNIQUE (user_id, event_id)
 );
@@ -186,8 +176,44 @@ CREATE INDEX IF NOT EXISTS events_by_level ON events (user_id, level, ts) WHERE 
 CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 ";
 
-/// From layout 0 to layout 1, before [`INDEXES`]: what a person edits, and an index that has got another column.
-pub(crate) const FROM_LAYOUT_0: &str = "
-ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
-DROP INDEX IF EXISTS sessions_by_bundle;
+/// What is in the raw lines, and ids that are made of other columns: for people and their tools.
+///
+/// No generated columns, which are the same to look at: SQLite computes them with every row that is written, so that
+/// each line would be parsed twice more.
+pub(crate) const VIEWS: &str = "
+CREATE VIEW IF NOT EXISTS transcripts_with_content AS
+SELECT session_id || '_msg_' || sequence AS id, user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at,
+    vectors = 1 AS has_vectors,
+    iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.content', NULL) AS content,
+    iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.metadata', NULL) AS metadata,
+    raw
+FROM transcripts;
+
+CREATE VIEW IF NOT EXISTS vectors_with_context AS
+SELECT v.session_id || '_msg_' || v.sequence || '_' || v.content_type || '_' || v.chunk_index AS id,
+    v.session_id || '_msg_' || v.sequence AS parent_id, v.user_id, v.session_id, v.sequence, m.role, m.turn, m.ts,
+    v.content_type, v.chunk_index, v.total_chunks, v.span_start, v.span_end, v.token_count, v.embedding_model,
+    v.created_at, v.vector
+FROM transcript_vectors v JOIN transcripts m USING (user_id, session_id, sequence);
+
+CREATE VIEW IF NOT EXISTS events_with_data AS
+SELECT user_id, session_id, sequence, event_id, event_type, ts, ts_estimated, turn, level, tool_name, error_type, model,
+    provider, summary, data_size_bytes, is_chunked,
+    iif(encoding = 1 AND json_valid(CAST(raw AS TEXT)), CAST(raw AS TEXT) -> '$.data', NULL) AS data
+FROM events;
 ";
+
+/// From each layout to the next, before [`INDEXES`] and [`VIEWS`].
+pub(crate) const UPGRADES: [&str; 2] = [
+    // What a person edits, and an index that has got another column.
+    "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
+     DROP INDEX IF EXISTS sessions_by_bundle;",
+    // Views instead of generated columns.
+    "ALTER TABLE transcripts DROP COLUMN id;
+     ALTER TABLE transcripts DROP COLUMN content;
+     ALTER TABLE transcripts DROP COLUMN metadata;
+     ALTER TABLE transcripts DROP COLUMN has_vectors;
+     ALTER TABLE transcript_vectors DROP COLUMN parent_id;
+     ALTER TABLE transcript_vectors DROP COLUMN id;
+     ALTER TABLE events DROP COLUMN data;",
+];

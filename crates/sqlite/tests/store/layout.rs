@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fs};
 use amplifier_session_core::{
     ErrorKind, Scope,
     backend::{SessionQuery, StorageBackend},
-    model::{SessionField, UserId},
-    storage::SessionEdit,
+    model::{RawJson, SessionField, UserId},
+    storage::{SessionEdit, SyncLines},
 };
 use amplifier_session_sqlite::SqliteBackend;
 use amplifier_session_testkit::lines;
@@ -35,15 +35,20 @@ fn make_layout_0(folder: &Folder) {
         .unwrap();
 }
 
-/// The indexes of a database by name, and the columns of its sessions.
+/// The indexes and views of a database by name, and the columns of its tables.
 fn schema(folder: &Folder) -> (BTreeMap<String, Option<String>>, Vec<String>) {
     let connection = Connection::open(folder.database()).unwrap();
-    let mut indexes = connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index'").unwrap();
-    let indexes = indexes.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    let mut columns =
-        connection.prepare("SELECT name FROM pragma_table_info('sessions') ORDER BY name").unwrap();
+    let mut named =
+        connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type IN ('index', 'view')").unwrap();
+    let named = named.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let mut columns = connection
+        .prepare(
+            "SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_xinfo(t.name) c
+             WHERE t.type = 'table' ORDER BY 1",
+        )
+        .unwrap();
     let columns = columns.query_map([], |row| row.get(0)).unwrap();
-    (indexes.map(Result::unwrap).collect(), columns.map(Result::unwrap).collect())
+    (named.map(Result::unwrap).collect(), columns.map(Result::unwrap).collect())
 }
 
 fn layout(folder: &Folder) -> i32 {
@@ -61,8 +66,15 @@ async fn a_store_of_an_earlier_build_is_brought_up_when_it_is_opened() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (1, 1));
+    assert_eq!((layout(&folder), layout(&new)), (2, 2));
     assert_eq!(schema(&folder), schema(&new));
+
+    let content = |folder: &Folder| -> (String, String) {
+        let sql = "SELECT id, content FROM transcripts_with_content";
+        let connection = Connection::open(folder.database()).unwrap();
+        connection.query_one(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
+    };
+    assert_eq!(content(&folder), ("old_msg_0".into(), "\"hello\"".into()));
 
     let storage = folder.storage().await;
     let ana = UserId::new("ana").unwrap();
@@ -96,11 +108,37 @@ async fn a_layout_that_is_not_known_is_refused_and_left_alone() {
     let folder = Folder::new();
     drop(folder.backend().await);
     let connection = Connection::open(folder.database()).unwrap();
-    connection.pragma_update(None, "user_version", 2).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
     let before = fs::read(folder.database()).unwrap();
     let error = SqliteBackend::open(folder.database()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageConnection);
-    assert!(error.to_string().contains("layout 2"), "{error}");
+    assert!(error.to_string().contains("layout 99"), "{error}");
     assert_eq!(fs::read(folder.database()).unwrap(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_show_what_is_in_the_lines() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let session = target("s");
+    storage
+        .sync_transcript_lines(&session, whole(vec![lines::user("hello"), lines::assistant("hi")]))
+        .await
+        .unwrap();
+    let event = r#"{"ts":"2026-01-01T00:00:00Z","lvl":"INFO","event":"tool:post","data":{"tool":"bash"}}"#;
+    storage.sync_event_lines(&session, SyncLines::whole(vec![RawJson::new(event)])).await.unwrap();
+    storage.embed_owed(&session.key.user_id, None).await.unwrap();
+    drop(storage);
+    let connection = Connection::open(folder.database()).unwrap();
+    let column = |sql: &str| -> Vec<String> {
+        let mut statement = connection.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let contents =
+        column("SELECT content ->> '$' FROM transcripts_with_content WHERE has_vectors ORDER BY sequence");
+    assert_eq!(contents, ["hello", "hi"]);
+    assert_eq!(column("SELECT data ->> '$.tool' FROM events_with_data"), ["bash"]);
+    let of_user = column("SELECT id || ' ' || turn FROM vectors_with_context WHERE role = 'user'");
+    assert_eq!(of_user, ["s_msg_0_user_query_0 1"]);
 }
