@@ -4,7 +4,7 @@
 //! operation failed, for which session, sequence or field, and what caused it. Drivers' own errors are mapped
 //! to it in one file of each backend.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// The result of every fallible function of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -74,15 +74,17 @@ impl fmt::Display for ErrorKind {
 /// assert_eq!(error.kind(), ErrorKind::Validation);
 /// assert_eq!(error.to_string(), "search: must be at least 1 (limit)");
 /// ```
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
     retryable: bool,
     operation: Option<&'static str>,
     message: String,
     context: Vec<(&'static str, String)>,
-    source: Option<Source>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
@@ -130,7 +132,7 @@ impl Error {
     /// Adds the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Source>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(source.into().into());
         self
     }
 

@@ -135,6 +135,9 @@ impl SqliteBackend {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }
             drop(turn);
+            if let Err(error) = inner.pool.checkpoint() {
+                tracing::debug!(%error, "the write-ahead log is left to the next write");
+            }
         });
     }
 }
@@ -232,10 +235,19 @@ impl StorageBackend for SqliteBackend {
     }
 
     async fn write(&self, change: SessionChange) -> Result<Version> {
-        let bytes: usize = change.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum();
+        let bytes = text_bytes(&change);
         let version = self.write_with(move |connection| write::session(connection, &change)).await?;
         self.wrote(bytes).await?;
         Ok(version)
+    }
+
+    async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let (bytes, count) = (changes.iter().map(text_bytes).sum(), changes.len());
+        let written = self.write_with(move |connection| Ok(write::sessions(connection, &changes))).await;
+        match self.wrote(bytes).await.and(written) {
+            Ok(versions) => versions,
+            Err(error) => vec![Err(error); count],
+        }
     }
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
@@ -386,6 +398,11 @@ impl StorageBackend for SqliteBackend {
         let inner = Arc::clone(&self.0);
         blocking(move || Ok(inner.places())).await
     }
+}
+
+/// How much text a change brings for the index.
+fn text_bytes(change: &SessionChange) -> usize {
+    change.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum()
 }
 
 /// The space that was claimed before any vector was written.

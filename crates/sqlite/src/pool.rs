@@ -26,9 +26,10 @@ const IDLE_READERS: usize = 8;
 /// Bytes of a page. Twice the usual: half as many pages are written, to the log and then to the file.
 const PAGE_BYTES: i64 = 8192;
 
-/// How many pages the write-ahead log holds before it is moved into the file. Four times the usual: pages of indexes are
-/// changed by every session, and are moved once for all that came meanwhile.
-const LOG_PAGES: i64 = 4_000;
+/// How many pages the write-ahead log holds before a write moves them into the file. Eight times the usual: pages of
+/// indexes are changed by every session, and are moved once for all that came meanwhile. Most are moved before, beside
+/// the writes: see [`Pool::checkpoint`].
+const LOG_PAGES: i64 = 8_000;
 
 /// What the connection that writes keeps of the file in memory.
 const WRITER_CACHE_KIB: i64 = 16_000;
@@ -76,6 +77,15 @@ impl Pool {
         let answer = write(&mut writer);
         self.empty_log_if_owed(&writer);
         answer
+    }
+
+    /// Moves what it can of the write-ahead log into the database, while others read and write: what is left of it for
+    /// the write that finds the log full is little.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.read(|connection| {
+            let checkpoint = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+            checkpoint.map_err(storage("checkpoint"))
+        })
     }
 
     /// Moves all of the write-ahead log into the database and cuts it to nothing: pages that have been written over

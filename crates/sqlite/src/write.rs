@@ -11,17 +11,40 @@ use crate::{error::storage, events, messages, sessions, vectors};
 
 /// Writes one session, all or nothing.
 pub(crate) fn session(connection: &mut Connection, change: &SessionChange) -> Result<Version> {
-    let key = change.session.key();
     let transaction = begin(connection).map_err(storage("write"))?;
-    let stored = sessions::stored_place(&transaction, &key).map_err(storage("write"))?;
+    let version = put(&transaction, change)?;
+    transaction.commit().map_err(storage("write"))?;
+    Ok(version)
+}
+
+/// Writes sessions, each all or nothing: in one transaction, and each in its own where one of them meets a conflict.
+pub(crate) fn sessions(connection: &mut Connection, changes: &[SessionChange]) -> Vec<Result<Version>> {
+    match together(connection, changes) {
+        Ok(versions) => versions.into_iter().map(Ok).collect(),
+        Err(error) if error.kind() == ErrorKind::Conflict => {
+            changes.iter().map(|change| session(connection, change)).collect()
+        }
+        Err(error) => vec![Err(error); changes.len()],
+    }
+}
+
+fn together(connection: &mut Connection, changes: &[SessionChange]) -> Result<Vec<Version>> {
+    let transaction = begin(connection).map_err(storage("write"))?;
+    let versions = changes.iter().map(|change| put(&transaction, change)).collect::<Result<_>>()?;
+    transaction.commit().map_err(storage("write"))?;
+    Ok(versions)
+}
+
+fn put(transaction: &Transaction<'_>, change: &SessionChange) -> Result<Version> {
+    let key = change.session.key();
+    let stored = sessions::stored_place(transaction, &key).map_err(storage("write"))?;
     let present = stored.as_ref().map(|(revision, _)| Version(revision.to_string()));
     if present != change.expected {
         let message = "the session was written by somebody else in between";
         return Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable());
     }
     let project_before = stored.map(|(_, project)| project);
-    let revision = apply(&transaction, &key, change, project_before.as_deref()).map_err(storage("write"))?;
-    transaction.commit().map_err(storage("write"))?;
+    let revision = apply(transaction, &key, change, project_before.as_deref()).map_err(storage("write"))?;
     Ok(Version(revision.to_string()))
 }
 

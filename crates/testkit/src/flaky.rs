@@ -203,6 +203,18 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::Write)?.write(change).await
     }
 
+    /// Each of the changes is a call of [`Operation::Write`].
+    async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let calls: Vec<_> =
+            changes.into_iter().map(|change| self.call(Operation::Write).map(|_| change)).collect();
+        let let_through = calls.iter().filter_map(|call| call.as_ref().ok().cloned()).collect();
+        let mut written = self.inner.write_all(let_through).await.into_iter();
+        calls
+            .into_iter()
+            .filter_map(|call| call.map_or_else(|error| Some(Err(error)), |_| written.next()))
+            .collect()
+    }
+
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         self.call(Operation::DeleteSession)?.delete_session(key).await
     }

@@ -112,6 +112,16 @@ pub trait StorageBackend: Debug + Send + Sync {
     ///   repeating the call completes it.
     async fn write(&self, change: SessionChange) -> Result<Version>;
 
+    /// Writes several sessions, each as [`StorageBackend::write`] does, and answers in their order: the failure of one
+    /// is none of the others. A backend for which a transaction costs more than what is in it may write many in one.
+    async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let mut versions = Vec::with_capacity(changes.len());
+        for change in changes {
+            versions.push(self.write(change).await);
+        }
+        versions
+    }
+
     /// Removes a session with its messages, vectors, events and their chunks; false when there was none.
     async fn delete_session(&self, key: &SessionKey) -> Result<bool>;
 

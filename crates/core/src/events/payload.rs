@@ -1,5 +1,9 @@
 //! The stored form of an event's line: plain, compressed, or in chunks.
 
+use std::{cell::RefCell, io};
+
+use zstd::bulk::Compressor;
+
 use crate::{
     Error, ErrorKind, Result,
     model::{Payload, RawJson},
@@ -54,7 +58,15 @@ pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
 }
 
 fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
-    zstd::bulk::compress(bytes, ZSTD_LEVEL)
+    thread_local! {
+        /// To make one takes about as long as to compress a few kilobytes.
+        static COMPRESSOR: RefCell<io::Result<Compressor<'static>>> = RefCell::new(Compressor::new(ZSTD_LEVEL));
+    }
+    COMPRESSOR
+        .with_borrow_mut(|compressor| match compressor {
+            Ok(compressor) => compressor.compress(bytes),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        })
         .map_err(|source| Error::new(ErrorKind::StorageIo, "can't compress an event").with_source(source))
 }
 

@@ -108,6 +108,41 @@ pub async fn a_write_of_a_stale_version_is_a_conflict(subject: &dyn Subject) {
     assert_eq!(store.backend.get_session(&super::store::target("missing").key).await.unwrap(), None);
 }
 
+/// Sessions that are written together are written as each alone: one that meets a conflict changes nothing and hinders
+/// no other, and the answers are in their order.
+pub async fn sessions_are_written_together_as_each_alone(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let names = ["first", "second", "third"].map(target);
+    for target in &names {
+        store.sync(target, three_messages()).await;
+    }
+    let mut changes = Vec::new();
+    for target in &names {
+        let stored = store.stored(target).await;
+        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        change.session.name = Some("written together".to_owned());
+        change.messages.truncate = Some(1);
+        changes.push(change);
+    }
+    let mut stale = changes.clone();
+    stale[1].expected = Some(Version("unheard of".to_owned()));
+    let written = store.backend.write_all(stale).await;
+    assert_eq!(written[1].as_ref().unwrap_err().kind(), ErrorKind::Conflict);
+    for (target, written) in names.iter().zip(&written) {
+        let stored = store.stored(target).await;
+        let is_new = written.is_ok();
+        assert_eq!(written.as_ref().is_ok_and(|version| *version == stored.version), is_new);
+        assert_eq!(
+            (stored.session.name.is_some(), store.messages(target).await.len() == 1),
+            (is_new, is_new)
+        );
+    }
+    let again = store.backend.write_all(vec![changes.remove(1)]).await;
+    assert_eq!(*again[0].as_ref().unwrap(), store.stored(&names[1]).await.version);
+    assert_eq!(store.messages(&names[1]).await.len(), 1);
+    assert!(store.backend.write_all(Vec::new()).await.is_empty());
+}
+
 /// Every write gives the session another version: the one that the call returns.
 pub async fn every_write_changes_the_version(subject: &dyn Subject) {
     let store = Store::open(subject).await;

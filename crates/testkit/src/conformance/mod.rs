@@ -367,6 +367,7 @@ macro_rules! conformance_suite {
                 meta_values_are_put_once,
                 meta_values_are_replaced_when_expected,
                 a_write_of_a_stale_version_is_a_conflict,
+                sessions_are_written_together_as_each_alone,
                 every_write_changes_the_version,
                 what_a_change_does_not_name_stays,
                 rows_are_cut_before_they_are_put,

@@ -160,8 +160,6 @@ impl Interruption {
     }
 }
 
-// A new method of the trait must not be forgotten here.
-#[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl StorageBackend for MemoryBackend {
     fn capabilities(&self) -> Capabilities {
