@@ -27,6 +27,7 @@ mod report;
 mod run;
 mod session;
 mod state;
+mod writer;
 
 pub use discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover};
 pub use options::SyncOptions;

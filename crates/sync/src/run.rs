@@ -1,13 +1,20 @@
 //! One sync from beginning to end.
 
 use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::SessionKey};
+use futures_util::{StreamExt, stream};
 
 use crate::{
     Failure, Progress, SessionOutcome, Stage, SyncOptions, SyncReport,
     embedding::Embedder,
     plan::{Plan, Planned},
-    session::{Context, Prepared, prepare},
+    session::{Begun, Context, Ended, Prepared, prepare},
+    writer::Writer,
 };
+
+/// How many sessions are read at once: much of it is waiting, for files and for what the store has of them.
+const READ_AT_ONCE: usize = 2;
+/// How many sessions may wait to be written, or be on the way.
+const WRITTEN_AT_ONCE: usize = 16;
 
 /// Takes the session folders below a root into `storage`.
 ///
@@ -62,13 +69,16 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
     let Context { storage, options, progress } = context;
     storage.pin_user(&options.user).await?;
     let embedder = Embedder::start(storage, &options.user);
-    let mut sessions = plan.sessions.iter();
-    let mut ready = read(context, sessions.next()).await;
-    while let Some((planned, prepared)) = ready.take() {
-        // While one session is written, the next is read: the store waits for a disk, and reading for a processor.
-        let (outcome, next) = tokio::join!(write(planned, prepared, report), read(context, sessions.next()));
-        ready = next;
-        let outcome = outcome.map_err(|error| {
+    let writer = Writer::start(storage);
+    let mut written = stream::iter(&plan.sessions)
+        .map(|planned| read(context, planned))
+        .buffered(READ_AT_ONCE)
+        .then(|(planned, prepared)| begin(planned, prepared, &writer))
+        .map(|(planned, begun)| end(planned, begun, &writer))
+        .buffered(WRITTEN_AT_ONCE)
+        .boxed();
+    while let Some((planned, ended)) = written.next().await {
+        let outcome = settle(planned, ended, report).map_err(|error| {
             error
                 .with("synced", format_args!("{} of {} sessions", report.sessions.found, plan.sessions.len()))
         })?;
@@ -78,6 +88,7 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
             embedder.wake();
         }
     }
+    drop(written);
     if let Some(embedder) = embedder {
         progress.stage(Stage::Embedding);
         report.add_vectors(embedder.finish().await?);
@@ -86,27 +97,37 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
     report.index_problem = storage.update_index().await.err().map(|error| error.to_string());
     Ok(())
 }
-
 /// Reads one session; nothing of one that is unchanged.
-async fn read<'a>(
-    context: Context<'a>,
-    planned: Option<&'a Planned>,
-) -> Option<(&'a Planned, Option<Prepared<'a>>)> {
-    let planned = planned?;
+async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> (&'a Planned, Option<Prepared<'a>>) {
     match planned.bytes {
-        Some(_) => Some((planned, Some(prepare(context, &planned.folder).await))),
-        None => Some((planned, None)),
+        Some(_) => (planned, Some(prepare(context, &planned.folder).await)),
+        None => (planned, None),
     }
 }
 
-/// Writes one session; the error is one that concerns all of them.
-async fn write(
-    planned: &Planned,
-    prepared: Option<Prepared<'_>>,
-    report: &mut SyncReport,
-) -> Result<SessionOutcome> {
-    let Some(prepared) = prepared else { return Ok(SessionOutcome::Unchanged) };
-    match prepared.write().await {
+/// Has one session written, behind those before it.
+async fn begin<'a>(
+    planned: &'a Planned,
+    prepared: Option<Prepared<'a>>,
+    writer: &Writer,
+) -> (&'a Planned, Option<Begun<'a>>) {
+    match prepared {
+        Some(prepared) => (planned, Some(prepared.begin(writer).await)),
+        None => (planned, None),
+    }
+}
+
+/// Waits until one session is written.
+async fn end<'a>(planned: &'a Planned, begun: Option<Begun<'a>>, writer: &Writer) -> (&'a Planned, Ended) {
+    match begun {
+        Some(begun) => (planned, begun.end(writer).await),
+        None => (planned, Ok((SyncReport::default(), SessionOutcome::Unchanged))),
+    }
+}
+
+/// Reports what became of one session; the error is one that concerns all of them.
+fn settle(planned: &Planned, ended: Ended, report: &mut SyncReport) -> Result<SessionOutcome> {
+    match ended {
         Ok((found, outcome)) => {
             report.merge(found);
             Ok(outcome)

@@ -14,8 +14,10 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    Failure, Progress, SessionFolder, SessionOutcome, Skipped, SyncOptions, SyncReport, files::SessionFiles,
+    Failure, Progress, SessionFolder, SessionOutcome, Skipped, SyncOptions, SyncReport,
+    files::SessionFiles,
     state::SyncState,
+    writer::{Writer, Writing},
 };
 
 /// How often a session is begun anew when somebody else wrote it in between.
@@ -31,7 +33,7 @@ pub(crate) struct Context<'a> {
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// A session folder that was read and compared with the store, ready to be written.
+/// A session folder that was read and compared with the store.
 pub(crate) struct Prepared<'a> {
     context: Context<'a>,
     folder: &'a SessionFolder,
@@ -46,31 +48,71 @@ enum Read<'a> {
     Settled(Box<SyncReport>, SessionOutcome),
 }
 
+/// A session that is being written.
+pub(crate) struct Begun<'a> {
+    context: Context<'a>,
+    folder: &'a SessionFolder,
+    step: Result<Step<'a>>,
+}
+
+/// What became of a session.
+pub(crate) type Ended = Result<(SyncReport, SessionOutcome)>;
+
+/// How far writing has come.
+enum Step<'a> {
+    Writing(Box<Taking<'a>>, Writing),
+    Settled(Box<SyncReport>, SessionOutcome),
+}
+
 /// Reads a session folder. Of a session with more than fits in memory, the first parts are written.
 pub(crate) async fn prepare<'a>(context: Context<'a>, folder: &'a SessionFolder) -> Prepared<'a> {
     Prepared { context, folder, read: Taking::read(context, folder).await }
 }
 
-impl Prepared<'_> {
-    /// Writes what was read. What can't be read is told in the report. Where somebody else wrote the session in between,
-    /// it is begun anew.
+impl<'a> Prepared<'a> {
+    /// Has it written by `writer`, behind those that came before.
+    pub(crate) async fn begin(self, writer: &Writer) -> Begun<'a> {
+        let Self { context, folder, read } = self;
+        let step = match read {
+            Ok(read) => Ok(read.begin(writer).await),
+            Err(error) => Err(error),
+        };
+        Begun { context, folder, step }
+    }
+}
+
+impl<'a> Read<'a> {
+    async fn begin(self, writer: &Writer) -> Step<'a> {
+        match self {
+            Self::Taken(taken) => {
+                let (taking, ingest) = *taken;
+                Step::Writing(Box::new(taking), writer.commit(ingest).await)
+            }
+            Self::Settled(report, outcome) => Step::Settled(report, outcome),
+        }
+    }
+}
+
+impl Begun<'_> {
+    /// Waits until it is written. What can't be read is told in the report. Where somebody else wrote the session in
+    /// between, it is begun anew.
     ///
     /// # Errors
     ///
     /// Those of the store.
-    pub(crate) async fn write(self) -> Result<(SyncReport, SessionOutcome)> {
-        let Self { context, folder, mut read } = self;
+    pub(crate) async fn end(self, writer: &Writer) -> Ended {
+        let Self { context, folder, mut step } = self;
         let mut attempt = 1;
         loop {
-            let written = match read {
-                Ok(read) => read.write().await,
+            let ended = match step {
+                Ok(step) => step.end().await,
                 Err(error) => Err(error),
             };
-            match written {
+            match ended {
                 Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
                     tracing::debug!(session = %folder.session, attempt, %error, "beginning the session anew");
                     attempt += 1;
-                    read = Taking::read(context, folder).await;
+                    step = prepare(context, folder).await.begin(writer).await.step;
                 }
                 other => return other,
             }
@@ -78,13 +120,10 @@ impl Prepared<'_> {
     }
 }
 
-impl Read<'_> {
-    async fn write(self) -> Result<(SyncReport, SessionOutcome)> {
+impl Step<'_> {
+    async fn end(self) -> Ended {
         match self {
-            Self::Taken(taken) => {
-                let (taking, ingest) = *taken;
-                Ok(taking.finish(&ingest.commit().await?))
-            }
+            Self::Writing(taking, writing) => Ok(taking.finish(&writing.done().await?)),
             Self::Settled(report, outcome) => Ok((*report, outcome)),
         }
     }

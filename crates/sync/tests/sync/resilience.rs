@@ -14,9 +14,10 @@ use amplifier_session_core::{
     Error, ErrorKind, SessionStorage,
     backend::{SessionChange, StorageBackend as _},
     model::SessionKey,
+    storage::StorageSettings,
 };
-use amplifier_session_sync::{Progress, SessionFolder, SessionOutcome, sync};
-use amplifier_session_testkit::{FakeEmbedding, FlakyBackend, Operation, lines};
+use amplifier_session_sync::{NoProgress, Progress, sync};
+use amplifier_session_testkit::{FakeEmbedding, Operation, lines};
 
 use crate::fixture::{Fixture, user};
 
@@ -105,25 +106,29 @@ async fn a_session_that_somebody_else_wrote_in_between_is_begun_anew() {
 #[tokio::test]
 async fn an_error_that_concerns_one_session_does_not_stop_the_others() {
     let fixture = Fixture::new();
-    for session in ["a", "b", "c"] {
+    let [first, last] = ["00000000-0000-4000-8000-000000000001", "ffffffff-ffff-4fff-8fff-ffffffffffff"];
+    for session in [first, "b", last] {
         fixture.session("p", session).transcript([lines::user(session)]).unwrap();
     }
-    /// Lets the writes of the second session fail.
-    struct BreakSecond(Arc<FlakyBackend>, ErrorKind);
-    impl Progress for BreakSecond {
-        fn session(&self, _folder: &SessionFolder, outcome: SessionOutcome) {
-            match outcome {
-                SessionOutcome::New if self.0.calls(Operation::Write) == 1 => {
-                    self.0.break_operation(Operation::Write, self.1);
-                }
-                _ => self.0.mend(),
-            }
-        }
-    }
-    let progress = BreakSecond(fixture.backend.clone(), ErrorKind::Validation);
-    let report = sync(&fixture.storage, &fixture.options(), &progress).await.unwrap();
+    let strict = StorageSettings::default().with_uuid_session_ids(true);
+    let storage = fixture.storage.clone().with_settings(strict);
+    let report = sync(&storage, &fixture.options(), &NoProgress).await.unwrap();
     assert_eq!((report.sessions.new, report.sessions.failed, report.failures.len()), (2, 1, 1));
+    assert_eq!(report.failures[0].session.as_deref(), Some("b"));
     assert_eq!(fixture.sync().await.sessions.new, 1);
+}
+
+/// Where one of several sessions can't be written for now, it is begun anew.
+#[tokio::test]
+async fn of_sessions_that_are_written_together_one_may_fail() {
+    let fixture = Fixture::new();
+    for n in 0..20 {
+        fixture.session("p", &format!("s{n}")).transcript([lines::user("hello")]).unwrap();
+    }
+    fixture.backend.fail_after(Operation::Write, 7);
+    let report = fixture.sync().await;
+    assert_eq!((report.sessions.new, report.sessions.failed, report.messages.written), (20, 0, 20));
+    assert_eq!(fixture.sync().await.sessions.unchanged, 20);
 }
 
 #[tokio::test]
