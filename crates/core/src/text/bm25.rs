@@ -99,7 +99,7 @@ impl DocumentTerms {
     }
 }
 
-/// Counts how often each of `terms` occurs in `text`.
+/// Counts how often each of `terms` occurs in `text`. [`Analyzer::looking_for`] makes an analyzer for it.
 #[must_use]
 pub fn count_terms(analyzer: &mut Analyzer, text: &str, terms: &[String]) -> DocumentTerms {
     let mut found = DocumentTerms { length: 0, frequencies: vec![0; terms.len()] };

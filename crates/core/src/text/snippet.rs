@@ -114,7 +114,7 @@ fn in_one_line(text: &str) -> String {
 fn matches_of(line: &str, terms: &[String]) -> Vec<Match> {
     let numbers: HashMap<&str, usize> =
         terms.iter().enumerate().map(|(number, term)| (&**term, number)).collect();
-    let mut analyzer = Analyzer::new();
+    let mut analyzer = Analyzer::looking_for(terms);
     let mut tokens = analyzer.tokens(line);
     let mut matches = Vec::new();
     let (mut byte, mut character) = (0, 0);

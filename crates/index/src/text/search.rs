@@ -90,7 +90,7 @@ struct TailMatches<'a> {
 impl<'a> TailMatches<'a> {
     fn new(filter: &'a Filter<'a>, terms: &'a [String]) -> Self {
         let statistics = CollectionStatistics::new(terms.len());
-        Self { filter, terms, analyzer: Analyzer::new(), statistics, matches: Vec::new() }
+        Self { filter, terms, analyzer: Analyzer::looking_for(terms), statistics, matches: Vec::new() }
     }
 }
 
