@@ -17,15 +17,10 @@ use crate::{
     files::{create_folder, private_file},
     part::{Found, Home, Look, Part, SearchFailure},
     rows::{Mark, Rows},
-    tail::{Shelf, Tail},
+    tail::{LONG_TAIL, Shelf, Tail},
     text::{self, TextPart, TextShelf},
     vectors::{self, VectorPart, VectorShelf},
 };
-
-/// A search that would have to read more than this many bytes of rows folds them: it takes little longer, and the
-/// next search of another process need not read them again. Well above what waits while a sync keeps folding, or
-/// searches would do its work.
-const LONG_TAIL: usize = 16 << 20;
 
 const DEFAULT_STEP_BYTES: u64 = 64 << 20;
 
@@ -205,6 +200,8 @@ impl SearchIndex {
                 }
                 Err(SearchFailure::Outside(error)) => return Err(error),
                 Err(SearchFailure::Part(flaw)) => home.condemn(look.part.as_ref(), flaw),
+                // The next round is not the first search any more.
+                Err(SearchFailure::LongTail) => {}
             }
         }
     }
@@ -218,7 +215,8 @@ impl SearchIndex {
     ) -> Result<(Look<P>, Option<String>)> {
         let mut look = home.look_for_search(rows)?;
         let mut rebuilt = None;
-        if !tail.prepare(rows, look.after(), look.now, LONG_TAIL)? {
+        let look_only = tail.is_first() && look.part.is_some();
+        if !look_only && !tail.prepare(rows, look.after(), look.now, LONG_TAIL)? {
             if self.fold_for_search(rows, look.now) {
                 let fresh = home.look_for_search(rows)?;
                 // Unless yet another has folded rows that are newer than this snapshot.

@@ -80,6 +80,8 @@ pub(crate) enum SearchFailure {
     Outside(Error),
     /// A file of the part turned out to be damaged: without the part there will be an answer.
     Part(Flaw),
+    /// There are many rows that are not in the part: they should be folded first.
+    LongTail,
 }
 
 impl From<Error> for SearchFailure {

@@ -3,12 +3,23 @@
 use std::{
     collections::{HashMap, HashSet},
     ops::ControlFlow,
-    sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use amplifier_session_core::Result;
 
-use crate::rows::{Mark, Rows};
+use crate::{
+    part::SearchFailure,
+    rows::{Mark, Rows},
+};
+
+/// A search that would have to read more than this many bytes of rows folds them: it takes little longer, and the
+/// next search of another process need not read them again. Well above what waits while a sync keeps folding, or
+/// searches would do its work.
+pub(crate) const LONG_TAIL: usize = 16 << 20;
 
 /// The most bytes of rows that are kept ready. A longer tail is read anew by every search.
 const MOST_KEPT: usize = 48 << 20;
@@ -61,6 +72,9 @@ pub(crate) trait Visitor<S: Shelf> {
 /// The tail of one part of the index.
 pub(crate) struct Tail<S> {
     kept: RwLock<Kept<S>>,
+    /// Whether a search has been here before. The first one looks at the rows and keeps nothing: it may well be the only
+    /// one of its process, and to keep a row takes several times as long as to look at it.
+    is_known: AtomicBool,
 }
 
 /// What a scan of the tail found, beside the rows themselves.
@@ -74,6 +88,7 @@ pub(crate) struct Scanned {
 /// Rows above `after` in the state `upto`. Without an `upto` it is not known which are missing or gone.
 #[derive(Default)]
 struct Kept<S> {
+    is_prepared: bool,
     after: u64,
     upto: Option<Mark>,
     rows: HashMap<u64, Identity>,
@@ -84,11 +99,16 @@ struct Kept<S> {
 
 impl<S: Shelf> Default for Tail<S> {
     fn default() -> Self {
-        Self { kept: RwLock::default() }
+        Self { kept: RwLock::default(), is_known: AtomicBool::new(false) }
     }
 }
 
 impl<S: Shelf> Tail<S> {
+    /// Whether this is the first search, which needs no [`Tail::prepare`].
+    pub(crate) fn is_first(&self) -> bool {
+        !self.is_known.swap(true, Ordering::Relaxed)
+    }
+
     /// Reads the rows above `after` that are not kept yet. False when it has stopped because they are more than
     /// `most` bytes, or more than can be kept.
     pub(crate) fn prepare(&self, rows: &mut dyn Rows, after: u64, now: Mark, most: usize) -> Result<bool> {
@@ -105,13 +125,17 @@ impl<S: Shelf> Tail<S> {
     }
 
     /// Shows `visitor` every row above `after`.
+    ///
+    /// # Errors
+    ///
+    /// `LongTail` when that is more than [`LONG_TAIL`] and nothing was [prepared](Tail::prepare); those of `rows`.
     pub(crate) fn scan(
         &self,
         rows: &mut dyn Rows,
         after: u64,
         now: Mark,
         visitor: &mut dyn Visitor<S>,
-    ) -> Result<Scanned> {
+    ) -> Result<Scanned, SearchFailure> {
         let kept = self.read();
         if kept.covers(after, now) {
             visitor.shelf(&kept.shelf, None);
@@ -131,12 +155,22 @@ impl<S: Shelf> Kept<S> {
     }
 
     /// Goes through the rows as they are in this snapshot. What is kept of the same row saves the work.
-    fn scan_rows(&self, rows: &mut dyn Rows, after: u64, visitor: &mut dyn Visitor<S>) -> Result<Scanned> {
+    fn scan_rows(
+        &self,
+        rows: &mut dyn Rows,
+        after: u64,
+        visitor: &mut dyn Visitor<S>,
+    ) -> Result<Scanned, SearchFailure> {
         let mut masked: HashSet<u64> = S::removed_after(rows, after)?.into_iter().collect();
         let (mut count, mut known) = (0, HashSet::new());
+        let mut bytes = 0;
         S::rows_after(rows, after, &mut |row| {
             let identity = S::identity(&row);
             count += 1;
+            bytes += identity.bytes;
+            if bytes > LONG_TAIL && !self.is_prepared {
+                return Ok(ControlFlow::Break(()));
+            }
             masked.insert(identity.key);
             if self.rows.get(&identity.key) == Some(&identity) {
                 known.insert(identity.key);
@@ -145,6 +179,9 @@ impl<S: Shelf> Kept<S> {
             }
             Ok(ControlFlow::Continue(()))
         })?;
+        if bytes > LONG_TAIL && !self.is_prepared {
+            return Err(SearchFailure::LongTail);
+        }
         visitor.shelf(&self.shelf, Some(&known));
         Ok(Scanned { rows: count, masked: Arc::new(masked) })
     }
@@ -169,6 +206,7 @@ impl<S: Shelf> Kept<S> {
 
     /// Reads on from where it ends. False when that is more than `most` bytes or can't be kept.
     fn extend(&mut self, rows: &mut dyn Rows, now: Mark, most: usize) -> Result<bool> {
+        self.is_prepared = true;
         // Until all is read it is not known whether anything is missing, also after an error half way.
         let known = self.upto.take();
         if known.is_none() {
