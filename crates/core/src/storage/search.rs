@@ -35,15 +35,10 @@ impl SessionStorage {
     /// of the backend.
     pub async fn search_transcripts(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         options.validate()?;
-        let mut notices = Vec::new();
-        let (mode, vector) = self.mode_to_run(options, &mut notices).await?;
         let terms = query_terms(&options.query);
-        let (texts, vectors) = tokio::try_join!(
-            self.text_list(scope, options, mode, &terms),
-            self.vector_list(scope, options, vector.as_deref()),
-        )?;
-        notices.extend(texts.notice);
-        notices.extend(vectors.notice);
+        let (texts, (mode, vector, vectors)) =
+            tokio::try_join!(self.text_list(scope, options, &terms), self.nearest_list(scope, options))?;
+        let notices = vectors.notice.into_iter().chain(texts.notice).collect();
 
         let weights = self.fusion_weights();
         let mut ranked = match mode {
@@ -61,20 +56,24 @@ impl SessionStorage {
         Ok(SearchResults { mode, notices, results })
     }
 
-    /// The mode that can run, with the query's vector where it needs one.
-    async fn mode_to_run(
+    /// The candidates by meaning, with the query's vector and the mode that can run.
+    async fn nearest_list(
         &self,
+        scope: &Scope,
         options: &SearchOptions,
-        notices: &mut Vec<String>,
-    ) -> Result<(SearchMode, Option<Vec<f32>>)> {
+    ) -> Result<(SearchMode, Option<Vec<f32>>, Candidates<VectorCandidate>)> {
+        let none = |notice| Candidates { items: Vec::new(), notice };
         if options.mode == SearchMode::FullText || options.query.trim().is_empty() {
-            return Ok((options.mode, None));
+            return Ok((options.mode, None, none(None)));
         }
         match (self.query_vector(&options.query).await, options.mode) {
-            (Ok(vector), mode) => Ok((mode, vector)),
+            (Ok(vector), mode) => {
+                let list = self.vector_list(scope, options, vector.as_deref()).await?;
+                Ok((mode, vector, list))
+            }
             (Err(error), SearchMode::Hybrid) if is_about_vectors(&error) => {
-                notices.push(format!("searched by words alone: {error}"));
-                Ok((SearchMode::FullText, None))
+                let notice = format!("searched by words alone: {error}");
+                Ok((SearchMode::FullText, None, none(Some(notice))))
             }
             (Err(error), _) => Err(error.with_operation("search")),
         }
@@ -105,10 +104,9 @@ impl SessionStorage {
         &self,
         scope: &Scope,
         options: &SearchOptions,
-        mode: SearchMode,
         terms: &[String],
     ) -> Result<Candidates<TextCandidate>> {
-        if mode == SearchMode::Semantic || terms.is_empty() {
+        if options.mode == SearchMode::Semantic || terms.is_empty() {
             return Ok(Candidates { items: Vec::new(), notice: None });
         }
         let query = TextQuery {
@@ -116,7 +114,7 @@ impl SessionStorage {
             filter: options.filter.clone(),
             content_types: options.content_types,
             terms: terms.to_vec(),
-            limit: match mode {
+            limit: match options.mode {
                 SearchMode::FullText => options.limit * CANDIDATES_A_RESULT,
                 SearchMode::Semantic | SearchMode::Hybrid => candidates_for(options.limit),
             },
