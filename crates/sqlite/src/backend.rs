@@ -25,12 +25,8 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 
 use crate::{
-    counts, event_search, events,
-    folding::{AfterWrite, Folding},
-    messages,
-    pool::Pool,
-    rows::SqliteRows,
-    search, sessions, vectors, write,
+    counts, event_search, events, folding::Folding, messages, pool::Pool, rows::SqliteRows, search, sessions,
+    vectors, write,
 };
 
 /// A search that had to look at more rows than this leaves the index to be brought up behind it. They are more than
@@ -112,8 +108,10 @@ impl SqliteBackend {
 
     /// Counts what was written and brings the index up now and then, beside the caller.
     async fn wrote(&self, bytes: usize) -> Result<()> {
-        let then = self.0.folding.wrote(bytes as u64);
-        if then == AfterWrite::WaitAndFold {
+        if !self.0.folding.wrote(bytes as u64) {
+            return Ok(());
+        }
+        if self.0.folding.is_under_way() {
             let folding = Arc::clone(&self.0.folding);
             blocking(move || {
                 folding.wait();
@@ -121,9 +119,7 @@ impl SqliteBackend {
             })
             .await?;
         }
-        if then != AfterWrite::GoOn {
-            self.fold_behind();
-        }
+        self.fold_behind();
         Ok(())
     }
 

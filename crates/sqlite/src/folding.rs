@@ -2,67 +2,63 @@
 
 use std::{
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The index is brought up to the rows when this much text or this many bytes of vectors were written since: a
-/// search looks at what is newer row by row, so that this should stay short, also while a sync writes all the time.
-const FOLD_BYTES: u64 = 2 * 1024 * 1024;
+/// search of another process looks at what is newer row by row. Half as much slows a sync by a tenth.
+const FOLD_BYTES: u64 = 1024 * 1024;
 
-/// When so much was written since a fold began, writes wait for it: otherwise a sync that writes faster than the index
-/// is folded would leave ever more to searches.
-const MOST_UNFOLDED: u64 = 5 * FOLD_BYTES;
-
-/// A write waits for no longer than this. A fold that merges large segments may take many times as long.
-const LONGEST_WAIT: Duration = Duration::from_millis(200);
+/// When as much again was written while a fold is under way, writes wait for its end: otherwise a sync that writes
+/// faster than the index is folded would leave ever more to searches. But they wait no longer than this since it began:
+/// a fold that builds the index anew may take minutes.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// What was written since the index was last folded, and whether a fold is under way.
 #[derive(Debug, Default)]
 pub(crate) struct Folding {
     unfolded_bytes: AtomicU64,
-    under_way: Mutex<bool>,
+    /// When the fold that is under way began.
+    begun: Mutex<Option<Instant>>,
     ended: Condvar,
 }
 
-/// What should follow a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AfterWrite {
-    /// Nothing.
-    GoOn,
-    /// A fold.
-    Fold,
-    /// [`Folding::wait`], and then a fold.
-    WaitAndFold,
-}
-
 impl Folding {
-    /// Counts what was written.
-    pub(crate) fn wrote(&self, bytes: u64) -> AfterWrite {
-        match self.unfolded_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes {
-            MOST_UNFOLDED.. => AfterWrite::WaitAndFold,
-            FOLD_BYTES.. => AfterWrite::Fold,
-            _ => AfterWrite::GoOn,
-        }
+    /// Counts what was written. True when a fold should follow, after [`Folding::wait`].
+    pub(crate) fn wrote(&self, bytes: u64) -> bool {
+        self.unfolded_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= FOLD_BYTES
     }
 
     /// The turn to fold; none while another has it.
     pub(crate) fn turn(self: &Arc<Self>) -> Option<Turn> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::replace(&mut *under_way, true) {
+        let mut begun = self.begun();
+        if begun.is_some() {
             return None;
         }
+        *begun = Some(Instant::now());
         self.unfolded_bytes.store(0, Ordering::Relaxed);
         Some(Turn(Arc::clone(self)))
     }
 
+    /// Whether there is something to wait for.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.begun().is_some()
+    }
+
     /// Waits for the fold that is under way, but not for long.
     pub(crate) fn wait(&self) {
-        let under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = self.begun();
+        let Some(since) = *begun else { return };
+        let left = LONGEST_WAIT.saturating_sub(since.elapsed());
         // Whether it has ended or the time is up, the write goes on.
-        let _ = self.ended.wait_timeout_while(under_way, LONGEST_WAIT, |under_way| *under_way);
+        let _ = self.ended.wait_timeout_while(begun, left, |begun| *begun == Some(since));
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,7 +68,7 @@ pub(crate) struct Turn(Arc<Folding>);
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *self.0.under_way.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.0.begun() = None;
         self.0.ended.notify_all();
     }
 }
@@ -84,15 +80,15 @@ mod tests {
     #[test]
     fn writes_that_are_far_ahead_wait_for_the_fold_that_is_under_way() {
         let folding = Arc::new(Folding::default());
-        assert_eq!(folding.wrote(FOLD_BYTES - 1), AfterWrite::GoOn);
-        assert_eq!(folding.wrote(1), AfterWrite::Fold);
+        assert!(!folding.wrote(FOLD_BYTES - 1) && folding.wrote(1));
+        folding.wait();
         let turn = folding.turn().unwrap();
-        assert!(folding.turn().is_none());
-        assert_eq!(folding.wrote(MOST_UNFOLDED), AfterWrite::WaitAndFold);
+        assert!(folding.is_under_way() && folding.turn().is_none());
+        assert!(!folding.wrote(FOLD_BYTES - 1) && folding.wrote(1));
         let fold = std::thread::spawn(move || drop(turn));
         folding.wait();
         fold.join().unwrap();
         assert!(folding.turn().is_some());
-        assert_eq!(folding.wrote(0), AfterWrite::GoOn);
+        assert!(!folding.wrote(0));
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
 
 use crate::{error::storage, functions, schema};
 
@@ -36,7 +36,7 @@ const WRITER_CACHE_KIB: i64 = 16_000;
 
 /// What each connection that reads keeps of the file in memory. With every commit of another connection it drops it
 /// all, which takes the longer the more it is; and the system keeps the file in memory anyway.
-const READER_CACHE_KIB: i64 = 2_000;
+const READER_CACHE_KIB: i64 = 8_000;
 
 /// The connections of a process to one database file.
 #[derive(Debug)]
@@ -175,6 +175,9 @@ fn configure(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // A plan does not depend on what is bound: otherwise SQLite prepares some statements anew for each row that is asked
+    // for by its key, which takes as long as reading ten of them.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // A killed process loses nothing with WAL; `NORMAL` leaves the syncing to checkpoints, so that a power cut may
     // lose the last transactions, whole, and the next sync brings them back from the files.
     use_write_ahead_log(connection)?;
