@@ -36,6 +36,9 @@ fn main() -> ExitCode {
     if let Some(level) = cli.global.log_level() {
         log_to_stderr(level);
     }
+    if matches!(cli.command, Command::Sync(_)) {
+        step_back();
+    }
     let mut app = App::new(cli.global);
     match run(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
@@ -48,6 +51,14 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(commands::run(app, command));
     app.out.finish().map_err(Failure::from).and(outcome)
+}
+
+/// Lets other processes go first: a long sync uses all processors, and somebody may search meanwhile, or work.
+fn step_back() {
+    // Not to be allowed to is no reason not to sync. Threads have the priority of the one that started them, so that
+    // this comes before there are any.
+    #[cfg(unix)]
+    let _ = rustix::process::nice(19);
 }
 
 fn log_to_stderr(level: &str) {

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 #[command(long_about = "\
 Takes in the sessions of a folder: those that are new, and of those that grew or changed what is new. Reads \
 DIR/projects/*/sessions/* and never writes there. What is unchanged is not read again, so that a sync that finds nothing \
-to do is quick. A session whose folder has vanished stays in the store; name, description and tags stay as `edit` and \
+to do is quick. On Unix it runs with the lowest priority (nice 19), so that other programs go first. A session whose folder has vanished stays in the store; name, description and tags stay as `edit` and \
 `tag` set them.")]
 #[command(after_long_help = "\
 Lines that can't be read are listed and skipped, with exit code 0; `show` tells of them too. With --dry-run, each session \
