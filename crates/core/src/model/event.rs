@@ -101,7 +101,7 @@ impl Event {
         category(&self.event_type)
     }
 
-    /// Whether the event tells of a failure: its level is `ERROR`, or it names an error.
+    /// Whether the event tells of a failure: its level is `ERROR`, it names an error, or its summary has `has_error`.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.level == Level::Error

@@ -111,6 +111,9 @@ impl Default for EventSearchOptions {
 }
 
 impl EventSearchOptions {
+    /// The most events in one answer: a page, not an export.
+    pub const MAX_LIMIT: usize = 10_000;
+
     /// The newest 100 events that `filter` admits.
     #[must_use]
     pub fn new(filter: EventFilter) -> Self {
@@ -137,9 +140,7 @@ impl EventSearchOptions {
     ///
     /// `Validation` naming the field that is out of range.
     pub fn validate(&self) -> Result<()> {
-        /// A page, not an export.
-        const MAX_LIMIT: usize = 10_000;
-        if !(1..=MAX_LIMIT).contains(&self.limit) {
+        if !(1..=Self::MAX_LIMIT).contains(&self.limit) {
             return Err(Error::validation("limit", "must be 1 to 10000"));
         }
         Ok(())

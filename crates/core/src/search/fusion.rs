@@ -6,26 +6,26 @@ use crate::{
     backend::{TextCandidate, VectorCandidate},
     embedding::ModelStrength,
     model::{ContentType, Place},
-    search::{SearchSource, context::lift_by_neighbours},
+    search::{SearchSource, neighbours::lift_by_neighbours},
 };
 
 /// How much each list counts, by content type. This is the one place where such weights stand.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FusionWeights {
+pub(crate) struct FusionWeights {
     /// Weight of the text list.
-    pub text: f32,
+    pub(crate) text: f32,
     /// Weight of the vector list for conversation (user, assistant, thinking).
-    pub vectors: f32,
+    pub(crate) vectors: f32,
     /// Weight of the vector list for tool output, which is mostly code and data.
-    pub tool_vectors: f32,
+    pub(crate) tool_vectors: f32,
     /// Factor for tool output in both lists.
-    pub tool_output: f32,
+    pub(crate) tool_output: f32,
 }
 
 impl FusionWeights {
     /// The weights for a provider's strength; the figures are in `docs/search-quality.md`.
     #[must_use]
-    pub fn of(strength: ModelStrength) -> Self {
+    pub(crate) fn of(strength: ModelStrength) -> Self {
         match strength {
             ModelStrength::Static => Self { text: 1.0, vectors: 0.3, tool_vectors: 0.15, tool_output: 0.8 },
             ModelStrength::Contextual => {
@@ -37,23 +37,23 @@ impl FusionWeights {
 
 /// A message that one or both lists name.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fused {
+pub(crate) struct Fused {
     /// The message.
-    pub place: Place,
+    pub(crate) place: Place,
     /// The text of it that stands highest.
-    pub content_type: ContentType,
+    pub(crate) content_type: ContentType,
     /// The chunk that is nearest to the query, where the vector list names the message.
-    pub span: Option<(u32, u32)>,
+    pub(crate) span: Option<(u32, u32)>,
     /// Relevance, 0 to 1; the best is 1.
-    pub relevance: f32,
+    pub(crate) relevance: f32,
     /// Which list or lists name it.
-    pub source: SearchSource,
+    pub(crate) source: SearchSource,
     /// Its BM25 score.
-    pub text_score: Option<f32>,
+    pub(crate) text_score: Option<f32>,
     /// Its similarity.
-    pub similarity: Option<f32>,
+    pub(crate) similarity: Option<f32>,
     /// The vector of its nearest chunk, where the vector list names it.
-    pub vector: Option<Vec<f32>>,
+    pub(crate) vector: Option<Vec<f32>>,
 }
 
 /// Fuses both lists into one entry a message, best first.
@@ -62,9 +62,13 @@ pub struct Fused {
 /// convex combination, up to a factor: Bruch, Gai, Ingber: ACM TOIS 2023, who find it above reciprocal ranks; so did we,
 /// see `docs/search-quality.md`). BM25 is 0 where nothing matches; for similarities 0 is the last of the list, since how
 /// similar two texts are that have nothing in common differs from model to model. A message gains from what stands
-/// beside it (see `context.rs`). The best is scaled to 1.
+/// beside it (see `neighbours.rs`). The best is scaled to 1.
 #[must_use]
-pub fn fuse(text: Vec<TextCandidate>, vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
+pub(crate) fn fuse(
+    text: Vec<TextCandidate>,
+    vectors: Vec<VectorCandidate>,
+    weights: &FusionWeights,
+) -> Vec<Fused> {
     let mut fused: HashMap<Place, Fused> = HashMap::new();
     let scale = Scale::of(text.iter().map(|candidate| candidate.score).chain([0.0]));
     for candidate in best_of_each(text, |c| (&c.place, text_weight(c, weights) * c.score)) {
@@ -108,7 +112,7 @@ impl Scale {
 
 /// Ranks one list alone: relevance is the score, weighted, scaled so that the best has 1.
 #[must_use]
-pub fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fused> {
+pub(crate) fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let ranked = best_of_each(text, |c| (&c.place, tool_factor(c.content_type, weights) * c.score));
     let mut fused: Vec<Fused> = ranked
         .map(|candidate| {
@@ -122,7 +126,7 @@ pub fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fuse
 
 /// Ranks nearest chunks alone: relevance is the similarity, weighted; negative similarity has none.
 #[must_use]
-pub fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
+pub(crate) fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let ranked = best_of_each(vectors, |c| (&c.place, tool_factor(c.content_type, weights) * c.similarity));
     let mut fused: Vec<Fused> = ranked
         .map(|candidate| {

@@ -9,7 +9,7 @@ use super::Fused;
 /// negative) to anything picked before: the usual measure plus a constant, so that it lies within 0 and 1.
 /// Relevance must lie within 0 and 1. A candidate without a vector is similar to nothing.
 #[must_use]
-pub fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Vec<(Fused, f32)> {
+pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Vec<(Fused, f32)> {
     let mut open: Vec<(Fused, f32)> = candidates.into_iter().map(|candidate| (candidate, 0.0)).collect();
     let score = |(candidate, similarity): &(Fused, f32)| {
         lambda * candidate.relevance + (1.0 - lambda) * (1.0 - similarity)

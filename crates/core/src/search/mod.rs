@@ -1,16 +1,16 @@
 //! Search: what is asked, how the candidates of a backend are fused and diversified, what is answered.
 
-mod context;
 mod events;
 mod filter;
 mod fusion;
 mod mmr;
+mod neighbours;
 mod options;
 mod result;
 
 pub use events::{EventCursor, EventFilter, EventSearchOptions};
 pub use filter::{SearchFilter, SessionFilter};
-pub use fusion::{Fused, FusionWeights, fuse, rank_texts, rank_vectors};
-pub use mmr::diversify;
+pub(crate) use fusion::{Fused, FusionWeights, fuse, rank_texts, rank_vectors};
+pub(crate) use mmr::diversify;
 pub use options::{SearchMode, SearchOptions, VectorSearchOptions};
 pub use result::{SearchResult, SearchResults, SearchSource};

@@ -5,7 +5,6 @@ mod context;
 mod edit;
 mod embed;
 mod embeddings;
-mod event_lines;
 mod events;
 mod ingest;
 mod ingest_rows;
@@ -33,7 +32,7 @@ pub use context::{MessageContext, TurnContext};
 pub use edit::{SessionEdit, Sharing};
 pub use embed::EmbedReport;
 pub use embeddings::MessageEmbeddings;
-pub use event_lines::{EventLine, EventLines};
+pub use events::{EventLine, EventLines};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};
 pub use sessions::SessionStatistics;
 pub use statistics::{
