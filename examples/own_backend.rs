@@ -193,11 +193,10 @@ impl StorageBackend for OwnBackend {
 
     async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
         let mut store = self.store()?;
-        let space = store.meta.get(meta::EMBEDDING_SPACE).and_then(|space| serde_json::from_str(space).ok());
-        let space: EmbeddingSpace = space.ok_or_else(|| Error::validation("space", "is not known yet"))?;
+        let space = meta::embedding_space(&store.meta)?;
         vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(&space))?;
         let mut count = 0;
-        for MessageVectors { sequence, digest, mut records } in vectors {
+        for MessageVectors { sequence, digest, mut records, .. } in vectors {
             let kept = store.sessions.get_mut(key).and_then(|kept| kept.messages.get_mut(&sequence));
             // Making vectors takes its time: the message may say something else by now.
             if let Some(kept) = kept.filter(|kept| kept.message.digest == digest) {

@@ -1,6 +1,7 @@
 //! Model, content rules, search and the storage front door: everything that is the same on every backend.
 
 pub mod backend;
+mod blocking;
 pub mod content;
 pub mod embedding;
 mod error;
@@ -12,6 +13,7 @@ pub mod search;
 pub mod storage;
 pub mod text;
 
+pub use blocking::blocking;
 pub use error::{Error, ErrorKind, Result};
 pub use scope::{Scope, Viewer};
 pub use storage::{SessionStorage, StorageSettings};

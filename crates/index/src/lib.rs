@@ -7,7 +7,8 @@
 //! state the folder is in. [`SearchIndex::fold`] brings the index up to the rows, which makes searches fast again
 //! and changes no answer.
 //!
-//! The crate knows no SQL: a backend implements [`Rows`] over one read transaction.
+//! The crate knows no SQL: a backend implements [`Rows`] over one read transaction, and hands them to a [`Keeper`], which
+//! searches and decides when to fold.
 //!
 //! # Files
 //!
@@ -23,7 +24,9 @@ mod error;
 mod facts;
 mod files;
 mod filter;
+mod folding;
 mod index;
+mod keeper;
 mod part;
 mod rows;
 mod step;
@@ -34,4 +37,5 @@ mod vectors;
 
 pub use answer::{Answer, TextHit, VectorHit};
 pub use index::{Folded, SearchIndex, Status, WhenBusy};
+pub use keeper::{Keeper, PlacedRows, Snapshots, VectorPlace};
 pub use rows::{Mark, MessageRow, Rows, VectorRow};

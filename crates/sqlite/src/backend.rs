@@ -8,39 +8,37 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, Scope,
+    Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, SequenceRange, SessionChange,
         SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession, TextCandidate, TextQuery,
-        VectorCandidate, VectorQuery, Version, meta::EMBEDDING_SPACE,
+        VectorCandidate, VectorQuery, Version, meta,
     },
+    blocking,
     model::{
-        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place,
-        Session, SessionId, SessionKey, UserId, VectorRecord,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
+        SessionKey, UserId, VectorRecord,
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
-use amplifier_session_index::{SearchIndex, WhenBusy};
+use amplifier_session_index::{Keeper, SearchIndex, WhenBusy};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
 use crate::{
-    counts, event_search, events, folding::Folding, messages, pool::Pool, rows::SqliteRows, search, sessions,
-    vectors, write,
+    counts, event_search, events, messages,
+    pool::{Pool, with_snapshot},
+    rows::SqliteSnapshots,
+    sessions, vectors, write,
 };
-
-/// A search that had to look at more rows than this leaves the index to be brought up behind it. They are more than
-/// wait while a sync keeps folding: its work is not for the searches beside it to do.
-const LONG_TAIL_ROWS: u64 = 8_000;
 
 /// Sessions in one SQLite file. Cheap to clone; clones share connections.
 #[derive(Clone)]
 pub struct SqliteBackend(Arc<Inner>);
 
 struct Inner {
-    pool: Pool,
-    index: SearchIndex,
-    folding: Arc<Folding>,
+    pool: Arc<Pool>,
+    keeper: Keeper<SqliteSnapshots>,
 }
 
 impl SqliteBackend {
@@ -53,15 +51,15 @@ impl SqliteBackend {
     /// such a file is left untouched.
     pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_owned();
-        blocking(move || Self::open_now(path)).await
+        blocking(move || Self::open_now(path)).await?
     }
 
     fn open_now(path: PathBuf) -> Result<Self> {
-        let pool = Pool::open(&path)?;
+        let pool = Arc::new(Pool::open(&path)?);
         let mut index_dir = path.clone().into_os_string();
         index_dir.push(".index");
-        let index = SearchIndex::open(index_dir);
-        Ok(Self(Arc::new(Inner { pool, index, folding: Arc::default() })))
+        let keeper = Keeper::new(SearchIndex::open(index_dir), SqliteSnapshots(Arc::clone(&pool)));
+        Ok(Self(Arc::new(Inner { pool, keeper })))
     }
 
     /// The database file.
@@ -70,18 +68,12 @@ impl SqliteBackend {
         self.0.pool.path()
     }
 
-    /// The search index beside it.
-    #[must_use]
-    pub fn index(&self) -> &SearchIndex {
-        &self.0.index
-    }
-
     async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(&self.0);
-        blocking(move || inner.pool.read(read)).await
+        blocking(move || inner.pool.read(read)).await?
     }
 
     async fn write_with<T: Send + 'static>(
@@ -89,83 +81,25 @@ impl SqliteBackend {
         write: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(&self.0);
-        blocking(move || inner.pool.write(write)).await
-    }
-
-    async fn candidates<T: Send + 'static>(
-        &self,
-        find: impl FnOnce(&Inner, &mut Connection) -> Result<(Candidates<T>, u64)> + Send + 'static,
-    ) -> Result<Candidates<T>> {
-        let inner = Arc::clone(&self.0);
-        let (found, tail_rows) =
-            blocking(move || inner.pool.read(|connection| find(&inner, connection))).await?;
-        // A notice tells that the index is missing or can't be used: the next search should find it mended.
-        if tail_rows > LONG_TAIL_ROWS || found.notice.is_some() {
-            self.fold_behind();
-        }
-        Ok(found)
-    }
-
-    /// Counts what was written and brings the index up now and then, beside the caller.
-    async fn wrote(&self, bytes: usize) -> Result<()> {
-        if !self.0.folding.wrote(bytes as u64) {
-            return Ok(());
-        }
-        if self.0.folding.is_under_way() {
-            let folding = Arc::clone(&self.0.folding);
-            blocking(move || {
-                folding.wait();
-                Ok(())
-            })
-            .await?;
-        }
-        self.fold_behind();
-        Ok(())
-    }
-
-    fn fold_behind(&self) {
-        let Some(turn) = self.0.folding.turn() else { return };
-        let inner = Arc::clone(&self.0);
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = inner.fold(WhenBusy::Skip) {
-                tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
-            }
-            drop(turn);
-            if let Err(error) = inner.pool.checkpoint() {
-                tracing::debug!(%error, "the write-ahead log is left to the next write");
-            }
-        });
-    }
-}
-
-impl Inner {
-    fn fold(&self, when_busy: WhenBusy) -> Result<()> {
-        let folded = self.pool.read(|connection| {
-            search::with_snapshot(connection, |snapshot| {
-                self.index.fold(&mut SqliteRows(snapshot), when_busy)
-            })
-        })?;
-        if let Some(reason) = &folded.rebuilt {
-            tracing::info!(
-                reason,
-                messages = folded.messages,
-                vectors = folded.vectors,
-                "the search index was rebuilt"
-            );
-        }
-        Ok(())
+        blocking(move || inner.pool.write(write)).await?
     }
 
     /// Removes from all files what a deleted session has left: in the index, in pages and in the write-ahead log.
     ///
     /// Takes as long as writing the whole database. While others read from the log, it stays until they are done:
     /// see [`Pool::empty_log`].
-    fn erase(&self) -> Result<()> {
-        let folded = self.fold(WhenBusy::Wait);
-        let rewritten = self.pool.rewrite();
-        self.pool.empty_log().and(rewritten).and(folded)
+    async fn erase(&self) -> Result<()> {
+        let folded = self.0.keeper.fold(WhenBusy::Wait).await;
+        let pool = Arc::clone(&self.0.pool);
+        let rewritten = blocking(move || {
+            let rewritten = pool.rewrite();
+            pool.empty_log().and(rewritten)
+        });
+        rewritten.await?.and(folded)
     }
+}
 
+impl Inner {
     fn places(&self) -> Vec<StorePlace> {
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
         let place = |what, path: &Path, bytes| StorePlace {
@@ -173,8 +107,9 @@ impl Inner {
             location: path.display().to_string(),
             bytes: Some(bytes),
         };
+        let index = self.keeper.index();
         let store = size(self.pool.path()) + size(&self.pool.log_path());
-        vec![place("store", self.pool.path(), store), place("index", self.index.dir(), self.index.bytes())]
+        vec![place("store", self.pool.path(), store), place("index", index.dir(), index.bytes())]
     }
 }
 
@@ -182,12 +117,6 @@ impl fmt::Debug for SqliteBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteBackend").field("path", &self.path()).finish_non_exhaustive()
     }
-}
-
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|source| Error::new(ErrorKind::StorageIo, "a database thread failed").with_source(source))?
 }
 
 #[async_trait]
@@ -233,14 +162,14 @@ impl StorageBackend for SqliteBackend {
     async fn write(&self, change: SessionChange) -> Result<Version> {
         let bytes = text_bytes(&change);
         let version = self.write_with(move |connection| write::session(connection, &change)).await?;
-        self.wrote(bytes).await?;
+        self.0.keeper.wrote(bytes).await?;
         Ok(version)
     }
 
     async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(text_bytes).sum(), changes.len());
         let written = self.write_with(move |connection| Ok(write::sessions(connection, &changes))).await;
-        match self.wrote(bytes).await.and(written) {
+        match self.0.keeper.wrote(bytes).await.and(written) {
             Ok(versions) => versions,
             Err(error) => vec![Err(error); count],
         }
@@ -249,8 +178,7 @@ impl StorageBackend for SqliteBackend {
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         let key = key.clone();
         let deleted = self.write_with(move |connection| write::delete(connection, &key)).await?;
-        let inner = Arc::clone(&self.0);
-        if deleted && let Err(error) = blocking(move || inner.erase()).await {
+        if deleted && let Err(error) = self.erase().await {
             // The session is gone; what is left of it in files goes with the next fold and the next deletion.
             tracing::warn!(%error, "what a deleted session left in the index or the log could not be cleaned up yet");
         }
@@ -300,14 +228,14 @@ impl StorageBackend for SqliteBackend {
             .sum();
         let stored = self
             .write_with(move |connection| {
-                let space = embedding_space(connection)?;
+                let space = meta::embedding_space(&sessions::meta(connection)?)?;
                 for record in of_messages.iter().flat_map(|message| &message.records) {
                     record.validate(&space)?;
                 }
                 write::vectors(connection, &key, &space, &of_messages)
             })
             .await?;
-        self.wrote(bytes).await?;
+        self.0.keeper.wrote(bytes).await?;
         Ok(stored)
     }
 
@@ -323,10 +251,8 @@ impl StorageBackend for SqliteBackend {
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
         let key = key.clone();
-        self.read(move |connection| {
-            search::with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key))
-        })
-        .await
+        self.read(move |connection| with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key)))
+            .await
     }
 
     async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
@@ -365,45 +291,27 @@ impl StorageBackend for SqliteBackend {
     }
 
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
-        let query = query.clone();
-        self.candidates(move |inner, connection| {
-            search::with_snapshot(connection, |snapshot| search::texts(snapshot, &inner.index, &query))
-        })
-        .await
+        self.0.keeper.text_candidates(query).await
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
-        let query = query.clone();
-        self.candidates(move |inner, connection| {
-            search::with_snapshot(connection, |snapshot| search::vectors(snapshot, &inner.index, &query))
-        })
-        .await
+        self.0.keeper.vector_candidates(query).await
     }
 
     /// Also removes what deleted, changed and rewound rows have left in the index and in the write-ahead log.
     async fn update_index(&self) -> Result<()> {
-        let inner = Arc::clone(&self.0);
-        blocking(move || {
-            let folded = inner.fold(WhenBusy::Wait);
-            inner.pool.empty_log().and(folded)
-        })
-        .await
+        let folded = self.0.keeper.fold(WhenBusy::Wait).await;
+        let pool = Arc::clone(&self.0.pool);
+        blocking(move || pool.empty_log()).await?.and(folded)
     }
 
     async fn places(&self) -> Result<Vec<StorePlace>> {
         let inner = Arc::clone(&self.0);
-        blocking(move || Ok(inner.places())).await
+        blocking(move || inner.places()).await
     }
 }
 
 /// How much text a change brings for the index.
 fn text_bytes(change: &SessionChange) -> usize {
     change.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum()
-}
-
-/// The space that was claimed before any vector was written.
-fn embedding_space(connection: &Connection) -> Result<EmbeddingSpace> {
-    let meta = sessions::meta(connection)?;
-    let space = meta.get(EMBEDDING_SPACE).and_then(|value| serde_json::from_str(value).ok());
-    space.ok_or_else(|| Error::validation("vector", "the store has no embedding space yet"))
 }

@@ -12,6 +12,16 @@ pub(crate) fn storage(operation: &'static str) -> impl Fn(rusqlite::Error) -> Er
     }
 }
 
+/// [`storage`] for a write that never succeeds where there is such a row already; `what` says which.
+pub(crate) fn taken(operation: &'static str, error: rusqlite::Error, what: impl FnOnce() -> String) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => {
+            Error::new(ErrorKind::Conflict, what()).with_operation(operation)
+        }
+        _ => storage(operation)(error),
+    }
+}
+
 fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (ErrorKind::StorageIo, "the disk is full".to_owned(), false),

@@ -16,9 +16,6 @@ use crate::{
     sessions::column,
 };
 
-/// The most events in one answer.
-const MAX_LIMIT: usize = 10_000;
-
 /// How the events belong to the sessions.
 const OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = s.session_id";
 
@@ -32,7 +29,7 @@ pub(crate) fn search(
     if let Some(after) = &options.after {
         behind(&mut conditions, after);
     }
-    let limit = conditions.bind(options.limit.min(MAX_LIMIT) as i64);
+    let limit = conditions.bind(options.limit.min(EventSearchOptions::MAX_LIMIT) as i64);
     let sql = format!(
         "SELECT {FIELDS} FROM {} WHERE {}
          ORDER BY e.ts DESC, e.user_id DESC, e.session_id DESC, e.sequence DESC LIMIT {limit}",

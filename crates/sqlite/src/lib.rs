@@ -9,8 +9,7 @@
 //! | `conditions.rs` | which sessions a read may look at |
 //! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
 //! | `functions.rs` | functions of the library that SQL calls |
-//! | `rows.rs`, `search.rs` | what the search index reads, and what it answers |
-//! | `folding.rs` | when the search index is brought up to the rows |
+//! | `rows.rs` | what the search index reads |
 //! | `error.rs` | SQLite's errors as ours |
 //!
 //! Many processes may use one file: readers see the last committed state, writers take turns.
@@ -21,7 +20,6 @@ mod counts;
 mod error;
 mod event_search;
 mod events;
-mod folding;
 mod functions;
 mod messages;
 #[cfg(test)]
@@ -29,7 +27,6 @@ mod plans;
 mod pool;
 mod rows;
 mod schema;
-mod search;
 mod sessions;
 mod tables;
 mod vectors;

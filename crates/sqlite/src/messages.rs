@@ -140,7 +140,7 @@ pub(crate) fn put(connection: &Connection, message: &Message, revision: i64) -> 
         message.ts.to_string(),
         message.ts_estimated,
         message.synced_at.to_string(),
-        vector_code(message.vectors),
+        message.vectors.code(),
         message.digest.0,
         revision,
         text_or_blob(message.raw.as_bytes()),
@@ -198,7 +198,7 @@ pub(crate) fn stored_line(
             "SELECT key, digest, vectors FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
         )?
         .query_row(params![key.user_id.as_str(), key.session_id.as_str(), sequence], |row| {
-            let has_vectors = row.get::<_, i64>(2)? == vector_code(VectorState::Stored);
+            let has_vectors = row.get::<_, u8>(2)? == VectorState::Stored.code();
             Ok(StoredLine { key: row.get(0)?, digest: row.get(1)?, has_vectors })
         })
         .optional()
@@ -208,26 +208,12 @@ pub(crate) fn stored_line(
 pub(crate) fn mark_vectors_stored(connection: &Connection, key: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE transcripts SET vectors = ?2 WHERE key = ?1")?
-        .execute(params![key, vector_code(VectorState::Stored)])?;
+        .execute(params![key, VectorState::Stored.code()])?;
     Ok(())
 }
 
-/// The column `vectors`: 0 owed, 1 stored, 2 nothing to embed.
-fn vector_code(state: VectorState) -> i64 {
-    match state {
-        VectorState::Owed => 0,
-        VectorState::Stored => 1,
-        VectorState::Nothing => 2,
-    }
-}
-
-fn vector_state(code: i64) -> Result<VectorState> {
-    match code {
-        0 => Ok(VectorState::Owed),
-        1 => Ok(VectorState::Stored),
-        2 => Ok(VectorState::Nothing),
-        _ => Err(damaged("vector state")),
-    }
+fn vector_state(code: u8) -> Result<VectorState> {
+    VectorState::from_code(code).ok_or_else(|| damaged("vector state"))
 }
 
 /// Text where the bytes are UTF-8, so that people can read and query them with any SQLite tool.

@@ -22,8 +22,9 @@ use rusqlite::{
 
 use crate::{
     counts, event_search, events, functions, messages,
+    pool::with_snapshot,
     rows::SqliteRows,
-    schema, search,
+    schema,
     sessions::{self, list},
     vectors,
 };
@@ -116,7 +117,7 @@ fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter)
 }
 
 fn of_index(connection: &mut Connection, read: impl Fn(&mut SqliteRows<'_>) -> Result<()>) -> Result<()> {
-    search::with_snapshot(connection, |snapshot| read(&mut SqliteRows(snapshot)))
+    with_snapshot(connection, |snapshot| read(&mut SqliteRows(snapshot)))
 }
 
 /// Every read of the backend, by name.

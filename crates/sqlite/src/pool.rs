@@ -10,7 +10,7 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use rusqlite::{Connection, ErrorCode, OpenFlags, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
 use crate::{error::storage, functions, schema};
 
@@ -139,6 +139,16 @@ impl Pool {
         }
         answer
     }
+}
+
+/// Runs `read` in one deferred transaction: its snapshot is taken by the first statement.
+pub(crate) fn with_snapshot<T>(
+    connection: &mut Connection,
+    read: impl FnOnce(&Transaction<'_>) -> Result<T>,
+) -> Result<T> {
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Deferred).map_err(storage("read"))?;
+    read(&transaction)
 }
 
 impl Drop for Pool {

@@ -1,21 +1,37 @@
 //! What the search index reads: rows by revision, in one read transaction.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use amplifier_session_core::{
     Result, Scope,
     backend::meta::STORE_ID,
-    model::{ContentType, Role},
+    model::{ContentType, Place, Role, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
+use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use crate::{
     error::{damaged, storage},
+    pool::{Pool, with_snapshot},
     sessions::{self, column, timestamp},
     vectors::read_vector,
 };
+
+/// The rows of a store, each time as they are then.
+pub(crate) struct SqliteSnapshots(pub(crate) Arc<Pool>);
+
+impl Snapshots for SqliteSnapshots {
+    fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()> {
+        self.0.read(|connection| with_snapshot(connection, |snapshot| read(&mut SqliteRows(snapshot))))
+    }
+
+    fn folded(&self) {
+        if let Err(error) = self.0.checkpoint() {
+            tracing::debug!(%error, "the write-ahead log is left to the next write");
+        }
+    }
+}
 
 /// The rows as one transaction sees them.
 pub(crate) struct SqliteRows<'a>(pub(crate) &'a Transaction<'a>);
@@ -132,7 +148,41 @@ impl Rows for SqliteRows<'_> {
     }
 }
 
+impl PlacedRows for SqliteRows<'_> {
+    fn message_places(&mut self, keys: &[u64]) -> Result<Vec<Option<Place>>> {
+        self.each_key("SELECT user_id, session_id, sequence FROM transcripts WHERE key = ?1", keys, place)
+    }
+
+    fn vector_places(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorPlace>>> {
+        let sql = "SELECT user_id, session_id, sequence, content_type, span_start, span_end
+            FROM transcript_vectors WHERE key = ?1";
+        self.each_key(sql, keys, |row| {
+            Ok(VectorPlace {
+                message: place(row)?,
+                content_type: text(row, 3)?.parse()?,
+                span: (column(row, 4)?, column(row, 5)?),
+            })
+        })
+    }
+}
+
 impl SqliteRows<'_> {
+    /// What `read` makes of the row of each key.
+    fn each_key<T>(
+        &self,
+        sql: &str,
+        keys: &[u64],
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<Option<T>>> {
+        let mut statement = self.0.prepare_cached(sql).map_err(storage("search"))?;
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            let mut rows = statement.query([*key as i64]).map_err(storage("search"))?;
+            found.push(rows.next().map_err(storage("search"))?.map(&read).transpose()?);
+        }
+        Ok(found)
+    }
+
     fn each_row(
         &self,
         sql: &str,
@@ -163,6 +213,11 @@ impl SqliteRows<'_> {
 
 fn revision_and_nonce(row: &Row<'_>) -> rusqlite::Result<(u64, u64)> {
     Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
+}
+
+fn place(row: &Row<'_>) -> Result<Place> {
+    let session = SessionKey::new(UserId::new(text(row, 0)?)?, SessionId::new(text(row, 1)?)?);
+    Ok(Place::new(session, column(row, 2)?))
 }
 
 fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {

@@ -19,7 +19,6 @@ pub(crate) fn put(
     key: &SessionKey,
     vectors: &MessageVectors,
     model: &str,
-    now: &str,
     revision: i64,
 ) -> rusqlite::Result<usize> {
     let Some(message) = messages::stored_line(connection, key, vectors.sequence)? else { return Ok(0) };
@@ -33,6 +32,7 @@ pub(crate) fn put(
             span_start, span_end, token_count, embedding_model, created_at, revision, vector)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let mut insert = connection.prepare_cached(sql)?;
+    let created_at = vectors.created_at.to_string();
     for record in &vectors.records {
         insert.execute(params![
             key.user_id.as_str(),
@@ -45,7 +45,7 @@ pub(crate) fn put(
             record.span_end,
             record.token_count,
             model,
-            now,
+            created_at,
             revision,
             to_bytes(&record.vector),
         ])?;

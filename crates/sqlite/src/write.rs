@@ -3,11 +3,14 @@
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{MessageVectors, SessionChange, Version},
-    model::{EmbeddingSpace, SessionKey, Timestamp, UserId},
+    model::{EmbeddingSpace, SessionKey, UserId},
 };
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::{error::storage, events, messages, sessions, vectors};
+use crate::{
+    error::{storage, taken},
+    events, messages, sessions, vectors,
+};
 
 /// Writes one session, all or nothing.
 pub(crate) fn session(connection: &mut Connection, change: &SessionChange) -> Result<Version> {
@@ -17,19 +20,20 @@ pub(crate) fn session(connection: &mut Connection, change: &SessionChange) -> Re
     Ok(version)
 }
 
-/// Writes sessions, each all or nothing: in one transaction, and each in its own where one of them meets a conflict.
+/// Writes sessions, each all or nothing: in one transaction, and each in its own where one of them can't be written.
 pub(crate) fn sessions(connection: &mut Connection, changes: &[SessionChange]) -> Vec<Result<Version>> {
-    match together(connection, changes) {
+    let together = match begin(connection).map_err(storage("write")) {
+        Ok(transaction) => put_all(transaction, changes),
+        // Each would wait as long for another writer.
+        Err(error) => return vec![Err(error); changes.len()],
+    };
+    match together {
         Ok(versions) => versions.into_iter().map(Ok).collect(),
-        Err(error) if error.kind() == ErrorKind::Conflict => {
-            changes.iter().map(|change| session(connection, change)).collect()
-        }
-        Err(error) => vec![Err(error); changes.len()],
+        Err(_) => changes.iter().map(|change| session(connection, change)).collect(),
     }
 }
 
-fn together(connection: &mut Connection, changes: &[SessionChange]) -> Result<Vec<Version>> {
-    let transaction = begin(connection).map_err(storage("write"))?;
+fn put_all(transaction: Transaction<'_>, changes: &[SessionChange]) -> Result<Vec<Version>> {
     let versions = changes.iter().map(|change| put(&transaction, change)).collect::<Result<_>>()?;
     transaction.commit().map_err(storage("write"))?;
     Ok(versions)
@@ -101,10 +105,9 @@ pub(crate) fn vectors(
     let mut write = || {
         let transaction = begin(connection)?;
         let revision = next_revision(&transaction)?;
-        let now = Timestamp::now().to_string();
         let mut stored = 0;
         for of_message in of_messages {
-            stored += vectors::put(&transaction, key, of_message, &space.model, &now, revision)?;
+            stored += vectors::put(&transaction, key, of_message, &space.model, revision)?;
         }
         transaction.commit()?;
         Ok(stored)
@@ -149,13 +152,8 @@ pub(crate) fn rename_user(connection: &mut Connection, from: &UserId, to: &UserI
         transaction.commit()?;
         Ok(renamed as u64)
     };
-    rename().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation) => {
-            let message = format!("{from} and {to} have sessions or events of the same id");
-            Error::new(ErrorKind::Conflict, message).with_operation("rename_user")
-        }
-        _ => storage("rename_user")(error),
-    })
+    let same_ids = || format!("{from} and {to} have sessions or events of the same id");
+    rename().map_err(|error| taken("rename_user", error, same_ids))
 }
 
 /// Takes the write lock at once, so that what is read in the transaction is what will be written over.

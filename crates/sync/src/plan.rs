@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use amplifier_session_core::{
-    Error, Result, SessionStorage,
+    Error, Result, SessionStorage, blocking,
     model::{SessionId, UserId},
 };
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::{
     Discovery, Failure, Rejected, RejectedBecause, SessionFolder, Skipped, SyncOptions, SyncReport, discover,
-    session::blocking, state::SyncState,
+    state::SyncState,
 };
 
 /// How many states are asked for at a time.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, Message, MetadataFile, Session, StoredEvent, VectorRecord};
+use crate::model::{Digest, Message, MetadataFile, Session, StoredEvent, Timestamp, VectorRecord};
 
 /// The state of a stored session that changes with every write of it: a revision, an ETag. A session that is deleted and
 /// made again never gets one back that it had.
@@ -100,6 +100,8 @@ pub struct MessageVectors {
     pub sequence: u32,
     /// The line that the vectors were made from.
     pub digest: Digest,
+    /// When they were made.
+    pub created_at: Timestamp,
     /// The vectors; they replace those that are stored.
     pub records: Vec<VectorRecord>,
 }

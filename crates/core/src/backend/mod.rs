@@ -210,7 +210,10 @@ pub trait StorageBackend: Debug + Send + Sync {
 
 /// The keys of the schema meta table that `core` reads and writes.
 pub mod meta {
+    use std::collections::BTreeMap;
+
     use super::EmbeddingSpace;
+    use crate::{Error, Result};
 
     /// The schema version that this library writes.
     pub const SCHEMA_VERSION: u32 = 4;
@@ -218,7 +221,7 @@ pub mod meta {
     pub const VERSION: &str = "version";
     /// Key of the name of the program that made the store.
     pub const WRITER: &str = "writer";
-    /// Value of [`WRITER`] in stores of this library.
+    /// How the value of [`WRITER`] begins in stores of this library; a version may follow.
     pub const WRITER_NAME: &str = "amplifier-session-storage";
     /// Key of the store's random identity.
     pub const STORE_ID: &str = "store_id";
@@ -235,5 +238,15 @@ pub mod meta {
     /// The space of a stored form.
     pub(crate) fn parse_space(value: &str) -> Option<EmbeddingSpace> {
         serde_json::from_str(value).ok()
+    }
+
+    /// The space of a store with these entries, for a backend that is given vectors.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when none was put.
+    pub fn embedding_space(entries: &BTreeMap<String, String>) -> Result<EmbeddingSpace> {
+        let space = entries.get(EMBEDDING_SPACE).and_then(|value| parse_space(value));
+        space.ok_or_else(|| Error::validation("vector", "the store has no embedding space yet"))
     }
 }

@@ -66,6 +66,24 @@ pub enum VectorState {
     Nothing,
 }
 
+impl VectorState {
+    /// The number that stands for it in a store.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Owed => 0,
+            Self::Stored => 1,
+            Self::Nothing => 2,
+        }
+    }
+
+    /// The state of a [`VectorState::code`].
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        [Self::Owed, Self::Stored, Self::Nothing].into_iter().find(|state| state.code() == code)
+    }
+}
+
 /// One line of a transcript.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {

@@ -11,7 +11,7 @@ use crate::{
     backend::{MessageVectors, meta},
     content::{ChunkSettings, ExtractedText, chunk, embeddable, extract},
     embedding::{EmbeddingProvider, EmbeddingPurpose},
-    model::{ContentType, EmbeddingSpace, Message, SessionId, SessionKey, UserId, VectorRecord},
+    model::{ContentType, EmbeddingSpace, Message, SessionId, SessionKey, Timestamp, UserId, VectorRecord},
 };
 
 /// How many messages are read, embedded and written at a time.
@@ -81,7 +81,7 @@ impl SessionStorage {
                 made => made.and_then(Result::ok),
             };
             if !owing.is_empty() {
-                making.start(owing, Arc::clone(&provider), self.settings.tool_output_chars);
+                making.start(owing, Arc::clone(&provider), self.settings.tool_output_chars, self.now());
             }
             match made {
                 Some(made) => self.store_vectors(made, &mut report).await?,
@@ -122,11 +122,17 @@ type VectorsOfStep = BTreeMap<SessionKey, Vec<MessageVectors>>;
 struct Making(JoinSet<Result<VectorsOfStep>>);
 
 impl Making {
-    fn start(&mut self, messages: Vec<Message>, provider: Arc<dyn EmbeddingProvider>, tool_chars: usize) {
+    fn start(
+        &mut self,
+        messages: Vec<Message>,
+        provider: Arc<dyn EmbeddingProvider>,
+        tool_chars: usize,
+        now: Timestamp,
+    ) {
         self.0.spawn(async move {
             let work = TextsOfStep::new(messages, &provider, tool_chars).await?;
             let vectors = work.embed(provider.as_ref()).await?;
-            let made = work.assemble(vectors);
+            let made = work.assemble(vectors, now);
             for record in made.values().flatten().flat_map(|message| &message.records) {
                 record.validate(provider.space())?;
             }
@@ -230,7 +236,7 @@ impl TextsOfStep {
     }
 
     /// The records of each message, by session.
-    fn assemble(self, vectors: Vec<Vec<f32>>) -> VectorsOfStep {
+    fn assemble(self, vectors: Vec<Vec<f32>>, created_at: Timestamp) -> VectorsOfStep {
         let mut records: Vec<Vec<VectorRecord>> = self.messages.iter().map(|_| Vec::new()).collect();
         for (piece, vector) in self.pieces.into_iter().zip(vectors) {
             if let Some(of_message) = records.get_mut(piece.message) {
@@ -239,7 +245,8 @@ impl TextsOfStep {
         }
         let mut by_session = VectorsOfStep::new();
         for (message, records) in self.messages.iter().zip(records) {
-            let vectors = MessageVectors { sequence: message.sequence, digest: message.digest, records };
+            let vectors =
+                MessageVectors { sequence: message.sequence, digest: message.digest, created_at, records };
             by_session.entry(message.place().session).or_default().push(vectors);
         }
         by_session

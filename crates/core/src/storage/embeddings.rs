@@ -7,7 +7,10 @@ use crate::{
     Error, Result, Scope,
     backend::{MessageVectors, SequenceRange},
     content::{ExtractedText, tokens},
-    model::{ContentType, ContentTypes, EmbeddingSpace, Message, Place, SessionId, SessionKey, VectorRecord},
+    model::{
+        ContentType, ContentTypes, EmbeddingSpace, Message, Place, SessionId, SessionKey, Timestamp,
+        VectorRecord,
+    },
 };
 
 /// Vectors of one message that were made elsewhere: one for each text, over the whole of it.
@@ -50,7 +53,7 @@ impl SessionStorage {
             let message = messages.get(&sequence);
             let message =
                 message.ok_or_else(|| named(Error::validation("sequence", "there is no such message")))?;
-            vectors.push(checked(message, of_message.vectors, space).map_err(named)?);
+            vectors.push(checked(message, of_message.vectors, space, self.now()).map_err(named)?);
         }
         self.claim_space(space).await??;
         self.backend.write_vectors(key, vectors).await
@@ -83,6 +86,7 @@ fn checked(
     message: &Message,
     vectors: BTreeMap<ContentType, Vec<f32>>,
     space: &EmbeddingSpace,
+    created_at: Timestamp,
 ) -> Result<MessageVectors> {
     let texts: HashMap<ContentType, ExtractedText> =
         texts_of(message).into_iter().map(|text| (text.content_type, text)).collect();
@@ -104,7 +108,7 @@ fn checked(
         record.validate(space)?;
         records.push(VectorRecord { vector: of_unit_length(record.vector)?, ..record });
     }
-    Ok(MessageVectors { sequence: message.sequence, digest: message.digest, records })
+    Ok(MessageVectors { sequence: message.sequence, digest: message.digest, created_at, records })
 }
 
 /// The vector of the same direction whose length is 1.

@@ -138,8 +138,14 @@ impl SessionStorage {
                 ingest.report
             }));
         }
-        for (at, written) in changed.into_iter().zip(self.backend.write_all(changes).await) {
-            if let (Err(error), Some(outcome)) = (written, outcomes.get_mut(at)) {
+        let mut written = self.backend.write_all(changes).await.into_iter();
+        for at in changed {
+            let unanswered = || {
+                Err(Error::new(ErrorKind::StorageIo, "the backend did not say what became of the session"))
+            };
+            if let (Err(error), Some(outcome)) =
+                (written.next().unwrap_or_else(unanswered), outcomes.get_mut(at))
+            {
                 *outcome = Err(error);
             }
         }

@@ -1,6 +1,6 @@
 //! Search: candidates from the backend, fused, diversified, shown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{SessionStorage, embed::other_space};
 use crate::{
@@ -16,10 +16,10 @@ use crate::{
     text::{query_terms, snippet},
 };
 
-/// Candidates asked of the backend for each list: enough that fusing and diversifying have a choice.
-const CANDIDATES_A_RESULT: usize = 5;
+/// Candidates asked of the backend for each result: enough that diversifying has a choice.
+pub(super) const CANDIDATES_A_RESULT: usize = 5;
 /// The least number of candidates for each list, where two are fused.
-const LEAST_CANDIDATES: usize = 100;
+const LEAST_FUSED: usize = 100;
 /// Candidates that maximal marginal relevance chooses from, for each result.
 const POOL_A_RESULT: usize = 3;
 
@@ -47,7 +47,7 @@ impl SessionStorage {
             SearchMode::Hybrid => fuse(texts.items, vectors.items, &weights),
         };
         if options.mmr_lambda < 1.0 && mode != SearchMode::FullText {
-            ranked.truncate((options.limit * POOL_A_RESULT).max(LEAST_CANDIDATES / 2));
+            ranked.truncate((options.limit * POOL_A_RESULT).max(LEAST_FUSED / 2));
             self.complete_vectors(&mut ranked, vector.as_deref()).await?;
         }
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
@@ -114,10 +114,7 @@ impl SessionStorage {
             filter: options.filter.clone(),
             content_types: options.content_types,
             terms: terms.to_vec(),
-            limit: match options.mode {
-                SearchMode::FullText => options.limit * CANDIDATES_A_RESULT,
-                SearchMode::Semantic | SearchMode::Hybrid => candidates_for(options.limit),
-            },
+            limit: candidates_for(options),
         };
         self.backend.text_candidates(&query).await
     }
@@ -137,13 +134,30 @@ impl SessionStorage {
             filter: options.filter.clone(),
             content_types: options.content_types,
             vector: vector.to_vec(),
-            limit: candidates_for(options.limit),
+            limit: candidates_for(options),
         };
-        let mut candidates = self.backend.vector_candidates(&query).await?;
-        if let Some(least) = options.min_similarity {
-            candidates.items.retain(|candidate| candidate.similarity >= least);
+        self.nearest_chunks(query, options.limit * POOL_A_RESULT, options.min_similarity).await
+    }
+
+    /// The chunks nearest to the query's vector: of so many different messages, if there are as many, since the chunks of
+    /// a few long messages may take all the places.
+    pub(super) async fn nearest_chunks(
+        &self,
+        mut query: VectorQuery,
+        messages: usize,
+        min_similarity: Option<f32>,
+    ) -> Result<Candidates<VectorCandidate>> {
+        loop {
+            let mut found = self.backend.vector_candidates(&query).await?;
+            let too_far = |last: &VectorCandidate| min_similarity > Some(last.similarity);
+            let complete = found.items.len() < query.limit || found.items.last().is_some_and(too_far);
+            found.items.retain(|chunk| min_similarity.is_none_or(|least| chunk.similarity >= least));
+            let different: HashSet<&Place> = found.items.iter().map(|chunk| &chunk.place).collect();
+            if complete || different.len() >= messages {
+                return Ok(found);
+            }
+            query.limit *= 4;
         }
-        Ok(candidates)
     }
 
     fn fusion_weights(&self) -> FusionWeights {
@@ -239,8 +253,10 @@ fn byte_range(text: &str, start: u32, end: u32) -> std::ops::Range<usize> {
     first..last.max(first)
 }
 
-pub(super) fn candidates_for(limit: usize) -> usize {
-    (limit * CANDIDATES_A_RESULT).max(LEAST_CANDIDATES)
+/// How many candidates each list is asked for. Of two that are fused, what is low in one may be high in the other.
+fn candidates_for(options: &SearchOptions) -> usize {
+    let wanted = options.limit * CANDIDATES_A_RESULT;
+    if options.mode == SearchMode::Hybrid { wanted.max(LEAST_FUSED) } else { wanted }
 }
 
 fn is_about_vectors(error: &Error) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{SessionStorage, embeddings::of_unit_length, search::candidates_for};
+use super::{SessionStorage, embeddings::of_unit_length, search::CANDIDATES_A_RESULT};
 use crate::{
     Error, Result, Scope,
     backend::{VectorCandidate, VectorQuery},
@@ -28,41 +28,28 @@ impl SessionStorage {
             let message = format!("has {} dimensions, the store has {}", vector.len(), space.dimensions);
             return Err(Error::validation("vector", message));
         }
-        let mut query = VectorQuery {
+        let query = VectorQuery {
             scope: scope.clone(),
             filter: options.filter.clone(),
             content_types: options.content_types,
             vector,
-            limit: candidates_for(options.limit),
+            limit: options.limit * CANDIDATES_A_RESULT,
         };
-        let nearest = loop {
-            let candidates = self.backend.vector_candidates(&query).await?;
-            let too_far = |last: &VectorCandidate| options.min_similarity > Some(last.similarity);
-            let complete =
-                candidates.items.len() < query.limit || candidates.items.last().is_some_and(too_far);
-            answer.notices = candidates.notice.into_iter().collect();
-            let nearest = nearest_of_each(candidates.items, options);
-            if complete || nearest.len() >= options.limit {
-                break nearest;
-            }
-            // The chunks of a few long messages took all the places.
-            query.limit *= 4;
-        };
+        let candidates = self.nearest_chunks(query, options.limit, options.min_similarity).await?;
+        answer.notices = candidates.notice.into_iter().collect();
+        let nearest = nearest_of_each(candidates.items, options.limit);
         answer.results = self.show(nearest, &shown, &[]).await?;
         Ok(answer)
     }
 }
 
-/// The nearest chunk of each message, as far as it is near enough.
-fn nearest_of_each(candidates: Vec<VectorCandidate>, options: &VectorSearchOptions) -> Vec<(Fused, f32)> {
+/// The nearest chunk of each message.
+fn nearest_of_each(candidates: Vec<VectorCandidate>, limit: usize) -> Vec<(Fused, f32)> {
     let mut seen = HashSet::new();
-    let candidates = candidates.into_iter();
-    let near = candidates
-        .filter(|candidate| options.min_similarity.is_none_or(|least| candidate.similarity >= least))
-        .filter(|candidate| seen.insert(candidate.place.clone()));
-    let near = near.map(|candidate| {
+    let nearest = candidates.into_iter().filter(|candidate| seen.insert(candidate.place.clone()));
+    let nearest = nearest.map(|candidate| {
         let score = candidate.similarity.max(0.0);
         (Fused::from_vector(candidate, score), score)
     });
-    near.take(options.limit).collect()
+    nearest.take(limit).collect()
 }

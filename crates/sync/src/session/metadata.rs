@@ -6,13 +6,13 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result,
+    Result, blocking,
     events::MAX_LINE_BYTES,
     model::{MetadataFile, RawJson},
     storage::SessionIngest,
 };
 
-use super::{Taking, Trouble, blocking};
+use super::{Taking, Trouble};
 use crate::{
     files::{self, METADATA, SessionFiles, Source, Stamp},
     lines::BYTE_ORDER_MARK,

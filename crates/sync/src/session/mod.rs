@@ -7,8 +7,9 @@ mod open;
 use std::io;
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, SessionStorage,
+    Error, Result, SessionStorage,
     backend::{SkippedLine, StoredSession},
+    blocking,
     model::SessionKey,
     storage::{IngestReport, IngestTarget, SessionIngest},
 };
@@ -254,11 +255,4 @@ impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }
-}
-
-/// Runs `work` where waiting for a disk holds nobody up.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.map_err(|source| {
-        Error::new(ErrorKind::StorageIo, "reading session folders broke off").with_source(source)
-    })
 }

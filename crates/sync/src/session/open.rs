@@ -2,9 +2,9 @@
 
 use std::{fs::File, io, path::PathBuf};
 
-use amplifier_session_core::{Result, events::MAX_LINE_BYTES};
+use amplifier_session_core::{Result, blocking, events::MAX_LINE_BYTES};
 
-use super::{Trouble, blocking};
+use super::Trouble;
 use crate::{
     files::{self, Stamp},
     lines::{Batch, LineReader, still_stands},

@@ -4,7 +4,7 @@ use amplifier_session_core::{
     ErrorKind,
     backend::{MessageVectors, RowChange, SessionChange, SkippedLine, StorageBackend, Version, meta},
     model::{
-        ContentType, Digest, MetadataFile, Place, ProjectSlug, RawJson, SessionKey, StoredEvent,
+        ContentType, Digest, MetadataFile, Place, ProjectSlug, RawJson, SessionKey, StoredEvent, Timestamp,
         VectorRecord, VectorState,
     },
 };
@@ -253,6 +253,7 @@ pub async fn vectors_of_another_line_are_not_stored(subject: &dyn Subject) {
     let of = |sequence: u32, digest: Digest| MessageVectors {
         sequence,
         digest,
+        created_at: Timestamp::from_micros(0),
         records: vec![record(ContentType::UserQuery, 0, 1, store.embedding.vector("x"))],
     };
     let vectors = vec![of(0, messages[0].digest), of(2, messages[1].digest), of(3, messages[0].digest)];
@@ -262,6 +263,29 @@ pub async fn vectors_of_another_line_are_not_stored(subject: &dyn Subject) {
     let elsewhere = super::store::target("elsewhere").key;
     assert_eq!(store.backend.write_vectors(&elsewhere, vectors).await.unwrap(), 0);
     assert_eq!(store.backend.session_rows(&elsewhere).await.unwrap().vectors, 0);
+}
+
+/// Vectors are refused before the store has a space, and where they are not of it; then nothing is stored.
+pub async fn vectors_are_only_stored_in_their_space(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let target = target("s");
+    store.storage_with(None).sync_transcript_lines(&target, sync(three_messages())).await.unwrap();
+    let messages = store.messages(&target).await;
+    let vector = store.embedding.vector("x");
+    let of = |message: usize, vector: &[f32]| MessageVectors {
+        sequence: message as u32,
+        digest: messages[message].digest,
+        created_at: Timestamp::from_micros(0),
+        records: vec![record(ContentType::UserQuery, 0, 1, vector.to_vec())],
+    };
+    let early = store.backend.write_vectors(&target.key, vec![of(0, &vector)]).await;
+    assert_eq!(kind(early), ErrorKind::Validation);
+    store.sync(&super::store::target("other"), three_messages()).await;
+    let short = &vector[1..];
+    let mixed = store.backend.write_vectors(&target.key, vec![of(0, &vector), of(2, short)]).await;
+    assert_eq!(kind(mixed), ErrorKind::Validation);
+    assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 0);
+    assert_eq!(store.owing(&target).await, [0, 1, 2]);
 }
 
 /// Vectors of a message replace those it had; the call can be repeated.
@@ -285,7 +309,12 @@ pub async fn vectors_replace_those_of_the_message(subject: &dyn Subject) {
         record(ContentType::AssistantThinking, 0, 1, vec![0.0; 64]),
     ];
     for records in [first.clone(), first, vec![chunk(0, 2), chunk(1, 2)]] {
-        let vectors = vec![MessageVectors { sequence: 1, digest, records: records.clone() }];
+        let vectors = vec![MessageVectors {
+            sequence: 1,
+            digest,
+            created_at: Timestamp::from_micros(0),
+            records: records.clone(),
+        }];
         assert_eq!(store.backend.write_vectors(&target.key, vectors).await.unwrap(), records.len());
         let stored = store.vectors(&target).await.into_iter().filter(|(sequence, _)| *sequence == 1);
         assert_eq!(stored.map(|(_, record)| record).collect::<Vec<_>>(), records);

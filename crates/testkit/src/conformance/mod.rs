@@ -372,6 +372,7 @@ macro_rules! conformance_suite {
                 what_a_change_does_not_name_stays,
                 rows_are_cut_before_they_are_put,
                 a_message_that_is_put_loses_its_vectors,
+                vectors_are_only_stored_in_their_space,
                 vectors_of_another_line_are_not_stored,
                 vectors_replace_those_of_the_message,
                 vectors_come_back_as_they_were,

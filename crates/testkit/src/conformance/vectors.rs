@@ -289,6 +289,7 @@ pub async fn vectors_of_a_message_changed_meanwhile_are_dropped(subject: &dyn Su
         amplifier_session_core::backend::MessageVectors {
             sequence: message.sequence,
             digest: message.digest,
+            created_at: message.ts,
             records: records.collect(),
         }
     });

@@ -273,6 +273,8 @@ impl StorageBackend for MemoryBackend {
     }
 
     async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
+        let space = meta::embedding_space(&self.meta().await?)?;
+        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(&space))?;
         // A message and its vectors lie in one partition, so that a batch of one message happens as a whole.
         Ok(vectors.into_iter().map(|of_message| self.documents().put_vectors(key, of_message)).sum())
     }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -32,15 +32,21 @@ impl Folding {
         self.unfolded_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= FOLD_BYTES
     }
 
-    /// The turn to fold; none while another has it.
-    pub(crate) fn turn(self: &Arc<Self>) -> Option<Turn> {
+    /// Takes the turn to fold, up to [`Folding::end`]; false while another has it.
+    pub(crate) fn begin(&self) -> bool {
         let mut begun = self.begun();
         if begun.is_some() {
-            return None;
+            return false;
         }
         *begun = Some(Instant::now());
         self.unfolded_bytes.store(0, Ordering::Relaxed);
-        Some(Turn(Arc::clone(self)))
+        true
+    }
+
+    /// Gives the turn back.
+    pub(crate) fn end(&self) {
+        *self.begun() = None;
+        self.ended.notify_all();
     }
 
     /// Whether there is something to wait for.
@@ -62,33 +68,21 @@ impl Folding {
     }
 }
 
-/// Says that a fold is under way, until it is dropped: also by a panic.
-#[derive(Debug)]
-pub(crate) struct Turn(Arc<Folding>);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        *self.0.begun() = None;
-        self.0.ended.notify_all();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn writes_that_are_far_ahead_wait_for_the_fold_that_is_under_way() {
-        let folding = Arc::new(Folding::default());
+        let folding = Folding::default();
         assert!(!folding.wrote(FOLD_BYTES - 1) && folding.wrote(1));
         folding.wait();
-        let turn = folding.turn().unwrap();
-        assert!(folding.is_under_way() && folding.turn().is_none());
+        assert!(folding.begin() && folding.is_under_way() && !folding.begin());
         assert!(!folding.wrote(FOLD_BYTES - 1) && folding.wrote(1));
-        let fold = std::thread::spawn(move || drop(turn));
-        folding.wait();
-        fold.join().unwrap();
-        assert!(folding.turn().is_some());
-        assert!(!folding.wrote(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| folding.end());
+            folding.wait();
+        });
+        assert!(folding.begin() && !folding.wrote(0));
     }
 }
