@@ -47,7 +47,7 @@ impl SessionStorage {
             SearchMode::Hybrid => fuse(texts.items, vectors.items, &weights),
         };
         if options.mmr_lambda < 1.0 && mode != SearchMode::FullText {
-            ranked.truncate((options.limit * POOL_A_RESULT).max(LEAST_FUSED / 2));
+            ranked.truncate(options.limit * POOL_A_RESULT);
             self.complete_vectors(&mut ranked, vector.as_deref()).await?;
         }
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
