@@ -28,6 +28,10 @@ use amplifier_session_storage::{
 };
 use amplifier_session_testkit::corpus::{Corpus, CorpusSize};
 
+/// The one of the program, for yardsticks too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What is typed.
 struct Arguments {
     sync: bool,

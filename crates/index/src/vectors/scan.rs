@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How many more vectors are compared in full than are asked for: the order by codes is not quite the true one.
-const SPARE: usize = 50;
+const SPARE: usize = 20;
 
 /// The vectors nearest to the query's among those in the index and those newer than it, and how many are newer.
 pub(crate) fn search(
