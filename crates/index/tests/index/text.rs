@@ -179,6 +179,18 @@ fn a_search_that_meets_a_long_tail_folds_it() {
 }
 
 #[test]
+fn the_first_search_of_a_process_folds_a_long_tail_too() {
+    let (store, dir) = (filled(10, 6), tempfile::tempdir().unwrap());
+    SearchIndex::open(dir.path()).fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    let mut numbers = Numbers(6);
+    for key in 100..140 {
+        store.say(key, &numbers.text(150_000));
+    }
+    let answer = check_text(&SearchIndex::open(dir.path()), &store, &text_query("w150 w199"), true);
+    assert_eq!((answer.tail_rows, answer.notice), (0, None));
+}
+
+#[test]
 fn a_tail_is_read_once_by_many_searches() {
     let (store, dir) = (filled(100, 7), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
