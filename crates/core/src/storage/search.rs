@@ -13,7 +13,7 @@ use crate::{
         Fused, FusionWeights, SearchMode, SearchOptions, SearchResult, SearchResults, diversify, fuse,
         rank_texts, rank_vectors,
     },
-    text::{query_terms, snippet},
+    text::{Snippets, query_terms},
 };
 
 /// Candidates asked of the backend for each result: enough that diversifying has a choice.
@@ -201,8 +201,9 @@ impl SessionStorage {
         let places: Vec<Place> = picked.iter().map(|(fused, _)| fused.place.clone()).collect();
         let messages = self.backend.messages_at(&places).await?;
         let mut messages: HashMap<Place, Message> = messages.into_iter().map(|m| (m.place(), m)).collect();
+        let mut snippets = Snippets::new(terms);
         let shown = picked.into_iter().filter_map(|(fused, score)| {
-            Some(result(messages.remove(&fused.place)?, fused, score, options, terms))
+            Some(result(messages.remove(&fused.place)?, fused, score, options, &mut snippets))
         });
         Ok(shown.collect())
     }
@@ -213,7 +214,7 @@ fn result(
     fused: Fused,
     score: f32,
     options: &SearchOptions,
-    terms: &[String],
+    snippets: &mut Snippets<'_>,
 ) -> SearchResult {
     let line = message.raw.parse_object().unwrap_or_default();
     let texts = extract(&line, message.role);
@@ -223,7 +224,7 @@ fn result(
         .map(|t| t.text)
         .unwrap_or_default();
     let within = fused.span.map(|(start, end)| byte_range(&text, start, end));
-    let snippet = snippet(&text, within, terms, options.snippet_chars);
+    let snippet = snippets.cut(&text, within, options.snippet_chars);
     SearchResult {
         user_id: message.user_id,
         session_id: message.session_id,

@@ -3,7 +3,7 @@
 //!
 //! - [`Analyzer`] turns text into [`Tokens`]; the same word gives the same term everywhere;
 //! - [`query_terms`] are the terms of a query, without stop words;
-//! - [`snippet()`] shows the part of a text that matches best;
+//! - [`Snippets`] show the part of a text that matches best;
 //! - [`bm25`] scores texts that no index holds as the index would.
 
 mod analyzer;
@@ -17,5 +17,5 @@ mod words;
 
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
 pub use query::{MAX_QUERY_TERMS, query_terms};
-pub use snippet::{Snippet, snippet};
+pub use snippet::{Snippet, Snippets};
 pub use words::holds_words;

@@ -21,23 +21,59 @@ pub struct Snippet {
     pub highlights: Vec<(u32, u32)>,
 }
 
-/// The piece of `text`, at most `max_chars` characters long, that holds the most different `terms` (of
-/// [`super::query_terms`]), and of those the one with the most matches, and of those the first.
-///
-/// `within` are the bytes of the part to look at, for example the chunk that matched; by default all of `text`.
-/// Without a match it is the beginning of that part. Takes time linear in the length of that part.
-#[must_use]
-pub fn snippet(text: &str, within: Option<Range<usize>>, terms: &[String], max_chars: usize) -> Snippet {
-    let within = within.map_or(0..text.len(), |range| whole_characters(text, range));
-    let part = text.get(within.clone()).unwrap_or_default();
-    let line = in_one_line(part);
-    let view = View {
-        length: line.chars().count(),
-        matches: matches_of(&line, terms),
-        more_before: text.get(..within.start).is_some_and(|before| !before.trim().is_empty()),
-        more_after: text.get(within.end..).is_some_and(|after| !after.trim().is_empty()),
-    };
-    view.render(&line, view.window(&line, max_chars))
+/// Cuts snippets of the texts that were found for one query. It remembers words: use one for all of them.
+#[derive(Debug)]
+pub struct Snippets<'a> {
+    /// The terms with their numbers.
+    numbers: HashMap<&'a str, usize>,
+    analyzer: Analyzer,
+}
+
+impl<'a> Snippets<'a> {
+    /// For a query with these terms (of [`super::query_terms`]).
+    #[must_use]
+    pub fn new(terms: &'a [String]) -> Self {
+        let numbers = terms.iter().enumerate().map(|(number, term)| (&**term, number)).collect();
+        Self { numbers, analyzer: Analyzer::looking_for(terms) }
+    }
+
+    /// The piece of `text`, at most `max_chars` characters long, that holds the most different terms, and of those the
+    /// one with the most matches, and of those the first.
+    ///
+    /// `within` are the bytes of the part to look at, for example the chunk that matched; by default all of `text`.
+    /// Without a match it is the beginning of that part. Takes time linear in the length of that part.
+    #[must_use]
+    pub fn cut(&mut self, text: &str, within: Option<Range<usize>>, max_chars: usize) -> Snippet {
+        let within = within.map_or(0..text.len(), |range| whole_characters(text, range));
+        let part = text.get(within.clone()).unwrap_or_default();
+        let line = in_one_line(part);
+        let view = View {
+            length: line.chars().count(),
+            matches: self.matches(&line),
+            more_before: text.get(..within.start).is_some_and(|before| !before.trim().is_empty()),
+            more_after: text.get(within.end..).is_some_and(|after| !after.trim().is_empty()),
+        };
+        view.render(&line, view.window(&line, max_chars))
+    }
+
+    fn matches(&mut self, line: &str) -> Vec<Match> {
+        let mut tokens = self.analyzer.tokens(line);
+        let mut matches = Vec::new();
+        let (mut byte, mut character) = (0, 0);
+        while !self.numbers.is_empty() && tokens.advance() {
+            // Most words begin with another letter than any term, and the analyzer passed over them.
+            if tokens.term().is_empty() {
+                continue;
+            }
+            let Some(term) = self.numbers.get(tokens.term()) else { continue };
+            let range = tokens.range();
+            let count = |range: Range<usize>| line.get(range).unwrap_or_default().chars().count();
+            let start = character + count(byte..range.start);
+            (byte, character) = (range.end, start + count(range));
+            matches.push(Match { term: *term, start, end: character });
+        }
+        matches
+    }
 }
 
 /// A word that matched, in characters of the line.
@@ -109,24 +145,6 @@ fn in_one_line(text: &str) -> String {
         line.push_str(word);
     }
     line
-}
-
-fn matches_of(line: &str, terms: &[String]) -> Vec<Match> {
-    let numbers: HashMap<&str, usize> =
-        terms.iter().enumerate().map(|(number, term)| (&**term, number)).collect();
-    let mut analyzer = Analyzer::looking_for(terms);
-    let mut tokens = analyzer.tokens(line);
-    let mut matches = Vec::new();
-    let (mut byte, mut character) = (0, 0);
-    while !numbers.is_empty() && tokens.advance() {
-        let Some(term) = numbers.get(tokens.term()) else { continue };
-        let range = tokens.range();
-        let count = |range: Range<usize>| line.get(range).unwrap_or_default().chars().count();
-        let start = character + count(byte..range.start);
-        (byte, character) = (range.end, start + count(range));
-        matches.push(Match { term: *term, start, end: character });
-    }
-    matches
 }
 
 /// Where the best run of matches stands that fits in `room` characters.
@@ -218,6 +236,10 @@ mod tests {
             }
         }
         marked
+    }
+
+    fn snippet(text: &str, within: Option<Range<usize>>, terms: &[String], max_chars: usize) -> Snippet {
+        Snippets::new(terms).cut(text, within, max_chars)
     }
 
     fn show(text: &str, query: &str, max_chars: usize) -> String {
