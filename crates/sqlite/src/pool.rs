@@ -21,7 +21,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
 /// How many connections that read are kept for the next call.
-const IDLE_READERS: usize = 8;
+const IDLE_READERS: usize = 4;
 
 /// Bytes of a page. Twice the usual: half as many pages are written, to the log and then to the file.
 const PAGE_BYTES: i64 = 8192;
@@ -34,9 +34,10 @@ const LOG_PAGES: i64 = 8_000;
 /// What the connection that writes keeps of the file in memory.
 const WRITER_CACHE_KIB: i64 = 16_000;
 
-/// What each connection that reads keeps of the file in memory. With every commit of another connection it drops it
-/// all, which takes the longer the more it is; and the system keeps the file in memory anyway.
-const READER_CACHE_KIB: i64 = 8_000;
+/// What each connection that reads keeps of the file in memory at most: the pages that searches in some ten thousand
+/// messages come upon. The system keeps the file in memory too, but to copy a page from there takes as long as to find
+/// three rows in it.
+const READER_CACHE_KIB: i64 = 32_000;
 
 /// The connections of a process to one database file.
 #[derive(Debug)]
