@@ -51,6 +51,7 @@ impl EmbeddingProvider for Letters {
             chunk_target_tokens: 500,
             batch_texts: 100,
             batch_tokens: 50_000,
+            concurrent_calls: 1,
         }
     }
 

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use amplifier_session_core::{
     content::{ChunkSettings, chunk, extract, tokens},
     model::{ContentType, Role},
-    text::{Analyzer, bm25::count_terms, query_terms, Snippets},
+    text::{Analyzer, Snippets, bm25::count_terms, query_terms},
 };
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::json;
@@ -174,7 +174,9 @@ fn matching(criterion: &mut Criterion) {
     group.bench_function("count_terms", |bench| {
         bench.iter(|| count_terms(&mut analyzer, black_box(&text), &terms))
     });
-    group.bench_function("snippet", |bench| bench.iter(|| Snippets::new(&terms).cut(black_box(&text), None, 200)));
+    group.bench_function("snippet", |bench| {
+        bench.iter(|| Snippets::new(&terms).cut(black_box(&text), None, 200))
+    });
     group.finish();
 }
 

@@ -1,6 +1,6 @@
 //! What makes vectors out of texts.
 
-use std::fmt::Debug;
+use std::{borrow::Cow, fmt::Debug};
 
 use async_trait::async_trait;
 
@@ -37,6 +37,17 @@ pub struct EmbeddingLimits {
     pub batch_texts: usize,
     /// The most tokens in one call of [`EmbeddingProvider::embed`].
     pub batch_tokens: usize,
+    /// The most calls of [`EmbeddingProvider::embed`] that are made at the same time.
+    pub concurrent_calls: usize,
+}
+
+/// A text as a provider may see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Masked<'a> {
+    /// The text, of as many characters as the original.
+    pub text: Cow<'a, str>,
+    /// How many secrets were masked in it.
+    pub secrets: usize,
 }
 
 /// A model that turns texts into vectors.
@@ -56,12 +67,22 @@ pub trait EmbeddingProvider: Debug + Send + Sync {
     /// Whether texts stay on this machine.
     fn is_local(&self) -> bool;
 
+    /// `text` without what must not leave this machine. Asked for whole texts, before they are cut into chunks, since
+    /// a cut may go through a secret.
+    fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
+        Masked { text: Cow::Borrowed(text), secrets: 0 }
+    }
+
     /// The vectors of `texts`, in their order, each of unit length.
     ///
     /// A text without anything the model knows has a vector of zeros.
     ///
     /// # Errors
     ///
-    /// `Embedding` or `Authentication`; never a list of another length than `texts`.
+    /// - `Validation` when the service refuses one of the texts, so that the others may be taken without it;
+    /// - `Authentication` when it refuses the credentials;
+    /// - `Embedding` for all else, marked as retryable where another attempt may help.
+    ///
+    /// Never a list of another length than `texts`, nor a vector of other dimensions.
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>>;
 }

@@ -4,7 +4,7 @@
 //! operation failed, for which session, sequence or field, and what caused it. Drivers' own errors are mapped
 //! to it in one file of each backend.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 /// The result of every fallible function of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -81,6 +81,7 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     retryable: bool,
+    retry_after: Option<Duration>,
     operation: Option<&'static str>,
     message: String,
     context: Vec<(&'static str, String)>,
@@ -94,6 +95,7 @@ impl Error {
         Self(Box::new(Inner {
             kind,
             retryable: false,
+            retry_after: None,
             operation: None,
             message: message.into(),
             context: Vec::new(),
@@ -143,6 +145,13 @@ impl Error {
         self
     }
 
+    /// Marks the error as worth retrying, but not before so much time has gone by: what the service asks for.
+    #[must_use]
+    pub fn retryable_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self.retryable()
+    }
+
     /// What kind of thing went wrong.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -153,6 +162,12 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
+    }
+
+    /// How long the service asks to wait before the same call is made again, where it does.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
     }
 
     /// What went wrong, without operation, context and cause.

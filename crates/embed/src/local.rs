@@ -34,6 +34,7 @@ const LIMITS: EmbeddingLimits = EmbeddingLimits {
     chunk_target_tokens: 512,
     batch_texts: 256,
     batch_tokens: 200_000,
+    concurrent_calls: 1,
 };
 
 /// A single text of at most this many bytes is embedded without leaving the calling thread: it takes less time

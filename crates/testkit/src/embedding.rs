@@ -65,6 +65,7 @@ impl FakeEmbedding {
                 chunk_target_tokens: 1_024,
                 batch_texts: 16,
                 batch_tokens: 100_000,
+                concurrent_calls: 1,
             },
             strength: ModelStrength::Contextual,
             state: Mutex::default(),

@@ -164,6 +164,7 @@ pub async fn the_nearest_chunk_stands_for_its_message(subject: &dyn Subject) {
         chunk_target_tokens: 20,
         batch_texts: 16,
         batch_tokens: 10_000,
+        concurrent_calls: 1,
     };
     let store = Store::open_with(subject, FakeEmbedding::new().with_limits(limits)).await;
     let long = "the asked words ".repeat(1_000);

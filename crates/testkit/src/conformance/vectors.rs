@@ -34,6 +34,7 @@ fn small() -> FakeEmbedding {
         chunk_target_tokens: 20,
         batch_texts: 3,
         batch_tokens: 50,
+        concurrent_calls: 1,
     })
 }
 
