@@ -15,8 +15,14 @@ use std::mem::take;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, Scope, backend::*, content::extract, model::*, search::*, storage::*,
-    text::Analyzer, text::bm25,
+    Error, ErrorKind, Result, Scope,
+    backend::{meta::Generations, *},
+    content::extract,
+    model::*,
+    search::*,
+    storage::*,
+    text::Analyzer,
+    text::bm25,
 };
 use amplifier_session_testkit::FakeEmbedding;
 
@@ -40,11 +46,32 @@ struct Kept {
     events: BTreeMap<u32, StoredEvent>,
 }
 
-/// A message with its vectors: whoever puts it anew or removes it can't forget them.
+/// A message with its vectors, by generation: whoever puts it anew or removes it can't forget them.
 #[derive(Debug)]
 struct KeptMessage {
     message: Message,
-    vectors: Vec<VectorRecord>,
+    vectors: BTreeMap<u32, KeptVectors>,
+}
+
+/// The vectors of a message, and why some are missing.
+#[derive(Debug)]
+struct KeptVectors {
+    records: Vec<VectorRecord>,
+    failure: Option<String>,
+}
+
+impl KeptMessage {
+    fn records(&self, generation: u32) -> &[VectorRecord] {
+        self.vectors.get(&generation).map_or(&[], |kept| &kept.records)
+    }
+
+    fn owes(&self, generation: u32, held: &Generations) -> bool {
+        if generation == held.current_number() {
+            return self.message.vectors.is_owed();
+        }
+        let has_text = self.message.vectors != VectorState::Nothing;
+        held.is_next(generation) && has_text && !self.vectors.contains_key(&generation)
+    }
 }
 
 impl OwnBackend {
@@ -174,55 +201,142 @@ impl StorageBackend for OwnBackend {
         Ok(places.iter().filter_map(|place| Some(store.message(place)?.message.clone())).collect())
     }
 
-    async fn messages_owing_vectors(
-        &self,
-        user: &UserId,
-        session: Option<&SessionId>,
-        after: Option<&Place>,
-        limit: usize,
-    ) -> Result<Vec<Message>> {
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         let store = self.store()?;
-        let messages = store.of_user(user).flat_map(|kept| kept.messages.values()).map(|kept| &kept.message);
-        let owing = messages.filter(|message| {
-            message.vectors == VectorState::Owed
-                && session.is_none_or(|session| *session == message.session_id)
-                && after < Some(&message.place())
+        let held = Generations::of(&store.meta);
+        let messages = store.of_user(&query.user).flat_map(|kept| kept.messages.values());
+        let owing = messages.filter(|kept| {
+            kept.owes(query.generation, &held)
+                && query.session.as_ref().is_none_or(|session| *session == kept.message.session_id)
+                && query.after < Some(kept.message.place())
         });
-        Ok(owing.take(limit).cloned().collect())
+        Ok(owing.take(query.limit).map(|kept| kept.message.clone()).collect())
     }
 
-    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
+    async fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        vectors: Vec<MessageVectors>,
+    ) -> Result<usize> {
         let mut store = self.store()?;
-        let space = meta::embedding_space(&store.meta)?;
-        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(&space))?;
+        let held = Generations::of(&store.meta);
+        let space = held.space(generation)?;
+        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
         let mut count = 0;
-        for MessageVectors { sequence, digest, mut records, .. } in vectors {
+        for MessageVectors { sequence, digest, mut records, failure, .. } in vectors {
             let kept = store.sessions.get_mut(key).and_then(|kept| kept.messages.get_mut(&sequence));
             // Making vectors takes its time: the message may say something else by now.
             if let Some(kept) = kept.filter(|kept| kept.message.digest == digest) {
                 count += records.len();
                 records.sort_by_key(|record| (record.content_type, record.chunk_index));
-                kept.vectors = records;
-                kept.message.vectors = VectorState::Stored;
+                kept.vectors.insert(generation, KeptVectors { records, failure });
+                if generation == held.current_number() {
+                    kept.message.vectors = VectorState::Stored;
+                }
             }
         }
         Ok(count)
     }
 
-    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        let mut store = self.store()?;
+        let current = Generations::of(&store.meta).current_number();
+        let mut owed = 0;
+        for kept in store.sessions.get_mut(key).into_iter().flat_map(|kept| kept.messages.values_mut()) {
+            let failed = kept.vectors.get(&current).is_some_and(|kept| kept.failure.is_some());
+            if kept.message.vectors == VectorState::Stored && (which == OweAgain::All || failed) {
+                kept.message.vectors = VectorState::Outdated;
+                owed += 1;
+            }
+        }
+        Ok(owed)
+    }
+
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        let mut store = self.store()?;
+        let held = Generations::of(&store.meta);
+        if held.current_number() == generation {
+            return Ok(true);
+        }
+        if !held.is_next(generation) {
+            return Err(Error::validation("generation", "is not the next one"));
+        }
+        let mut messages: Vec<_> =
+            store.sessions.values_mut().flat_map(|kept| kept.messages.values_mut()).collect();
+        if messages.iter().any(|kept| kept.owes(generation, &held)) {
+            return Ok(false);
+        }
+        for kept in messages.iter_mut().filter(|kept| kept.message.vectors.is_owed()) {
+            kept.message.vectors = VectorState::Stored;
+        }
+        let next = store.meta.get(meta::NEXT_EMBEDDING_SPACE).cloned().unwrap_or_default();
+        store.meta.insert(meta::EMBEDDING_SPACE.to_owned(), next);
+        Ok(true)
+    }
+
+    async fn prune_vectors(&self, _limit: usize) -> Result<usize> {
+        let mut store = self.store()?;
+        let held = Generations::of(&store.meta);
+        let mut pruned = 0;
+        for kept in store.sessions.values_mut().flat_map(|kept| kept.messages.values_mut()) {
+            let before = kept.vectors.len();
+            kept.vectors.retain(|generation, _| held.numbers().any(|number| number == *generation));
+            pruned += before - kept.vectors.len();
+        }
+        Ok(pruned)
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        let store = self.store()?;
+        let held = Generations::of(&store.meta);
+        let mut counts = VectorCounts::default();
+        for kept in store.messages(scope, &SearchFilter::default()) {
+            if kept.message.vectors == VectorState::Nothing {
+                counts.nothing += 1;
+                continue;
+            }
+            counts.embeddable += 1;
+            for number in held.numbers().filter(|number| kept.owes(*number, &held)) {
+                counts.generations.entry(number).or_default().owing += 1;
+            }
+            for (number, KeptVectors { records, failure }) in &kept.vectors {
+                let of_generation = counts.generations.entry(*number).or_default();
+                of_generation.messages += u64::from(!records.is_empty());
+                of_generation.vectors += records.len() as u64;
+                if let Some(reason) = failure {
+                    *of_generation.failed.entry(reason.clone()).or_default() += 1;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
         let store = self.store()?;
         let mut found = Vec::new();
         for (place, content_type) in texts {
-            let records = store.message(place).into_iter().flat_map(|kept| &kept.vectors);
+            let records = store.message(place).into_iter().flat_map(|kept| kept.records(generation));
             let records = records.filter(|record| record.content_type == *content_type);
             found.extend(records.map(|record| (place.clone(), record.clone())));
         }
         Ok(found)
     }
 
-    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
         self.read(key, |kept| {
-            let types = |kept: &KeptMessage| kept.vectors.iter().map(|record| record.content_type).collect();
+            let types = |kept: &KeptMessage| {
+                kept.records(generation).iter().map(|record| record.content_type).collect()
+            };
             let all = kept.messages.range(range.start..).map(|(sequence, kept)| (*sequence, types(kept)));
             // Messages without vectors don't count towards the limit.
             all.filter(|(_, types): &(u32, ContentTypes)| !types.is_empty()).take(range.limit).collect()
@@ -230,12 +344,14 @@ impl StorageBackend for OwnBackend {
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let current = Generations::of(&self.store()?.meta).current_number();
         self.read(key, |kept| {
             let mut rows = SessionRows::default();
-            for KeptMessage { message, vectors } in kept.messages.values() {
+            for kept in kept.messages.values() {
+                let message = &kept.message;
                 rows.messages.add(message.sequence, message.ts);
-                rows.vectors += vectors.len() as u64;
-                rows.owing_vectors += u64::from(message.vectors == VectorState::Owed);
+                rows.vectors += kept.records(current).len() as u64;
+                rows.owing_vectors += u64::from(message.vectors.is_owed());
                 rows.synced_at = rows.synced_at.max(Some(message.synced_at));
             }
             kept.events().for_each(|event| rows.events.add(event.sequence, event.ts));
@@ -313,10 +429,11 @@ impl StorageBackend for OwnBackend {
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
         let mut candidates = Vec::new();
-        for KeptMessage { message, vectors } in self.store()?.messages(&query.scope, &query.filter) {
-            let records = vectors.iter().filter(|record| query.content_types.contains(record.content_type));
+        for kept in self.store()?.messages(&query.scope, &query.filter) {
+            let records = kept.records(query.generation).iter();
+            let records = records.filter(|record| query.content_types.contains(record.content_type));
             candidates.extend(records.map(|record| VectorCandidate {
-                place: message.place(),
+                place: kept.message.place(),
                 content_type: record.content_type,
                 span_start: record.span_start,
                 span_end: record.span_end,
@@ -394,7 +511,7 @@ impl Kept {
         kept.skipped = change.skipped.unwrap_or(take(&mut kept.skipped));
         kept.sync_state = change.sync_state.or(take(&mut kept.sync_state));
 
-        let anew = |message: Message| (message.sequence, KeptMessage { message, vectors: Vec::new() });
+        let anew = |message: Message| (message.sequence, KeptMessage { message, vectors: BTreeMap::new() });
         change_rows(&mut self.messages, change.messages, anew);
         change_rows(&mut self.events, change.events, |stored| (stored.event.sequence, stored));
 

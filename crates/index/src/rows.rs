@@ -67,6 +67,8 @@ pub struct VectorRow<'a> {
     pub content_type: ContentType,
     /// When its message was written.
     pub ts: Timestamp,
+    /// The generation of vectors that it belongs to: others are not compared with it.
+    pub generation: u32,
     /// The vector: of unit length, or zero.
     pub vector: &'a [f32],
 }

@@ -10,9 +10,9 @@ use std::{
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, SequenceRange, SessionChange,
-        SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession, TextCandidate, TextQuery,
-        VectorCandidate, VectorQuery, Version, meta,
+        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
+        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
+        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version, meta::Generations,
     },
     blocking,
     model::{
@@ -205,21 +205,27 @@ impl StorageBackend for SqliteBackend {
         self.read(move |connection| messages::at(connection, &places)).await
     }
 
-    async fn messages_owing_vectors(
-        &self,
-        user: &UserId,
-        session: Option<&SessionId>,
-        after: Option<&Place>,
-        limit: usize,
-    ) -> Result<Vec<Message>> {
-        let (user, session, after) = (user.clone(), session.cloned(), after.cloned());
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+        let query = query.clone();
         self.read(move |connection| {
-            messages::owing_vectors(connection, &user, session.as_ref(), after.as_ref(), limit)
+            with_snapshot(connection, |snapshot| {
+                let held = Generations::of(&sessions::meta(snapshot)?);
+                let is_current = held.current_number() == query.generation;
+                if !is_current && !held.is_next(query.generation) {
+                    return Ok(Vec::new());
+                }
+                messages::owing_vectors(snapshot, &query, is_current)
+            })
         })
         .await
     }
 
-    async fn write_vectors(&self, key: &SessionKey, of_messages: Vec<MessageVectors>) -> Result<usize> {
+    async fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        of_messages: Vec<MessageVectors>,
+    ) -> Result<usize> {
         let key = key.clone();
         let bytes: usize = of_messages
             .iter()
@@ -227,26 +233,48 @@ impl StorageBackend for SqliteBackend {
             .map(|record| record.vector.len() * 4)
             .sum();
         let stored = self
-            .write_with(move |connection| {
-                let space = meta::embedding_space(&sessions::meta(connection)?)?;
-                for record in of_messages.iter().flat_map(|message| &message.records) {
-                    record.validate(&space)?;
-                }
-                write::vectors(connection, &key, &space, &of_messages)
-            })
+            .write_with(move |connection| write::vectors(connection, &key, generation, &of_messages))
             .await?;
         self.0.keeper.wrote(bytes).await?;
         Ok(stored)
     }
 
-    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
-        let texts = texts.to_vec();
-        self.read(move |connection| vectors::of(connection, &texts)).await
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        let key = key.clone();
+        self.write_with(move |connection| write::owe_vectors(connection, &key, which)).await
     }
 
-    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        self.write_with(move |connection| write::complete_generation(connection, generation)).await
+    }
+
+    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        self.write_with(move |connection| write::prune_vectors(connection, limit)).await
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        let scope = scope.clone();
+        self.read(move |connection| with_snapshot(connection, |snapshot| counts::vectors(snapshot, &scope)))
+            .await
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        let texts = texts.to_vec();
+        self.read(move |connection| vectors::of(connection, generation, &texts)).await
+    }
+
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
         let key = key.clone();
-        self.read(move |connection| vectors::types(connection, &key, range)).await
+        self.read(move |connection| vectors::types(connection, generation, &key, range)).await
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {

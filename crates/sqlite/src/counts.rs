@@ -4,16 +4,17 @@ use std::str::FromStr;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{MessageCount, RowSpan, SessionRows},
-    model::{Role, SessionKey, Timestamp},
-    search::SearchFilter,
+    backend::{MessageCount, RowSpan, SessionRows, VectorCounts, meta::Generations},
+    model::{Role, SessionKey, Timestamp, VectorState},
+    search::{SearchFilter, SessionFilter},
 };
 use rusqlite::{Connection, Row};
 
 use crate::{
     conditions::Conditions,
     error::storage,
-    sessions::{column, timestamp},
+    messages::vector_state,
+    sessions::{self, column, timestamp},
 };
 
 /// The messages that `filter` admits, counted by day and role.
@@ -39,25 +40,99 @@ pub(crate) fn messages(
          WHERE {} GROUP BY 1, 2",
         conditions.sql()
     );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_messages"))?;
-    let mut rows = statement.query(conditions.values()).map_err(storage("count_messages"))?;
     let mut counts = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("count_messages"))? {
+    each_row(connection, &sql, &conditions, |row| {
         let role = Role::from_str(&column::<String>(row, 1)?)?;
         counts.push(MessageCount { day: column(row, 0)?, role, messages: count(row, 2)? });
-    }
+        Ok(())
+    })?;
     Ok(counts)
+}
+
+/// How far the vectors of the messages of `scope` are.
+pub(crate) fn vectors(connection: &Connection, scope: &Scope) -> Result<VectorCounts> {
+    let held = Generations::of(&sessions::meta(connection)?);
+    let current = held.current_number();
+    let next = held.next.map(|next| next.number);
+    let conditions = Conditions::of_sessions(scope, &SessionFilter::default())?;
+    let of_session = |table: &str| format!("sessions s CROSS JOIN {table} t USING (user_id, session_id)");
+    let mut counts = VectorCounts::default();
+
+    let sql = format!(
+        "SELECT t.vectors, count(*), count(*) FILTER (WHERE t.generation <> {})
+         FROM {} WHERE {} GROUP BY 1",
+        next.unwrap_or(current),
+        of_session("transcripts"),
+        conditions.sql()
+    );
+    each_row(connection, &sql, &conditions, |row| {
+        let (state, messages) = (vector_state(column(row, 0)?)?, count(row, 1)?);
+        if state == VectorState::Nothing {
+            counts.nothing += messages;
+            return Ok(());
+        }
+        counts.embeddable += messages;
+        if state.is_owed() {
+            counts.generations.entry(current).or_default().owing += messages;
+        }
+        if let Some(next) = next {
+            counts.generations.entry(next).or_default().owing += count(row, 2)?;
+        }
+        Ok(())
+    })?;
+
+    let sql = format!(
+        "SELECT generation, count(*), sum(vectors) FROM (
+             SELECT t.generation, count(*) AS vectors FROM {} WHERE {}
+             GROUP BY t.user_id, t.session_id, t.sequence, t.generation
+         ) GROUP BY 1",
+        of_session("transcript_vectors"),
+        conditions.sql()
+    );
+    each_row(connection, &sql, &conditions, |row| {
+        let of_generation = counts.generations.entry(column(row, 0)?).or_default();
+        (of_generation.messages, of_generation.vectors) = (count(row, 1)?, count(row, 2)?);
+        Ok(())
+    })?;
+
+    let sql = format!(
+        "SELECT t.generation, t.reason, count(*) FROM {} WHERE {} GROUP BY 1, 2",
+        of_session("vector_failures"),
+        conditions.sql()
+    );
+    each_row(connection, &sql, &conditions, |row| {
+        let of_generation = counts.generations.entry(column(row, 0)?).or_default();
+        of_generation.failed.insert(column(row, 1)?, count(row, 2)?);
+        Ok(())
+    })?;
+    Ok(counts)
+}
+
+fn each_row(
+    connection: &Connection,
+    sql: &str,
+    conditions: &Conditions,
+    mut each: impl FnMut(&Row<'_>) -> Result<()>,
+) -> Result<()> {
+    let mut statement = connection.prepare_cached(sql).map_err(storage("count"))?;
+    let mut rows = statement.query(conditions.values()).map_err(storage("count"))?;
+    while let Some(row) = rows.next().map_err(storage("count"))? {
+        each(row)?;
+    }
+    Ok(())
 }
 
 /// What is stored of a session.
 pub(crate) fn rows_of(connection: &Connection, key: &SessionKey) -> Result<SessionRows> {
     let of_session = "WHERE user_id = ?1 AND session_id = ?2";
     let messages = format!(
-        "SELECT count(*), max(sequence), min(ts), max(ts), count(*) FILTER (WHERE vectors = 0), max(synced_at)
+        "SELECT count(*), max(sequence), min(ts), max(ts), count(*) FILTER (WHERE vectors IN (0, 3)), max(synced_at)
          FROM transcripts {of_session}"
     );
     let events = format!("SELECT count(*), max(sequence), min(ts), max(ts) FROM events {of_session}");
-    let vectors = format!("SELECT count(*) FROM transcript_vectors {of_session}");
+    let generation = Generations::of(&sessions::meta(connection)?).current_number();
+    let vectors =
+        format!("SELECT count(*) FROM transcript_vectors {of_session} AND generation = {generation}");
     let (messages, owing_vectors, synced_at) =
         one_row(connection, &messages, key, |row| Ok((span(row)?, count(row, 4)?, time(row, 5)?)))?;
     let events = one_row(connection, &events, key, span)?;

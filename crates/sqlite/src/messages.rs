@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    backend::SequenceRange,
+    backend::{OweAgain, OwingQuery, SequenceRange},
     model::{
         Digest, HostId, Message, MessageState, Place, ProjectSlug, RawJson, Role, SessionId, SessionKey,
         UserId, VectorState,
@@ -11,8 +11,10 @@ use amplifier_session_core::{
 use rusqlite::{Connection, OptionalExtension, Row, params, types::ToSqlOutput};
 
 use crate::{
+    conditions::Conditions,
     error::{damaged, storage},
     sessions::{column, timestamp},
+    vectors::Target,
 };
 
 /// A message with what its session says of it.
@@ -61,33 +63,55 @@ pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Messag
     Ok(messages)
 }
 
+/// Messages that owe vectors of the current generation, or of the next one.
 pub(crate) fn owing_vectors(
     connection: &Connection,
-    user: &UserId,
-    session: Option<&SessionId>,
-    after: Option<&Place>,
-    limit: usize,
+    query: &OwingQuery,
+    is_current: bool,
 ) -> Result<Vec<Message>> {
-    let (after_session, after_sequence) =
-        after.map_or(("", -1), |place| (place.session.session_id.as_str(), i64::from(place.sequence)));
-    let limit = limit.min(PAGE) as i64;
-    match session {
-        Some(session) => {
-            let after_sequence = if after_session == session.as_str() { after_sequence } else { -1 };
-            let sql = format!(
-                "{MESSAGES} WHERE t.vectors = 0 AND t.user_id = ?1 AND t.session_id = ?2 AND t.sequence > ?3 \
-                 ORDER BY t.sequence LIMIT ?4"
-            );
-            select(connection, &sql, params![user.as_str(), session.as_str(), after_sequence, limit])
-        }
-        None => {
-            let sql = format!(
-                "{MESSAGES} WHERE t.vectors = 0 AND t.user_id = ?1 AND (t.session_id, t.sequence) > (?2, ?3) \
-                 ORDER BY t.session_id, t.sequence LIMIT ?4"
-            );
-            select(connection, &sql, params![user.as_str(), after_session, after_sequence, limit])
-        }
+    let mut conditions = Conditions::default();
+    if is_current {
+        conditions.require("t.vectors IN (0, 3)");
+    } else {
+        conditions.require("t.vectors <> 2");
+        conditions.compare("t.generation <> ?", query.generation);
     }
+    conditions.compare("t.user_id = ?", query.user.to_string());
+    if let Some(session) = &query.session {
+        conditions.compare("t.session_id = ?", session.to_string());
+    }
+    if let Some(after) = &query.after {
+        let session = conditions.bind(after.session.session_id.to_string());
+        let sequence = conditions.bind(after.sequence);
+        conditions.require(format!("(t.session_id, t.sequence) > ({session}, {sequence})"));
+    }
+    let limit = conditions.bind(query.limit.min(PAGE) as i64);
+    let sql =
+        format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {limit}", conditions.sql());
+    select(connection, &sql, conditions.values())
+}
+
+/// Makes the vectors of a session's messages owed again, or of those that failed; returns of how many.
+pub(crate) fn owe_vectors(
+    connection: &Connection,
+    key: &SessionKey,
+    which: OweAgain,
+    generation: u32,
+) -> rusqlite::Result<usize> {
+    let failed = "sequence IN (SELECT sequence FROM vector_failures
+        WHERE user_id = ?1 AND session_id = ?2 AND generation = ?3)";
+    let which = match which {
+        OweAgain::All => "?3 = ?3",
+        OweAgain::Failed => failed,
+    };
+    let sql = format!(
+        "UPDATE transcripts SET vectors = 3 WHERE user_id = ?1 AND session_id = ?2 AND vectors = 1 AND {which}"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        key.user_id.as_str(),
+        key.session_id.as_str(),
+        generation
+    ])
 }
 
 fn select(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Message>> {
@@ -130,7 +154,7 @@ pub(crate) fn put(connection: &Connection, message: &Message, revision: i64) -> 
         ON CONFLICT (user_id, session_id, sequence) DO UPDATE SET
             role = excluded.role, turn = excluded.turn, ts = excluded.ts, ts_estimated = excluded.ts_estimated,
             synced_at = excluded.synced_at, vectors = excluded.vectors, digest = excluded.digest,
-            revision = excluded.revision, raw = excluded.raw";
+            revision = excluded.revision, raw = excluded.raw, generation = 0";
     connection.prepare_cached(sql)?.execute(params![
         message.user_id.as_str(),
         message.session_id.as_str(),
@@ -184,7 +208,8 @@ pub(crate) fn touch(connection: &Connection, key: &SessionKey, revision: i64) ->
 pub(crate) struct StoredLine {
     pub(crate) key: i64,
     pub(crate) digest: [u8; 16],
-    pub(crate) has_vectors: bool,
+    /// Of the current generation.
+    pub(crate) may_have_vectors: bool,
 }
 
 /// The stored message of this sequence.
@@ -198,21 +223,23 @@ pub(crate) fn stored_line(
             "SELECT key, digest, vectors FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
         )?
         .query_row(params![key.user_id.as_str(), key.session_id.as_str(), sequence], |row| {
-            let has_vectors = row.get::<_, u8>(2)? == VectorState::Stored.code();
-            Ok(StoredLine { key: row.get(0)?, digest: row.get(1)?, has_vectors })
+            let may_have_vectors = row.get::<_, u8>(2)? != VectorState::Owed.code();
+            Ok(StoredLine { key: row.get(0)?, digest: row.get(1)?, may_have_vectors })
         })
         .optional()
 }
 
-/// Marks the vectors of the message of this key as stored.
-pub(crate) fn mark_vectors_stored(connection: &Connection, key: i64) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("UPDATE transcripts SET vectors = ?2 WHERE key = ?1")?
-        .execute(params![key, VectorState::Stored.code()])?;
+/// Remembers that the vectors of the message of this key were made.
+pub(crate) fn mark_made(connection: &Connection, key: i64, target: &Target<'_>) -> rusqlite::Result<()> {
+    let (sql, value) = match target.is_current {
+        true => ("UPDATE transcripts SET vectors = ?2 WHERE key = ?1", VectorState::Stored.code().into()),
+        false => ("UPDATE transcripts SET generation = ?2 WHERE key = ?1", target.generation),
+    };
+    connection.prepare_cached(sql)?.execute(params![key, value])?;
     Ok(())
 }
 
-fn vector_state(code: u8) -> Result<VectorState> {
+pub(crate) fn vector_state(code: u8) -> Result<VectorState> {
     VectorState::from_code(code).ok_or_else(|| damaged("vector state"))
 }
 

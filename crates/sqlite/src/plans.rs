@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     Result, Scope, Viewer,
-    backend::{SequenceRange, SessionCursor, SessionQuery},
+    backend::{OwingQuery, SequenceRange, SessionCursor, SessionQuery},
     model::{
         ContentType, HostId, Level, Place, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp,
         UserId,
@@ -38,7 +38,7 @@ enum Allowed {
     Walk,
     /// Sort what one session, id, prefix or parent has.
     SortFew,
-    /// Group what was found, which is sorted for it.
+    /// Group what was found, which is sorted for it; and what was grouped once more.
     Group,
     /// Go through all sessions, for somebody who asked for everyone's.
     AllSessions,
@@ -116,6 +116,10 @@ fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter)
     counts::messages(connection, &scope, &filter).map(drop)
 }
 
+fn owing(session: Option<SessionId>, after: Option<Place>) -> OwingQuery {
+    OwingQuery { user: key().user_id, session, generation: 0, after, limit: 10 }
+}
+
 fn of_index(connection: &mut Connection, read: impl Fn(&mut SqliteRows<'_>) -> Result<()>) -> Result<()> {
     with_snapshot(connection, |snapshot| read(&mut SqliteRows(snapshot)))
 }
@@ -169,14 +173,18 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
         ("messages", Nothing, |c| messages::read(c, &key(), range()).map(drop)),
         ("messages at places", Nothing, |c| messages::at(c, &[Place::new(key(), 1)]).map(drop)),
         ("messages that owe vectors", Nothing, |c| {
-            let after = Place::new(key(), 3);
-            messages::owing_vectors(c, &key().user_id, None, Some(&after), 10)?;
-            messages::owing_vectors(c, &key().user_id, Some(&key().session_id), None, 10).map(drop)
+            messages::owing_vectors(c, &owing(None, Some(Place::new(key(), 3))), true)?;
+            messages::owing_vectors(c, &owing(Some(key().session_id), None), true).map(drop)
+        }),
+        ("messages that owe vectors of the next generation", Nothing, |c| {
+            messages::owing_vectors(c, &owing(None, Some(Place::new(key(), 3))), false)?;
+            messages::owing_vectors(c, &owing(Some(key().session_id), None), false).map(drop)
         }),
         ("vectors of texts", Nothing, |c| {
-            vectors::of(c, &[(Place::new(key(), 1), ContentType::UserQuery)]).map(drop)
+            vectors::of(c, 0, &[(Place::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),
-        ("texts that have vectors", Nothing, |c| vectors::types(c, &key(), range()).map(drop)),
+        ("texts that have vectors", Nothing, |c| vectors::types(c, 0, &key(), range()).map(drop)),
+        ("vectors counted", Group, |c| counts::vectors(c, &own()).map(drop)),
         ("rows of a session", Nothing, |c| counts::rows_of(c, &key()).map(drop)),
         ("event digests", Nothing, |c| events::digests(c, &key(), range()).map(drop)),
         ("events", Nothing, |c| events::read(c, &key(), range()).map(drop)),
@@ -271,10 +279,12 @@ fn fits(step: &str, allowed: Allowed) -> bool {
         || step.contains("SUBQUERY")
         || step.starts_with("INDEX ")
         || step == "CREATE BLOOM FILTER";
+    let few_entries = step == "SCAN schema_meta";
     let searched = step.starts_with("SEARCH ") && step.contains(" USING ");
     // Rows of the same time are brought in order, all others come so.
     let ties = step.contains("TEMP B-TREE FOR RIGHT PART") || step.contains("TEMP B-TREE FOR LAST");
     of_a_list
+        || few_entries
         || searched
         || ties
         || step == "MULTI-INDEX OR"
@@ -282,7 +292,7 @@ fn fits(step: &str, allowed: Allowed) -> bool {
             Allowed::Nothing => false,
             Allowed::Walk => step.starts_with("SCAN ") && step.contains(" USING INDEX "),
             Allowed::SortFew => step == "USE TEMP B-TREE FOR ORDER BY",
-            Allowed::Group => step == "USE TEMP B-TREE FOR GROUP BY",
+            Allowed::Group => step == "USE TEMP B-TREE FOR GROUP BY" || step.ends_with("(subquery-1)"),
             Allowed::AllSessions => step == "SCAN s",
             Allowed::Last => step == "SCAN revisions",
         }

@@ -95,7 +95,7 @@ impl Rows for SqliteRows<'_> {
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let sql = "SELECT v.key, v.revision, s.key, v.user_id, s.project_slug, v.session_id, t.role, v.content_type,
-                t.ts, v.vector
+                t.ts, v.generation, v.vector
             FROM transcript_vectors v
             JOIN sessions s ON s.user_id = v.user_id AND s.session_id = v.session_id
             JOIN transcripts t
@@ -103,7 +103,7 @@ impl Rows for SqliteRows<'_> {
             WHERE v.revision > ?1 ORDER BY v.revision";
         let mut vector = Vec::new();
         self.each_row(sql, revision, |row| {
-            read_vector(row, 9, &mut vector)?;
+            read_vector(row, 10, &mut vector)?;
             each(VectorRow {
                 key: unsigned(row, 0)?,
                 revision: unsigned(row, 1)?,
@@ -114,6 +114,7 @@ impl Rows for SqliteRows<'_> {
                 role: text(row, 6)?.parse::<Role>()?,
                 content_type: text(row, 7)?.parse::<ContentType>()?,
                 ts: timestamp(row, 8)?,
+                generation: column(row, 9)?,
                 vector: &vector,
             })
         })

@@ -8,8 +8,11 @@ pub(crate) const LAYOUT: i32 = UPGRADES.len() as i32;
 /// The tables of schema version 4.
 ///
 /// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What stands in a raw line is not
-/// stored again: [`VIEWS`] take it from there. `key` is the row's number in the search index. Every transaction takes the next revision; rows carry the one that last changed them, and
-/// `removed` tells the index of those that are gone.
+/// stored again: [`VIEWS`] take it from there. `key` is the row's number in the search index. Every transaction takes the next revision; rows
+/// carry the one that last changed them, and `removed` tells the index of those that are gone.
+///
+/// `transcripts.vectors` is the state of a message's vectors of the current generation; `transcripts.generation` is the
+/// one that a rebuild last made its vectors of.
 pub(crate) const TABLES: &str = "
 CREATE TABLE schema_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -70,6 +73,7 @@ CREATE TABLE transcripts (
     digest BLOB NOT NULL,
     revision INTEGER NOT NULL,
     raw TEXT NOT NULL,
+    generation INTEGER NOT NULL DEFAULT 0,
     UNIQUE (user_id, session_id, sequence)
 );
 
@@ -88,10 +92,17 @@ CREATE TABLE transcript_vectors (
     embedding_model TEXT NOT NULL,
     created_at TEXT NOT NULL,
     revision INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
     vector BLOB NOT NULL,
     CHECK (chunk_index >= 0 AND chunk_index < total_chunks),
-    UNIQUE (user_id, session_id, sequence, content_type, chunk_index)
+    UNIQUE (user_id, session_id, sequence, generation, content_type, chunk_index)
 );
+
+CREATE TABLE vector_failures (
+    user_id TEXT NOT NULL, session_id TEXT NOT NULL, sequence INTEGER NOT NULL, generation INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    PRIMARY KEY (user_id, session_id, sequence, generation)
+) WITHOUT ROWID;
 
 CREATE TABLE events (
     user_id TEXT NOT NULL,
@@ -133,7 +144,7 @@ CREATE TABLE event_chunks (
 ///
 /// What `UNIQUE` gives: `sessions (user_id, session_id)` one session, ids by prefix, sync states in order;
 /// `transcripts (user_id, session_id, sequence)` and `events (…)` the rows of a session in order, from any place on;
-/// `transcript_vectors (user_id, session_id, sequence, content_type, chunk_index)` vectors of a user, a session, a
+/// `transcript_vectors (user_id, session_id, sequence, generation, …)` vectors of a user, a session, a
 /// message, a text; `events (user_id, event_id)` one event by its id, in one session or in all.
 ///
 /// Each index costs every write. Columns that mostly hold the same or nothing have partial ones.
@@ -161,7 +172,8 @@ CREATE INDEX IF NOT EXISTS transcripts_by_role ON transcripts (user_id, session_
 CREATE INDEX IF NOT EXISTS transcripts_by_revision ON transcripts (revision);
 CREATE INDEX IF NOT EXISTS transcript_vectors_by_revision ON transcript_vectors (revision);
 -- Messages whose vectors are still to be made.
-CREATE INDEX IF NOT EXISTS transcripts_owing_vectors ON transcripts (user_id, session_id, sequence) WHERE vectors = 0;
+CREATE INDEX IF NOT EXISTS transcripts_owing_vectors ON transcripts (user_id, session_id, sequence)
+    WHERE vectors IN (0, 3);
 
 -- The events of a session by time; counting those of some sessions.
 CREATE INDEX IF NOT EXISTS events_by_session_time ON events (user_id, session_id, ts);
@@ -183,7 +195,7 @@ CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 pub(crate) const VIEWS: &str = "
 CREATE VIEW IF NOT EXISTS transcripts_with_content AS
 SELECT session_id || '_msg_' || sequence AS id, user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at,
-    vectors = 1 AS has_vectors,
+    vectors IN (1, 3) AS has_vectors,
     iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.content', NULL) AS content,
     iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.metadata', NULL) AS metadata,
     raw
@@ -194,7 +206,8 @@ SELECT v.session_id || '_msg_' || v.sequence || '_' || v.content_type || '_' || 
     v.session_id || '_msg_' || v.sequence AS parent_id, v.user_id, v.session_id, v.sequence, m.role, m.turn, m.ts,
     v.content_type, v.chunk_index, v.total_chunks, v.span_start, v.span_end, v.token_count, v.embedding_model,
     v.created_at, v.vector
-FROM transcript_vectors v JOIN transcripts m USING (user_id, session_id, sequence);
+FROM transcript_vectors v JOIN transcripts m USING (user_id, session_id, sequence)
+WHERE v.generation = (SELECT coalesce(value ->> 'number', 0) FROM schema_meta WHERE key = 'embedding_space');
 
 CREATE VIEW IF NOT EXISTS events_with_data AS
 SELECT user_id, session_id, sequence, event_id, event_type, ts, ts_estimated, turn, level, tool_name, error_type, model,
@@ -204,7 +217,7 @@ FROM events;
 ";
 
 /// From each layout to the next, before [`INDEXES`] and [`VIEWS`].
-pub(crate) const UPGRADES: [&str; 2] = [
+pub(crate) const UPGRADES: [&str; 3] = [
     // What a person edits, and an index that has got another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -216,4 +229,40 @@ pub(crate) const UPGRADES: [&str; 2] = [
      ALTER TABLE transcript_vectors DROP COLUMN parent_id;
      ALTER TABLE transcript_vectors DROP COLUMN id;
      ALTER TABLE events DROP COLUMN data;",
+    // Vectors of several generations, side by side.
+    "DROP VIEW IF EXISTS transcripts_with_content;
+     DROP VIEW IF EXISTS vectors_with_context;
+     DROP INDEX IF EXISTS transcripts_owing_vectors;
+     ALTER TABLE transcripts ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+     CREATE TABLE vectors_of_generations (
+         key INTEGER PRIMARY KEY,
+         user_id TEXT NOT NULL,
+         session_id TEXT NOT NULL,
+         sequence INTEGER NOT NULL,
+         content_type TEXT NOT NULL
+             CHECK (content_type IN ('user_query', 'assistant_response', 'assistant_thinking', 'tool_output')),
+         chunk_index INTEGER NOT NULL,
+         total_chunks INTEGER NOT NULL,
+         span_start INTEGER NOT NULL,
+         span_end INTEGER NOT NULL,
+         token_count INTEGER NOT NULL CHECK (token_count > 0),
+         embedding_model TEXT NOT NULL,
+         created_at TEXT NOT NULL,
+         revision INTEGER NOT NULL,
+         generation INTEGER NOT NULL,
+         vector BLOB NOT NULL,
+         CHECK (chunk_index >= 0 AND chunk_index < total_chunks),
+         UNIQUE (user_id, session_id, sequence, generation, content_type, chunk_index)
+     );
+     INSERT INTO vectors_of_generations
+         SELECT key, user_id, session_id, sequence, content_type, chunk_index, total_chunks, span_start, span_end,
+             token_count, embedding_model, created_at, revision, 0, vector
+         FROM transcript_vectors;
+     DROP TABLE transcript_vectors;
+     ALTER TABLE vectors_of_generations RENAME TO transcript_vectors;
+     CREATE TABLE vector_failures (
+         user_id TEXT NOT NULL, session_id TEXT NOT NULL, sequence INTEGER NOT NULL, generation INTEGER NOT NULL,
+         reason TEXT NOT NULL,
+         PRIMARY KEY (user_id, session_id, sequence, generation)
+     ) WITHOUT ROWID;",
 ];

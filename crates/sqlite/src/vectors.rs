@@ -13,24 +13,39 @@ use crate::{
     sessions::column,
 };
 
+/// The generation that vectors are written to.
+pub(crate) struct Target<'a> {
+    pub(crate) generation: u32,
+    pub(crate) model: &'a str,
+    pub(crate) is_current: bool,
+}
+
 /// Stores the vectors of one message unless its line is another by now; returns how many.
 pub(crate) fn put(
     connection: &Connection,
     key: &SessionKey,
     vectors: &MessageVectors,
-    model: &str,
+    target: &Target<'_>,
     revision: i64,
 ) -> rusqlite::Result<usize> {
     let Some(message) = messages::stored_line(connection, key, vectors.sequence)? else { return Ok(0) };
     if message.digest != vectors.digest.0 {
         return Ok(0);
     }
-    if message.has_vectors {
-        remove_of_message(connection, key, vectors.sequence, revision)?;
+    if message.may_have_vectors || !target.is_current {
+        let generation = target.generation;
+        remove_where(
+            connection,
+            key,
+            vectors.sequence,
+            "sequence = ?3 AND generation = ?4",
+            generation,
+            revision,
+        )?;
     }
     let sql = "INSERT INTO transcript_vectors (user_id, session_id, sequence, content_type, chunk_index, total_chunks,
-            span_start, span_end, token_count, embedding_model, created_at, revision, vector)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+            span_start, span_end, token_count, embedding_model, created_at, revision, generation, vector)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     let mut insert = connection.prepare_cached(sql)?;
     let created_at = vectors.created_at.to_string();
     for record in &vectors.records {
@@ -44,13 +59,26 @@ pub(crate) fn put(
             record.span_start,
             record.span_end,
             record.token_count,
-            model,
+            target.model,
             created_at,
             revision,
+            target.generation,
             to_bytes(&record.vector),
         ])?;
     }
-    messages::mark_vectors_stored(connection, message.key)?;
+    if let Some(reason) = &vectors.failure {
+        let sql = "INSERT INTO vector_failures (user_id, session_id, sequence, generation, reason)
+            VALUES (?1, ?2, ?3, ?4, ?5)";
+        let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
+        connection.prepare_cached(sql)?.execute(params![
+            user,
+            session,
+            vectors.sequence,
+            target.generation,
+            reason
+        ])?;
+    }
+    messages::mark_made(connection, message.key, target)?;
     Ok(vectors.records.len())
 }
 
@@ -61,7 +89,7 @@ pub(crate) fn remove_of_message(
     sequence: u32,
     revision: i64,
 ) -> rusqlite::Result<()> {
-    remove_where(connection, key, "sequence = ?3", sequence, revision)
+    remove_where(connection, key, sequence, "sequence = ?3 AND ?4 = 0", 0, revision)
 }
 
 /// Removes the vectors of the messages from `start` on and leaves word of it for the index.
@@ -71,50 +99,77 @@ pub(crate) fn truncate(
     start: u32,
     revision: i64,
 ) -> rusqlite::Result<()> {
-    remove_where(connection, key, "sequence >= ?3", start, revision)
+    remove_where(connection, key, start, "sequence >= ?3 AND ?4 = 0", 0, revision)
 }
 
+/// Removes what is known of the vectors of a session; `which` compares `sequence` with ?3, and `generation` with ?4.
 fn remove_where(
     connection: &Connection,
     key: &SessionKey,
-    which: &str,
     sequence: u32,
+    which: &str,
+    generation: u32,
     revision: i64,
 ) -> rusqlite::Result<()> {
     let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
     connection
         .prepare_cached(&format!(
-            "INSERT OR IGNORE INTO removed (kind, revision, key) SELECT 1, ?4, key FROM transcript_vectors
+            "INSERT OR IGNORE INTO removed (kind, revision, key) SELECT 1, ?5, key FROM transcript_vectors
              WHERE user_id = ?1 AND session_id = ?2 AND {which}"
         ))?
-        .execute(params![user, session, sequence, revision])?;
+        .execute(params![user, session, sequence, generation, revision])?;
+    for table in ["transcript_vectors", "vector_failures"] {
+        let sql = format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}");
+        connection.prepare_cached(&sql)?.execute(params![user, session, sequence, generation])?;
+    }
+    Ok(())
+}
+
+/// Removes at most `limit` vectors, and all failures, of generations other than these; returns how many.
+pub(crate) fn prune(
+    connection: &Connection,
+    kept: [u32; 2],
+    limit: usize,
+    revision: i64,
+) -> rusqlite::Result<usize> {
+    let [current, next] = kept;
+    let which = "SELECT key FROM transcript_vectors WHERE generation NOT IN (?1, ?2) ORDER BY key LIMIT ?3";
+    let limit = limit as i64;
     connection
         .prepare_cached(&format!(
-            "DELETE FROM transcript_vectors WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+            "INSERT OR IGNORE INTO removed (kind, revision, key) SELECT 1, ?4, key FROM ({which})"
         ))?
-        .execute(params![user, session, sequence])?;
-    Ok(())
+        .execute(params![current, next, limit, revision])?;
+    let vectors = connection
+        .prepare_cached(&format!("DELETE FROM transcript_vectors WHERE key IN ({which})"))?
+        .execute(params![current, next, limit])?;
+    let failures = connection
+        .prepare_cached("DELETE FROM vector_failures WHERE generation NOT IN (?1, ?2)")?
+        .execute([current, next])?;
+    Ok(vectors + failures)
 }
 
 pub(crate) fn of(
     connection: &Connection,
+    generation: u32,
     texts: &[(Place, ContentType)],
 ) -> Result<Vec<(Place, VectorRecord)>> {
     let sql = "SELECT content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector
         FROM transcript_vectors
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 AND content_type = ?4 ORDER BY chunk_index";
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 AND generation = ?4 AND content_type = ?5
+        ORDER BY chunk_index";
     let mut statement = connection.prepare_cached(sql).map_err(storage("vectors_of"))?;
     let mut found = Vec::new();
     for (place, content_type) in texts {
         let key = &place.session;
-        let mut rows = statement
-            .query(params![
-                key.user_id.as_str(),
-                key.session_id.as_str(),
-                place.sequence,
-                content_type.as_str()
-            ])
-            .map_err(storage("vectors_of"))?;
+        let text = params![
+            key.user_id.as_str(),
+            key.session_id.as_str(),
+            place.sequence,
+            generation,
+            content_type.as_str()
+        ];
+        let mut rows = statement.query(text).map_err(storage("vectors_of"))?;
         while let Some(row) = rows.next().map_err(storage("vectors_of"))? {
             found.push((place.clone(), record(row)?));
         }
@@ -137,14 +192,15 @@ fn record(row: &Row<'_>) -> Result<VectorRecord> {
 /// Which texts have vectors: the messages from `range.start` on that have any.
 pub(crate) fn types(
     connection: &Connection,
+    generation: u32,
     key: &SessionKey,
     range: SequenceRange,
 ) -> Result<Vec<(u32, ContentTypes)>> {
-    let sql = "SELECT DISTINCT sequence, content_type FROM transcript_vectors
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence";
+    let sql = "SELECT sequence, content_type FROM transcript_vectors
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 AND generation = ?4 ORDER BY sequence";
     let mut statement = connection.prepare_cached(sql).map_err(storage("vector_types"))?;
     let mut rows = statement
-        .query(params![key.user_id.as_str(), key.session_id.as_str(), range.start])
+        .query(params![key.user_id.as_str(), key.session_id.as_str(), range.start, generation])
         .map_err(storage("vector_types"))?;
     let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
     while let Some(row) = rows.next().map_err(storage("vector_types"))? {

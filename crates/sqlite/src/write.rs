@@ -2,8 +2,11 @@
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{MessageVectors, SessionChange, Version},
-    model::{EmbeddingSpace, SessionKey, UserId},
+    backend::{
+        MessageVectors, OweAgain, SessionChange, Version,
+        meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
+    },
+    model::{SessionKey, UserId},
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
@@ -99,20 +102,77 @@ fn apply(
 pub(crate) fn vectors(
     connection: &mut Connection,
     key: &SessionKey,
-    space: &EmbeddingSpace,
+    generation: u32,
     of_messages: &[MessageVectors],
 ) -> Result<usize> {
-    let mut write = || {
-        let transaction = begin(connection)?;
+    let transaction = begin(connection).map_err(storage("write_vectors"))?;
+    let held = Generations::of(&sessions::meta(&transaction)?);
+    let space = held.space(generation)?;
+    let mut records = of_messages.iter().flat_map(|message| &message.records);
+    records.try_for_each(|record| record.validate(space))?;
+    let is_current = generation == held.current_number();
+    let target = vectors::Target { generation, model: &space.model, is_current };
+    let write = || {
         let revision = next_revision(&transaction)?;
         let mut stored = 0;
         for of_message in of_messages {
-            stored += vectors::put(&transaction, key, of_message, &space.model, revision)?;
+            stored += vectors::put(&transaction, key, of_message, &target, revision)?;
         }
-        transaction.commit()?;
         Ok(stored)
     };
-    write().map_err(storage("write_vectors"))
+    let stored = write().map_err(storage("write_vectors"))?;
+    transaction.commit().map_err(storage("write_vectors"))?;
+    Ok(stored)
+}
+
+/// Makes vectors of a session owed again; returns of how many messages.
+pub(crate) fn owe_vectors(connection: &mut Connection, key: &SessionKey, which: OweAgain) -> Result<u64> {
+    let transaction = begin(connection).map_err(storage("owe_vectors"))?;
+    let generation = Generations::of(&sessions::meta(&transaction)?).current_number();
+    let owed = messages::owe_vectors(&transaction, key, which, generation).map_err(storage("owe_vectors"))?;
+    transaction.commit().map_err(storage("owe_vectors"))?;
+    Ok(owed as u64)
+}
+
+/// Makes the next generation of vectors the current one, if no message owes vectors of it.
+pub(crate) fn complete_generation(connection: &mut Connection, generation: u32) -> Result<bool> {
+    let transaction = begin(connection).map_err(storage("complete_generation"))?;
+    let held = Generations::of(&sessions::meta(&transaction)?);
+    if held.current_number() == generation {
+        return Ok(true);
+    }
+    held.next.filter(|next| next.number == generation).ok_or_else(|| {
+        Error::validation("generation", format!("generation {generation} is not the next one"))
+    })?;
+    let complete = || {
+        let owing = "SELECT EXISTS (SELECT 1 FROM transcripts WHERE vectors <> 2 AND generation <> ?1)";
+        if transaction.query_one(owing, [generation], |row| row.get(0))? {
+            return Ok(false);
+        }
+        transaction.execute("UPDATE transcripts SET vectors = 1 WHERE vectors IN (0, 3)", [])?;
+        let adopt =
+            "UPDATE schema_meta SET value = (SELECT value FROM schema_meta WHERE key = ?2) WHERE key = ?1";
+        transaction.execute(adopt, [EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE])?;
+        Ok(true)
+    };
+    let complete = complete().map_err(storage("complete_generation"))?;
+    transaction.commit().map_err(storage("complete_generation"))?;
+    Ok(complete)
+}
+
+/// Removes vectors of generations that nobody searches any more; returns how many.
+pub(crate) fn prune_vectors(connection: &mut Connection, limit: usize) -> Result<usize> {
+    let transaction = begin(connection).map_err(storage("prune_vectors"))?;
+    let held = Generations::of(&sessions::meta(&transaction)?);
+    let current = held.current_number();
+    let kept = [current, held.next.map_or(current, |next| next.number)];
+    let prune = || {
+        let revision = next_revision(&transaction)?;
+        vectors::prune(&transaction, kept, limit, revision)
+    };
+    let pruned = prune().map_err(storage("prune_vectors"))?;
+    transaction.commit().map_err(storage("prune_vectors"))?;
+    Ok(pruned)
 }
 
 /// Removes a session with all that belongs to it.
@@ -139,7 +199,7 @@ pub(crate) fn rename_user(connection: &mut Connection, from: &UserId, to: &UserI
         let transaction = begin(connection)?;
         let revision = next_revision(&transaction)?;
         let users = [from.as_str(), to.as_str()];
-        for table in ["metadata_files", "events", "event_chunks"] {
+        for table in ["metadata_files", "events", "event_chunks", "vector_failures"] {
             transaction.execute(&format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1"), users)?;
         }
         // The index learns of it by the revision.

@@ -8,9 +8,9 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, SequenceRange, SessionChange,
-        SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession, TextCandidate, TextQuery,
-        VectorCandidate, VectorQuery, Version,
+        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
+        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
+        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -38,6 +38,10 @@ pub enum Operation {
     MessagesAt,
     MessagesOwingVectors,
     WriteVectors,
+    OweVectors,
+    CompleteGeneration,
+    PruneVectors,
+    CountVectors,
     VectorsOf,
     VectorTypes,
     SessionRows,
@@ -56,13 +60,16 @@ pub enum Operation {
 
 impl Operation {
     /// The operations that change what is stored.
-    pub const WRITES: [Self; 6] = [
+    pub const WRITES: [Self; 9] = [
         Self::PutMetaIfAbsent,
         Self::ReplaceMeta,
         Self::Write,
         Self::DeleteSession,
         Self::RenameUser,
         Self::WriteVectors,
+        Self::OweVectors,
+        Self::CompleteGeneration,
+        Self::PruneVectors,
     ];
 }
 
@@ -235,26 +242,50 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::MessagesAt)?.messages_at(places).await
     }
 
-    async fn messages_owing_vectors(
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+        self.call(Operation::MessagesOwingVectors)?.messages_owing_vectors(query).await
+    }
+
+    async fn write_vectors(
         &self,
-        user: &UserId,
-        session: Option<&SessionId>,
-        after: Option<&Place>,
-        limit: usize,
-    ) -> Result<Vec<Message>> {
-        self.call(Operation::MessagesOwingVectors)?.messages_owing_vectors(user, session, after, limit).await
+        key: &SessionKey,
+        generation: u32,
+        vectors: Vec<MessageVectors>,
+    ) -> Result<usize> {
+        self.call(Operation::WriteVectors)?.write_vectors(key, generation, vectors).await
     }
 
-    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
-        self.call(Operation::WriteVectors)?.write_vectors(key, vectors).await
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        self.call(Operation::OweVectors)?.owe_vectors(key, which).await
     }
 
-    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
-        self.call(Operation::VectorsOf)?.vectors_of(texts).await
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        self.call(Operation::CompleteGeneration)?.complete_generation(generation).await
     }
 
-    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
-        self.call(Operation::VectorTypes)?.vector_types(key, range).await
+    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        self.call(Operation::PruneVectors)?.prune_vectors(limit).await
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        self.call(Operation::CountVectors)?.count_vectors(scope).await
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        self.call(Operation::VectorsOf)?.vectors_of(generation, texts).await
+    }
+
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
+        self.call(Operation::VectorTypes)?.vector_types(generation, key, range).await
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {

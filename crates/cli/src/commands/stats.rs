@@ -1,6 +1,10 @@
 //! `stats`: how much there is, of what, and where.
 
-use amplifier_session_storage::{Scope, storage::StatisticsOptions};
+use amplifier_session_storage::{
+    Scope,
+    backend::{OwingQuery, meta::Generations},
+    storage::StatisticsOptions,
+};
 
 use crate::{
     app::{App, Reader},
@@ -62,13 +66,15 @@ async fn vectors(reader: &Reader) -> Result<Vectors, Failure> {
         return Ok(Vectors { space, owing_messages: None, owing_more: false });
     };
     let backend = reader.storage.backend();
-    let mut after = None;
+    let generation = Generations::of(&backend.meta().await?).current_number();
+    let mut query = OwingQuery { user: user.clone(), session: None, generation, after: None, limit: 0 };
     let mut owing = 0;
     while owing <= MOST_OWING {
-        let page = backend.messages_owing_vectors(user, None, after.as_ref(), MOST_OWING - owing + 1).await?;
+        query.limit = MOST_OWING - owing + 1;
+        let page = backend.messages_owing_vectors(&query).await?;
         let Some(last) = page.last() else { break };
         owing += page.len();
-        after = Some(last.place());
+        query.after = Some(last.place());
     }
     Ok(Vectors { space, owing_messages: Some(owing.min(MOST_OWING)), owing_more: owing > MOST_OWING })
 }

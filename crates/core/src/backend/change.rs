@@ -102,6 +102,17 @@ pub struct MessageVectors {
     pub digest: Digest,
     /// When they were made.
     pub created_at: Timestamp,
-    /// The vectors; they replace those that are stored.
+    /// The vectors; they replace those of the same generation that are stored.
     pub records: Vec<VectorRecord>,
+    /// Why some or all of its texts have none, if that is so: they will not be owed again by themselves.
+    pub failure: Option<String>,
+}
+
+/// Whose vectors are to be made anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OweAgain {
+    /// Those of all messages with something to embed.
+    All,
+    /// Those of messages that failed.
+    Failed,
 }

@@ -170,6 +170,30 @@ pub struct SessionRows {
     pub synced_at: Option<Timestamp>,
 }
 
+/// How far the vectors of messages are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct VectorCounts {
+    /// Messages with something to embed.
+    pub embeddable: u64,
+    /// Messages with nothing to embed.
+    pub nothing: u64,
+    /// By number of the generation.
+    pub generations: BTreeMap<u32, GenerationCounts>,
+}
+
+/// How far the vectors of one generation are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct GenerationCounts {
+    /// Messages that have vectors of it.
+    pub messages: u64,
+    /// Its vectors.
+    pub vectors: u64,
+    /// Messages that owe vectors of it; none in a generation that is neither the current nor the next one.
+    pub owing: u64,
+    /// Messages of which a text could not be embedded, by reason.
+    pub failed: BTreeMap<String, u64>,
+}
+
 /// A place where a store keeps data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StorePlace {

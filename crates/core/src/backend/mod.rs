@@ -7,26 +7,28 @@
 
 mod change;
 mod counts;
+pub mod meta;
 mod query;
 
 use std::{collections::BTreeMap, fmt::Debug};
 
 use async_trait::async_trait;
 
-pub use change::{MessageVectors, RowChange, SessionChange, SkippedLine, StoredSession, Version};
+pub use change::{MessageVectors, OweAgain, RowChange, SessionChange, SkippedLine, StoredSession, Version};
 pub use counts::{
-    EventCount, EventCounter, EventGroup, MessageCount, RowSpan, SessionRows, StorePlace, Usage,
+    EventCount, EventCounter, EventGroup, GenerationCounts, MessageCount, RowSpan, SessionRows, StorePlace,
+    Usage, VectorCounts,
 };
 pub use query::{
-    Candidates, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery, VectorCandidate,
-    VectorQuery,
+    Candidates, OwingQuery, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery,
+    VectorCandidate, VectorQuery,
 };
 
 use crate::{
     Result,
     model::{
-        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, Message, MessageState, Payload, Place,
-        Session, SessionId, SessionKey, UserId, VectorRecord,
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
+        SessionKey, UserId, VectorRecord,
     },
     scope::Scope,
     search::{EventFilter, EventSearchOptions, SearchFilter},
@@ -142,30 +144,60 @@ pub trait StorageBackend: Debug + Send + Sync {
     /// The messages at `places`, in any order; those that do not exist are left out.
     async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>>;
 
-    /// Messages of a user (and session, where given) whose vectors are owed, in order of session and sequence,
-    /// behind `after`. An empty answer is the end.
-    async fn messages_owing_vectors(
-        &self,
-        user: &UserId,
-        session: Option<&SessionId>,
-        after: Option<&Place>,
-        limit: usize,
-    ) -> Result<Vec<Message>>;
-
-    /// Stores the vectors of messages of one session, in the place of those that they had, and marks them as stored.
-    /// A message that is gone, or whose line is another by now, is left alone. Returns how many vectors were stored.
+    /// Messages whose vectors of a generation are owed, in order of session and sequence. An empty answer is the end.
     ///
-    /// The store's space must be known: `Validation`, and nothing is stored, before [`meta::EMBEDDING_SPACE`] is put or
-    /// when a record breaks a rule of it ([`VectorRecord::validate`]).
-    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize>;
+    /// Of the current generation those whose state is `Owed` or `Outdated`; of the next one all that have something to
+    /// embed and were not written with it since their line last changed; of any other none.
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>>;
 
-    /// Vectors of the given texts: for each, those of its chunks, in order, with their spans. A text without
-    /// vectors is left out.
-    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>>;
+    /// Stores the vectors of messages of one session, in the place of those of the same generation that they had.
+    /// Messages whose vectors are of the current generation have the state `Stored` then. A message that is gone, or
+    /// whose line is another by now, is left alone. Returns how many vectors were stored.
+    ///
+    /// `Validation`, and nothing is stored, when `generation` is neither the current nor the next one
+    /// ([`meta::Generations`]), or when a record breaks a rule of its space ([`VectorRecord::validate`]).
+    async fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        vectors: Vec<MessageVectors>,
+    ) -> Result<usize>;
 
-    /// Which texts of messages have vectors, by sequence in order: one page, as [`StorageBackend::read_messages`].
-    /// Messages without vectors are left out, and don't count towards `range.limit`.
-    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>>;
+    /// Makes the vectors of a session's messages, or of those that failed, owed again in the current generation. Those
+    /// that are there stay until others are written. Returns how many messages it concerns: none whose vectors are
+    /// owed already.
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64>;
+
+    /// Makes the next generation the current one, unless a message of any user still owes vectors of it: whether it
+    /// did. From then on every message with something to embed is `Stored`. All of it happens or nothing where
+    /// [`Capabilities::atomic_writes`] holds; elsewhere repeating the call completes it.
+    ///
+    /// `Validation` when `generation` is not the next one.
+    async fn complete_generation(&self, generation: u32) -> Result<bool>;
+
+    /// Removes vectors and failures of generations that are neither the current nor the next one, at most about
+    /// `limit` of them; returns how many. None is the end.
+    async fn prune_vectors(&self, limit: usize) -> Result<usize>;
+
+    /// How many messages of `scope` have vectors, owe them, or failed; by generation.
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts>;
+
+    /// Vectors of the given texts, of one generation: for each, those of its chunks, in order, with their spans. A
+    /// text without vectors is left out.
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>>;
+
+    /// Which texts of messages have vectors of a generation, by sequence in order: one page, as
+    /// [`StorageBackend::read_messages`]. Messages without vectors are left out, and don't count towards `range.limit`.
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>>;
 
     /// What is stored of a session: how many rows there are, how far they go, and when they are from.
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows>;
@@ -206,47 +238,4 @@ pub trait StorageBackend: Debug + Send + Sync {
 
     /// Where the store keeps its data, the store itself first.
     async fn places(&self) -> Result<Vec<StorePlace>>;
-}
-
-/// The keys of the schema meta table that `core` reads and writes.
-pub mod meta {
-    use std::collections::BTreeMap;
-
-    use super::EmbeddingSpace;
-    use crate::{Error, Result};
-
-    /// The schema version that this library writes.
-    pub const SCHEMA_VERSION: u32 = 4;
-    /// Key of the schema version.
-    pub const VERSION: &str = "version";
-    /// Key of the name of the program that made the store.
-    pub const WRITER: &str = "writer";
-    /// How the value of [`WRITER`] begins in stores of this library; a version may follow.
-    pub const WRITER_NAME: &str = "amplifier-session-storage";
-    /// Key of the store's random identity.
-    pub const STORE_ID: &str = "store_id";
-    /// Key of the user that first wrote the store.
-    pub const USER_ID: &str = "user_id";
-    /// Key of the space of the store's vectors.
-    pub const EMBEDDING_SPACE: &str = "embedding_space";
-
-    /// The stored form of a space.
-    pub(crate) fn space_value(space: &EmbeddingSpace) -> String {
-        serde_json::to_string(space).unwrap_or_default()
-    }
-
-    /// The space of a stored form.
-    pub(crate) fn parse_space(value: &str) -> Option<EmbeddingSpace> {
-        serde_json::from_str(value).ok()
-    }
-
-    /// The space of a store with these entries, for a backend that is given vectors.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` when none was put.
-    pub fn embedding_space(entries: &BTreeMap<String, String>) -> Result<EmbeddingSpace> {
-        let space = entries.get(EMBEDDING_SPACE).and_then(|value| parse_space(value));
-        space.ok_or_else(|| Error::validation("vector", "the store has no embedding space yet"))
-    }
 }

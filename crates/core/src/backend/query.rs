@@ -1,7 +1,7 @@
 //! What is asked: which sessions, messages and vectors, under which scope; and the candidates that answer a search.
 
 use crate::{
-    model::{ContentType, ContentTypes, Place, Session, SessionId, SessionKey, Timestamp},
+    model::{ContentType, ContentTypes, Place, Session, SessionId, SessionKey, Timestamp, UserId},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
     text::holds_words,
@@ -194,8 +194,10 @@ pub struct VectorQuery {
     pub filter: SearchFilter,
     /// Which texts of them.
     pub content_types: ContentTypes,
-    /// The query's vector, of unit length, in the store's space.
+    /// The query's vector, of unit length.
     pub vector: Vec<f32>,
+    /// The generation of vectors that it is compared with; it is of their space.
+    pub generation: u32,
     /// The most candidates.
     pub limit: usize,
 }
@@ -224,4 +226,19 @@ pub struct Candidates<T> {
     pub items: Vec<T>,
     /// Why the answer was slow, for example that an index was missing; the answer itself is right.
     pub notice: Option<String>,
+}
+
+/// Which messages owe vectors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwingQuery {
+    /// Whose.
+    pub user: UserId,
+    /// Of one session.
+    pub session: Option<SessionId>,
+    /// The generation of the vectors.
+    pub generation: u32,
+    /// Behind this message.
+    pub after: Option<Place>,
+    /// The most messages.
+    pub limit: usize,
 }

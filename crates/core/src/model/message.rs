@@ -60,13 +60,21 @@ impl std::fmt::Display for Role {
 pub enum VectorState {
     /// The message has text to embed, and its vectors are still to be made.
     Owed,
-    /// Its vectors are stored.
+    /// Its vectors are stored, or it was found that a text can't be embedded.
     Stored,
     /// It holds nothing to embed.
     Nothing,
+    /// Its vectors are stored, and are to be made anew.
+    Outdated,
 }
 
 impl VectorState {
+    /// Whether vectors are to be made.
+    #[must_use]
+    pub fn is_owed(self) -> bool {
+        matches!(self, Self::Owed | Self::Outdated)
+    }
+
     /// The number that stands for it in a store.
     #[must_use]
     pub fn code(self) -> u8 {
@@ -74,13 +82,16 @@ impl VectorState {
             Self::Owed => 0,
             Self::Stored => 1,
             Self::Nothing => 2,
+            Self::Outdated => 3,
         }
     }
 
     /// The state of a [`VectorState::code`].
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Owed, Self::Stored, Self::Nothing].into_iter().find(|state| state.code() == code)
+        [Self::Owed, Self::Stored, Self::Nothing, Self::Outdated]
+            .into_iter()
+            .find(|state| state.code() == code)
     }
 }
 

@@ -55,8 +55,8 @@ impl SessionStorage {
                 message.ok_or_else(|| named(Error::validation("sequence", "there is no such message")))?;
             vectors.push(checked(message, of_message.vectors, space, self.now()).map_err(named)?);
         }
-        self.claim_space(space).await??;
-        self.backend.write_vectors(key, vectors).await
+        let generation = self.claim_space(space).await??;
+        self.backend.write_vectors(key, generation, vectors).await
     }
 
     /// Which texts of a session's messages have vectors, by sequence in order. Messages without vectors are left out.
@@ -72,9 +72,11 @@ impl SessionStorage {
         const PAGE: usize = 10_000;
         let key = self.existing_session(scope, session_id).await?.key();
         let mut all = Vec::new();
+        let generation = self.generations().await?.current_number();
         let mut start = 0;
         loop {
-            let page = self.backend.vector_types(&key, SequenceRange { start, limit: PAGE }).await?;
+            let page =
+                self.backend.vector_types(generation, &key, SequenceRange { start, limit: PAGE }).await?;
             let Some((last, _)) = page.last() else { return Ok(all) };
             start = last.saturating_add(1);
             all.extend(page);
@@ -108,7 +110,8 @@ fn checked(
         record.validate(space)?;
         records.push(VectorRecord { vector: of_unit_length(record.vector)?, ..record });
     }
-    Ok(MessageVectors { sequence: message.sequence, digest: message.digest, created_at, records })
+    let (sequence, digest) = (message.sequence, message.digest);
+    Ok(MessageVectors { sequence, digest, created_at, records, failure: None })
 }
 
 /// The vector of the same direction whose length is 1.

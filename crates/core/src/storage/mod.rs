@@ -9,6 +9,7 @@ mod events;
 mod ingest;
 mod ingest_rows;
 mod pending;
+mod rebuild;
 mod search;
 mod sessions;
 mod statistics;
@@ -30,10 +31,11 @@ use crate::{
 pub use activity::Activity;
 pub use context::{MessageContext, TurnContext};
 pub use edit::{SessionEdit, Sharing};
-pub use embed::EmbedReport;
+pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::MessageEmbeddings;
 pub use events::{EventLine, EventLines};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};
+pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,
@@ -194,7 +196,7 @@ impl SessionStorage {
     ///
     /// Those of the backend.
     pub async fn embedding_space(&self) -> Result<Option<EmbeddingSpace>> {
-        Ok(self.backend.meta().await?.get(meta::EMBEDDING_SPACE).and_then(|value| meta::parse_space(value)))
+        Ok(self.generations().await?.current.map(|current| current.space))
     }
 
     /// Brings derived indexes up to the rows. Searches are right without it, only slower.

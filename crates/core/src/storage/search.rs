@@ -23,6 +23,13 @@ const LEAST_FUSED: usize = 100;
 /// Candidates that maximal marginal relevance chooses from, for each result.
 const POOL_A_RESULT: usize = 3;
 
+/// A query's vector, and the generation of vectors that it is compared with. Empty where there is none to compare with.
+#[derive(Debug, Default)]
+struct QueryVector {
+    vector: Vec<f32>,
+    generation: u32,
+}
+
 impl SessionStorage {
     /// Finds messages.
     ///
@@ -48,7 +55,7 @@ impl SessionStorage {
         };
         if options.mmr_lambda < 1.0 && mode != SearchMode::FullText {
             ranked.truncate(options.limit * POOL_A_RESULT);
-            self.complete_vectors(&mut ranked, vector.as_deref()).await?;
+            self.complete_vectors(&mut ranked, &vector).await?;
         }
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
         let picked = diversify(ranked, lambda, options.limit);
@@ -61,42 +68,42 @@ impl SessionStorage {
         &self,
         scope: &Scope,
         options: &SearchOptions,
-    ) -> Result<(SearchMode, Option<Vec<f32>>, Candidates<VectorCandidate>)> {
+    ) -> Result<(SearchMode, QueryVector, Candidates<VectorCandidate>)> {
         let none = |notice| Candidates { items: Vec::new(), notice };
         if options.mode == SearchMode::FullText || options.query.trim().is_empty() {
-            return Ok((options.mode, None, none(None)));
+            return Ok((options.mode, QueryVector::default(), none(None)));
         }
         match (self.query_vector(&options.query).await, options.mode) {
-            (Ok(vector), mode) => {
-                let list = self.vector_list(scope, options, vector.as_deref()).await?;
+            (Ok(None), mode) => Ok((mode, QueryVector::default(), none(None))),
+            (Ok(Some(vector)), mode) => {
+                let list = self.vector_list(scope, options, &vector).await?;
                 Ok((mode, vector, list))
             }
             (Err(error), SearchMode::Hybrid) if is_about_vectors(&error) => {
                 let notice = format!("searched by words alone: {error}");
-                Ok((SearchMode::FullText, None, none(Some(notice))))
+                Ok((SearchMode::FullText, QueryVector::default(), none(Some(notice))))
             }
             (Err(error), _) => Err(error.with_operation("search")),
         }
     }
 
     /// The query's vector; `None` when the store holds no vectors, so that there is nothing to compare with.
-    async fn query_vector(&self, query: &str) -> Result<Option<Vec<f32>>> {
+    async fn query_vector(&self, query: &str) -> Result<Option<QueryVector>> {
         let Some(provider) = &self.embedding else {
             return Err(Error::new(ErrorKind::Unsupported, "there is no embedding provider"));
         };
-        match self.embedding_space().await? {
-            None => Ok(None),
-            Some(held) if held != *provider.space() => Err(other_space(&held, provider.space())),
-            Some(held) => {
-                let mut made = provider.embed(&[query.to_owned()], EmbeddingPurpose::Query).await?;
-                match made.pop() {
-                    Some(vector) if made.is_empty() && is_of(&held, &vector) => Ok(Some(vector)),
-                    _ => Err(Error::new(
-                        ErrorKind::Embedding,
-                        "the provider made no vector of the query that fits",
-                    )),
-                }
+        let generations = self.generations().await?;
+        let Some(held) = &generations.current else { return Ok(None) };
+        if held.space != *provider.space() {
+            return Err(other_space(&generations, provider.space()));
+        }
+        let query = provider.mask(query).text.into_owned();
+        let mut made = provider.embed(&[query], EmbeddingPurpose::Query).await?;
+        match made.pop() {
+            Some(vector) if made.is_empty() && is_of(&held.space, &vector) => {
+                Ok(Some(QueryVector { vector, generation: held.number }))
             }
+            _ => Err(Error::new(ErrorKind::Embedding, "the provider made no vector of the query that fits")),
         }
     }
 
@@ -123,17 +130,18 @@ impl SessionStorage {
         &self,
         scope: &Scope,
         options: &SearchOptions,
-        vector: Option<&[f32]>,
+        asked: &QueryVector,
     ) -> Result<Candidates<VectorCandidate>> {
         // A vector of zeros: the model knows no word of the query, so nothing is near to it.
-        let Some(vector) = vector.filter(|vector| vector.iter().any(|x| *x != 0.0)) else {
+        if asked.vector.iter().all(|x| *x == 0.0) {
             return Ok(Candidates { items: Vec::new(), notice: None });
-        };
+        }
         let query = VectorQuery {
             scope: scope.clone(),
             filter: options.filter.clone(),
             content_types: options.content_types,
-            vector: vector.to_vec(),
+            vector: asked.vector.clone(),
+            generation: asked.generation,
             limit: candidates_for(options),
         };
         self.nearest_chunks(query, options.limit * POOL_A_RESULT, options.min_similarity).await
@@ -166,18 +174,18 @@ impl SessionStorage {
     }
 
     /// Gives the candidates that only the text list names their vectors, so that they can be compared.
-    async fn complete_vectors(&self, ranked: &mut [Fused], query: Option<&[f32]>) -> Result<()> {
+    async fn complete_vectors(&self, ranked: &mut [Fused], query: &QueryVector) -> Result<()> {
         let lacking: Vec<(Place, ContentType)> = ranked
             .iter()
             .filter(|fused| fused.vector.is_none())
             .map(|fused| (fused.place.clone(), fused.content_type))
             .collect();
-        if lacking.is_empty() {
+        if lacking.is_empty() || query.vector.is_empty() {
             return Ok(());
         }
         let mut nearest: HashMap<Place, (f32, VectorRecord)> = HashMap::new();
-        for (place, record) in self.backend.vectors_of(&lacking).await? {
-            let similarity = query.map_or(0.0, |query| dot(query, &record.vector));
+        for (place, record) in self.backend.vectors_of(query.generation, &lacking).await? {
+            let similarity = dot(&query.vector, &record.vector);
             if nearest.get(&place).is_none_or(|(best, _)| similarity > *best) {
                 nearest.insert(place, (similarity, record));
             }
@@ -185,7 +193,7 @@ impl SessionStorage {
         for fused in ranked.iter_mut().filter(|fused| fused.vector.is_none()) {
             if let Some((similarity, record)) = nearest.remove(&fused.place) {
                 fused.vector = Some(record.vector);
-                fused.similarity = query.map(|_| similarity);
+                fused.similarity = Some(similarity);
             }
         }
         Ok(())

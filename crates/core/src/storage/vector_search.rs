@@ -23,7 +23,8 @@ impl SessionStorage {
         let vector = of_unit_length(options.vector.clone())?;
         let mut answer =
             SearchResults { mode: SearchMode::Semantic, notices: Vec::new(), results: Vec::new() };
-        let Some(space) = self.embedding_space().await? else { return Ok(answer) };
+        let Some(held) = self.generations().await?.current else { return Ok(answer) };
+        let space = held.space;
         if vector.len() != space.dimensions {
             let message = format!("has {} dimensions, the store has {}", vector.len(), space.dimensions);
             return Err(Error::validation("vector", message));
@@ -33,6 +34,7 @@ impl SessionStorage {
             filter: options.filter.clone(),
             content_types: options.content_types,
             vector,
+            generation: held.number,
             limit: options.limit * CANDIDATES_A_RESULT,
         };
         let candidates = self.nearest_chunks(query, options.limit, options.min_similarity).await?;

@@ -246,6 +246,7 @@ impl Rows for CorpusRows<'_> {
                 role: Role::Assistant,
                 content_type: ContentType::AssistantResponse,
                 ts: Timestamp::from_micros(*message as i64),
+                generation: 0,
                 vector,
             };
             if each(row)?.is_break() {

@@ -4,16 +4,16 @@ use std::{cmp::Ordering, collections::HashMap, io, path::Path};
 
 use super::{
     codes::quantise,
-    segment::{SegmentEntry, SegmentRow, SessionName, SortedRows, Table},
+    segment::{Kind, SegmentEntry, SegmentRow, SessionName, SortedRows, Table},
 };
 use crate::{
     part::Flaw,
     rows::{SessionOfRow, VectorRow},
 };
 
-/// Rows of one number of dimensions, in any order, until they are written as a segment.
+/// Rows of one generation, in any order, until they are written as a segment.
 pub(super) struct SegmentBuilder {
-    dimensions: usize,
+    kind: Kind,
     sessions: Vec<SessionName>,
     numbers: HashMap<SessionName, usize>,
     rows: Vec<GatheredRow>,
@@ -29,25 +29,19 @@ struct GatheredRow {
 }
 
 impl SegmentBuilder {
-    pub(super) fn new(dimensions: usize) -> Self {
-        Self {
-            dimensions,
-            sessions: Vec::new(),
-            numbers: HashMap::new(),
-            rows: Vec::new(),
-            codes: Vec::new(),
-        }
+    pub(super) fn new(kind: Kind) -> Self {
+        Self { kind, sessions: Vec::new(), numbers: HashMap::new(), rows: Vec::new(), codes: Vec::new() }
     }
 
-    pub(super) fn dimensions(&self) -> usize {
-        self.dimensions
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
     }
 
     pub(super) fn code_bytes(&self) -> u64 {
         self.codes.len() as u64
     }
 
-    /// Adds a row of the store, which has the builder's number of dimensions.
+    /// Adds a row of the store, which is of the builder's kind.
     pub(super) fn add(&mut self, row: &VectorRow<'_>) {
         let session = self.session(row.of_session());
         let codes = self.codes.len();
@@ -93,9 +87,9 @@ impl SegmentBuilder {
         let stretches = self.rows.chunk_by(|a, b| a.session == b.session);
         let stretches =
             stretches.filter_map(|rows| Some((sessions.get(rows.first()?.session)?, rows.len() as u32)));
-        let codes = self.rows.iter().map(|row| self.codes.get(row.codes..row.codes + self.dimensions));
+        let codes = self.rows.iter().map(|row| self.codes.get(row.codes..row.codes + self.kind.dimensions));
         SortedRows {
-            dimensions: self.dimensions,
+            kind: self.kind,
             sessions: stretches.collect(),
             rows: self.rows.iter().map(|row| row.row).collect(),
             codes: codes.map(Option::unwrap_or_default).collect(),

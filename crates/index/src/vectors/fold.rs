@@ -7,7 +7,7 @@ use amplifier_session_core::{Error, Result};
 use super::{
     VectorManifest, VectorPart,
     builder::SegmentBuilder,
-    segment::{SegmentEntry, Table},
+    segment::{Kind, SegmentEntry, Table},
 };
 use crate::{
     error::{io_error, unreadable},
@@ -70,7 +70,7 @@ impl Fold<'_> {
     fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<StepEnd> {
         // Half a step, because the merge behind it may hold as much again.
         let full = LARGEST_SEGMENT.min(self.step_bytes / 2);
-        let mut builder = SegmentBuilder::new(0);
+        let mut builder = SegmentBuilder::new(Kind::default());
         let mut last = after;
         let mut end = StepEnd::Now;
         rows.vectors_after(after, &mut |row| {
@@ -78,8 +78,8 @@ impl Fold<'_> {
                 end = StepEnd::Revision(last);
                 return Ok(ControlFlow::Break(()));
             }
-            if builder.dimensions() != row.vector.len() || builder.code_bytes() >= full {
-                let done = std::mem::replace(&mut builder, SegmentBuilder::new(row.vector.len()));
+            if builder.kind() != Kind::of(&row) || builder.code_bytes() >= full {
+                let done = std::mem::replace(&mut builder, SegmentBuilder::new(Kind::of(&row)));
                 gathered.segments.extend(self.write(done)?);
             }
             builder.add(&row);
@@ -128,7 +128,7 @@ impl Fold<'_> {
         entries: &[SegmentEntry],
         keep: impl Fn(u64) -> bool,
     ) -> Result<Option<SegmentEntry>> {
-        let mut builder = SegmentBuilder::new(entries.first().map_or(0, |entry| entry.dimensions));
+        let mut builder = SegmentBuilder::new(entries.first().map_or_else(Kind::default, |entry| entry.kind));
         for entry in entries {
             Table::open(&self.home.folder, entry)
                 .and_then(|table| builder.add_segment(&table, &keep))
@@ -174,9 +174,8 @@ struct Gathered {
 
 /// Segments that should be one: several of about the same size, together not too large.
 fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
-    let tier = |entry: &SegmentEntry| {
-        (entry.dimensions, (entry.code_bytes().max(SMALLEST_TIER) / SMALLEST_TIER).ilog(4))
-    };
+    let tier =
+        |entry: &SegmentEntry| (entry.kind, (entry.code_bytes().max(SMALLEST_TIER) / SMALLEST_TIER).ilog(4));
     segments.iter().map(tier).find_map(|wanted| {
         let same: Vec<_> = segments.iter().filter(|entry| tier(entry) == wanted).collect();
         if same.len() < MERGED_AT_ONCE {
@@ -205,7 +204,7 @@ mod tests {
 
     fn entry(name: &str, rows: u64) -> SegmentEntry {
         let json = format!(
-            r#"{{"name":"{name}","rows":{rows},"dimensions":256,"keys":[0,1],"header":0,"stamp":{{"length":0,"changed":[0,0]}}}}"#
+            r#"{{"name":"{name}","rows":{rows},"generation":0,"dimensions":256,"keys":[0,1],"header":0,"stamp":{{"length":0,"changed":[0,0]}}}}"#
         );
         serde_json::from_str(&json).unwrap()
     }

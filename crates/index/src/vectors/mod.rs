@@ -54,7 +54,7 @@ impl Part for VectorPart {
     const NAME: &'static str = "vector index";
     const ROWS: &'static str = "vectors";
     const FOLDER: &'static str = "vectors";
-    const FORMAT: u32 = 2;
+    const FORMAT: u32 = 3;
     type Manifest = VectorManifest;
 
     fn open(folder: &Path, manifest: VectorManifest, before: Option<&Self>) -> Result<Self, Flaw> {

@@ -1,12 +1,13 @@
 //! Finding the nearest vectors.
 
-use std::{collections::HashSet, ops::Range};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use amplifier_session_core::{Error, Result, backend::VectorQuery};
 
 use super::{
     VectorPart, VectorShelf,
     codes::{code_product, product, quantise},
+    lazy::LazySegment,
     segment::Table,
 };
 use crate::{
@@ -29,12 +30,12 @@ pub(crate) fn search(
     query: &VectorQuery,
 ) -> Result<(Vec<VectorHit>, u64), SearchFailure> {
     let filter = Filter::of_vectors(query, rows)?;
-    let mut nearest =
-        Nearest { filter: &filter, query: &query.vector, top: Top::new(query.limit), same_length: true };
+    let (top, same_length) = (Top::new(query.limit), true);
+    let mut nearest = Nearest { filter: &filter, query, top, same_length };
     let scanned = tail.scan(rows, look.after(), look.now, &mut nearest)?;
     if let Some(part) = &look.part {
         nearest.same_length &=
-            part.segments.iter().all(|segment| segment.entry.dimensions == query.vector.len());
+            segments_of(part, query).all(|segment| segment.entry.kind.dimensions == query.vector.len());
         let candidates = candidates(part, &filter, &scanned.masked, query)?;
         rows.vectors(&candidates, &mut |key, vector| {
             nearest.compare(key, vector);
@@ -53,15 +54,15 @@ pub(crate) fn search(
 /// The nearest of the vectors that were compared in full.
 struct Nearest<'a> {
     filter: &'a Filter<'a>,
-    query: &'a [f32],
+    query: &'a VectorQuery,
     top: Top<Vec<f32>>,
     same_length: bool,
 }
 
 impl Nearest<'_> {
     fn compare(&mut self, key: u64, vector: &[f32]) {
-        self.same_length &= vector.len() == self.query.len();
-        let similarity = product(vector, self.query);
+        self.same_length &= vector.len() == self.query.vector.len();
+        let similarity = product(vector, &self.query.vector);
         if similarity >= self.top.least() {
             self.top.put(similarity, key, vector.to_vec());
         }
@@ -70,7 +71,8 @@ impl Nearest<'_> {
 
 impl Visitor<VectorShelf> for Nearest<'_> {
     fn row(&mut self, row: &VectorRow<'_>) {
-        let admitted = self.filter.admits_content(row.content_type)
+        let admitted = row.generation == self.query.generation
+            && self.filter.admits_content(row.content_type)
             && self.filter.admits_message(row.role, row.ts)
             && self.filter.admits_session(row.of_session());
         if admitted {
@@ -80,11 +82,20 @@ impl Visitor<VectorShelf> for Nearest<'_> {
 
     fn shelf(&mut self, shelf: &VectorShelf, only: Option<&HashSet<u64>>) {
         for (key, row) in &shelf.vectors {
-            if only.is_none_or(|only| only.contains(key)) && row.admitted_by(self.filter) {
+            if row.generation == self.query.generation
+                && only.is_none_or(|only| only.contains(key))
+                && row.admitted_by(self.filter)
+            {
                 self.compare(*key, &row.vector);
             }
         }
     }
+}
+
+/// The segments of the query's generation.
+fn segments_of<'a>(part: &'a VectorPart, query: &VectorQuery) -> impl Iterator<Item = &'a LazySegment> {
+    let generation = query.generation;
+    part.segments.iter().map(Arc::as_ref).filter(move |segment| segment.entry.kind.generation == generation)
 }
 
 /// Keys of the vectors in the index that are nearest by their codes.
@@ -97,7 +108,7 @@ fn candidates(
     let mut codes = Vec::with_capacity(query.vector.len());
     quantise(&query.vector, &mut codes);
     let mut scan = Scan { filter, masked, codes: &codes, top: Top::new(query.limit.saturating_add(SPARE)) };
-    for segment in &part.segments {
+    for segment in segments_of(part, query) {
         let Some(table) = segment.table() else { continue };
         let stretches = admitted_stretches(table, filter);
         segment.each_stretch(&stretches, &mut |first, codes| scan.compare(table, first, codes))?;

@@ -18,19 +18,33 @@ use serde::{Deserialize, Serialize};
 use crate::{
     files::{Stamp, replace_file},
     part::Flaw,
-    rows::SessionOfRow,
+    rows::{SessionOfRow, VectorRow},
     vectors::bytes::{ByteReader, ByteWriter},
 };
 
 const MAGIC: [u8; 8] = *b"ASVECTOR";
 const HEADER_BYTES: usize = 40;
 
+/// What all vectors of a segment have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct Kind {
+    pub(super) generation: u32,
+    pub(super) dimensions: usize,
+}
+
+impl Kind {
+    pub(super) fn of(row: &VectorRow<'_>) -> Self {
+        Self { generation: row.generation, dimensions: row.vector.len() }
+    }
+}
+
 /// A segment as the manifest knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SegmentEntry {
     pub(super) name: String,
     pub(super) rows: u64,
-    pub(super) dimensions: usize,
+    #[serde(flatten)]
+    pub(super) kind: Kind,
     /// The smallest and the largest key.
     pub(super) keys: (u64, u64),
     /// The checksum of the header, which has those of everything else.
@@ -42,7 +56,7 @@ pub(super) struct SegmentEntry {
 impl SegmentEntry {
     /// Bytes of all codes: what its size is measured by.
     pub(super) fn code_bytes(&self) -> u64 {
-        self.rows * self.dimensions as u64
+        self.rows * self.kind.dimensions as u64
     }
 }
 
@@ -118,7 +132,7 @@ impl Table {
         let table = Self {
             path: path.to_owned(),
             header,
-            dimensions: entry.dimensions,
+            dimensions: entry.kind.dimensions,
             sessions,
             keys: reader.array(rows, u64::from_le_bytes)?,
             times: reader.array(rows, i64::from_le_bytes)?,
@@ -184,7 +198,7 @@ fn write_header(entry: &SegmentEntry, header: &Header) -> Vec<u8> {
     let mut writer = ByteWriter::default();
     writer.bytes(&MAGIC);
     writer.bytes(&entry.rows.to_le_bytes());
-    writer.bytes(&(entry.dimensions as u64).to_le_bytes());
+    writer.bytes(&(entry.kind.dimensions as u64).to_le_bytes());
     writer.bytes(&header.table_bytes.to_le_bytes());
     writer.bytes(&header.table_checksum.to_le_bytes());
     writer.bytes(&header.codes_checksum.to_le_bytes());
@@ -201,14 +215,14 @@ fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
         Header { table_bytes: reader.u64()?, table_checksum: reader.u32()?, codes_checksum: reader.u32()? };
     let length = HEADER_BYTES as u64 + header.table_bytes + entry.code_bytes();
     (expected
-        && (rows, dimensions) == (entry.rows, entry.dimensions as u64)
+        && (rows, dimensions) == (entry.rows, entry.kind.dimensions as u64)
         && file.metadata().ok()?.len() == length)
         .then_some(header)
 }
 
 /// The rows of a segment that is about to be written, and their codes, in the order of the file.
 pub(super) struct SortedRows<'a> {
-    pub(super) dimensions: usize,
+    pub(super) kind: Kind,
     pub(super) sessions: Vec<(&'a SessionName, u32)>,
     pub(super) rows: Vec<SegmentRow>,
     pub(super) codes: Vec<&'a [u8]>,
@@ -229,7 +243,7 @@ impl SortedRows<'_> {
         let mut entry = SegmentEntry {
             name,
             rows: self.rows.len() as u64,
-            dimensions: self.dimensions,
+            kind: self.kind,
             keys: (keys.clone().min().unwrap_or(0), keys.max().unwrap_or(0)),
             header: 0,
             stamp: Stamp::default(),

@@ -23,6 +23,7 @@ pub(crate) struct VectorShelf {
 pub(super) struct ShelfVector {
     facts: Facts,
     content_type: ContentType,
+    pub(super) generation: u32,
     pub(super) vector: Box<[f32]>,
 }
 
@@ -55,7 +56,12 @@ impl Shelf for VectorShelf {
 
     fn put(&mut self, row: &VectorRow<'_>) {
         let facts = self.facts.of_vector(row);
-        let vector = ShelfVector { facts, content_type: row.content_type, vector: row.vector.into() };
+        let vector = ShelfVector {
+            facts,
+            content_type: row.content_type,
+            generation: row.generation,
+            vector: row.vector.into(),
+        };
         self.vectors.insert(row.key, vector);
     }
 

@@ -66,6 +66,7 @@ pub(crate) fn vector_query(vector: Vec<f32>) -> VectorQuery {
         filter: SearchFilter::default(),
         content_types: ContentTypes::embedded(),
         vector,
+        generation: 0,
         limit: 10,
     }
 }

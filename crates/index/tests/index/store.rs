@@ -269,6 +269,7 @@ impl Rows for Snapshot<'_> {
                 role: vector.role,
                 content_type: vector.content_type,
                 ts: vector.ts,
+                generation: 0,
                 vector: &vector.vector,
             };
             if each(row)?.is_break() {

@@ -106,7 +106,7 @@ pub async fn session_rows_tell_what_is_stored(subject: &dyn Subject) {
 async fn vector_types(store: &Store, key: &SessionKey, limit: usize) -> Vec<(u32, ContentTypes)> {
     let (mut all, mut start) = (Vec::new(), 0);
     loop {
-        let page = store.backend.vector_types(key, SequenceRange { start, limit }).await.unwrap();
+        let page = store.backend.vector_types(0, key, SequenceRange { start, limit }).await.unwrap();
         assert!(page.len() <= limit);
         let Some((last, _)) = page.last() else { return all };
         start = last + 1;
@@ -129,11 +129,11 @@ pub async fn texts_with_vectors_are_listed_in_order(subject: &dyn Subject) {
     for limit in [1, 5, 100] {
         assert_eq!(vector_types(&store, &target.key, limit).await, expected);
     }
-    let page = store.backend.vector_types(&target.key, range(3, 1)).await.unwrap();
+    let page = store.backend.vector_types(0, &target.key, range(3, 1)).await.unwrap();
     assert_eq!(page, [(4, of(&[ContentType::UserQuery]))]);
-    assert!(store.backend.vector_types(&target.key, range(30, 10)).await.unwrap().is_empty());
+    assert!(store.backend.vector_types(0, &target.key, range(30, 10)).await.unwrap().is_empty());
     let unknown = super::store::target("unknown").key;
-    assert!(store.backend.vector_types(&unknown, range(0, 10)).await.unwrap().is_empty());
+    assert!(store.backend.vector_types(0, &unknown, range(0, 10)).await.unwrap().is_empty());
 }
 
 fn in_order(mut counts: Vec<EventCount>) -> Vec<EventCount> {

@@ -37,8 +37,14 @@ pub async fn what_is_unknown_is_empty_and_no_error(subject: &dyn Subject) {
     assert!(backend.messages_at(std::slice::from_ref(&place)).await.unwrap().is_empty());
     assert!(backend.messages_at(&[]).await.unwrap().is_empty());
     let session = Some(&unknown.session_id);
-    assert!(backend.messages_owing_vectors(&unknown.user_id, session, None, 10).await.unwrap().is_empty());
-    assert!(backend.vectors_of(&[(place, ContentType::UserQuery)]).await.unwrap().is_empty());
+    assert!(
+        backend
+            .messages_owing_vectors(&super::store::owing_query(&unknown.user_id, session, None, 10))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    assert!(backend.vectors_of(0, &[(place, ContentType::UserQuery)]).await.unwrap().is_empty());
     assert_eq!(backend.session_rows(&unknown).await.unwrap().vectors, 0);
     assert!(backend.event_digests(&unknown, range(0, 10)).await.unwrap().is_empty());
     assert!(backend.read_events(&unknown, range(0, 10)).await.unwrap().is_empty());
@@ -255,13 +261,14 @@ pub async fn vectors_of_another_line_are_not_stored(subject: &dyn Subject) {
         digest,
         created_at: Timestamp::from_micros(0),
         records: vec![record(ContentType::UserQuery, 0, 1, store.embedding.vector("x"))],
+        failure: None,
     };
     let vectors = vec![of(0, messages[0].digest), of(2, messages[1].digest), of(3, messages[0].digest)];
-    assert_eq!(store.backend.write_vectors(&target.key, vectors.clone()).await.unwrap(), 1);
+    assert_eq!(store.backend.write_vectors(&target.key, 0, vectors.clone()).await.unwrap(), 1);
     assert_eq!(store.owing(&target).await, [1, 2]);
     assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 1);
     let elsewhere = super::store::target("elsewhere").key;
-    assert_eq!(store.backend.write_vectors(&elsewhere, vectors).await.unwrap(), 0);
+    assert_eq!(store.backend.write_vectors(&elsewhere, 0, vectors).await.unwrap(), 0);
     assert_eq!(store.backend.session_rows(&elsewhere).await.unwrap().vectors, 0);
 }
 
@@ -277,12 +284,13 @@ pub async fn vectors_are_only_stored_in_their_space(subject: &dyn Subject) {
         digest: messages[message].digest,
         created_at: Timestamp::from_micros(0),
         records: vec![record(ContentType::UserQuery, 0, 1, vector.to_vec())],
+        failure: None,
     };
-    let early = store.backend.write_vectors(&target.key, vec![of(0, &vector)]).await;
+    let early = store.backend.write_vectors(&target.key, 0, vec![of(0, &vector)]).await;
     assert_eq!(kind(early), ErrorKind::Validation);
     store.sync(&super::store::target("other"), three_messages()).await;
     let short = &vector[1..];
-    let mixed = store.backend.write_vectors(&target.key, vec![of(0, &vector), of(2, short)]).await;
+    let mixed = store.backend.write_vectors(&target.key, 0, vec![of(0, &vector), of(2, short)]).await;
     assert_eq!(kind(mixed), ErrorKind::Validation);
     assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 0);
     assert_eq!(store.owing(&target).await, [0, 1, 2]);
@@ -314,8 +322,9 @@ pub async fn vectors_replace_those_of_the_message(subject: &dyn Subject) {
             digest,
             created_at: Timestamp::from_micros(0),
             records: records.clone(),
+            failure: None,
         }];
-        assert_eq!(store.backend.write_vectors(&target.key, vectors).await.unwrap(), records.len());
+        assert_eq!(store.backend.write_vectors(&target.key, 0, vectors).await.unwrap(), records.len());
         let stored = store.vectors(&target).await.into_iter().filter(|(sequence, _)| *sequence == 1);
         assert_eq!(stored.map(|(_, record)| record).collect::<Vec<_>>(), records);
         assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 2 + records.len() as u64);
@@ -336,7 +345,7 @@ pub async fn vectors_come_back_as_they_were(subject: &dyn Subject) {
         text(1, ContentType::ToolOutput),
         text(9, ContentType::UserQuery),
     ];
-    let mut records = store.backend.vectors_of(&wanted).await.unwrap();
+    let mut records = store.backend.vectors_of(0, &wanted).await.unwrap();
     records.sort_by(|a, b| a.0.cmp(&b.0));
     let found: Vec<_> =
         records.iter().map(|(place, record)| (place.sequence, record.vector.clone())).collect();
@@ -359,7 +368,11 @@ pub async fn messages_that_owe_vectors_are_listed_in_order(subject: &dyn Subject
     let ana = target("a").key.user_id;
     let mut listed: Vec<Place> = Vec::new();
     loop {
-        let page = store.backend.messages_owing_vectors(&ana, None, listed.last(), 4).await.unwrap();
+        let page = store
+            .backend
+            .messages_owing_vectors(&super::store::owing_query(&ana, None, listed.last(), 4))
+            .await
+            .unwrap();
         assert!(page.len() <= 4);
         if page.is_empty() {
             break;

@@ -86,7 +86,7 @@ async fn check_gone(store: &Store, target: &IngestTarget) {
     ];
     assert!(kinds.iter().all(|kind| *kind == ErrorKind::SessionNotFound), "{kinds:?}");
     assert_eq!(backend.session_rows(key).await.unwrap(), Default::default());
-    assert!(backend.vector_types(key, range(0, 10)).await.unwrap().is_empty());
+    assert!(backend.vector_types(0, key, range(0, 10)).await.unwrap().is_empty());
     assert!(backend.event_payloads(key, &[0, 1, 2]).await.unwrap().is_empty());
     assert!(store.vectors(target).await.is_empty() && store.owing(target).await.is_empty());
 }

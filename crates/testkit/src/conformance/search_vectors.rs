@@ -24,6 +24,7 @@ fn nearest(store: &Store, query: &str, limit: usize) -> VectorQuery {
         filter: SearchFilter::default(),
         content_types: ContentTypes::embedded(),
         vector: store.embedding.vector(query),
+        generation: 0,
         limit,
     }
 }

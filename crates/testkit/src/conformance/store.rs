@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     ErrorKind, Result, Scope, SessionStorage,
-    backend::{SequenceRange, StorageBackend, StoredSession},
+    backend::{OwingQuery, SequenceRange, StorageBackend, StoredSession},
     embedding::EmbeddingProvider,
     model::{
         ContentType, HostId, Message, Place, ProjectSlug, RawJson, SessionId, SessionKey, UserId,
@@ -113,7 +113,7 @@ impl Store {
         for sequence in 0..count {
             let place = Place::new(target.key.clone(), sequence);
             let texts = ContentType::ALL.map(|content_type| (place.clone(), content_type));
-            let records = self.backend.vectors_of(&texts).await.unwrap();
+            let records = self.backend.vectors_of(0, &texts).await.unwrap();
             vectors.extend(records.into_iter().map(|(place, record)| (place.sequence, record)));
         }
         vectors.sort_by_key(|(sequence, record)| (*sequence, record.content_type, record.chunk_index));
@@ -126,7 +126,11 @@ impl Store {
         loop {
             let after = owing.last().map(|sequence| Place::new(target.key.clone(), *sequence));
             let (user, session) = (&target.key.user_id, Some(&target.key.session_id));
-            let page = self.backend.messages_owing_vectors(user, session, after.as_ref(), 100).await.unwrap();
+            let page = self
+                .backend
+                .messages_owing_vectors(&owing_query(user, session, after.as_ref(), 100))
+                .await
+                .unwrap();
             if page.is_empty() {
                 return owing;
             }
@@ -203,4 +207,14 @@ fn none_if_not_found<T>(read: Result<Vec<T>>) -> Vec<T> {
         Err(error) if error.kind() == ErrorKind::SessionNotFound => Vec::new(),
         other => other.unwrap(),
     }
+}
+
+/// Messages that owe vectors of the first generation.
+pub(super) fn owing_query(
+    user: &UserId,
+    session: Option<&SessionId>,
+    after: Option<&Place>,
+    limit: usize,
+) -> OwingQuery {
+    OwingQuery { user: user.clone(), session: session.cloned(), generation: 0, after: after.cloned(), limit }
 }

@@ -268,7 +268,13 @@ pub async fn vectors_of_a_message_changed_meanwhile_are_dropped(subject: &dyn Su
     let mut read = Vec::new();
     while read.len() < 4 {
         let after = read.last().map(amplifier_session_core::model::Message::place);
-        read.extend(store.backend.messages_owing_vectors(user, None, after.as_ref(), 4).await.unwrap());
+        read.extend(
+            store
+                .backend
+                .messages_owing_vectors(&super::store::owing_query(user, None, after.as_ref(), 4))
+                .await
+                .unwrap(),
+        );
     }
     // … is another line by the time the vectors are there.
     let mut lines = every_kind();
@@ -292,9 +298,10 @@ pub async fn vectors_of_a_message_changed_meanwhile_are_dropped(subject: &dyn Su
             digest: message.digest,
             created_at: message.ts,
             records: records.collect(),
+            failure: None,
         }
     });
-    store.backend.write_vectors(&target("s").key, vectors.collect()).await.unwrap();
+    store.backend.write_vectors(&target("s").key, 0, vectors.collect()).await.unwrap();
     assert_eq!(store.owing(&target("s")).await, [1]);
     store.storage.embed_owed(user, None).await.unwrap();
     let vectors = store.vectors(&target("s")).await;

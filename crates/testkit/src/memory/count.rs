@@ -4,8 +4,8 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use amplifier_session_core::{
     Scope,
-    backend::{EventCount, EventCounter, MessageCount, SessionRows},
-    model::{ContentType, ContentTypes, Event, Role, SessionKey, VectorState},
+    backend::{EventCount, EventCounter, MessageCount, SessionRows, meta::Generations},
+    model::{ContentType, ContentTypes, Event, Role, SessionKey},
     search::{EventCursor, EventFilter, EventSearchOptions, SearchFilter},
 };
 
@@ -60,20 +60,27 @@ impl Documents {
         let mut rows = SessionRows::default();
         for (sequence, message) in self.messages.page(key, .., usize::MAX) {
             rows.messages.add(sequence, message.ts);
-            rows.owing_vectors += u64::from(message.vectors == VectorState::Owed);
+            rows.owing_vectors += u64::from(message.vectors.is_owed());
             rows.synced_at = rows.synced_at.max(Some(message.synced_at));
         }
         for (sequence, document) in self.events.page(key, .., usize::MAX) {
             rows.events.add(sequence, document.event.ts);
         }
-        rows.vectors = self.vectors.ids(key, ..).len() as u64;
+        let current = Generations::of(&self.meta).current_number();
+        rows.vectors = self.vectors.ids(key, ..).into_iter().filter(|id| id.1 == current).count() as u64;
         rows
     }
 
-    /// The texts that have vectors, of messages from `start` on.
-    pub(super) fn vector_types(&self, key: &SessionKey, start: u32) -> Vec<(u32, ContentTypes)> {
+    /// The texts that have vectors of a generation, of messages from `start` on.
+    pub(super) fn vector_types(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        start: u32,
+    ) -> Vec<(u32, ContentTypes)> {
         let mut types: BTreeMap<u32, Vec<ContentType>> = BTreeMap::new();
-        for (sequence, content_type, _) in self.vectors.ids(key, (start, ContentType::ALL[0], 0)..) {
+        let ids = self.vectors.ids(key, (start, 0, ContentType::ALL[0], 0)..).into_iter();
+        for (sequence, _, content_type, _) in ids.filter(|id| id.1 == generation) {
             types.entry(sequence).or_default().push(content_type);
         }
         types.into_iter().map(|(sequence, of)| (sequence, of.into_iter().collect())).collect()

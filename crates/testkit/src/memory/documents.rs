@@ -12,8 +12,18 @@ use amplifier_session_core::{
 
 use super::container::Container;
 
-/// Where a vector stands: sequence of its message, content type, chunk.
-pub(super) type VectorId = (u32, ContentType, u32);
+/// Where a vector stands: sequence of its message, generation, content type, chunk.
+pub(super) type VectorId = (u32, u32, ContentType, u32);
+
+/// Why vectors of a message are missing stands under its sequence and the generation.
+pub(super) type FailureId = (u32, u32);
+
+/// The generation that vectors are written to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    pub(super) generation: u32,
+    pub(super) is_current: bool,
+}
 
 /// All containers. Sessions lie in the partition of their user, everything else in that of its session.
 #[derive(Debug)]
@@ -22,6 +32,9 @@ pub(super) struct Documents {
     pub(super) sessions: Container<UserId, SessionId, StoredSession>,
     pub(super) messages: Container<SessionKey, u32, Message>,
     pub(super) vectors: Container<SessionKey, VectorId, VectorDocument>,
+    pub(super) failures: Container<SessionKey, FailureId, String>,
+    /// The generation that a rebuild last made a message's vectors of.
+    pub(super) rebuilt: Container<SessionKey, u32, u32>,
     pub(super) events: Container<SessionKey, u32, EventDocument>,
     /// Pieces of large payloads, by sequence of the event and position.
     pub(super) chunks: Container<SessionKey, (u32, u32), Vec<u8>>,
@@ -67,6 +80,8 @@ impl Documents {
             sessions: Container::new(),
             messages: Container::new(),
             vectors: Container::new(),
+            failures: Container::new(),
+            rebuilt: Container::new(),
             events: Container::new(),
             chunks: Container::new(),
             etags: 0,
@@ -89,11 +104,11 @@ impl Documents {
     fn apply_step(&mut self, key: &SessionKey, step: Step) {
         match step {
             Step::PutMessage(message) => {
-                self.remove_vectors(key, message.sequence);
+                self.forget_vectors(key, message.sequence);
                 self.messages.put(key, message.sequence, *message);
             }
             Step::RemoveMessage(sequence) => {
-                self.remove_vectors(key, sequence);
+                self.forget_vectors(key, sequence);
                 self.messages.remove(key, &sequence);
             }
             Step::MoveMessage(sequence, project) => {
@@ -111,16 +126,23 @@ impl Documents {
     }
 
     /// Stores the vectors of one message unless its line is another by now; returns how many.
-    pub(super) fn put_vectors(&mut self, key: &SessionKey, vectors: MessageVectors) -> usize {
-        let sequence = vectors.sequence;
+    pub(super) fn put_vectors(&mut self, key: &SessionKey, target: Target, vectors: MessageVectors) -> usize {
+        let (sequence, generation) = (vectors.sequence, target.generation);
         let Some(message) = self.messages.get(key, &sequence).filter(|m| m.digest == vectors.digest) else {
             return 0;
         };
-        self.remove_vectors(key, sequence);
-        self.messages.patch(key, &sequence, |message| message.vectors = VectorState::Stored);
+        self.remove_vectors(key, sequence, |of| of == generation);
+        if target.is_current {
+            self.messages.patch(key, &sequence, |message| message.vectors = VectorState::Stored);
+        } else {
+            self.rebuilt.put(key, sequence, generation);
+        }
+        if let Some(reason) = vectors.failure {
+            self.failures.put(key, (sequence, generation), reason);
+        }
         let count = vectors.records.len();
         for record in vectors.records {
-            let id = (sequence, record.content_type, record.chunk_index);
+            let id = (sequence, generation, record.content_type, record.chunk_index);
             self.vectors.put(key, id, VectorDocument { role: message.role, ts: message.ts, record });
         }
         count
@@ -141,10 +163,10 @@ impl Documents {
     pub(super) fn vectors_of_text(
         &self,
         key: &SessionKey,
-        sequence: u32,
-        of: ContentType,
+        (sequence, generation, of): (u32, u32, ContentType),
     ) -> Vec<VectorRecord> {
-        let documents = self.vectors.page(key, (sequence, of, 0)..=(sequence, of, u32::MAX), usize::MAX);
+        let range = (sequence, generation, of, 0)..=(sequence, generation, of, u32::MAX);
+        let documents = self.vectors.page(key, range, usize::MAX);
         documents.into_iter().map(|(_, document)| document.record).collect()
     }
 
@@ -163,17 +185,6 @@ impl Documents {
             other => InlinePayload::Here(other),
         };
         self.events.put(key, sequence, EventDocument { event, payload });
-    }
-
-    fn remove_vectors(&mut self, key: &SessionKey, sequence: u32) {
-        for id in self.vector_ids(key, sequence) {
-            self.vectors.remove(key, &id);
-        }
-    }
-
-    fn vector_ids(&self, key: &SessionKey, sequence: u32) -> Vec<VectorId> {
-        let (first, last) = ((sequence, ContentType::ALL[0], 0), (sequence, ContentType::System, u32::MAX));
-        self.vectors.ids(key, first..=last)
     }
 
     fn remove_chunks(&mut self, key: &SessionKey, sequence: u32) {

@@ -3,6 +3,7 @@
 mod container;
 mod count;
 mod documents;
+mod generations;
 mod rename;
 mod scan;
 mod search;
@@ -20,19 +21,19 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, SequenceRange, SessionChange,
-        SessionCursor, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession, TextCandidate,
-        TextQuery, VectorCandidate, VectorQuery, Version, meta,
+        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
+        SequenceRange, SessionChange, SessionCursor, SessionQuery, SessionRows, StorageBackend, StorePlace,
+        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version, meta,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
-        SessionKey, UserId, VectorRecord, VectorState,
+        SessionKey, UserId, VectorRecord,
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
 use async_trait::async_trait;
 
-use documents::Documents;
+use documents::{Documents, Target};
 
 /// Keeps everything in memory, the way a remote document store would: documents in partitions, no joins, no
 /// aggregates across partitions, answers in small pages, and no write above a few documents that happens as a
@@ -248,48 +249,61 @@ impl StorageBackend for MemoryBackend {
             .collect())
     }
 
-    async fn messages_owing_vectors(
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+        Ok(self.owing(query))
+    }
+
+    async fn write_vectors(
         &self,
-        user: &UserId,
-        session: Option<&SessionId>,
-        after: Option<&Place>,
-        limit: usize,
-    ) -> Result<Vec<Message>> {
-        let limit = self.page_limit(limit);
-        let mut owing = Vec::new();
-        let mut after = after.map(|place| (place.session.clone(), place.sequence));
-        while owing.len() < limit {
-            let page = self.documents().messages.page_across(after.as_ref(), self.settings.page_size);
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.clone());
-            owing.extend(page.into_iter().map(|(_, message)| message).filter(|message| {
-                message.user_id == *user
-                    && session.is_none_or(|session| message.session_id == *session)
-                    && message.vectors == VectorState::Owed
-            }));
-        }
-        owing.truncate(limit);
-        Ok(owing)
-    }
-
-    async fn write_vectors(&self, key: &SessionKey, vectors: Vec<MessageVectors>) -> Result<usize> {
-        let space = meta::embedding_space(&self.meta().await?)?;
-        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(&space))?;
+        key: &SessionKey,
+        generation: u32,
+        vectors: Vec<MessageVectors>,
+    ) -> Result<usize> {
+        let held = self.generations();
+        let space = held.space(generation)?;
+        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
+        let target = Target { generation, is_current: held.current_number() == generation };
         // A message and its vectors lie in one partition, so that a batch of one message happens as a whole.
-        Ok(vectors.into_iter().map(|of_message| self.documents().put_vectors(key, of_message)).sum())
+        Ok(vectors.into_iter().map(|of_message| self.documents().put_vectors(key, target, of_message)).sum())
     }
 
-    async fn vectors_of(&self, texts: &[(Place, ContentType)]) -> Result<Vec<(Place, VectorRecord)>> {
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        Ok(self.owe(key, which))
+    }
+
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        self.complete(generation)
+    }
+
+    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        Ok(self.prune(limit))
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        Ok(self.counted_vectors(scope))
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
         let documents = self.documents();
         let records = texts.iter().flat_map(|(place, content_type)| {
-            let of_text = documents.vectors_of_text(&place.session, place.sequence, *content_type);
+            let of_text =
+                documents.vectors_of_text(&place.session, (place.sequence, generation, *content_type));
             of_text.into_iter().map(|record| (place.clone(), record))
         });
         Ok(records.collect())
     }
 
-    async fn vector_types(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<(u32, ContentTypes)>> {
-        let mut types = self.documents().vector_types(key, range.start);
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
+        let mut types = self.documents().vector_types(key, generation, range.start);
         types.truncate(self.page_limit(range.limit));
         Ok(types)
     }

@@ -47,6 +47,8 @@ impl Documents {
         move_all(&mut self.messages, &old, &new, |message| message.user_id = to.clone());
         move_all(&mut self.events, &old, &new, |document| document.event.user_id = to.clone());
         move_all(&mut self.vectors, &old, &new, |_| {});
+        move_all(&mut self.failures, &old, &new, |_| {});
+        move_all(&mut self.rebuilt, &old, &new, |_| {});
         move_all(&mut self.chunks, &old, &new, |_| {});
         if let Some(mut stored) = self.session(&old) {
             stored.session.user_id = to.clone();

@@ -51,8 +51,9 @@ impl MemoryBackend {
             let page = self.documents().vectors.page_across(after.as_ref(), self.settings.page_size);
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
-            for ((key, (sequence, content_type, _)), document) in page {
-                let within = sessions.contains(&key)
+            for ((key, (sequence, generation, content_type, _)), document) in page {
+                let within = generation == query.generation
+                    && sessions.contains(&key)
                     && query.filter.admits_message(document.role, document.ts)
                     && query.content_types.contains(content_type);
                 if within {

@@ -1,0 +1,140 @@
+//! The keys of the schema meta table that `core` reads and writes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result, model::EmbeddingSpace};
+
+/// The schema version that this library writes.
+pub const SCHEMA_VERSION: u32 = 4;
+/// Key of the schema version.
+pub const VERSION: &str = "version";
+/// Key of the name of the program that made the store.
+pub const WRITER: &str = "writer";
+/// How the value of [`WRITER`] begins in stores of this library; a version may follow.
+pub const WRITER_NAME: &str = "amplifier-session-storage";
+/// Key of the store's random identity.
+pub const STORE_ID: &str = "store_id";
+/// Key of the user that first wrote the store.
+pub const USER_ID: &str = "user_id";
+/// Key of the current [`Generation`] of vectors.
+pub const EMBEDDING_SPACE: &str = "embedding_space";
+/// Key of the [`Generation`] that a rebuild is making. One of the same space as the current one stands for none: the
+/// rebuild is complete, or was given up.
+pub const NEXT_EMBEDDING_SPACE: &str = "next_embedding_space";
+
+/// Vectors of one space that were made together: a rebuild makes a generation of its own beside the current one, which
+/// is searched until the other is complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generation {
+    /// The space of its vectors.
+    #[serde(flatten)]
+    pub space: EmbeddingSpace,
+    /// Its number, which no other generation of the store has had. The first is 0.
+    #[serde(default)]
+    pub number: u32,
+}
+
+impl Generation {
+    /// The stored form.
+    #[must_use]
+    pub fn to_value(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// The generation of a stored form.
+    pub(crate) fn parse(value: &str) -> Option<Self> {
+        serde_json::from_str(value).ok()
+    }
+}
+
+/// The generations that a store has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Generations {
+    /// The one that is searched; none in a store that never had vectors.
+    pub current: Option<Generation>,
+    /// The one that a rebuild is making.
+    pub next: Option<Generation>,
+    /// The highest number that was given.
+    pub last_number: u32,
+}
+
+impl Generations {
+    /// Those of a store with these entries.
+    #[must_use]
+    pub fn of(entries: &BTreeMap<String, String>) -> Self {
+        let generation = |key| entries.get(key).and_then(|value: &String| Generation::parse(value));
+        let (current, next) = (generation(EMBEDDING_SPACE), generation(NEXT_EMBEDDING_SPACE));
+        let last_number = current.iter().chain(&next).map(|generation| generation.number).max().unwrap_or(0);
+        let is_under_way = |next: &Generation| current.as_ref().is_some_and(|held| held.space != next.space);
+        Self { next: next.filter(is_under_way), current, last_number }
+    }
+
+    /// The number of the current generation, also before there is one.
+    #[must_use]
+    pub fn current_number(&self) -> u32 {
+        self.current.as_ref().map_or(0, |generation| generation.number)
+    }
+
+    /// The numbers of the current and the next generation, also before there is one.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.current_number()).chain(self.next.as_ref().map(|next| next.number))
+    }
+
+    /// Whether this is the number of the next generation.
+    #[must_use]
+    pub fn is_next(&self, number: u32) -> bool {
+        self.next.as_ref().is_some_and(|generation| generation.number == number)
+    }
+
+    /// The space of the generation of this number, for a backend that is given vectors.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when the store has no such generation.
+    pub fn space(&self, number: u32) -> Result<&EmbeddingSpace> {
+        let mut generations = self.current.iter().chain(&self.next);
+        let found = generations.find(|generation| generation.number == number);
+        found.map(|generation| &generation.space).ok_or_else(|| {
+            Error::validation("vector", format!("the store has no vectors of generation {number}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_of_before_are_generation_zero() {
+        let entries = [(EMBEDDING_SPACE, r#"{"model":"m","dimensions":3}"#)];
+        let entries = entries.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let generations = Generations::of(&entries);
+        let space = EmbeddingSpace { model: "m".into(), dimensions: 3 };
+        assert_eq!(generations.current, Some(Generation { space: space.clone(), number: 0 }));
+        assert!(
+            generations.current_number() == 0 && !generations.is_next(0) && generations.space(1).is_err()
+        );
+        let next = Generation { space, number: 7 };
+        assert_eq!(Generation::parse(&next.to_value()), Some(next));
+    }
+
+    #[test]
+    fn a_next_generation_of_the_current_space_is_none() {
+        let generation = |dimensions, number| {
+            let space = EmbeddingSpace { model: "m".into(), dimensions };
+            Generation { space, number }
+        };
+        let of = |current: &Generation, next: &Generation| {
+            let entries = [(EMBEDDING_SPACE, current), (NEXT_EMBEDDING_SPACE, next)];
+            Generations::of(&entries.map(|(key, value)| (key.to_owned(), value.to_value())).into())
+        };
+        let under_way = of(&generation(3, 0), &generation(4, 1));
+        assert!(under_way.is_next(1) && under_way.last_number == 1);
+        for number in [4, 5] {
+            let ended = of(&generation(4, 4), &generation(4, number));
+            assert!(ended.next.is_none() && ended.last_number == number);
+        }
+    }
+}

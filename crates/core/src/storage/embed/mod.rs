@@ -1,0 +1,233 @@
+//! Making the vectors that are owed.
+
+mod step;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+pub(super) use self::step::Amount;
+use self::step::{Step, StepOutcome};
+use super::SessionStorage;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::{
+        OwingQuery,
+        meta::{self, Generation, Generations},
+    },
+    content::{ExtractedText, extract},
+    embedding::EmbeddingProvider,
+    model::{ContentType, EmbeddingSpace, Message, SessionId, Timestamp, UserId},
+};
+
+/// How many messages are read, embedded and written at a time.
+const MESSAGES_A_STEP: usize = 512;
+
+/// What was embedded.
+#[derive(Debug, Default, Serialize)]
+#[non_exhaustive]
+pub struct EmbedReport {
+    /// Messages whose vectors were stored.
+    pub messages: u64,
+    /// Vectors that were stored, by content type.
+    pub vectors: BTreeMap<ContentType, u64>,
+    /// Messages of which the provider refuses a text: it has no vector, and is not asked for again.
+    pub refused: u64,
+    /// Secrets that were masked before a text left this machine.
+    pub secrets: u64,
+    /// Why it ended early, if it did: the messages that are left still owe their vectors.
+    #[serde(skip)]
+    pub failure: Option<Error>,
+}
+
+/// Called with what was embedded so far, after every step.
+pub type OnEmbedded<'a> = &'a mut (dyn FnMut(&EmbedReport) + Send);
+
+impl EmbedReport {
+    /// Adds what another report counts.
+    pub fn add(&mut self, other: Self) {
+        self.messages += other.messages;
+        for (content_type, count) in other.vectors {
+            *self.vectors.entry(content_type).or_default() += count;
+        }
+        self.refused += other.refused;
+        self.secrets += other.secrets;
+        self.failure = self.failure.take().or(other.failure);
+    }
+
+    /// All vectors.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.vectors.values().sum()
+    }
+}
+
+impl SessionStorage {
+    /// Makes the vectors that messages of `user` (and of `session`, where given) owe. Does nothing without an
+    /// embedding provider.
+    ///
+    /// A provider that fails is told in the report, not as an error.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn embed_owed(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
+        let mut report = EmbedReport::default();
+        self.embed_current(user, session, &mut report, &mut |_| {}).await?;
+        Ok(report)
+    }
+
+    /// Makes what is owed in the current generation.
+    pub(super) async fn embed_current(
+        &self,
+        user: &UserId,
+        session: Option<&SessionId>,
+        report: &mut EmbedReport,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<()> {
+        let Some(provider) = &self.embedding else { return Ok(()) };
+        let generation = self.generations().await?.current_number();
+        let query =
+            OwingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
+        if self.backend.messages_owing_vectors(&query).await?.is_empty() {
+            return Ok(());
+        }
+        match self.claim_space(provider.space()).await? {
+            Ok(generation) => {
+                self.embed_generation(OwingQuery { generation, ..query }, report, on_embedded).await
+            }
+            Err(error) => {
+                report.failure = Some(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes what `owing` asks for. The provider is of the generation's space.
+    pub(super) async fn embed_generation(
+        &self,
+        owing: OwingQuery,
+        report: &mut EmbedReport,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<()> {
+        let Some(provider) = &self.embedding else { return Ok(()) };
+        let mut query = OwingQuery { limit: MESSAGES_A_STEP, ..owing };
+        // The vectors of one step are made while those of the step before are stored and the next messages are read.
+        let mut making = Making::default();
+        loop {
+            let owing = self.backend.messages_owing_vectors(&query).await?;
+            query.after = owing.last().map(Message::place).or(query.after);
+            let made = making.finish().await?;
+            let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
+            if !owing.is_empty() && !failed {
+                making.start(owing, Arc::clone(provider), self.settings.tool_output_chars, self.now());
+            }
+            match made {
+                Some(made) => self.store_step(query.generation, made, report).await?,
+                None if making.is_idle() => return Ok(()),
+                None => {}
+            }
+            on_embedded(report);
+            if failed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The number of the generation of `space`, which is claimed in a store without vectors. The outer error is the
+    /// backend's, the inner one tells that the store holds vectors of another space.
+    pub(super) async fn claim_space(&self, space: &EmbeddingSpace) -> Result<Result<u32>> {
+        let first = Generation { space: space.clone(), number: 0 };
+        let held = self.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &first.to_value()).await?;
+        Ok(match Generation::parse(&held) {
+            Some(held) if held.space == *space => Ok(held.number),
+            Some(_) => Err(other_space(&self.generations().await?, space)),
+            None => Err(Error::new(ErrorKind::StorageIo, "the store's embedding space can't be read")),
+        })
+    }
+
+    /// The generations of vectors that the store has.
+    pub(super) async fn generations(&self) -> Result<Generations> {
+        Ok(Generations::of(&self.backend.meta().await?))
+    }
+
+    /// Stores what a step has made.
+    async fn store_step(&self, generation: u32, step: StepOutcome, report: &mut EmbedReport) -> Result<()> {
+        report.secrets += step.secrets;
+        report.failure = step.failure;
+        for (key, vectors) in step.made {
+            for record in vectors.iter().flat_map(|message| &message.records) {
+                *report.vectors.entry(record.content_type).or_default() += 1;
+            }
+            for refused in vectors.iter().filter(|message| message.failure.is_some()) {
+                report.refused += 1;
+                let reason = refused.failure.as_deref().unwrap_or_default();
+                tracing::warn!(session = %key.session_id, sequence = refused.sequence, reason, "a text was refused");
+            }
+            report.messages += vectors.iter().filter(|message| message.failure.is_none()).count() as u64;
+            self.backend.write_vectors(&key, generation, vectors).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The step whose vectors are being made, if there is one. Breaks off when it is dropped.
+#[derive(Default)]
+struct Making(JoinSet<Result<StepOutcome>>);
+
+impl Making {
+    fn start(
+        &mut self,
+        messages: Vec<Message>,
+        provider: Arc<dyn EmbeddingProvider>,
+        tool_chars: usize,
+        now: Timestamp,
+    ) {
+        self.0.spawn(async move {
+            let step = Step::new(messages, &provider, tool_chars).await?;
+            Ok(step.embed(provider.as_ref(), now).await)
+        });
+    }
+
+    /// Waits for the step; none when there is none.
+    async fn finish(&mut self) -> Result<Option<StepOutcome>> {
+        let broken =
+            |source| Error::new(ErrorKind::Embedding, "making vectors broke off").with_source(source);
+        self.0.join_next().await.transpose().map_err(broken)?.transpose()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// How much embedding the texts of some messages takes.
+pub(super) async fn amount_of(
+    messages: Vec<Message>,
+    provider: &Arc<dyn EmbeddingProvider>,
+    tool_chars: usize,
+) -> Result<Amount> {
+    Ok(Step::new(messages, provider, tool_chars).await?.amount())
+}
+
+/// Why vectors of the space `asked` can't be used with a store.
+pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
+    let of = |generation: &Option<Generation>| {
+        generation.as_ref().map_or_else(String::new, |generation| generation.space.to_string())
+    };
+    let message = if held.next.as_ref().is_some_and(|next| next.space == *asked) {
+        format!("the vectors of {asked} are still being made beside those of {}", of(&held.current))
+    } else {
+        let held = of(&held.current);
+        format!("the store holds vectors of {held}; those of {asked} can't be compared with them")
+    };
+    Error::new(ErrorKind::Embedding, message)
+}
+
+pub(super) fn texts_of(message: &Message) -> Vec<ExtractedText> {
+    match message.raw.parse_object() {
+        Ok(line) => extract(&line, message.role),
+        Err(_) => Vec::new(),
+    }
+}

@@ -1,0 +1,236 @@
+//! One step of embedding: the texts of some messages, in batches, and what the provider made of them.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use futures_util::{StreamExt, stream};
+
+use super::texts_of;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::MessageVectors,
+    content::{ChunkSettings, chunk, embeddable},
+    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose},
+    model::{Message, SessionKey, Timestamp, VectorRecord},
+};
+
+/// A provider that refuses so many texts of a batch one by one, and takes none, refuses something else than texts.
+const REFUSED_ALIKE: usize = 8;
+
+/// A chunk to embed, and where its vector belongs.
+struct Piece {
+    message: usize,
+    record: VectorRecord,
+}
+
+/// The texts of one step, in the order in which they are embedded.
+pub(super) struct Step {
+    messages: Vec<Message>,
+    pieces: Vec<Piece>,
+    texts: Vec<String>,
+    secrets: u64,
+}
+
+/// What became of a step.
+#[derive(Default)]
+pub(super) struct StepOutcome {
+    /// The vectors of the messages that are done, by session.
+    pub(super) made: BTreeMap<SessionKey, Vec<MessageVectors>>,
+    /// How many secrets were masked.
+    pub(super) secrets: u64,
+    /// Why the other messages are not done.
+    pub(super) failure: Option<Error>,
+}
+
+/// What the provider made of a text: a vector, or the reason why it refuses it.
+type Embedded = Result<Vec<f32>, String>;
+
+/// What became of a batch: of its first texts what was made of them, and why not of the others.
+struct BatchOutcome {
+    embedded: Vec<Embedded>,
+    failure: Option<Error>,
+}
+
+/// How much there is to embed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::storage) struct Amount {
+    pub(in crate::storage) texts: u64,
+    pub(in crate::storage) tokens: u64,
+}
+
+impl Step {
+    /// Cuts the messages' texts; off the executor, since counting tokens takes its time.
+    pub(super) async fn new(
+        messages: Vec<Message>,
+        provider: &Arc<dyn EmbeddingProvider>,
+        tool_chars: usize,
+    ) -> Result<Self> {
+        let provider = Arc::clone(provider);
+        tokio::task::spawn_blocking(move || Self::cut(messages, provider.as_ref(), tool_chars))
+            .await
+            .map_err(|source| Error::new(ErrorKind::Embedding, "cutting texts failed").with_source(source))
+    }
+
+    fn cut(messages: Vec<Message>, provider: &dyn EmbeddingProvider, tool_chars: usize) -> Self {
+        let limits = provider.limits();
+        let settings = ChunkSettings::for_limits(limits.chunk_threshold_tokens, limits.chunk_target_tokens);
+        let (mut pieces, mut texts, mut secrets) = (Vec::new(), Vec::new(), 0);
+        for (index, message) in messages.iter().enumerate() {
+            for text in texts_of(message) {
+                let content_type = text.content_type;
+                let masked = provider.mask(embeddable(&text, tool_chars));
+                secrets += masked.secrets as u64;
+                for chunk in chunk(content_type, &masked.text, &settings) {
+                    let record = VectorRecord {
+                        content_type,
+                        chunk_index: chunk.index,
+                        total_chunks: chunk.total,
+                        span_start: chunk.span_start,
+                        span_end: chunk.span_end,
+                        token_count: chunk.token_count,
+                        vector: Vec::new(),
+                    };
+                    pieces.push(Piece { message: index, record });
+                    texts.push(chunk.text.to_owned());
+                }
+            }
+        }
+        Self { messages, pieces, texts, secrets }
+    }
+
+    /// How much there is to embed.
+    pub(super) fn amount(&self) -> Amount {
+        Amount {
+            texts: self.texts.len() as u64,
+            tokens: self.pieces.iter().map(|piece| u64::from(piece.record.token_count)).sum(),
+        }
+    }
+
+    /// Embeds all texts, as many batches at once as the provider takes.
+    ///
+    /// What was made before a failure is kept: a service is not to be paid twice for it.
+    pub(super) async fn embed(self, provider: &dyn EmbeddingProvider, now: Timestamp) -> StepOutcome {
+        let limits = provider.limits();
+        let batches = self.batches(limits);
+        let calls: Vec<_> = batches.iter().map(|batch| embed_batch(provider, batch)).collect();
+        let mut outcomes = stream::iter(calls).buffered(limits.concurrent_calls.max(1));
+        let mut embedded: Vec<Option<Embedded>> = Vec::with_capacity(self.texts.len());
+        let (mut failure, mut begun) = (None, batches.iter());
+        while let Some((batch, outcome)) = next_of(&mut begun, &mut outcomes).await {
+            let end = embedded.len() + batch.len();
+            embedded.extend(outcome.embedded.into_iter().map(Some));
+            embedded.resize_with(end, || None);
+            if outcome.failure.is_some() {
+                failure = outcome.failure;
+                break;
+            }
+        }
+        drop(outcomes);
+        drop(batches);
+        self.assemble(embedded, failure, provider, now)
+    }
+
+    /// The texts in parts that fit into one call: by their number, and by their tokens.
+    fn batches(&self, limits: EmbeddingLimits) -> Vec<&[String]> {
+        let mut batches = Vec::new();
+        let mut start = 0;
+        while start < self.texts.len() {
+            let mut tokens = 0;
+            let fits = self.pieces.iter().skip(start).take(limits.batch_texts).take_while(|piece| {
+                tokens += piece.record.token_count as usize;
+                tokens <= limits.batch_tokens
+            });
+            let end = start + fits.count().max(1);
+            batches.extend(self.texts.get(start..end));
+            start = end;
+        }
+        batches
+    }
+
+    /// The records of the messages all of whose texts were tried, by session.
+    fn assemble(
+        self,
+        embedded: Vec<Option<Embedded>>,
+        mut failure: Option<Error>,
+        provider: &dyn EmbeddingProvider,
+        created_at: Timestamp,
+    ) -> StepOutcome {
+        let mut of_messages: Vec<Option<MessageVectors>> = self
+            .messages
+            .iter()
+            .map(|message| {
+                let (sequence, digest) = (message.sequence, message.digest);
+                Some(MessageVectors { sequence, digest, created_at, records: Vec::new(), failure: None })
+            })
+            .collect();
+        let embedded = embedded.into_iter().chain(std::iter::repeat_with(|| None));
+        for (piece, embedded) in self.pieces.into_iter().zip(embedded) {
+            let Some(of_message) = of_messages.get_mut(piece.message) else { continue };
+            match (embedded, of_message.as_mut()) {
+                (Some(Ok(vector)), Some(message)) => {
+                    let record = VectorRecord { vector, ..piece.record };
+                    match record.validate(provider.space()) {
+                        Ok(()) => message.records.push(record),
+                        Err(error) => {
+                            failure.get_or_insert(error);
+                            *of_message = None;
+                        }
+                    }
+                }
+                (Some(Err(reason)), Some(message)) => message.failure = Some(reason),
+                (None, _) => *of_message = None,
+                (_, None) => {}
+            }
+        }
+        let mut outcome = StepOutcome { secrets: self.secrets, failure, ..StepOutcome::default() };
+        for (message, vectors) in self.messages.iter().zip(of_messages) {
+            if let Some(vectors) = vectors {
+                outcome.made.entry(message.place().session).or_default().push(vectors);
+            }
+        }
+        outcome
+    }
+}
+
+/// The next batch with what became of it.
+async fn next_of<'a>(
+    batches: &mut std::slice::Iter<'_, &'a [String]>,
+    outcomes: &mut (impl StreamExt<Item = BatchOutcome> + Unpin),
+) -> Option<(&'a [String], BatchOutcome)> {
+    let outcome = outcomes.next().await?;
+    Some((batches.next()?, outcome))
+}
+
+/// Embeds the texts of one batch. Where the provider refuses one of them it is found by halving, and it alone fails.
+async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> BatchOutcome {
+    let mut embedded: Vec<Embedded> = Vec::with_capacity(texts.len());
+    // What is still to be embedded, the first part on top.
+    let mut parts = vec![texts];
+    while let Some(part) = parts.pop() {
+        let failure = match provider.embed(part, EmbeddingPurpose::Document).await {
+            Ok(vectors) if vectors.len() == part.len() => {
+                embedded.extend(vectors.into_iter().map(Ok));
+                continue;
+            }
+            Ok(vectors) => {
+                let message = format!("the provider made {} vectors of {} texts", vectors.len(), part.len());
+                Error::new(ErrorKind::Embedding, message)
+            }
+            Err(error) if error.kind() == ErrorKind::Validation => {
+                if part.len() > 1 {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second, first]);
+                    continue;
+                }
+                embedded.push(Err(error.message().to_owned()));
+                if embedded.len() < REFUSED_ALIKE || embedded.iter().any(Result::is_ok) {
+                    continue;
+                }
+                embedded.clear();
+                error
+            }
+            Err(error) => error,
+        };
+        return BatchOutcome { embedded, failure: Some(failure) };
+    }
+    BatchOutcome { embedded, failure: None }
+}

@@ -1,0 +1,362 @@
+//! The life of vectors: what is missing is made, all are made anew, and what there is is counted.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::{
+    SessionStorage,
+    embed::{Amount, EmbedReport, OnEmbedded, amount_of, other_space},
+};
+use crate::{
+    Error, ErrorKind, Result, Scope,
+    backend::{
+        GenerationCounts, OweAgain, OwingQuery, SequenceRange, SessionQuery,
+        meta::{self, Generation, Generations},
+    },
+    embedding::EmbeddingProvider,
+    model::{EmbeddingSpace, ProjectSlug, Session, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+};
+
+/// How many vectors of earlier generations are removed in one transaction.
+const PRUNED_AT_ONCE: usize = 5_000;
+/// How many messages are read at a time to estimate.
+const ESTIMATED_AT_ONCE: usize = 1_000;
+
+/// Whose vectors are to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VectorsOf {
+    /// The owner.
+    pub user: UserId,
+    /// Of the sessions of one project.
+    pub project: Option<ProjectSlug>,
+    /// Of one session.
+    pub session: Option<SessionId>,
+}
+
+impl VectorsOf {
+    /// All messages of a user.
+    #[must_use]
+    pub fn user(user: UserId) -> Self {
+        Self { user, project: None, session: None }
+    }
+
+    /// Only of the sessions of one project.
+    #[must_use]
+    pub fn with_project(mut self, project: Option<ProjectSlug>) -> Self {
+        self.project = project;
+        self
+    }
+
+    /// Only of one session.
+    #[must_use]
+    pub fn with_session(mut self, session: Option<SessionId>) -> Self {
+        self.session = session;
+        self
+    }
+
+    fn is_everything(&self) -> bool {
+        self.project.is_none() && self.session.is_none()
+    }
+}
+
+/// What embedding would take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// Messages whose vectors would be made.
+    pub messages: u64,
+    /// Texts: a message has one of each content type, and long ones are cut.
+    pub texts: u64,
+    /// Tokens of these texts, as `cl100k_base` counts them.
+    pub tokens: u64,
+    /// Calls of the provider, if none of the texts is in a cache: as many as so many texts and tokens fill.
+    pub calls: u64,
+}
+
+/// What an [`Estimate`] is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EstimateOf {
+    /// What is owed.
+    Owed,
+    /// All vectors.
+    Everything,
+}
+
+/// How far the vectors of a store are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct VectorStatus {
+    /// Messages with something to embed.
+    pub embeddable: u64,
+    /// Messages with nothing to embed.
+    pub nothing: u64,
+    /// The vectors that are searched; none in a store that never had any.
+    pub current: Option<GenerationStatus>,
+    /// Those that a rebuild is making.
+    pub next: Option<GenerationStatus>,
+    /// Vectors of earlier generations that are still to be removed.
+    pub leftover_vectors: u64,
+}
+
+/// How far the vectors of one space are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct GenerationStatus {
+    /// Model and dimensions.
+    #[serde(flatten)]
+    pub space: EmbeddingSpace,
+    /// How many messages have them, owe them, or failed.
+    #[serde(flatten)]
+    pub counts: GenerationCounts,
+}
+
+impl SessionStorage {
+    /// Makes the vectors that are missing: those that are owed, and once more those that failed before.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` without an embedding provider; those of the backend. A provider that fails is told in the report.
+    pub async fn backfill(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
+        self.needed_provider()?;
+        for key in self.session_keys(of).await? {
+            self.backend.owe_vectors(&key, OweAgain::Failed).await?;
+        }
+        let mut report = EmbedReport::default();
+        self.embed_sessions(of, &mut report, on_embedded).await?;
+        Ok(report)
+    }
+
+    /// Makes vectors anew.
+    ///
+    /// With the model of the store's vectors: those of `of`, one after the other; searches use the old one of a message
+    /// until the new one is there.
+    ///
+    /// With another model: those of all users, beside the old ones, which are searched until the new ones are complete.
+    /// `of` must then name no project and no session. A rebuild with yet another model that is under way is given up.
+    ///
+    /// What was broken off goes on with the next call. `report.failure` tells when it is not complete.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` without an embedding provider; `Validation` for a part of the store with another model; those of
+    /// the backend.
+    pub async fn rebuild(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
+        let space = self.needed_provider()?.space().clone();
+        let held = self.generations().await?;
+        match &held.current {
+            None => self.backfill(of, on_embedded).await,
+            Some(current) if current.space == space => {
+                self.rebuild_current(of, &held, &space, on_embedded).await
+            }
+            Some(_) if of.is_everything() => self.rebuild_next(&held, &space, on_embedded).await,
+            Some(_) => {
+                let error = other_space(&held, &space);
+                let message = format!("{}: make all of them anew, not those of a part", error.message());
+                Err(Error::validation("embedding", message))
+            }
+        }
+    }
+
+    async fn rebuild_current(
+        &self,
+        of: &VectorsOf,
+        held: &Generations,
+        space: &EmbeddingSpace,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<EmbedReport> {
+        // Who wants the current model no longer wants the other one that is under way.
+        if held.next.is_some() && of.is_everything() {
+            self.put_next(held, space).await?;
+            self.prune().await?;
+        }
+        let keys = self.session_keys(of).await?;
+        // Vectors that are owed are those that an earlier call did not come to.
+        if !self.owes_any(of, held.current_number()).await? {
+            for key in &keys {
+                self.backend.owe_vectors(key, OweAgain::All).await?;
+            }
+        }
+        let mut report = EmbedReport::default();
+        self.embed_sessions(of, &mut report, on_embedded).await?;
+        Ok(report)
+    }
+
+    async fn rebuild_next(
+        &self,
+        held: &Generations,
+        space: &EmbeddingSpace,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<EmbedReport> {
+        let generation = self.begin_next(held, space).await?;
+        self.prune().await?;
+        let mut report = EmbedReport::default();
+        // Messages may come in while others are embedded, also of users who had none.
+        while report.failure.is_none() && !self.backend.complete_generation(generation).await? {
+            let before = (report.messages, report.refused);
+            for user in self.users_with_sessions().await? {
+                let owing = OwingQuery { user, session: None, generation, after: None, limit: 0 };
+                self.embed_generation(owing, &mut report, on_embedded).await?;
+                if report.failure.is_some() {
+                    break;
+                }
+            }
+            if before == (report.messages, report.refused) && report.failure.is_none() {
+                let message = "messages owe vectors that can't be read; the rebuild is not complete";
+                report.failure = Some(Error::new(ErrorKind::StorageIo, message).retryable());
+            }
+        }
+        if report.failure.is_none() {
+            self.prune().await?;
+            self.backend.update_index().await?;
+        }
+        Ok(report)
+    }
+
+    /// The number of the generation that a rebuild with `space` makes: the one under way, or a new one.
+    async fn begin_next(&self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
+        match &held.next {
+            Some(next) if next.space == *space => Ok(next.number),
+            _ => self.put_next(held, space).await,
+        }
+    }
+
+    /// Makes a generation of `space` the next one. That of the current space means that there is none.
+    async fn put_next(&self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
+        let new = Generation { space: space.clone(), number: held.last_number + 1 };
+        let value = new.to_value();
+        let found = self.backend.put_meta_if_absent(meta::NEXT_EMBEDDING_SPACE, &value).await?;
+        let is_known = Generation::parse(&found).is_none_or(|found| found.number <= held.last_number);
+        let put = found == value
+            || is_known && self.backend.replace_meta(meta::NEXT_EMBEDDING_SPACE, &found, &value).await?;
+        let begun_elsewhere = "another rebuild has begun in between";
+        if put { Ok(new.number) } else { Err(Error::new(ErrorKind::Conflict, begun_elsewhere).retryable()) }
+    }
+
+    async fn prune(&self) -> Result<()> {
+        while self.backend.prune_vectors(PRUNED_AT_ONCE).await? > 0 {}
+        Ok(())
+    }
+
+    /// What is made of `of`: all at once, so that the texts of several sessions share a call, or session by session.
+    async fn embed_sessions(
+        &self,
+        of: &VectorsOf,
+        report: &mut EmbedReport,
+        on_embedded: OnEmbedded<'_>,
+    ) -> Result<()> {
+        if of.project.is_none() {
+            return self.embed_current(&of.user, of.session.as_ref(), report, on_embedded).await;
+        }
+        for key in self.session_keys(of).await? {
+            if report.failure.is_none() {
+                self.embed_current(&of.user, Some(&key.session_id), report, on_embedded).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn owes_any(&self, of: &VectorsOf, generation: u32) -> Result<bool> {
+        let owing =
+            |session| OwingQuery { user: of.user.clone(), session, generation, after: None, limit: 1 };
+        if of.project.is_none() {
+            let owed = self.backend.messages_owing_vectors(&owing(of.session.clone())).await?;
+            return Ok(!owed.is_empty());
+        }
+        for key in self.session_keys(of).await? {
+            if !self.backend.messages_owing_vectors(&owing(Some(key.session_id))).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What making vectors with this storage's provider would take. Nothing is written, and no text is sent anywhere.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` without an embedding provider; those of the backend.
+    pub async fn estimate_embedding(&self, of: &VectorsOf, what: EstimateOf) -> Result<Estimate> {
+        let provider = self.needed_provider()?;
+        let mut estimate = Estimate::default();
+        for key in self.session_keys(of).await? {
+            let mut range = SequenceRange { start: 0, limit: ESTIMATED_AT_ONCE };
+            loop {
+                let mut page = self.backend.read_messages(&key, range).await?;
+                let Some(last) = page.last() else { break };
+                range.start = last.sequence.saturating_add(1);
+                page.retain(|message| what == EstimateOf::Everything || message.vectors.is_owed());
+                let messages = page.len() as u64;
+                let amount = amount_of(page, provider, self.settings.tool_output_chars).await?;
+                estimate.add(messages, amount);
+            }
+        }
+        estimate.calls = calls_of(&estimate, provider.as_ref());
+        Ok(estimate)
+    }
+
+    /// How many messages of `scope` have vectors, owe them, or failed.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn vector_status(&self, scope: &Scope) -> Result<VectorStatus> {
+        let held = self.generations().await?;
+        let mut counts = self.backend.count_vectors(scope).await?;
+        let mut status = |generation: Option<Generation>| {
+            generation.map(|Generation { space, number }| GenerationStatus {
+                space,
+                counts: counts.generations.remove(&number).unwrap_or_default(),
+            })
+        };
+        let current = status(held.current);
+        let next = status(held.next);
+        Ok(VectorStatus {
+            embeddable: counts.embeddable,
+            nothing: counts.nothing,
+            current,
+            next,
+            leftover_vectors: counts.generations.values().map(|left| left.vectors).sum(),
+        })
+    }
+
+    fn needed_provider(&self) -> Result<&std::sync::Arc<dyn EmbeddingProvider>> {
+        let none = || Error::new(ErrorKind::Unsupported, "there is no embedding provider");
+        self.embedding.as_ref().ok_or_else(none)
+    }
+
+    async fn session_keys(&self, of: &VectorsOf) -> Result<Vec<SessionKey>> {
+        let filter = SessionFilter::default();
+        let filter = match &of.project {
+            Some(project) => filter.with_project(project.clone()),
+            None => filter,
+        };
+        let filter = match &of.session {
+            Some(session) => filter.with_session(session.clone()),
+            None => filter,
+        };
+        let query = SessionQuery::new(Scope::from(of.user.clone())).with_filter(filter);
+        Ok(self.all_sessions(query).await?.iter().map(Session::key).collect())
+    }
+
+    async fn users_with_sessions(&self) -> Result<BTreeSet<UserId>> {
+        let sessions = self.all_sessions(SessionQuery::new(Scope::Everyone)).await?;
+        Ok(sessions.into_iter().map(|session| session.user_id).collect())
+    }
+}
+
+impl Estimate {
+    fn add(&mut self, messages: u64, amount: Amount) {
+        self.messages += messages;
+        self.texts += amount.texts;
+        self.tokens += amount.tokens;
+    }
+}
+
+fn calls_of(estimate: &Estimate, provider: &dyn EmbeddingProvider) -> u64 {
+    let limits = provider.limits();
+    let by_texts = estimate.texts.div_ceil(limits.batch_texts.max(1) as u64);
+    by_texts.max(estimate.tokens.div_ceil(limits.batch_tokens.max(1) as u64))
+}
