@@ -46,6 +46,7 @@ struct State {
     fail_always: bool,
     fail_next: usize,
     fail_on: Option<String>,
+    refuse: Option<String>,
 }
 
 impl Default for FakeEmbedding {
@@ -113,6 +114,11 @@ impl FakeEmbedding {
     /// Fails every call with a text that contains `text`; none with `None`.
     pub fn fail_on(&self, text: Option<&str>) {
         self.state().fail_on = text.map(str::to_owned);
+    }
+
+    /// Refuses every text that contains `text`, as a service does that finds nothing wrong but the text; none with `None`.
+    pub fn refuse(&self, text: Option<&str>) {
+        self.state().refuse = text.map(str::to_owned);
     }
 
     /// Sets how it answers from now on.
@@ -216,6 +222,10 @@ impl State {
         let fails_on = self.fail_on.as_ref().is_some_and(|part| texts.iter().any(|text| text.contains(part)));
         if self.fail_always || fails_next || fails_on {
             return Err(Error::new(ErrorKind::Embedding, "the fake model fails as it was told").retryable());
+        }
+        let refused = self.refuse.as_ref().is_some_and(|part| texts.iter().any(|text| text.contains(part)));
+        if refused {
+            return Err(Error::new(ErrorKind::Validation, "the fake model refuses a text as it was told"));
         }
         Ok(self.answer)
     }

@@ -46,6 +46,7 @@ pub mod embeddings;
 pub mod event_search;
 pub mod events;
 pub mod filters;
+pub mod generations;
 pub mod isolation;
 pub mod messages;
 pub mod renaming;
@@ -244,6 +245,23 @@ macro_rules! conformance_suite {
                 texts_that_have_vectors_are_told,
                 a_changed_line_loses_what_was_handed_in,
                 vectors_are_handed_in_for_a_session_that_is_there,
+            ]
+            generations: [
+                a_rebuild_with_another_model_is_searched_once_it_is_complete,
+                a_rebuild_that_breaks_off_goes_on_where_it_was,
+                messages_that_come_during_a_rebuild_are_part_of_it,
+                a_rebuild_that_is_given_up_leaves_nothing,
+                another_rebuild_takes_the_place_of_the_first,
+                vectors_are_made_anew_with_the_same_model,
+                a_part_of_the_store_is_made_anew,
+                a_refused_text_fails_alone,
+                a_service_that_refuses_everything_marks_nothing,
+                what_was_made_before_a_failure_is_kept,
+                failures_are_tried_again_when_asked_for,
+                vectors_are_counted_by_generation,
+                vectors_of_an_unknown_generation_are_refused,
+                an_estimate_counts_what_would_be_sent,
+                a_rebuild_leaves_no_word_of_the_generation_before,
             ]
             context: [
                 a_message_comes_with_its_neighbours,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A provider that refuses so many texts of a batch one by one, and takes none, refuses something else than texts.
-const REFUSED_ALIKE: usize = 8;
+const REFUSED_ALIKE: usize = 5;
 
 /// A chunk to embed, and where its vector belongs.
 struct Piece {
