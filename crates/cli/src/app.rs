@@ -86,10 +86,10 @@ impl App {
     }
 
     /// Opens the store that is named, which must exist, to change one's own sessions: `--scope` widens what is read,
-    /// never what is written.
-    pub(crate) async fn own_reader(&self) -> Result<Reader, Failure> {
+    /// never what is written. With what makes vectors where `with_embedding`.
+    pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
-        let storage = self.existing_storage(false).await?;
+        let storage = self.existing_storage(with_embedding).await?;
         self.warn_of_other_user(&storage, &user).await?;
         Ok(Reader { storage, scope: Scope::from(user) })
     }

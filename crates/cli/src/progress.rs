@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use amplifier_session_storage::sync::{Progress, SessionFolder, SessionOutcome, Stage};
+use amplifier_session_storage::{
+    storage::EmbedReport,
+    sync::{Progress, SessionFolder, SessionOutcome, Stage},
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -60,6 +63,34 @@ impl Progress for Bar {
             self.0.enable_steady_tick(Duration::from_millis(100));
         }
         self.0.set_message(what);
+    }
+}
+
+/// A bar on stderr, where that is a terminal, of the messages whose vectors were made.
+#[derive(Debug)]
+pub(crate) struct VectorBar(ProgressBar);
+
+impl VectorBar {
+    /// Of at most so many messages.
+    pub(crate) fn new(messages: u64) -> Self {
+        let bar = match std::io::stderr().is_terminal() {
+            true => ProgressBar::new(messages),
+            false => ProgressBar::hidden(),
+        };
+        if let Ok(style) = ProgressStyle::with_template("making vectors {wide_bar} {pos}/{len} messages") {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    pub(crate) fn advance(&self, report: &EmbedReport) {
+        self.0.set_position(report.messages + report.refused);
+    }
+}
+
+impl Drop for VectorBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }
 

@@ -4,6 +4,7 @@ mod completions;
 mod context;
 mod delete;
 mod edit;
+mod embeddings;
 mod events;
 mod filter;
 mod global;
@@ -23,6 +24,9 @@ pub(crate) use completions::CompletionsArgs;
 pub(crate) use context::ContextArgs;
 pub(crate) use delete::DeleteArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
+pub(crate) use embeddings::{
+    BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs,
+};
 pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When};
@@ -92,6 +96,9 @@ pub(crate) enum Command {
     Tag(TagArgs),
     Share(ShareArgs),
     Delete(DeleteArgs),
+    Embeddings(EmbeddingsArgs),
+    Backfill(BackfillArgs),
+    Rebuild(RebuildArgs),
     User(UserArgs),
     Completions(CompletionsArgs),
 }

@@ -4,6 +4,7 @@ mod completions;
 mod context;
 mod delete;
 mod edit;
+mod embeddings;
 mod events;
 mod quickstart;
 mod recent;
@@ -38,6 +39,9 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,
         Command::Delete(args) => delete::run(app, args).await,
+        Command::Embeddings(args) => embeddings::run(app, args).await,
+        Command::Backfill(args) => embeddings::backfill(app, args).await,
+        Command::Rebuild(args) => embeddings::rebuild(app, args).await,
         Command::User(args) => user::run(app, args).await,
         Command::Completions(args) => completions::run(app, &args),
     }

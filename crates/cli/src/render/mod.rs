@@ -4,6 +4,7 @@ pub(crate) mod card;
 pub(crate) mod chart;
 pub(crate) mod conversation;
 pub(crate) mod deleted;
+pub(crate) mod embeddings;
 pub(crate) mod events;
 pub(crate) mod ids;
 pub(crate) mod markdown;

@@ -47,13 +47,13 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
 }
 
 /// `12 new, 3 changed`, without what there is none of.
-fn list(counts: impl Iterator<Item = (u64, &'static str)>) -> String {
+pub(super) fn list(counts: impl Iterator<Item = (u64, &'static str)>) -> String {
     let counts =
         counts.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", grouped(count)));
     counts.collect::<Vec<_>>().join(", ")
 }
 
-fn detailed(total: u64, details: &str) -> String {
+pub(super) fn detailed(total: u64, details: &str) -> String {
     if details.is_empty() { grouped(total) } else { format!("{} ({details})", grouped(total)) }
 }
 

@@ -1,0 +1,162 @@
+//! `embeddings`, `backfill`, `rebuild`: the life of vectors.
+
+use amplifier_session_storage::{
+    Scope,
+    model::UserId,
+    storage::{EmbedReport, Estimate, EstimateOf, VectorStatus, VectorsOf},
+};
+use serde::Serialize;
+
+use crate::{
+    app::{App, Reader},
+    args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs},
+    failure::{Failure, Outcome, say},
+    progress::VectorBar,
+    render::{embeddings as render, text::one_line},
+};
+
+/// What was embedded, as JSON.
+#[derive(Serialize)]
+struct ReportView<'a> {
+    #[serde(flatten)]
+    report: &'a EmbedReport,
+    /// Why vectors are still owed.
+    owed_reason: Option<String>,
+}
+
+/// An estimate as JSON.
+#[derive(Serialize)]
+struct EstimateView {
+    #[serde(flatten)]
+    estimate: Estimate,
+    /// In the currency of the price.
+    cost: Option<f64>,
+}
+
+pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, Failure> {
+    match args.action {
+        None | Some(EmbeddingsAction::Status) => status(app).await,
+        Some(EmbeddingsAction::Estimate(args)) => {
+            let what = if args.all { EstimateOf::Everything } else { EstimateOf::Owed };
+            let EstimateArgs { part, price, .. } = args;
+            estimate(app, &part, what, price).await
+        }
+    }
+}
+
+async fn status(app: &mut App) -> Result<Outcome, Failure> {
+    let reader = app.reader(false).await?;
+    let status = reader.storage.vector_status(&reader.scope).await?;
+    if app.out.is_json() {
+        app.out.json(&status)?;
+    } else if app.out.is_terminal() {
+        let lines = render::table(&status, app.out.width, app.out.paint);
+        lines.iter().try_for_each(|line| app.out.line(line))?;
+    } else {
+        render::tabbed(&status).iter().try_for_each(|line| app.out.line(line))?;
+    }
+    app.out.finish()?;
+    tell_failures(&status);
+    tell_what_to_do(app, &status);
+    Ok(Outcome::Done)
+}
+
+fn tell_failures(status: &VectorStatus) {
+    for generation in status.current.iter().chain(&status.next) {
+        for (reason, messages) in &generation.counts.failed {
+            say("failed", &format!("{messages}: {}", one_line(reason)));
+        }
+    }
+}
+
+fn tell_what_to_do(app: &App, status: &VectorStatus) {
+    let owing = status.current.as_ref().map_or(status.embeddable, |current| current.counts.owing);
+    if let Some(next) = &status.next {
+        say("note", &format!("vectors of {} are being made; searches use those of before", next.space));
+        say("hint", &format!("`{} rebuild` with that model goes on with it", app.program()));
+    } else if owing > 0 {
+        say("hint", &format!("`{} backfill` makes what is owed", app.program()));
+    }
+}
+
+pub(super) async fn backfill(app: &mut App, args: BackfillArgs) -> Result<Outcome, Failure> {
+    if args.dry_run {
+        return estimate(app, &args.part, EstimateOf::Owed, None).await;
+    }
+    let (reader, of) = part(app, &args.part).await?;
+    let bar = bar(&reader).await?;
+    let report = reader.storage.backfill(&of, &mut |report| bar.advance(report)).await?;
+    drop(bar);
+    tell(app, &report, "backfill")
+}
+
+pub(super) async fn rebuild(app: &mut App, args: RebuildArgs) -> Result<Outcome, Failure> {
+    if args.dry_run {
+        return estimate(app, &args.part, EstimateOf::Everything, None).await;
+    }
+    let (reader, of) = part(app, &args.part).await?;
+    let bar = bar(&reader).await?;
+    let report = reader.storage.rebuild(&of, &mut |report| bar.advance(report)).await?;
+    drop(bar);
+    tell(app, &report, "rebuild")
+}
+
+async fn estimate(
+    app: &mut App,
+    args: &PartArgs,
+    what: EstimateOf,
+    price: Option<f64>,
+) -> Result<Outcome, Failure> {
+    let (reader, of) = part(app, args).await?;
+    let estimate = reader.storage.estimate_embedding(&of, what).await?;
+    let cost = price.map(|price| estimate.tokens as f64 / 1e6 * price);
+    if app.out.is_json() {
+        app.out.json(&EstimateView { estimate, cost })?;
+    } else {
+        let terminal = app.out.is_terminal();
+        let lines = render::estimate(&estimate, price.zip(cost), terminal);
+        lines.iter().try_for_each(|line| app.out.line(line))?;
+    }
+    app.out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// The store, with what makes vectors, and which part of one's own sessions is meant.
+async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure> {
+    let reader = app.own_reader(true).await?;
+    let Scope::User(user) = &reader.scope else {
+        return Err(Failure::wrong_use("vectors are made for one user", "leave --scope out"));
+    };
+    app.warn_of_unknown_project(&reader, args.project.as_ref()).await?;
+    let session = match &args.session {
+        Some(session) => Some(reader.storage.find_session(&reader.scope, session).await?.session_id),
+        None => None,
+    };
+    let of = VectorsOf::user(UserId::clone(user)).with_project(args.project.clone()).with_session(session);
+    Ok((reader, of))
+}
+
+async fn bar(reader: &Reader) -> Result<VectorBar, Failure> {
+    let counts = reader.storage.get_session_statistics(&reader.scope, None).await?;
+    Ok(VectorBar::new(counts.messages))
+}
+
+fn tell(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, Failure> {
+    let reason = report.failure.as_ref().map(|error| error.to_string());
+    if app.out.is_json() {
+        app.out.json(&ReportView { report, owed_reason: reason.clone() })?;
+    } else {
+        render::report(report).iter().try_for_each(|line| app.out.line(line))?;
+    }
+    app.out.finish()?;
+    if report.refused > 0 {
+        say("note", "texts that were refused have no vectors; `embeddings` says why");
+    }
+    match reason {
+        None => Ok(Outcome::Done),
+        Some(reason) => {
+            let hint = format!("`{} {command}` goes on where it was", app.program());
+            Err(Failure::failed(format!("vectors are still owed: {reason}"), hint))
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! How far vectors are, and what making them takes.
+
+use amplifier_session_storage::storage::{EmbedReport, Estimate, GenerationStatus, VectorStatus};
+
+use super::{
+    search::label,
+    summary::{detailed, list},
+    table::{Cell, Column, table as laid_out},
+    text::{grouped, one_line},
+};
+use crate::paint::Paint;
+
+const COLUMNS: [Column; 6] = [
+    Column::text("Model"),
+    Column::number("Messages"),
+    Column::number("Vectors"),
+    Column::number("Owed"),
+    Column::number("Failed"),
+    Column::text(""),
+];
+
+/// A table of the models, for people.
+pub(crate) fn table(status: &VectorStatus, width: usize, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    let rows: Vec<Vec<Cell>> = generations(status)
+        .map(|(state, of)| {
+            let counts = [of.counts.messages, of.counts.vectors, of.counts.owing, failed(of)];
+            let mut row = vec![Cell::plain(one_line(&of.space.to_string()))];
+            row.extend(counts.map(|count| Cell::plain(grouped(count))));
+            row.push(Cell::styled(state, Paint::aside));
+            row
+        })
+        .collect();
+    if !rows.is_empty() {
+        lines.extend(laid_out(&COLUMNS, &rows, width, paint));
+        lines.push(String::new());
+    }
+    let (embeddable, nothing) = (grouped(status.embeddable), grouped(status.nothing));
+    lines.push(format!("{embeddable} messages with something to embed, {nothing} with nothing"));
+    if status.leftover_vectors > 0 {
+        let left = grouped(status.leftover_vectors);
+        lines.push(format!("{left} vectors of earlier models, which the next rebuild removes"));
+    }
+    lines
+}
+
+/// One line a model, for a pipe.
+pub(crate) fn tabbed(status: &VectorStatus) -> Vec<String> {
+    let line = |(state, of): (&str, &GenerationStatus)| {
+        let (model, dimensions) = (one_line(&of.space.model), of.space.dimensions);
+        let (counts, failed) = (&of.counts, failed(of));
+        let (messages, vectors, owing) = (counts.messages, counts.vectors, counts.owing);
+        format!("{state}\t{model}\t{dimensions}\t{messages}\t{vectors}\t{owing}\t{failed}")
+    };
+    generations(status).map(line).collect()
+}
+
+fn generations(status: &VectorStatus) -> impl Iterator<Item = (&'static str, &GenerationStatus)> {
+    let current = status.current.iter().map(|of| ("searched", of));
+    current.chain(status.next.iter().map(|of| ("being made", of)))
+}
+
+fn failed(of: &GenerationStatus) -> u64 {
+    of.counts.failed.values().sum()
+}
+
+/// What embedding would take, with a price and what comes of it.
+pub(crate) fn estimate(estimate: &Estimate, cost: Option<(f64, f64)>, terminal: bool) -> Vec<String> {
+    let counts = [
+        ("messages", estimate.messages),
+        ("texts", estimate.texts),
+        ("tokens", estimate.tokens),
+        ("calls", estimate.calls),
+    ];
+    let line = |name: &str, value: String| match terminal {
+        true => format!("{name:<9} {value}"),
+        false => format!("{name}\t{value}"),
+    };
+    let mut lines: Vec<String> = counts
+        .into_iter()
+        .map(|(name, count)| line(name, if terminal { grouped(count) } else { count.to_string() }))
+        .collect();
+    if let Some((price, cost)) = cost {
+        let at = if terminal { format!(" at {price} a million tokens") } else { String::new() };
+        lines.push(line("cost", format!("{cost:.4}{at}")));
+    }
+    lines
+}
+
+/// What was embedded, a line each.
+pub(crate) fn report(report: &EmbedReport) -> Vec<String> {
+    let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
+    let mut rows =
+        vec![("messages", grouped(report.messages)), ("vectors", detailed(report.total(), &by_type))];
+    if report.refused > 0 {
+        rows.push(("refused", grouped(report.refused)));
+    }
+    if report.secrets > 0 {
+        rows.push(("masked", format!("{} secrets", grouped(report.secrets))));
+    }
+    rows.into_iter().map(|(name, value)| format!("{name:<9} {value}")).collect()
+}
