@@ -27,6 +27,10 @@ pub struct SyncReport {
     pub events: EventCounts,
     /// Vectors that were made, by content type; those that earlier runs owed are among them.
     pub vectors: BTreeMap<ContentType, u64>,
+    /// Messages of which the embedding service refuses a text.
+    pub texts_refused: u64,
+    /// Secrets that were masked before a text left this machine.
+    pub secrets_masked: u64,
     /// Why vectors are still owed, where making them failed. The next sync makes them.
     pub vectors_owed_reason: Option<String>,
     /// Why the search index could not be brought up to date, if so. All is stored nevertheless, and searches are right,
@@ -148,6 +152,8 @@ impl SyncReport {
 
     /// Adds the vectors that were made; none at all is no reason, a failure is one.
     pub(crate) fn add_vectors(&mut self, embedded: EmbedReport) {
+        self.texts_refused += embedded.refused;
+        self.secrets_masked += embedded.secrets;
         add_counts(&mut self.vectors, &embedded.vectors);
         if let Some(failure) = embedded.failure {
             self.vectors_owed_reason.get_or_insert(failure.to_string());

@@ -123,6 +123,12 @@ async fn estimate(
 
 /// The store, with what makes vectors, and which part of one's own sessions is meant.
 async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure> {
+    if app.global.embedding == "none" {
+        return Err(Failure::wrong_use(
+            "--embedding none makes no vectors",
+            "name a model, like --embedding local",
+        ));
+    }
     let reader = app.own_reader(true).await?;
     let Scope::User(user) = &reader.scope else {
         return Err(Failure::wrong_use("vectors are made for one user", "leave --scope out"));

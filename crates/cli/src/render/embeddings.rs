@@ -6,7 +6,7 @@ use super::{
     search::label,
     summary::{detailed, list},
     table::{Cell, Column, table as laid_out},
-    text::{grouped, one_line},
+    text::{counted, grouped, one_line},
 };
 use crate::paint::Paint;
 
@@ -93,10 +93,10 @@ pub(crate) fn report(report: &EmbedReport) -> Vec<String> {
     let mut rows =
         vec![("messages", grouped(report.messages)), ("vectors", detailed(report.total(), &by_type))];
     if report.refused > 0 {
-        rows.push(("refused", grouped(report.refused)));
+        rows.push(("refused", counted(report.refused, "text")));
     }
     if report.secrets > 0 {
-        rows.push(("masked", format!("{} secrets", grouped(report.secrets))));
+        rows.push(("masked", counted(report.secrets, "secret")));
     }
     rows.into_iter().map(|(name, value)| format!("{name:<9} {value}")).collect()
 }

@@ -6,7 +6,7 @@ use amplifier_session_storage::sync::SyncReport;
 
 use super::{
     search::label,
-    text::{grouped, size},
+    text::{counted, grouped, size},
 };
 use crate::out::Out;
 
@@ -38,6 +38,12 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
         ("events", grouped(report.events.written) + &removed(report.events.removed)),
         ("vectors", detailed(vectors, &by_type)),
     ];
+    if report.texts_refused > 0 {
+        rows.push(("refused", counted(report.texts_refused, "text")));
+    }
+    if report.secrets_masked > 0 {
+        rows.push(("masked", counted(report.secrets_masked, "secret")));
+    }
     if report.skipped_count > 0 {
         rows.push(("skipped", grouped(report.skipped_count)));
     }
