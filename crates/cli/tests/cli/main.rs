@@ -10,6 +10,7 @@ mod kill;
 mod output;
 #[cfg(test)]
 mod output_changes;
+#[cfg(test)]
 mod output_embeddings;
 #[cfg(test)]
 mod output_reading;
