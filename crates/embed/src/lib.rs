@@ -3,6 +3,7 @@
 //! [`LocalEmbedding`] is the model that is compiled in: no key, no network, no files. [`provider`] finds a
 //! provider by the name that stands in a configuration or on a command line.
 
+pub mod clock;
 pub mod local;
 
 use std::sync::Arc;
