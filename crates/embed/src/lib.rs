@@ -5,6 +5,8 @@
 
 pub mod clock;
 pub mod local;
+#[cfg(feature = "redact")]
+pub mod secrets;
 
 use std::sync::Arc;
 
