@@ -6,7 +6,7 @@
 //!
 //! A masker and a scanner of repositories differ in what a mistake costs: a secret that gets away can't be called back,
 //! while a text with a few stars too many is found all the same. So two things are wider here than in gitleaks, see
-//! [`rules`]: rules for certain files apply to all texts, and more characters may follow a secret.
+//! `rules.rs`: rules for certain files apply to all texts, and more characters may follow a secret.
 
 mod pattern;
 mod rule;

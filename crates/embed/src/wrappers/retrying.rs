@@ -167,9 +167,8 @@ impl EmbeddingProvider for Retrying {
                 Ok(vectors) => return Ok(vectors),
                 Err(error) => error,
             };
-            let reason = error.to_string();
+            tracing::debug!(attempt, %error, "a call for embeddings failed");
             let wait = self.wait(attempt, begun, error)?;
-            tracing::debug!(attempt, ?wait, reason, "a call for embeddings failed and is made again");
             self.clock.sleep(wait).await;
             self.retries.fetch_add(1, Ordering::Relaxed);
             attempt += 1;
