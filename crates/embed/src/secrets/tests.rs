@@ -190,6 +190,14 @@ proptest! {
     }
 
     #[test]
+    fn a_text_without_keywords_stays_as_it_is(text in "[B-DF-HJ-NP-TV-Z0-9 .,;!?\n\\u{80}-\\u{ff}]{0,300}") {
+        prop_assume!(rules().candidates(&text).next().is_none());
+        let masked = rules().mask(&text);
+        prop_assert!(matches!(masked.text, Cow::Borrowed(_)));
+        prop_assert_eq!((masked.text.as_ref(), masked.secrets), (text.as_str(), 0));
+    }
+
+    #[test]
     fn any_text_is_taken(text in "\\PC{0,200}") {
         let masked = rules().mask(&text);
         prop_assert_eq!(masked.text.chars().count(), text.chars().count());

@@ -13,6 +13,23 @@
 //!
 //! Dropping the future of a call at any point leaves every wrapper as if the call had not been made, but for what the
 //! service may have counted.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use amplifier_session_embed::{
+//!     LocalEmbedding,
+//!     wrappers::{BreakerState, RetryOptions, StackOptions},
+//! };
+//!
+//! # fn main() -> amplifier_session_core::Result<()> {
+//! let options = StackOptions::default().with_retry(RetryOptions::default().with_attempts(3));
+//! let stack = options.wrap(Arc::new(LocalEmbedding::new()))?;
+//! assert_eq!(stack.provider().space().dimensions, 256);
+//! assert_eq!(stack.statistics().breaker, BreakerState::Closed);
+//! # Ok(())
+//! # }
+//! ```
 
 mod batching;
 mod breaking;
