@@ -2,8 +2,16 @@
 //!
 //! [`LocalEmbedding`] is the model that is compiled in: no key, no network, no files. [`provider`] finds a
 //! provider by the name that stands in a configuration or on a command line.
+//!
+//! What every remote service needs is in [`wrappers`]: batches, retries, caches, secrets that stay home.
 
+pub mod clock;
+#[cfg(feature = "cache")]
+pub mod disk_cache;
 pub mod local;
+#[cfg(feature = "redact")]
+pub mod secrets;
+pub mod wrappers;
 
 use std::sync::Arc;
 

@@ -1,0 +1,126 @@
+//! Time, passed in.
+//!
+//! Retrying waits and a circuit breaker pauses; tests of both must not. They read the time from a [`Clock`]:
+//! [`SystemClock`] in programs, [`ManualClock`] in tests.
+
+use std::{
+    fmt::Debug,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime},
+};
+
+use async_trait::async_trait;
+
+/// What tells the time and waits.
+#[async_trait]
+pub trait Clock: Debug + Send + Sync {
+    /// A point in time that never goes back, for durations.
+    fn now(&self) -> Instant;
+
+    /// The date and time of day, for what people and services read.
+    fn wall(&self) -> SystemTime;
+
+    /// Waits for `duration`.
+    async fn sleep(&self, duration: Duration);
+}
+
+/// The time of the system. [`Clock::sleep`] needs a runtime of tokio with its timer enabled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+#[async_trait]
+impl Clock for SystemClock {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn wall(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// A clock for tests: it stands still until it is moved, and whoever sleeps moves it on instead of waiting.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// use std::time::Duration;
+///
+/// use amplifier_session_embed::clock::{Clock, ManualClock};
+///
+/// let clock = ManualClock::new();
+/// let before = clock.now();
+/// clock.sleep(Duration::from_secs(60)).await;
+/// assert_eq!(clock.now() - before, Duration::from_secs(60));
+/// assert_eq!(clock.slept(), [Duration::from_secs(60)]);
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ManualClock {
+    start: Instant,
+    wall: SystemTime,
+    state: Mutex<ManualState>,
+}
+
+#[derive(Debug, Default)]
+struct ManualState {
+    passed: Duration,
+    slept: Vec<Duration>,
+}
+
+impl Default for ManualClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ManualClock {
+    /// A clock whose [`Clock::wall`] begins at 2026-01-05 08:00:00 UTC.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::starting_at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_600_000))
+    }
+
+    /// A clock whose [`Clock::wall`] begins at `wall`.
+    #[must_use]
+    pub fn starting_at(wall: SystemTime) -> Self {
+        Self { start: Instant::now(), wall, state: Mutex::default() }
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, duration: Duration) {
+        self.state().passed += duration;
+    }
+
+    /// How long it was slept, each time, in order.
+    #[must_use]
+    pub fn slept(&self) -> Vec<Duration> {
+        self.state().slept.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, ManualState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Clock for ManualClock {
+    fn now(&self) -> Instant {
+        self.start + self.state().passed
+    }
+
+    fn wall(&self) -> SystemTime {
+        self.wall + self.state().passed
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        self.advance(duration);
+        self.state().slept.push(duration);
+        // Others get their turn, as they would during a real wait.
+        tokio::task::yield_now().await;
+    }
+}

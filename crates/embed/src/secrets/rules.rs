@@ -1,0 +1,118 @@
+//! The files of rules, in the format of gitleaks
+//! (<https://github.com/gitleaks/gitleaks#configuration>).
+//!
+//! What is read differently here:
+//!
+//! - A rule applies to every text, even where gitleaks tries it on certain files only. Rules that look at nothing but
+//!   the path are left out, and so are lists of allowed paths.
+//! - Most rules want a quote, a space, a semicolon or an end of line after the secret. In a conversation a comma, a
+//!   bracket, a full stop or the backslash of escaped JSON comes as often. So anything may follow that can't be part of
+//!   a token; for `generic-api-key`, which would take many a name in source code for a key, only a backslash and `&`.
+
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use serde::Deserialize;
+
+use super::{
+    SecretRules,
+    pattern::Pattern,
+    rule::{Allowlist, Rule, Target},
+};
+
+/// What gitleaks wants after a secret, in most of its rules.
+const END: &str = r#"(?:[\x60'"\s;]|\\[nr]|$)"#;
+const WIDER_END: &str = r"(?:[^\w+/=-]|$)";
+const WIDER_END_OF_GENERIC: &str = r#"(?:[\x60'"\s;\\&]|$)"#;
+
+#[derive(Deserialize)]
+struct RuleFile {
+    allowlist: Option<AllowlistEntry>,
+    rules: Vec<RuleEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RuleEntry {
+    id: String,
+    regex: Option<String>,
+    secret_group: Option<usize>,
+    entropy: Option<f64>,
+    #[serde(default)]
+    keywords: Vec<String>,
+    #[serde(default)]
+    allowlists: Vec<AllowlistEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AllowlistEntry {
+    /// `AND` where all of the list's kinds of conditions have to hold; by default one is enough.
+    condition: Option<String>,
+    regex_target: Option<String>,
+    #[serde(default)]
+    regexes: Vec<String>,
+    #[serde(default)]
+    stopwords: Vec<String>,
+}
+
+impl SecretRules {
+    /// The rules of all `files`; a list for all rules applies to those of every file.
+    pub(super) fn parse(files: &[&str]) -> Result<Self, String> {
+        let mut rules = Vec::new();
+        let mut keywords = Vec::new();
+        let mut owners = Vec::new();
+        let mut allowlist = None;
+        for file in files {
+            let file: RuleFile = toml::from_str(file).map_err(|error| error.message().to_owned())?;
+            allowlist = allowlist.or(file.allowlist.and_then(AllowlistEntry::build));
+            for mut entry in file.rules {
+                let words = std::mem::take(&mut entry.keywords);
+                let Some(rule) = entry.build() else { continue };
+                owners.extend(words.iter().map(|_| rules.len()));
+                keywords.extend(words);
+                rules.push(rule);
+            }
+        }
+        let keywords = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(keywords)
+            .map_err(|error| error.to_string())?;
+        Ok(Self { rules, keywords, owners, allowlist })
+    }
+}
+
+impl RuleEntry {
+    fn build(self) -> Option<Rule> {
+        let end = if self.id == "generic-api-key" { WIDER_END_OF_GENERIC } else { WIDER_END };
+        let source = self.regex?.replace(END, end);
+        Some(Rule {
+            id: self.id,
+            pattern: Pattern::new(&source),
+            secret_group: self.secret_group,
+            entropy: self.entropy,
+            allowlists: self.allowlists.into_iter().filter_map(AllowlistEntry::build).collect(),
+        })
+    }
+}
+
+impl AllowlistEntry {
+    /// The list, unless it can allow nothing without a path.
+    fn build(self) -> Option<Allowlist> {
+        let needs_all = self.condition.is_some_and(|condition| condition.eq_ignore_ascii_case("and"));
+        if needs_all || (self.regexes.is_empty() && self.stopwords.is_empty()) {
+            return None;
+        }
+        Some(Allowlist {
+            target: match self.regex_target.as_deref() {
+                Some("match") => Target::Match,
+                Some("line") => Target::Line,
+                _ => Target::Secret,
+            },
+            patterns: self.regexes.iter().map(|source| Pattern::new(source)).collect(),
+            stopwords: self.stopwords,
+            stopword_finder: OnceLock::new(),
+        })
+    }
+}

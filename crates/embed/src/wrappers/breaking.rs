@@ -1,0 +1,237 @@
+//! Leaving a service alone that is down.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    embedding::{EmbeddingProvider, EmbeddingPurpose},
+    model::Timestamp,
+};
+use async_trait::async_trait;
+
+use super::forward;
+use crate::clock::{Clock, SystemClock};
+
+/// When a service counts as down, and how long it is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BreakerOptions {
+    /// So many failures one after the other open the breaker; 5 by default. 0 counts as 1.
+    pub failures: u32,
+    /// How long an open breaker lets nothing through; 60 s by default.
+    pub pause: Duration,
+}
+
+impl Default for BreakerOptions {
+    fn default() -> Self {
+        Self { failures: 5, pause: Duration::from_secs(60) }
+    }
+}
+
+impl BreakerOptions {
+    /// Sets how many failures one after the other open the breaker.
+    #[must_use]
+    pub fn with_failures(mut self, failures: u32) -> Self {
+        self.failures = failures;
+        self
+    }
+
+    /// Sets how long an open breaker lets nothing through.
+    #[must_use]
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+}
+
+/// Whether calls go through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BreakerState {
+    /// They do.
+    Closed,
+    /// They don't, until the pause is over.
+    Open,
+    /// The pause is over: one call finds out whether the service is back, others don't go through.
+    HalfOpen,
+}
+
+/// Opens after a number of failures one after the other, and then fails every call at once, for a while. After that
+/// exactly one call at a time goes through as a probe: the breaker closes when the service answers it, and opens for
+/// another pause when it fails.
+///
+/// A failure is an error marked as retryable. Any other error, such as a refused text or refused credentials, is an
+/// answer: the service is there. While it is open nothing but the probe counts, not even a call that began earlier.
+///
+/// The error of an open breaker is an `Embedding` error, not marked as retryable, with the failure that opened it as its
+/// cause. A probe that is dropped leaves its place to the next call.
+#[derive(Debug)]
+pub struct CircuitBreaking {
+    inner: Arc<dyn EmbeddingProvider>,
+    options: BreakerOptions,
+    clock: Arc<dyn Clock>,
+    circuit: Mutex<Circuit>,
+}
+
+#[derive(Debug)]
+enum Circuit {
+    Closed { failures: u32 },
+    Open { outage: Outage, probing: bool },
+}
+
+#[derive(Debug, Clone)]
+struct Outage {
+    /// When it began.
+    since: SystemTime,
+    /// When the service failed last.
+    failed: Instant,
+    /// Until when it is left alone.
+    until: Timestamp,
+    cause: Error,
+}
+
+impl CircuitBreaking {
+    /// Watches the calls of `inner`, by the time of the system.
+    #[must_use]
+    pub fn new(inner: Arc<dyn EmbeddingProvider>, options: BreakerOptions) -> Self {
+        let circuit = Mutex::new(Circuit::Closed { failures: 0 });
+        Self { inner, options, clock: Arc::new(SystemClock), circuit }
+    }
+
+    /// Sets what tells the time.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Whether calls go through now.
+    #[must_use]
+    pub fn state(&self) -> BreakerState {
+        match &*self.circuit() {
+            Circuit::Closed { .. } => BreakerState::Closed,
+            Circuit::Open { outage, .. } if self.pauses(outage) => BreakerState::Open,
+            Circuit::Open { .. } => BreakerState::HalfOpen,
+        }
+    }
+
+    fn circuit(&self) -> MutexGuard<'_, Circuit> {
+        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pauses(&self, outage: &Outage) -> bool {
+        self.clock.now().saturating_duration_since(outage.failed) < self.options.pause
+    }
+
+    /// Lets a call through, as a probe or not, or refuses it.
+    fn enter(&self) -> Result<Passage<'_>> {
+        let mut circuit = self.circuit();
+        match &mut *circuit {
+            Circuit::Closed { .. } => Ok(Passage { breaker: self, probe: false }),
+            Circuit::Open { outage, probing } if *probing || self.pauses(outage) => Err(outage.error()),
+            Circuit::Open { probing, .. } => {
+                *probing = true;
+                Ok(Passage { breaker: self, probe: true })
+            }
+        }
+    }
+
+    /// Counts a failure of a call that went through; opens when it was one too many.
+    fn failed(&self, probe: bool, error: &Error) {
+        let mut circuit = self.circuit();
+        match &mut *circuit {
+            Circuit::Closed { failures } if failures.saturating_add(1) < self.options.failures => {
+                *failures += 1
+            }
+            Circuit::Closed { .. } => *circuit = self.open(self.clock.wall(), error),
+            Circuit::Open { outage, .. } if probe => *circuit = self.open(outage.since, error),
+            Circuit::Open { .. } => {}
+        }
+    }
+
+    /// Notes that the service answered.
+    fn answered(&self, probe: bool) {
+        let mut circuit = self.circuit();
+        match &mut *circuit {
+            Circuit::Closed { failures } => *failures = 0,
+            Circuit::Open { .. } if probe => {
+                tracing::info!("the embedding service is back");
+                *circuit = Circuit::Closed { failures: 0 };
+            }
+            Circuit::Open { .. } => {}
+        }
+    }
+
+    fn open(&self, since: SystemTime, cause: &Error) -> Circuit {
+        let pause = self.options.pause;
+        tracing::warn!(?pause, %cause, "the embedding service is down: it is not called for a while");
+        Circuit::Open {
+            outage: Outage {
+                since,
+                failed: self.clock.now(),
+                until: timestamp(self.clock.wall(), pause),
+                cause: cause.clone(),
+            },
+            probing: false,
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl EmbeddingProvider for CircuitBreaking {
+    forward!(space, limits, strength, is_local, mask);
+
+    async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
+        let passage = self.enter()?;
+        let answer = self.inner.embed(texts, purpose).await;
+        passage.end(&answer);
+        answer
+    }
+}
+
+/// A call that was let through. If it is a probe and dropped before it ended, it gives its place back: else the breaker
+/// would stay half open for ever.
+#[derive(Debug)]
+struct Passage<'a> {
+    breaker: &'a CircuitBreaking,
+    probe: bool,
+}
+
+impl Passage<'_> {
+    fn end<T>(mut self, answer: &Result<T>) {
+        let probe = std::mem::take(&mut self.probe);
+        match answer {
+            Err(error) if error.is_retryable() => self.breaker.failed(probe, error),
+            _ => self.breaker.answered(probe),
+        }
+    }
+}
+
+impl Drop for Passage<'_> {
+    fn drop(&mut self) {
+        if !self.probe {
+            return;
+        }
+        if let Circuit::Open { probing, .. } = &mut *self.breaker.circuit() {
+            *probing = false;
+        }
+    }
+}
+
+impl Outage {
+    fn error(&self) -> Error {
+        Error::new(ErrorKind::Embedding, "the embedding service is down and is not called for now")
+            .with("since", timestamp(self.since, Duration::ZERO))
+            .with("until", self.until)
+            .with_source(self.cause.clone())
+    }
+}
+
+/// The time `later` than `time`.
+fn timestamp(time: SystemTime, later: Duration) -> Timestamp {
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_add(later);
+    Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+}

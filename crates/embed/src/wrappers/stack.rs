@@ -1,0 +1,229 @@
+//! All wrappers at once, in their order.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{Result, embedding::EmbeddingProvider};
+
+#[cfg(feature = "redact")]
+use super::Redacting;
+use super::{
+    Batching, BreakerOptions, BreakerState, CacheStatistics, Caching, CircuitBreaking, Limiting,
+    RetryOptions, Retrying, VectorCache, caching::MEMORY_ENTRIES,
+};
+use crate::clock::{Clock, SystemClock};
+
+/// Whether secrets are masked before a provider sees a text.
+#[cfg(feature = "redact")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redaction {
+    /// For a provider that is not on this machine.
+    #[default]
+    Remote,
+    /// For every provider.
+    Always,
+    /// Never: somebody has said so.
+    Off,
+}
+
+/// What is put around a provider, see [the order](super).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StackOptions {
+    /// Whether secrets are masked.
+    #[cfg(feature = "redact")]
+    pub redaction: Redaction,
+    /// How many vectors are kept in memory; 1,000 by default, none with 0.
+    pub memory_entries: usize,
+    /// The level below the memory, such as `DiskCache`; none by default.
+    pub cache: Option<Arc<dyn VectorCache>>,
+    /// What tells models of the same name apart in the caches, see [`Caching::with_namespace`]; empty by default.
+    pub namespace: String,
+    /// How often and how long a call is made again.
+    pub retry: RetryOptions,
+    /// When a service counts as down.
+    pub breaker: BreakerOptions,
+    /// The most calls at the same time; by default what the provider's limits name.
+    pub concurrent_calls: Option<usize>,
+    /// What tells the time and waits; by default the system.
+    pub clock: Arc<dyn Clock>,
+    /// Where the random parts of the waits begin; somewhere by default.
+    pub seed: Option<u64>,
+}
+
+impl Default for StackOptions {
+    fn default() -> Self {
+        Self {
+            #[cfg(feature = "redact")]
+            redaction: Redaction::default(),
+            memory_entries: MEMORY_ENTRIES,
+            cache: None,
+            namespace: String::new(),
+            retry: RetryOptions::default(),
+            breaker: BreakerOptions::default(),
+            concurrent_calls: None,
+            clock: Arc::new(SystemClock),
+            seed: None,
+        }
+    }
+}
+
+impl StackOptions {
+    /// Sets whether secrets are masked.
+    #[cfg(feature = "redact")]
+    #[must_use]
+    pub fn with_redaction(mut self, redaction: Redaction) -> Self {
+        self.redaction = redaction;
+        self
+    }
+
+    /// Sets how many vectors are kept in memory; none with 0.
+    #[must_use]
+    pub fn with_memory_entries(mut self, entries: usize) -> Self {
+        self.memory_entries = entries;
+        self
+    }
+
+    /// Sets the level below the memory.
+    #[must_use]
+    pub fn with_cache(mut self, cache: Arc<dyn VectorCache>) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Sets what tells models of the same name apart in the caches.
+    #[must_use]
+    pub fn with_namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Sets how often and how long a call is made again.
+    #[must_use]
+    pub fn with_retry(mut self, retry: RetryOptions) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets when a service counts as down.
+    #[must_use]
+    pub fn with_breaker(mut self, breaker: BreakerOptions) -> Self {
+        self.breaker = breaker;
+        self
+    }
+
+    /// Sets the most calls at the same time.
+    #[must_use]
+    pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
+        self.concurrent_calls = Some(calls);
+        self
+    }
+
+    /// Sets what tells the time and waits.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Sets where the random parts of the waits begin, so that they are the same each time.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Puts all wrappers around `provider`.
+    ///
+    /// # Errors
+    ///
+    /// `Embedding` when the rules for secrets can't be read, which is a mistake in the build.
+    pub fn wrap(self, provider: Arc<dyn EmbeddingProvider>) -> Result<Stack> {
+        let calls = self.concurrent_calls.unwrap_or_else(|| provider.limits().concurrent_calls);
+        let limiting = Arc::new(Limiting::with_calls(provider, calls));
+        let breaking =
+            Arc::new(CircuitBreaking::new(limiting, self.breaker).with_clock(Arc::clone(&self.clock)));
+        let mut retrying = Retrying::new(Arc::clone(&breaking) as _, self.retry).with_clock(self.clock);
+        if let Some(seed) = self.seed {
+            retrying = retrying.with_seed(seed);
+        }
+        let retrying = Arc::new(retrying);
+        let batching = Arc::new(Batching::new(Arc::clone(&retrying) as _));
+        let mut caching =
+            Caching::new(batching).with_memory(self.memory_entries).with_namespace(self.namespace);
+        if let Some(cache) = self.cache {
+            caching = caching.with_below(cache);
+        }
+        let caching = Arc::new(caching);
+        let stack = Stack {
+            provider: Arc::clone(&caching) as _,
+            #[cfg(feature = "redact")]
+            redacting: None,
+            caching,
+            retrying,
+            breaking,
+        };
+        #[cfg(feature = "redact")]
+        let stack = stack.redact(self.redaction)?;
+        Ok(stack)
+    }
+}
+
+/// A provider in all its wrappers.
+#[derive(Debug, Clone)]
+pub struct Stack {
+    provider: Arc<dyn EmbeddingProvider>,
+    #[cfg(feature = "redact")]
+    redacting: Option<Arc<Redacting>>,
+    caching: Arc<Caching>,
+    retrying: Arc<Retrying>,
+    breaking: Arc<CircuitBreaking>,
+}
+
+/// What the wrappers have done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StackStatistics {
+    /// Secrets that were masked.
+    pub masked_secrets: u64,
+    /// Where vectors came from.
+    pub cache: CacheStatistics,
+    /// Attempts after a failed one.
+    pub retries: u64,
+    /// Whether calls go through.
+    pub breaker: BreakerState,
+}
+
+impl Stack {
+    /// The provider to use.
+    #[must_use]
+    pub fn provider(&self) -> Arc<dyn EmbeddingProvider> {
+        Arc::clone(&self.provider)
+    }
+
+    /// What the wrappers have done so far.
+    #[must_use]
+    pub fn statistics(&self) -> StackStatistics {
+        #[cfg(feature = "redact")]
+        let masked_secrets = self.redacting.as_ref().map_or(0, |redacting| redacting.masked());
+        #[cfg(not(feature = "redact"))]
+        let masked_secrets = 0;
+        StackStatistics {
+            masked_secrets,
+            cache: self.caching.statistics(),
+            retries: self.retrying.retries(),
+            breaker: self.breaking.state(),
+        }
+    }
+
+    #[cfg(feature = "redact")]
+    fn redact(mut self, redaction: Redaction) -> Result<Self> {
+        if redaction == Redaction::Off {
+            return Ok(self);
+        }
+        let redacting = Redacting::new(Arc::clone(&self.provider))?;
+        let redacting = Arc::new(if redaction == Redaction::Always { redacting.always() } else { redacting });
+        self.provider = Arc::clone(&redacting) as _;
+        self.redacting = Some(redacting);
+        Ok(self)
+    }
+}
