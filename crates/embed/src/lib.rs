@@ -3,13 +3,19 @@
 //! [`LocalEmbedding`] is the model that is compiled in: no key, no network, no files. [`provider`] finds a
 //! provider by the name that stands in a configuration or on a command line.
 
+#[cfg(feature = "http")]
+// Each feature that needs HTTP uses a part of it.
+#[cfg_attr(not(feature = "openai"), allow(dead_code))]
+mod http;
 pub mod local;
+mod secret;
 
 use std::sync::Arc;
 
 use amplifier_session_core::{Error, Result, embedding::EmbeddingProvider};
 
 pub use local::LocalEmbedding;
+pub use secret::Secret;
 
 /// The names that [`provider`] knows.
 pub const PROVIDERS: [&str; 2] = ["local", "none"];
