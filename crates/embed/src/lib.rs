@@ -3,19 +3,37 @@
 //! [`LocalEmbedding`] is the model that is compiled in: no key, no network, no files. [`provider`] finds a
 //! provider by the name that stands in a configuration or on a command line.
 
+#[cfg(feature = "azure-openai")]
+pub mod azure_openai;
+#[cfg(feature = "azure-openai")]
+mod entra;
 #[cfg(feature = "http")]
 // Each feature that needs HTTP uses a part of it.
 #[cfg_attr(not(feature = "openai"), allow(dead_code))]
 mod http;
 pub mod local;
+#[cfg(feature = "openai")]
+pub mod openai;
 mod secret;
+#[cfg(feature = "openai")]
+mod service_model;
+#[cfg(feature = "openai")]
+mod wire;
 
 use std::sync::Arc;
 
 use amplifier_session_core::{Error, Result, embedding::EmbeddingProvider};
 
+#[cfg(feature = "azure-openai")]
+pub use azure_openai::{AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn};
+#[cfg(feature = "azure-openai")]
+pub use entra::EntraIdentity;
 pub use local::LocalEmbedding;
+#[cfg(feature = "openai")]
+pub use openai::{OpenAiConfig, OpenAiEmbedding};
 pub use secret::Secret;
+#[cfg(feature = "openai")]
+pub use service_model::ModelConfig;
 
 /// The names that [`provider`] knows.
 pub const PROVIDERS: [&str; 2] = ["local", "none"];
