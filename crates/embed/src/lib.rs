@@ -22,7 +22,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use amplifier_session_core::{Error, Result, embedding::EmbeddingProvider};
+use amplifier_session_core::{Error, ErrorKind, Result, embedding::EmbeddingProvider};
 
 #[cfg(feature = "azure-openai")]
 pub use azure_openai::{AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn};
@@ -54,10 +54,36 @@ pub fn provider(name: &str) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
     }
 }
 
+/// The provider of this name, configured by what `env` looks up: [`provider`], `openai` and `azure-openai`.
+///
+/// It makes one attempt a call; what retries, caches and masks goes around it.
+///
+/// # Errors
+///
+/// Those of [`provider`]; `Unsupported` for one that is not built in; those of the configuration.
+pub fn provider_from_env(
+    name: &str,
+    env: impl Fn(&str) -> Option<String>,
+) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
+    match name {
+        #[cfg(feature = "openai")]
+        "openai" => Ok(Some(Arc::new(OpenAiEmbedding::new(&OpenAiConfig::from_env(env)?)?))),
+        #[cfg(feature = "azure-openai")]
+        "azure-openai" => Ok(Some(Arc::new(AzureOpenAiEmbedding::new(&AzureOpenAiConfig::from_env(env)?)?))),
+        "openai" | "azure-openai" => {
+            let message = format!("the provider {name:?} is not built in; build with the feature {name}");
+            Err(Error::new(ErrorKind::Unsupported, message))
+        }
+        _ => {
+            // What is compiled in needs no configuration.
+            drop(env);
+            provider(name)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::ErrorKind;
-
     use super::*;
 
     #[test]
@@ -67,6 +93,25 @@ mod tests {
         for name in PROVIDERS {
             provider(name).unwrap();
         }
+    }
+
+    #[test]
+    fn services_are_configured_by_what_is_looked_up() {
+        let env = |name: &str| match name {
+            "OPENAI_BASE_URL" | "AZURE_OPENAI_ENDPOINT" => Some("http://localhost:1".to_owned()),
+            "AZURE_OPENAI_API_KEY" => Some("made-up".to_owned()),
+            _ => None,
+        };
+        for (name, built_in) in
+            [("openai", cfg!(feature = "openai")), ("azure-openai", cfg!(feature = "azure-openai"))]
+        {
+            match provider_from_env(name, env) {
+                Ok(provider) => assert!(built_in && provider.unwrap().space().dimensions == 3072),
+                Err(error) => assert!(!built_in && error.kind() == ErrorKind::Unsupported, "{error}"),
+            }
+        }
+        assert!(provider_from_env("local", env).unwrap().is_some());
+        assert!(provider_from_env("cloud", env).is_err());
     }
 
     #[test]

@@ -1,5 +1,10 @@
 //! No key is shown anywhere.
 
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+};
+
 use amplifier_session_core::ErrorKind;
 use amplifier_session_embed::{
     AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn, OpenAiEmbedding, Secret,
@@ -66,4 +71,42 @@ async fn a_wrong_key_is_an_authentication_error_that_does_not_repeat_it() {
     assert!(error.to_string().contains("invalid_api_key"), "{error}");
     assert!(!shown(&error).contains(wrong), "{}", shown(&error));
     assert_eq!(mock.calls(), 1);
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn no_key_is_logged_at_any_level() {
+    let log = Log::default();
+    let writer = log.clone();
+    // For the whole process: connections are made on threads of their own.
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(move || writer.clone())
+        .try_init()
+        .unwrap();
+    let mock = server().await;
+    let model = provider(&mock, small());
+    let azure = AzureOpenAiConfig::new(mock.azure_endpoint(), AzureSignIn::Key(Secret::new(KEY)));
+    let azure = AzureOpenAiEmbedding::new(&azure.with_model(small())).unwrap();
+    for fault in [Fault::None, Fault::CutInside, Fault::status(401), Fault::status(503)] {
+        mock.script([fault.clone(), fault]);
+        let _ = embed(&model, &["a text"]).await;
+        let _ = embed(&azure, &["a text"]).await;
+    }
+    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(!log.is_empty(), "nothing was logged, so that this test says nothing");
+    assert!(!log.contains(KEY), "{log}");
 }
