@@ -22,7 +22,9 @@ mod wire;
 
 use std::sync::Arc;
 
-use amplifier_session_core::{Error, ErrorKind, Result, embedding::EmbeddingProvider};
+#[cfg(not(feature = "azure-openai"))]
+use amplifier_session_core::ErrorKind;
+use amplifier_session_core::{Error, Result, embedding::EmbeddingProvider};
 
 #[cfg(feature = "azure-openai")]
 pub use azure_openai::{AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn};
@@ -54,36 +56,71 @@ pub fn provider(name: &str) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
     }
 }
 
-/// The provider of this name, configured by what `env` looks up: [`provider`], `openai` and `azure-openai`.
-///
-/// It makes one attempt a call; what retries, caches and masks goes around it.
+/// A provider, and what its configuration says of the caches around it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Configured {
+    /// The provider, which makes one attempt a call.
+    pub provider: Arc<dyn EmbeddingProvider>,
+    /// What tells its model from others of the same name in caches.
+    pub cache_namespace: String,
+    /// How many vectors are to be kept in memory; none of the model that is compiled in, which is as fast as a cache.
+    pub cache_size: usize,
+}
+
+/// The provider of this name, configured by what `env` looks up: those of [`provider`], `openai` and `azure-openai`.
 ///
 /// # Errors
 ///
 /// Those of [`provider`]; `Unsupported` for one that is not built in; those of the configuration.
-pub fn provider_from_env(
-    name: &str,
-    env: impl Fn(&str) -> Option<String>,
-) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
+pub fn provider_from_env(name: &str, env: impl Fn(&str) -> Option<String>) -> Result<Option<Configured>> {
     match name {
-        #[cfg(feature = "openai")]
-        "openai" => Ok(Some(Arc::new(OpenAiEmbedding::new(&OpenAiConfig::from_env(env)?)?))),
-        #[cfg(feature = "azure-openai")]
-        "azure-openai" => Ok(Some(Arc::new(AzureOpenAiEmbedding::new(&AzureOpenAiConfig::from_env(env)?)?))),
-        "openai" | "azure-openai" => {
-            let message = format!("the provider {name:?} is not built in; build with the feature {name}");
-            Err(Error::new(ErrorKind::Unsupported, message))
-        }
+        "openai" => openai_from_env(env).map(Some),
+        "azure-openai" => azure_openai_from_env(env).map(Some),
         _ => {
-            // What is compiled in needs no configuration.
-            drop(env);
-            provider(name)
+            let configured =
+                |provider| Configured { provider, cache_namespace: String::new(), cache_size: 0 };
+            Ok(provider(name)?.map(configured))
         }
     }
 }
 
+#[cfg(feature = "openai")]
+fn openai_from_env(env: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    let config = OpenAiConfig::from_env(env)?;
+    let provider = OpenAiEmbedding::new(&config)?;
+    let (cache_namespace, cache_size) = (provider.cache_namespace(), config.model.cache_size);
+    Ok(Configured { provider: Arc::new(provider), cache_namespace, cache_size })
+}
+
+#[cfg(not(feature = "openai"))]
+fn openai_from_env(_: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    Err(not_built_in("openai"))
+}
+
+#[cfg(feature = "azure-openai")]
+fn azure_openai_from_env(env: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    let config = AzureOpenAiConfig::from_env(env)?;
+    let provider = Arc::new(AzureOpenAiEmbedding::new(&config)?);
+    let cache_namespace = openai::OPENAI_NAMESPACE.to_owned();
+    Ok(Configured { provider, cache_namespace, cache_size: config.model.cache_size })
+}
+
+#[cfg(not(feature = "azure-openai"))]
+fn azure_openai_from_env(_: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    Err(not_built_in("azure-openai"))
+}
+
+#[cfg(not(feature = "azure-openai"))]
+fn not_built_in(name: &str) -> Error {
+    let message = format!("the provider {name:?} is not built in; build with the feature {name}");
+    Error::new(ErrorKind::Unsupported, message)
+}
+
 #[cfg(test)]
 mod tests {
+    use amplifier_session_core::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -106,7 +143,12 @@ mod tests {
             [("openai", cfg!(feature = "openai")), ("azure-openai", cfg!(feature = "azure-openai"))]
         {
             match provider_from_env(name, env) {
-                Ok(provider) => assert!(built_in && provider.unwrap().space().dimensions == 3072),
+                Ok(configured) => {
+                    let Configured { provider, cache_namespace, cache_size } = configured.unwrap();
+                    assert!(built_in && provider.space().dimensions == 3072);
+                    assert_eq!(cache_namespace, if name == "openai" { "localhost:1" } else { "openai" });
+                    assert_eq!(cache_size, 1_000);
+                }
                 Err(error) => assert!(!built_in && error.kind() == ErrorKind::Unsupported, "{error}"),
             }
         }

@@ -16,6 +16,8 @@ use crate::{
 };
 
 const OPENAI: &str = "https://api.openai.com/v1";
+/// What caches call the models of OpenAI, whoever serves them.
+pub(crate) const OPENAI_NAMESPACE: &str = "openai";
 
 /// Which service, and which of its models.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,14 +117,14 @@ impl OpenAiEmbedding {
         Ok(Self { endpoint, credentials, limits: config.model.limits() })
     }
 
-    /// Whose model it is, for caches that several services share: another server may call its own model the same.
+    /// What tells models of the same name apart in caches: another server may call its own model as OpenAI does.
     ///
     /// `openai` for OpenAI, as for Azure OpenAI; else the server's host and port.
     #[must_use]
-    pub fn vendor(&self) -> String {
+    pub fn cache_namespace(&self) -> String {
         let url = &self.endpoint.url;
         if is_openai(url) {
-            return "openai".to_owned();
+            return OPENAI_NAMESPACE.to_owned();
         }
         let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default());
         format!("{host}:{}", port.unwrap_or_default())
@@ -220,6 +222,6 @@ mod tests {
 
     #[test]
     fn another_servers_model_of_the_same_name_is_another() {
-        assert_eq!(local("http://localhost:1234/v1").unwrap().vendor(), "localhost:1234");
+        assert_eq!(local("http://localhost:1234/v1").unwrap().cache_namespace(), "localhost:1234");
     }
 }

@@ -94,7 +94,9 @@ impl Endpoint {
         space: EmbeddingSpace,
         timeout: Duration,
     ) -> Result<Self> {
-        let options = ClientOptions { timeout: Some(timeout), ..ClientOptions::default() };
+        // A slow model sends nothing until all is done.
+        let options =
+            ClientOptions { timeout: Some(timeout), read_timeout: timeout, ..ClientOptions::default() };
         let client = http::client(&url, &options)?;
         Ok(Self { service, url, model: space.model.clone(), space, asks_for_dimensions: false, client })
     }
