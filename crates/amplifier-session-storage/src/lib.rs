@@ -1,7 +1,7 @@
 //! Keeps the sessions of AI agents and finds them again.
 //!
 //! This is the crate to depend on. It opens a store by its URL ([`open`]), says who is asking ([`identity`]) and
-//! re-exports the rest: the storage and its model from `core`, the backends, the embedding providers and the sync
+//! what is configured ([`config`]), and re-exports the rest: the storage and its model from `core`, the backends, the embedding providers and the sync
 //! of session folders.
 //!
 //! # A whole program
@@ -47,6 +47,7 @@
 //! Whole folders are taken in by [`sync::sync`]. Every read names its [`Scope`]: nothing returns everybody's data by
 //! accident, and nothing returns a vector.
 
+pub mod config;
 pub mod identity;
 mod open;
 mod store_url;

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
-    embedding::{self, EmbeddingProvider, LocalEmbedding},
+    config::Configuration,
+    embedding::{EmbeddingProvider, LocalEmbedding},
     identity::{Identity, Sources},
     model::{HostId, ProjectSlug, UserId},
 };
@@ -21,6 +22,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) global: GlobalArgs,
+    /// What is configured.
+    pub(crate) config: Configuration,
     /// Where results go.
     pub(crate) out: Out,
     /// When the program began, in the local time zone.
@@ -52,9 +55,9 @@ pub(crate) struct Writer {
 }
 
 impl App {
-    pub(crate) fn new(global: GlobalArgs) -> Self {
+    pub(crate) fn new(global: GlobalArgs, config: Configuration) -> Self {
         let out = Out::new(global.json, global.color);
-        Self { global, out, now: Zoned::now(), home: std::env::home_dir() }
+        Self { global, config, out, now: Zoned::now(), home: std::env::home_dir() }
     }
 
     /// The folder that Amplifier keeps its sessions in.
@@ -152,7 +155,7 @@ impl App {
 
     /// What makes vectors.
     fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
-        Ok(embedding::provider(&self.global.embedding)?)
+        Ok(self.config.embedding()?)
     }
 
     /// Begins to load the local model, if it is going to be used, while something else goes on.

@@ -192,7 +192,8 @@ fn no_such_session(error: &Error) -> String {
 
 /// Whether the error is about what was typed, not about what is stored.
 fn is_about_arguments(error: &Error) -> bool {
-    const ARGUMENTS: [&str; 18] = [
+    const ARGUMENTS: [&str; 19] = [
+        "config",
         "content_type",
         "content_types",
         "description",
@@ -234,6 +235,9 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         }
         (ErrorKind::Validation, "user_id") => "name the user with --user ID, or in AMPLIFIER_SESSIONS_USER",
         (ErrorKind::Validation, "store") => STORE,
+        (ErrorKind::Validation, "config") => {
+            &format!("`{program} help config` shows what the file looks like")
+        }
         (ErrorKind::Validation, "embedding") => "use --embedding local or --embedding none",
         (ErrorKind::Validation, _) => "--help after the command lists what it takes, with examples",
         (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {

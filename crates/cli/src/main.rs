@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use app::App;
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use failure::{Failure, Outcome};
 
 /// What one thread allocates is mostly freed by another here, which fragments the memory of glibc's allocator: a large
@@ -29,9 +29,17 @@ use failure::{Failure, Outcome};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli, matches))
+    });
+    let (mut cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return failure::report_usage(&error),
+    };
+    let config = match cli.global.configure(&matches) {
+        Ok(config) => config,
+        Err(error) => return Failure::from(error).report(&program::name()),
     };
     if let Some(level) = cli.global.log_level() {
         log_to_stderr(level);
@@ -39,7 +47,7 @@ fn main() -> ExitCode {
     if matches!(cli.command, Command::Sync(_)) {
         step_back();
     }
-    let mut app = App::new(cli.global);
+    let mut app = App::new(cli.global, config);
     match run(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
         Err(failure) => failure.report(&app.program()),

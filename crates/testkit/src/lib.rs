@@ -8,6 +8,7 @@
 //! - [`lines`] builds lines of transcripts and event logs, [`AmplifierHome`] and [`SessionFolder`] the
 //!   folders that hold them.
 //! - [`corpus`] makes up sessions of realistic shape, for benchmarks.
+//! - `http`, a feature, is an embedding service on this machine.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
 mod clock;
@@ -16,6 +17,8 @@ pub mod corpus;
 mod embedding;
 mod flaky;
 mod folder;
+#[cfg(feature = "http")]
+pub mod http;
 pub mod lines;
 mod memory;
 

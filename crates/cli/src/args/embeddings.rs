@@ -44,7 +44,7 @@ pub(crate) struct EstimateArgs {
     /// All messages, not only those that owe vectors
     #[arg(long)]
     pub(crate) all: bool,
-    /// What a million tokens cost, in any currency
+    /// What a million tokens cost, in any currency; `price_per_million_tokens` of the configuration by default
     #[arg(long, value_name = "PRICE", value_parser = price)]
     pub(crate) price: Option<f64>,
     #[command(flatten)]

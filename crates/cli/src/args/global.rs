@@ -1,6 +1,12 @@
 //! What every command takes.
 
-use clap::{ArgAction, Args, ValueEnum};
+use std::{collections::BTreeSet, path::PathBuf};
+
+use amplifier_session_storage::{
+    Error,
+    config::{ConfigSources, Configuration, FILE_VARIABLE, Origin},
+};
+use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
@@ -25,7 +31,8 @@ pub(crate) struct GlobalArgs {
     /// The organisation that you are in, for --scope visible
     #[arg(long, global = true, value_name = "ORG", env = ORG_VARIABLE, hide_env_values = true)]
     pub(crate) org: Option<String>,
-    /// What makes vectors for search by meaning: `local` is compiled in, `none` searches by words alone
+    /// What makes vectors for search by meaning: `local` is compiled in, `openai` and `azure-openai` are services, `none`
+    /// searches by words alone
     #[arg(
         long,
         global = true,
@@ -35,6 +42,13 @@ pub(crate) struct GlobalArgs {
     )]
     #[arg(hide_env_values = true)]
     pub(crate) embedding: String,
+    /// Whether secrets are masked in what a service on another machine gets to see; on by default
+    #[arg(long, global = true, value_name = "WHETHER", env = REDACT_VARIABLE, hide_env_values = true)]
+    #[arg(value_parser = ["on", "off"])]
+    pub(crate) redact: Option<String>,
+    /// The configuration file; ~/.config/amplifier-sessions/config.toml by default
+    #[arg(long, global = true, value_name = "FILE", env = FILE_VARIABLE, hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
     /// Print results as one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -44,6 +58,9 @@ pub(crate) struct GlobalArgs {
     /// Say more on stderr; twice for still more
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// The settings that the configuration file says.
+    #[arg(skip)]
+    from_file: BTreeSet<&'static str>,
 }
 
 /// Whose sessions to look at.
@@ -72,6 +89,8 @@ const DEFAULT_STORE: &str = "sqlite:~/.amplifier/sessions.sqlite";
 const STORE_VARIABLE: &str = "AMPLIFIER_SESSIONS_STORE";
 /// What says so instead of `--user`.
 const USER_VARIABLE: &str = "AMPLIFIER_SESSIONS_USER";
+/// What says so instead of `--redact`.
+const REDACT_VARIABLE: &str = "AMPLIFIER_SESSIONS_REDACT";
 /// What says so instead of `--scope`.
 const SCOPE_VARIABLE: &str = "AMPLIFIER_SESSIONS_SCOPE";
 /// What says so instead of `--team`.
@@ -80,13 +99,42 @@ const TEAMS_VARIABLE: &str = "AMPLIFIER_SESSIONS_TEAMS";
 const ORG_VARIABLE: &str = "AMPLIFIER_SESSIONS_ORG";
 
 impl GlobalArgs {
+    /// Takes over what the configuration says where nothing was typed. `matches` tells what was.
+    pub(crate) fn configure(&mut self, matches: &ArgMatches) -> Result<Configuration, Error> {
+        let mut sources = ConfigSources::from_env().with_file(self.config.clone());
+        let typed = [
+            ("store", Some(&self.store)),
+            ("user", self.user.as_ref()),
+            ("embedding", Some(&self.embedding)),
+            ("redact", self.redact.as_ref()),
+        ];
+        for (key, value) in typed {
+            let typed = matches.value_source(key) == Some(ValueSource::CommandLine);
+            if let Some(value) = value.filter(|_| typed) {
+                sources = sources.with_option(key, value);
+            }
+        }
+        let configuration = Configuration::read(&sources)?;
+        let text = |key| configuration.text(key).map(str::to_owned);
+        self.store = text("store").unwrap_or_default();
+        self.user = text("user");
+        self.embedding = text("embedding").unwrap_or_default();
+        let entries = configuration.entries().iter();
+        let in_file = entries.filter(|entry| matches!(entry.origin, Origin::File { .. }));
+        self.from_file = in_file.map(|entry| entry.setting.key).collect();
+        Ok(configuration)
+    }
+
     /// The options that say which sessions, as they would have to be typed again: without those that are the default
     /// or that the environment says. Each begins with a space.
     pub(crate) fn typed_again(&self) -> String {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let store = some(&self.store).filter(|store| store != DEFAULT_STORE);
+        let config = self.config.as_ref().map(|file| file.display().to_string());
         let options = [
-            ("--store", STORE_VARIABLE, some(&self.store).filter(|store| store != DEFAULT_STORE)),
-            ("--user", USER_VARIABLE, self.user.clone()),
+            ("--config", FILE_VARIABLE, config),
+            ("--store", STORE_VARIABLE, store.filter(|_| !self.from_file.contains("store"))),
+            ("--user", USER_VARIABLE, self.user.clone().filter(|_| !self.from_file.contains("user"))),
             ("--scope", SCOPE_VARIABLE, some(self.scope.as_str()).filter(|_| self.scope != ScopeArg::Own)),
             ("--team", TEAMS_VARIABLE, some(&self.team.join(","))),
             ("--org", ORG_VARIABLE, self.org.clone()),
@@ -142,6 +190,13 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_configuration() {
+        let configuration = Configuration::read(&ConfigSources::default()).unwrap();
+        assert_eq!(configuration.text("store"), Some(DEFAULT_STORE));
+        assert_eq!(configuration.text("embedding"), Some("local"));
+    }
 
     #[test]
     fn what_a_shell_would_take_apart_is_quoted() {

@@ -1,6 +1,7 @@
 //! What is typed.
 
 mod completions;
+mod config;
 mod context;
 mod delete;
 mod edit;
@@ -21,6 +22,7 @@ mod user;
 use clap::{Parser, Subcommand};
 
 pub(crate) use completions::CompletionsArgs;
+pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use context::ContextArgs;
 pub(crate) use delete::DeleteArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
@@ -65,6 +67,7 @@ Dates are 7d, 12h, 2w, today, yesterday, 2026-01-31 or 2026-01-31T09:30, in loca
 Environment:
   AMPLIFIER_SESSIONS_STORE, _USER, _SCOPE, _TEAMS, _ORG, _EMBEDDING
                                 what the options of these names say
+  AMPLIFIER_SESSIONS_CONFIG     the configuration file
   AMPLIFIER_SESSIONS_FORCE_TTY  a pipe gets what a terminal of so many columns does
   NO_COLOR                      no colours";
 
@@ -100,6 +103,7 @@ pub(crate) enum Command {
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),
     User(UserArgs),
+    Config(ConfigArgs),
     Completions(CompletionsArgs),
 }
 

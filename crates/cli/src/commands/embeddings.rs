@@ -39,6 +39,8 @@ pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, 
         Some(EmbeddingsAction::Estimate(args)) => {
             let what = if args.all { EstimateOf::Everything } else { EstimateOf::Owed };
             let EstimateArgs { part, price, .. } = args;
+            let price = price
+                .map_or_else(|| app.config.number("price_per_million_tokens"), |price| Ok(Some(price)))?;
             estimate(app, &part, what, price).await
         }
     }

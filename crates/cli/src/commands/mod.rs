@@ -1,6 +1,7 @@
 //! One file a command.
 
 mod completions;
+mod config;
 mod context;
 mod delete;
 mod edit;
@@ -43,6 +44,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,
         Command::User(args) => user::run(app, args).await,
+        Command::Config(args) => config::run(app, &args),
         Command::Completions(args) => completions::run(app, &args),
     }
 }

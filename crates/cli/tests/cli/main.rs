@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod configuration;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod kill;

@@ -1,0 +1,97 @@
+//! From the configuration to what makes vectors.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{Result, embedding::EmbeddingProvider};
+use amplifier_session_embed::{Configured, provider_from_env, wrappers::StackOptions};
+
+use super::Configuration;
+
+impl Configuration {
+    /// What makes vectors, in its wrappers: `None` for the provider `none`.
+    ///
+    /// The model that is compiled in needs none: it is as fast as a cache, and its texts stay here.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` for an unknown provider, or a setting that makes no sense; `Unsupported` for a provider that is not
+    /// built in.
+    pub fn embedding(&self) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
+        let name = self.text("embedding").unwrap_or("local");
+        match provider_from_env(name, |variable| self.variable(variable))? {
+            Some(configured) if configured.cache_size == 0 && configured.provider.is_local() => {
+                Ok(Some(configured.provider))
+            }
+            Some(configured) => self.wrapped(configured).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn wrapped(&self, configured: Configured) -> Result<Arc<dyn EmbeddingProvider>> {
+        let options = StackOptions::default()
+            .with_memory_entries(configured.cache_size)
+            .with_namespace(configured.cache_namespace);
+        let options = self.redacting(self.cached(options)?)?;
+        Ok(options.wrap(configured.provider)?.provider())
+    }
+
+    #[cfg(feature = "cache")]
+    fn cached(&self, options: StackOptions) -> Result<StackOptions> {
+        use amplifier_session_embed::disk_cache::DiskCache;
+        let most = self.count("cache.max_megabytes")?.unwrap_or_default();
+        let Some(folder) = self.cache_directory().filter(|_| most > 0) else { return Ok(options) };
+        let cache = DiskCache::new(folder.join("embeddings.db"), most.saturating_mul(1 << 20));
+        Ok(options.with_cache(Arc::new(cache)))
+    }
+
+    #[cfg(not(feature = "cache"))]
+    fn cached(&self, options: StackOptions) -> Result<StackOptions> {
+        Ok(options)
+    }
+
+    #[cfg(feature = "redact")]
+    fn redacting(&self, options: StackOptions) -> Result<StackOptions> {
+        use amplifier_session_embed::wrappers::Redaction;
+        let redaction = if self.switch("redact")? { Redaction::Remote } else { Redaction::Off };
+        Ok(options.with_redaction(redaction))
+    }
+
+    #[cfg(not(feature = "redact"))]
+    fn redacting(&self, options: StackOptions) -> Result<StackOptions> {
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{ConfigSources, Configuration};
+
+    fn configured(sources: &ConfigSources) -> Configuration {
+        Configuration::read(sources).unwrap()
+    }
+
+    #[test]
+    fn the_provider_is_what_is_configured() {
+        let local = configured(&ConfigSources::default()).embedding().unwrap().unwrap();
+        assert_eq!((local.space().model.as_str(), local.is_local()), ("static-256", true));
+        let sources = ConfigSources::default().with_option("embedding", "none");
+        assert!(configured(&sources).embedding().unwrap().is_none());
+        let sources = ConfigSources::default().with_option("embedding", "smoke-signals");
+        assert!(configured(&sources).embedding().unwrap_err().to_string().contains("local"));
+    }
+
+    #[cfg(feature = "openai")]
+    #[test]
+    fn a_service_is_masked_unless_somebody_says_so() {
+        let sources = ConfigSources::default()
+            .with_option("embedding", "openai")
+            .with_variable("OPENAI_API_KEY", "none that works");
+        let secret = format!("see https://ana:{}@db.example.com/shop", "wrongtrousers93");
+        let remote = configured(&sources).embedding().unwrap().unwrap();
+        assert_eq!(remote.mask(&secret).secrets, 1);
+        let bare = configured(&sources.clone().with_option("redact", "off")).embedding().unwrap().unwrap();
+        assert_eq!(bare.mask(&secret).secrets, 0);
+        let here = sources.with_variable("OPENAI_BASE_URL", "http://127.0.0.1:8099/v1");
+        assert_eq!(configured(&here).embedding().unwrap().unwrap().mask(&secret).secrets, 0);
+    }
+}

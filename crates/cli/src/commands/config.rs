@@ -1,0 +1,90 @@
+//! `config`: what is configured, and where.
+
+use amplifier_session_storage::config::{Entry, Origin};
+use serde::Serialize;
+
+use crate::{
+    app::App,
+    args::{ConfigAction, ConfigArgs},
+    failure::{Failure, Outcome},
+    out::Out,
+};
+
+/// What is configured, as JSON.
+#[derive(Serialize)]
+struct View {
+    file: Option<String>,
+    file_exists: bool,
+    settings: Vec<SettingView>,
+}
+
+/// A setting, as JSON.
+#[derive(Serialize)]
+struct SettingView {
+    key: &'static str,
+    /// `null` where it is not set, and for keys.
+    value: Option<String>,
+    is_set: bool,
+    /// One of `command line`, `environment`, `file`, `default`.
+    origin: &'static str,
+    /// The option, the variable, or the line of the file.
+    origin_name: Option<String>,
+    variable: &'static str,
+}
+
+impl From<&Entry> for SettingView {
+    fn from(entry: &Entry) -> Self {
+        let (origin, origin_name) = match &entry.origin {
+            Origin::CommandLine(option) => ("command line", Some((*option).to_owned())),
+            Origin::Environment(variable) => ("environment", Some((*variable).to_owned())),
+            Origin::File { line, .. } => ("file", Some(format!("line {line}"))),
+            _ => ("default", None),
+        };
+        Self {
+            key: entry.setting.key,
+            value: entry.shown().filter(|_| !entry.setting.is_secret()).map(str::to_owned),
+            is_set: entry.shown().is_some(),
+            origin,
+            origin_name,
+            variable: entry.setting.variable,
+        }
+    }
+}
+
+pub(super) fn run(app: &mut App, args: &ConfigArgs) -> Result<Outcome, Failure> {
+    match args.action {
+        None | Some(ConfigAction::Show) => show(app),
+    }
+}
+
+fn show(app: &mut App) -> Result<Outcome, Failure> {
+    let config = &app.config;
+    if app.out.is_json() {
+        let file = config.file().map(|file| file.display().to_string());
+        let settings = config.entries().iter().map(SettingView::from).collect();
+        app.out.json(&View { file, file_exists: config.file_exists(), settings })?;
+    } else if app.out.is_terminal() {
+        table(&mut app.out, config.entries())?;
+    } else {
+        for entry in config.entries() {
+            let value = entry.shown().unwrap_or_default();
+            app.out.line(&[entry.setting.key, value, &entry.origin.to_string()].join("\t"))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// A line each, in columns: people look for what they have set, so that stands out.
+fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
+    let value = |entry: &Entry| entry.shown().unwrap_or("not set").to_owned();
+    let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
+    let key_width = widest(&mut entries.iter().map(|entry| entry.setting.key.len()));
+    let value_width = widest(&mut entries.iter().map(|entry| value(entry).chars().count()));
+    for entry in entries {
+        let (key, value) = (entry.setting.key, value(entry));
+        let line = format!("{key:<key_width$}  {value:<value_width$}  {}", entry.origin);
+        let line = if entry.origin == Origin::Default { out.paint.aside(&line) } else { line };
+        out.line(&line)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What is configured, and where.
+
+use std::{fs, process::Output};
+
+use serde_json::Value;
+
+use crate::{
+    output::check,
+    support::{Home, Ran},
+    terminal::Terminal,
+};
+
+const FILE: &str = "\
+store = 'sqlite:~/kept.sqlite'
+redact = false
+
+[openai]
+api_key = 'sk-made-up'
+model = 'nomic-embed-text'
+dimensions = 768
+";
+
+/// A home whose configuration file says `text`.
+fn home(text: &str) -> Home {
+    let home = Home::new();
+    let folder = home.path().join(".config/amplifier-sessions");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+    home
+}
+
+fn with_variables(home: &Home, arguments: &[&str]) -> Ran {
+    let mut command = home.command(arguments);
+    command.env("OPENAI_EMBEDDING_DIMENSIONS", "512").env("AZURE_OPENAI_API_KEY", "made-up-too");
+    let output: Output = command.output().unwrap();
+    Ran::from(output)
+}
+
+#[test]
+fn config() {
+    let home = home(FILE);
+    check("help_config", &home, &home.run(&["config", "--help"]).all());
+    let arguments = ["config", "show", "--user", "ana"];
+    check("config_show", &home, &with_variables(&home, &arguments).all());
+    check("config_show_terminal", &home, &Terminal::new(&home).run(&["config"]).all());
+    let json = with_variables(&home, &["config", "show", "--json", "--user", "ana"]);
+    let value: Value = serde_json::from_str(&json.stdout).unwrap();
+    check("config_show_json", &home, &serde_json::to_string_pretty(&value).unwrap());
+}
+
+#[test]
+fn no_key_is_shown_by_anything() {
+    let home = home(FILE);
+    for arguments in [
+        &["config", "show", "-vv"][..],
+        &["config", "show", "--json"],
+        &["sessions", "-vv"],
+        &["user", "--json"],
+    ] {
+        let all = with_variables(&home, arguments).all();
+        assert!(!all.contains("made-up"), "{all}");
+    }
+}
+
+#[test]
+fn mistakes_in_the_file_are_told_with_their_line() {
+    let home = home("store = 'sqlite:x'\n[openai]\nmodle = 'x'\n");
+    check("error_config_unknown_setting", &home, &home.run(&["sessions"]).all());
+    let missing = home.run(&["config", "--config", "missing.toml"]);
+    check("error_config_missing", &home, &missing.all());
+}
+
+#[test]
+fn the_file_says_which_store_and_the_command_line_says_otherwise() {
+    let home = home("store = 'sqlite:~/kept.sqlite'\nuser = 'ana'\nembedding = 'none'\n");
+    let missing = home.run(&["sessions"]);
+    assert_eq!(missing.code, 1);
+    assert!(missing.stderr.contains("kept.sqlite"), "{}", missing.stderr);
+    // What the file says need not be typed again.
+    assert!(missing.stderr.contains("sync`"), "{}", missing.stderr);
+    assert!(!missing.stderr.contains("--store"), "{}", missing.stderr);
+    assert_eq!(home.json(&["user"])["user_id"], "ana");
+    assert_eq!(home.json(&["user", "--user", "bob"])["user_id"], "bob");
+    let other = home.run(&["sessions", "--store", "sqlite:~/other.sqlite"]);
+    assert!(other.stderr.contains("--store sqlite:~/other.sqlite"), "{}", other.stderr);
+}
+
+#[test]
+fn another_file_can_be_named_also_after_the_command() {
+    let home = home("user = 'ana'\n");
+    let other = home.path().join("other.toml");
+    fs::write(&other, "user = 'bob'\n").unwrap();
+    let named = home.json(&["user", "--config", other.to_str().unwrap()]);
+    assert_eq!(named["user_id"], "bob");
+    let mut command = home.command(&["user", "--json"]);
+    let output = command.env("AMPLIFIER_SESSIONS_CONFIG", &other).output().unwrap();
+    let by_variable: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(by_variable["user_id"], "bob");
+}

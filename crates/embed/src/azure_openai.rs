@@ -1,0 +1,344 @@
+//! Azure OpenAI, with a key or with Microsoft Entra ID.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
+    model::EmbeddingSpace,
+};
+use async_trait::async_trait;
+use azure_core::credentials::TokenCredential;
+use reqwest::{
+    Url,
+    header::{AUTHORIZATION, HeaderName},
+};
+
+use crate::{
+    EntraIdentity, ModelConfig, Secret, entra,
+    http::{is_loopback, parse_url},
+    service_model::{Variable, is_known},
+    wire::{Credentials, Endpoint},
+};
+
+/// The latest dated version that is generally available:
+/// <https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle>. The undated `v1` takes no token of
+/// Microsoft Entra ID for embeddings.
+const API_VERSION: &str = "2024-10-21";
+/// What a token has to be for.
+const SCOPE: &str = "https://cognitiveservices.azure.com/.default";
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
+
+/// Which resource, which deployment, and who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AzureOpenAiConfig {
+    /// The resource (`https://NAME.openai.azure.com`), or the deployment
+    /// (`https://NAME.openai.azure.com/openai/deployments/DEPLOYMENT`, with or without `/embeddings` and a query).
+    pub endpoint: String,
+    /// The deployment. Default: the one in the endpoint, else one that is called like the model.
+    pub deployment: Option<String>,
+    /// The version of the interface. Default: the one in the endpoint's query, else `2024-10-21`.
+    pub api_version: Option<String>,
+    /// Who asks.
+    pub sign_in: AzureSignIn,
+    /// The model. Default: the deployment's name, where OpenAI has a model of that name.
+    pub model: ModelConfig,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AzureSignIn {
+    /// Whoever has the resource's key.
+    Key(Secret),
+    /// Somebody with the role *Cognitive Services OpenAI User*.
+    Entra(EntraIdentity),
+}
+
+impl AzureOpenAiConfig {
+    /// The settings for `endpoint`, with defaults for all else.
+    #[must_use]
+    pub fn new(endpoint: impl Into<String>, sign_in: AzureSignIn) -> Self {
+        let (endpoint, model) = (endpoint.into(), ModelConfig::default());
+        Self { endpoint, deployment: None, api_version: None, sign_in, model }
+    }
+
+    /// Sets the deployment.
+    #[must_use]
+    pub fn with_deployment(mut self, deployment: impl Into<String>) -> Self {
+        self.deployment = Some(deployment.into());
+        self
+    }
+
+    /// Sets the version of the interface.
+    #[must_use]
+    pub fn with_api_version(mut self, version: impl Into<String>) -> Self {
+        self.api_version = Some(version.into());
+        self
+    }
+
+    /// Sets the model.
+    #[must_use]
+    pub fn with_model(mut self, model: ModelConfig) -> Self {
+        self.model = model;
+        self
+    }
+
+    /// Reads `AZURE_OPENAI_ENDPOINT`, `AZURE_OPENAI_API_KEY` or `AZURE_OPENAI_USE_RBAC=true` (with the variables of
+    /// [`EntraIdentity::from_env`]), `AZURE_OPENAI_API_VERSION`, `AZURE_OPENAI_EMBEDDING_DEPLOYMENT`, `_MODEL`,
+    /// `_DIMENSIONS`, `_CACHE_SIZE`, and `AZURE_OPENAI_EMBEDDING_REQUEST_DIMENSIONS`, `_MAX_TOKENS`,
+    /// `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see [`ModelConfig`]. `env` looks a variable up.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when the endpoint is missing or a number is none; `Authentication` when there is neither a key nor
+    /// `AZURE_OPENAI_USE_RBAC`.
+    pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let variable = |name: &str| Variable::read(name.to_owned(), &env);
+        let read = |name: &str| variable(name).map(|variable| variable.value);
+        let endpoint = read("AZURE_OPENAI_ENDPOINT").ok_or_else(|| {
+            Error::validation("embedding", "Azure OpenAI needs its address: set AZURE_OPENAI_ENDPOINT")
+        })?;
+        let use_entra = variable("AZURE_OPENAI_USE_RBAC").map(Variable::yes_or_no).transpose()?;
+        let sign_in = match (use_entra, read("AZURE_OPENAI_API_KEY")) {
+            (Some(true), _) => AzureSignIn::Entra(EntraIdentity::from_env(&env)),
+            (_, Some(key)) => AzureSignIn::Key(Secret::new(&key)),
+            (_, None) => {
+                let message = "Azure OpenAI needs AZURE_OPENAI_API_KEY, or AZURE_OPENAI_USE_RBAC=true";
+                return Err(Error::new(ErrorKind::Authentication, message));
+            }
+        };
+        let mut model = ModelConfig::from_env("AZURE_OPENAI", &env)?;
+        let deployment = read("AZURE_OPENAI_EMBEDDING_DEPLOYMENT");
+        if read("AZURE_OPENAI_EMBEDDING_MODEL").is_none() {
+            let named = deployment.clone().or_else(|| Address::parse(&endpoint).ok()?.deployment);
+            model.name = named.filter(|name| is_known(name)).unwrap_or(model.name);
+        }
+        Ok(Self { endpoint, deployment, api_version: read("AZURE_OPENAI_API_VERSION"), sign_in, model })
+    }
+
+    /// Where the embeddings of the deployment are.
+    fn url(&self) -> Result<Url> {
+        let Address { mut url, deployment: in_endpoint, api_version } = Address::parse(&self.endpoint)?;
+        let deployment = match (in_endpoint, self.deployment.clone()) {
+            (Some(one), Some(other)) if one != other => {
+                let rule = format!("names the deployment {one:?}, and {other:?} is configured too");
+                return Err(Error::validation("endpoint", rule));
+            }
+            (in_endpoint, configured) => {
+                in_endpoint.or(configured).unwrap_or_else(|| self.model.name.clone())
+            }
+        };
+        if deployment.is_empty() {
+            return Err(Error::validation("deployment", "must not be empty"));
+        }
+        let cannot_be = || Error::validation("endpoint", "must be a URL of http or https");
+        let mut path = url.path_segments_mut().map_err(|()| cannot_be())?;
+        path.clear().extend(["openai", "deployments", &deployment, "embeddings"]);
+        drop(path);
+        let version = self.api_version.clone().or(api_version).unwrap_or_else(|| API_VERSION.to_owned());
+        url.query_pairs_mut().append_pair("api-version", &version);
+        Ok(url)
+    }
+}
+
+/// What an endpoint says.
+struct Address {
+    /// The resource, without path and query.
+    url: Url,
+    deployment: Option<String>,
+    api_version: Option<String>,
+}
+
+impl Address {
+    fn parse(endpoint: &str) -> Result<Self> {
+        let mut url = parse_url("endpoint", endpoint)?;
+        let parts: Vec<&str> = url.path().split('/').filter(|part| !part.is_empty()).collect();
+        let deployment = match parts.as_slice() {
+            [] | ["openai"] => None,
+            ["openai", "deployments", name] | ["openai", "deployments", name, "embeddings"] => {
+                Some((*name).to_owned())
+            }
+            _ => {
+                let rule =
+                    "must be https://NAME.openai.azure.com, or that with /openai/deployments/DEPLOYMENT";
+                return Err(Error::validation("endpoint", rule));
+            }
+        };
+        let version = url.query_pairs().find(|(name, _)| name == "api-version");
+        let api_version = version.map(|(_, value)| value.into_owned()).filter(|value| !value.is_empty());
+        url.set_path("");
+        url.set_query(None);
+        url.set_fragment(None);
+        Ok(Self { url, deployment, api_version })
+    }
+}
+
+/// A model that is deployed in Azure OpenAI.
+#[derive(Debug)]
+pub struct AzureOpenAiEmbedding {
+    endpoint: Endpoint,
+    caller: Caller,
+    limits: EmbeddingLimits,
+}
+
+#[derive(Debug)]
+enum Caller {
+    Key(Credentials),
+    Entra(Arc<dyn TokenCredential>),
+}
+
+impl AzureOpenAiEmbedding {
+    /// The provider; nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// - `Validation` when the endpoint is none, or the model does not make vectors of so many dimensions;
+    /// - `Authentication` when the key can't be sent, or the identity can't be one;
+    /// - `Embedding` when the system lacks what TLS needs.
+    pub fn new(config: &AzureOpenAiConfig) -> Result<Self> {
+        let caller = match &config.sign_in {
+            AzureSignIn::Key(key) => Caller::Key(Credentials::new(API_KEY, "", key.clone())?),
+            AzureSignIn::Entra(identity) => Caller::Entra(identity.credential()?),
+        };
+        Self::with_caller(config, caller)
+    }
+
+    /// The provider, with tokens from `credential` whatever the configuration says: for programs that sign in
+    /// themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`AzureOpenAiEmbedding::new`].
+    pub fn with_credential(config: &AzureOpenAiConfig, credential: Arc<dyn TokenCredential>) -> Result<Self> {
+        Self::with_caller(config, Caller::Entra(credential))
+    }
+
+    fn with_caller(config: &AzureOpenAiConfig, caller: Caller) -> Result<Self> {
+        let (url, space) = (config.url()?, config.model.space()?);
+        let mut endpoint = Endpoint::new("Azure OpenAI", url, space, config.model.timeout)?;
+        endpoint.asks_for_dimensions = config.model.asks_for_dimensions(&endpoint.space);
+        Ok(Self { endpoint, caller, limits: config.model.limits() })
+    }
+
+    async fn embedded(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        match &self.caller {
+            Caller::Key(credentials) => self.endpoint.embed(Some(credentials), texts).await,
+            Caller::Entra(credential) => {
+                let token = entra::token(credential.as_ref(), SCOPE).await?;
+                let credentials = Credentials::new(AUTHORIZATION, "Bearer ", token)?;
+                self.endpoint.embed(Some(&credentials), texts).await
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl EmbeddingProvider for AzureOpenAiEmbedding {
+    fn space(&self) -> &EmbeddingSpace {
+        &self.endpoint.space
+    }
+
+    fn limits(&self) -> EmbeddingLimits {
+        self.limits
+    }
+
+    fn strength(&self) -> ModelStrength {
+        ModelStrength::Contextual
+    }
+
+    fn is_local(&self) -> bool {
+        is_loopback(&self.endpoint.url)
+    }
+
+    async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.embedded(texts).await.map_err(|error| self.endpoint.named(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(endpoint: &str) -> AzureOpenAiConfig {
+        AzureOpenAiConfig::new(endpoint, AzureSignIn::Key(Secret::new("made-up")))
+    }
+
+    fn url(config: &AzureOpenAiConfig) -> String {
+        config.url().unwrap().to_string()
+    }
+
+    #[test]
+    fn every_form_of_an_endpoint_leads_to_the_deployment() {
+        let wanted = "https://x.openai.azure.com/openai/deployments/big/embeddings?api-version=2024-10-21";
+        for endpoint in [
+            "https://x.openai.azure.com",
+            "https://x.openai.azure.com/",
+            "https://x.openai.azure.com/openai/",
+        ] {
+            assert_eq!(url(&config(endpoint).with_deployment("big")), wanted);
+        }
+        let full = "https://x.openai.azure.com/openai/deployments/big";
+        for endpoint in [full.to_owned(), format!("{full}/"), format!("{full}/embeddings")] {
+            assert_eq!(url(&config(&endpoint)), wanted);
+            assert_eq!(url(&config(&endpoint).with_deployment("big")), wanted);
+        }
+        let pasted = config(&format!("{full}/embeddings?api-version=2023-05-15"));
+        assert!(url(&pasted).ends_with("/embeddings?api-version=2023-05-15"));
+        assert!(
+            url(&pasted.with_api_version("2025-04-01-preview")).ends_with("?api-version=2025-04-01-preview")
+        );
+    }
+
+    #[test]
+    fn a_deployment_is_called_like_its_model_unless_said() {
+        let endpoint = "https://x.openai.azure.com";
+        assert!(url(&config(endpoint)).contains("/deployments/text-embedding-3-large/"));
+        // One that needs escaping can't leave its place in the path.
+        assert!(url(&config(endpoint).with_deployment("a/../b?c")).contains("/deployments/a%2F..%2Fb%3Fc/"));
+    }
+
+    #[test]
+    fn endpoints_that_lead_elsewhere_are_refused() {
+        for endpoint in [
+            "x.openai.azure.com",
+            "https://x.openai.azure.com/v2",
+            "https://x.openai.azure.com/openai/deployments/a/chat/completions",
+        ] {
+            let error = config(endpoint).url().unwrap_err();
+            assert_eq!(error.context("field"), Some("endpoint"), "{error}");
+        }
+        let two = config("https://x.openai.azure.com/openai/deployments/a").with_deployment("b");
+        assert!(two.url().unwrap_err().to_string().contains("is configured too"));
+        assert!(config("https://x.openai.azure.com").with_deployment("").url().is_err());
+    }
+
+    #[test]
+    fn the_environment_says_who_asks_and_for_what() {
+        let read = |variables: &[(&str, &str)]| {
+            AzureOpenAiConfig::from_env(|asked| {
+                variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let endpoint =
+            ("AZURE_OPENAI_ENDPOINT", "https://x.openai.azure.com/openai/deployments/text-embedding-3-small");
+        let (key, entra) = (("AZURE_OPENAI_API_KEY", "made-up"), ("AZURE_OPENAI_USE_RBAC", "true"));
+        let with_key = read(&[endpoint, key]).unwrap();
+        assert_eq!(with_key.sign_in, AzureSignIn::Key(Secret::new("made-up")));
+        // The deployment tells the model, where it is called like one.
+        assert_eq!(with_key.model.name, "text-embedding-3-small");
+        assert!(!format!("{with_key:?}").contains("made-up"));
+        let both = read(&[endpoint, key, entra]).unwrap();
+        assert_eq!(both.sign_in, AzureSignIn::Entra(EntraIdentity::DeveloperTools));
+        let named =
+            read(&[endpoint, key, ("AZURE_OPENAI_EMBEDDING_MODEL", "text-embedding-ada-002")]).unwrap();
+        assert_eq!(named.model.name, "text-embedding-ada-002");
+        assert_eq!(read(&[endpoint]).unwrap_err().kind(), ErrorKind::Authentication);
+        assert!(read(&[key]).unwrap_err().to_string().contains("AZURE_OPENAI_ENDPOINT"));
+        assert!(read(&[endpoint, ("AZURE_OPENAI_USE_RBAC", "perhaps")]).is_err());
+    }
+}

@@ -1,0 +1,264 @@
+//! Signing in with Microsoft Entra ID, without a key.
+//!
+//! `azure_identity` has credentials, but nothing that chooses among them. The choice here is that of the Azure SDKs
+//! for other languages, <https://aka.ms/azsdk/go/identity/credential-chains>, made once from the environment:
+//!
+//! | there is | who signs in |
+//! | --- | --- |
+//! | `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET` | a service principal |
+//! | `AZURE_FEDERATED_TOKEN_FILE` | a workload identity, as in Kubernetes |
+//! | `IDENTITY_ENDPOINT`, or `AZURE_TOKEN_CREDENTIALS=prod` | a managed identity; `AZURE_CLIENT_ID` names one of several |
+//! | nothing of these | whoever is signed in with the Azure CLI, or the Azure Developer CLI |
+
+use std::{path::PathBuf, sync::Arc};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use azure_core::{
+    credentials::TokenCredential,
+    error::ErrorKind as AzureErrorKind,
+    http::{ClientOptions, Transport},
+};
+use azure_identity::{
+    ClientAssertionCredentialOptions, ClientSecretCredential, ClientSecretCredentialOptions,
+    DeveloperToolsCredential, ManagedIdentityCredential, ManagedIdentityCredentialOptions, UserAssignedId,
+    WorkloadIdentityCredential, WorkloadIdentityCredentialOptions,
+};
+
+use crate::{Secret, http, service_model::Variable};
+
+/// Where tokens come from, whatever cloud they are for: what the client is built for is TLS.
+const SIGN_IN: &str = "https://login.microsoftonline.com";
+/// Words of an error that are worth repeating.
+const QUOTED_CHARACTERS: usize = 300;
+
+/// Who signs in with Microsoft Entra ID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EntraIdentity {
+    /// A service principal with a secret.
+    ServicePrincipal {
+        /// The tenant's id.
+        tenant_id: String,
+        /// The application's id.
+        client_id: String,
+        /// Its secret.
+        client_secret: Secret,
+    },
+    /// A workload identity, by a token in a file.
+    Workload {
+        /// The tenant's id.
+        tenant_id: Option<String>,
+        /// The application's id.
+        client_id: Option<String>,
+        /// The file with the token.
+        token_file: PathBuf,
+    },
+    /// The identity of the machine or the service that the program runs on.
+    Managed {
+        /// Which of several.
+        client_id: Option<String>,
+    },
+    /// Whoever is signed in with the Azure CLI, or the Azure Developer CLI.
+    DeveloperTools,
+}
+
+impl EntraIdentity {
+    /// Chooses by the environment, which `env` looks up.
+    #[must_use]
+    pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
+        let read = |name: &str| Variable::read(name.to_owned(), &env).map(|variable| variable.value);
+        let (tenant_id, client_id) = (read("AZURE_TENANT_ID"), read("AZURE_CLIENT_ID"));
+        if let (Some(tenant_id), Some(client_id), Some(secret)) =
+            (&tenant_id, &client_id, read("AZURE_CLIENT_SECRET"))
+        {
+            let (tenant_id, client_id) = (tenant_id.clone(), client_id.clone());
+            return Self::ServicePrincipal { tenant_id, client_id, client_secret: Secret::new(&secret) };
+        }
+        if let Some(file) = read("AZURE_FEDERATED_TOKEN_FILE") {
+            return Self::Workload { tenant_id, client_id, token_file: PathBuf::from(file) };
+        }
+        let wants_managed = read("AZURE_TOKEN_CREDENTIALS").is_some_and(|kind| {
+            ["prod", "managedidentitycredential"].contains(&kind.to_lowercase().as_str())
+        });
+        if wants_managed || read("IDENTITY_ENDPOINT").is_some() {
+            return Self::Managed { client_id };
+        }
+        Self::DeveloperTools
+    }
+
+    /// What gets tokens for this identity. It keeps a token until shortly before it expires, so that it can be asked
+    /// before every call.
+    ///
+    /// # Errors
+    ///
+    /// `Authentication` when what is configured can't be an identity; `Embedding` when the system lacks what TLS needs.
+    pub fn credential(&self) -> Result<Arc<dyn TokenCredential>> {
+        let unusable = |error: azure_core::Error| {
+            let message = format!("{} can't sign in: {}", self.name(), first_line(&error.to_string()));
+            Error::new(ErrorKind::Authentication, message)
+        };
+        Ok(match self {
+            Self::ServicePrincipal { tenant_id, client_id, client_secret } => {
+                let options = ClientSecretCredentialOptions { client_options: client_options()? };
+                let secret = client_secret.expose().to_owned().into();
+                ClientSecretCredential::new(tenant_id, client_id.clone(), secret, Some(options))
+                    .map_err(unusable)?
+            }
+            Self::Workload { tenant_id, client_id, token_file } => {
+                let options = WorkloadIdentityCredentialOptions {
+                    credential_options: ClientAssertionCredentialOptions {
+                        client_options: client_options()?,
+                    },
+                    tenant_id: tenant_id.clone(),
+                    client_id: client_id.clone(),
+                    token_file_path: Some(token_file.clone()),
+                };
+                WorkloadIdentityCredential::new(Some(options)).map_err(unusable)?
+            }
+            Self::Managed { client_id } => {
+                let options = ManagedIdentityCredentialOptions {
+                    user_assigned_id: client_id.clone().map(UserAssignedId::ClientId),
+                    client_options: client_options()?,
+                };
+                ManagedIdentityCredential::new(Some(options)).map_err(unusable)?
+            }
+            // Runs a program; no client is needed.
+            Self::DeveloperTools => DeveloperToolsCredential::new(None).map_err(unusable)?,
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::ServicePrincipal { .. } => "the service principal",
+            Self::Workload { .. } => "the workload identity",
+            Self::Managed { .. } => "the managed identity",
+            Self::DeveloperTools => "the Azure CLI",
+        }
+    }
+}
+
+/// A token for `scope`.
+///
+/// # Errors
+///
+/// `Authentication` when there is none to be had; `Embedding`, retryable, when the service that gives them can't be
+/// reached or is too busy.
+pub(crate) async fn token(credential: &dyn TokenCredential, scope: &str) -> Result<Secret> {
+    match credential.get_token(&[scope], None).await {
+        Ok(token) => Ok(Secret::new(token.token.secret())),
+        Err(error) => {
+            let words = first_line(&error.to_string());
+            if is_temporary(&error) {
+                let message = format!("Microsoft Entra ID gives no token right now: {words}");
+                return Err(Error::new(ErrorKind::Embedding, message).retryable());
+            }
+            let message = format!("Microsoft Entra ID gives no token: {words}");
+            Err(Error::new(ErrorKind::Authentication, message))
+        }
+    }
+}
+
+/// With a client of ours: the one that the SDK builds itself panics where no provider of TLS is installed.
+fn client_options() -> Result<ClientOptions> {
+    let client = http::client(&http::parse_url("entra", SIGN_IN)?, &http::ClientOptions::default())?;
+    Ok(ClientOptions { transport: Some(Transport::new(Arc::new(client))), ..ClientOptions::default() })
+}
+
+/// Whether an error, or what caused it, may be gone the next time.
+fn is_temporary(error: &azure_core::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let kind = error.downcast_ref::<azure_core::Error>().map(azure_core::Error::kind);
+        match kind {
+            Some(AzureErrorKind::Connection | AzureErrorKind::Io) => return true,
+            Some(AzureErrorKind::HttpResponse { status, .. }) => {
+                return matches!(u16::from(*status), 408 | 429 | 500..);
+            }
+            _ => cause = error.source(),
+        }
+    }
+    false
+}
+
+/// The SDK's errors go on with advice and links, in lines of their own.
+fn first_line(text: &str) -> String {
+    text.trim_start().lines().next().unwrap_or_default().chars().take(QUOTED_CHARACTERS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(variables: &[(&str, &str)]) -> EntraIdentity {
+        EntraIdentity::from_env(|asked| {
+            variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_chooses_who_signs_in() {
+        let client = ("AZURE_CLIENT_ID", "app");
+        let tenant = ("AZURE_TENANT_ID", "tenant");
+        let secret = ("AZURE_CLIENT_SECRET", "hunter2");
+        let file = ("AZURE_FEDERATED_TOKEN_FILE", "/token");
+        let name = |variables: &[(&str, &str)]| identity(variables).name();
+        assert_eq!(name(&[client, tenant, secret, file]), "the service principal");
+        assert_eq!(name(&[client, tenant, file]), "the workload identity");
+        assert_eq!(name(&[("IDENTITY_ENDPOINT", "http://localhost/msi")]), "the managed identity");
+        let named = identity(&[("AZURE_TOKEN_CREDENTIALS", "prod"), client]);
+        assert_eq!(named, EntraIdentity::Managed { client_id: Some("app".to_owned()) });
+        // A secret without the rest is not enough.
+        assert_eq!(name(&[client, secret]), "the Azure CLI");
+        assert_eq!(identity(&[("AZURE_TENANT_ID", " ")]), EntraIdentity::DeveloperTools);
+        assert!(!format!("{:?}", identity(&[client, tenant, secret])).contains("hunter2"));
+    }
+
+    #[test]
+    fn what_can_be_no_identity_is_an_error() {
+        let bad = identity(&[
+            ("AZURE_CLIENT_ID", "app"),
+            ("AZURE_TENANT_ID", "no/tenant"),
+            ("AZURE_CLIENT_SECRET", "hunter2"),
+        ]);
+        match bad.credential() {
+            Ok(_) => panic!("a tenant with a slash was taken"),
+            Err(error) => {
+                assert!(
+                    error.kind() == ErrorKind::Authentication || error.to_string().contains("TLS"),
+                    "{error}"
+                );
+                assert!(!format!("{error:?}").contains("hunter2"));
+            }
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_told_from_what_may_not() {
+        let http = |status: u16| AzureErrorKind::HttpResponse {
+            status: status.into(),
+            error_code: None,
+            raw_response: None,
+        };
+        for (kind, temporary) in [
+            (AzureErrorKind::Connection, true),
+            (AzureErrorKind::Io, true),
+            (http(503), true),
+            (http(429), true),
+            (http(400), false),
+            (AzureErrorKind::Credential, false),
+        ] {
+            let shown = format!("{kind:?}");
+            let inner = azure_core::Error::with_message(kind, "inner");
+            let outer = azure_core::Error::with_error(AzureErrorKind::Credential, inner, "outer");
+            assert_eq!(is_temporary(&outer), temporary, "{shown}");
+        }
+    }
+
+    #[test]
+    fn advice_is_left_out() {
+        assert_eq!(
+            first_line("\nAzureCliCredential failed. Run az login\nTo troubleshoot, visit"),
+            "AzureCliCredential failed. Run az login"
+        );
+    }
+}

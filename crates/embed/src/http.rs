@@ -1,0 +1,223 @@
+//! The HTTP client that the providers of services share, and downloads of models.
+//!
+//! It makes one attempt a call, follows no redirect unless asked, and keeps a connection that was cut apart from an
+//! answer that makes no sense: the first is worth another attempt. TLS is rustls with ring, and trusts what the
+//! operating system trusts.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use reqwest::{Client, Response, Url, redirect, retry};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+/// How a client behaves.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientOptions {
+    /// How long to wait for a connection. Default: 10 seconds.
+    pub(crate) connect_timeout: Duration,
+    /// How long to wait for the next piece of an answer. Default: 120 seconds.
+    pub(crate) read_timeout: Duration,
+    /// How long a call may take from beginning to end. Default: as long as it needs.
+    pub(crate) timeout: Option<Duration>,
+    /// How many redirects are followed. Default: none, so that a key never goes where it was not sent.
+    pub(crate) redirects: usize,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_secs(120),
+            timeout: None,
+            redirects: 0,
+        }
+    }
+}
+
+/// A URL of `http` or `https` that holds no user and no password; `field` names it in errors.
+///
+/// # Errors
+///
+/// `Validation`. The message does not repeat the URL, which may hold a password.
+pub(crate) fn parse_url(field: &'static str, text: &str) -> Result<Url> {
+    let url = Url::parse(text.trim()).map_err(|source| {
+        Error::validation(field, "is no URL such as https://example.com/v1").with_source(source)
+    })?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Error::validation(field, "must be a URL of http or https"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Error::validation(field, "must hold no user and no password"));
+    }
+    Ok(url)
+}
+
+/// Whether what is sent to `url` stays on this machine. A host that only may be this machine is not.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost",
+    }
+}
+
+/// A client for `url`, and for what it redirects to.
+///
+/// # Errors
+///
+/// `Embedding` when `url` needs TLS and the system has no certificates to trust.
+pub(crate) fn client(url: &Url, options: &ClientOptions) -> Result<Client> {
+    let redirects = match options.redirects {
+        0 => redirect::Policy::none(),
+        most => redirect::Policy::limited(most),
+    };
+    let mut builder = Client::builder()
+        .tls_backend_preconfigured(tls(url.scheme() == "https" || options.redirects > 0)?)
+        .user_agent(concat!("amplifier-sessions/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(options.connect_timeout)
+        .read_timeout(options.read_timeout)
+        .redirect(redirects)
+        .retry(retry::never());
+    if let Some(timeout) = options.timeout {
+        builder = builder.timeout(timeout);
+    }
+    if is_loopback(url) {
+        // A proxy would carry off what is said to stay here.
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| failed("the HTTP client can't be built").with_source(error.without_url()))
+}
+
+/// Whom to trust. Where TLS is not `wanted` that is nobody: a container without certificates can still use a server of
+/// its own by plain HTTP.
+fn tls(wanted: bool) -> Result<ClientConfig> {
+    let no_tls = |source: rustls::Error| {
+        failed("TLS can't be set up; are the system's CA certificates installed?").with_source(source)
+    };
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(no_tls)?;
+    let builder = if wanted {
+        builder.with_platform_verifier().map_err(no_tls)?
+    } else {
+        builder.with_root_certificates(RootCertStore::empty())
+    };
+    Ok(builder.with_no_client_auth())
+}
+
+/// The body of `response`, of at most `limit` bytes.
+///
+/// # Errors
+///
+/// `Embedding`: permanent when the body is longer than that, retryable when the connection was cut.
+pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>> {
+    let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+    let mut body = Vec::with_capacity(announced.min(limit));
+    while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
+        if body.len() + chunk.len() > limit {
+            return Err(failed(format!("the answer is longer than {limit} bytes")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// What went wrong on the way. All of it is worth another attempt, but for a certificate that is not trusted.
+pub(crate) fn transport_error(error: reqwest::Error) -> Error {
+    // The address may hold what is nobody's business, for example in its query.
+    let error = error.without_url();
+    if let Some(reason) = tls_reason(&error) {
+        let message = format!("the service's certificate or TLS was not accepted: {reason}");
+        return failed(message).with_source(error);
+    }
+    let message = if error.is_timeout() {
+        "the service did not answer in time"
+    } else if error.is_connect() {
+        "the service can't be reached"
+    } else if error.is_builder() {
+        return failed("the request can't be built").with_source(error);
+    } else if error.is_redirect() {
+        return failed("the service redirects too often").with_source(error);
+    } else {
+        "the connection was cut"
+    };
+    failed(message).with_source(error).retryable()
+}
+
+/// Why TLS failed, if that is what failed. Only what depends on the certificate or the settings of either side: an
+/// alert or garbage in the middle of a connection may be gone the next time.
+fn tls_reason(error: &reqwest::Error) -> Option<String> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let inner = inner.map(|inner| inner as &(dyn std::error::Error + 'static)).unwrap_or(error);
+        match inner.downcast_ref::<rustls::Error>() {
+            Some(reason @ (rustls::Error::InvalidCertificate(_) | rustls::Error::PeerIncompatible(_))) => {
+                return Some(reason.to_string());
+            }
+            _ => cause = error.source(),
+        }
+    }
+    None
+}
+
+fn failed(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Embedding, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        parse_url("base_url", text).unwrap()
+    }
+
+    #[test]
+    fn what_may_be_another_machine_is_not_local() {
+        for local in
+            ["http://localhost:11434/v1", "http://127.0.0.1", "http://127.1.2.3:80", "https://[::1]:1"]
+        {
+            assert!(is_loopback(&url(local)), "{local}");
+        }
+        for remote in [
+            "https://api.openai.com/v1",
+            "http://192.168.1.7:8000",
+            "http://0.0.0.0:8000",
+            "http://localhost.example.com",
+            "http://127.0.0.1.example.com",
+            "http://[fe80::1]",
+        ] {
+            assert!(!is_loopback(&url(remote)), "{remote}");
+        }
+    }
+
+    #[test]
+    fn urls_with_secrets_or_of_other_schemes_are_refused_without_being_repeated() {
+        for bad in ["", "api.openai.com/v1", "ftp://example.com", "https://ana:hunter2@example.com"] {
+            let error = parse_url("base_url", bad).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Validation, "{bad}");
+            assert_eq!(error.context("field"), Some("base_url"));
+            assert!(!format!("{error:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn plain_http_needs_no_certificates() {
+        // Nobody is trusted then, so that nothing is read from the system.
+        assert!(client(&url("http://localhost:1"), &ClientOptions::default()).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_is_worth_another_attempt() {
+        // A port that was free a moment ago.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = url(&format!("http://127.0.0.1:{port}/?secret=hunter2"));
+        let client = client(&address, &ClientOptions::default()).unwrap();
+        let error = transport_error(client.get(address).send().await.unwrap_err());
+        assert!(error.is_retryable(), "{error:?}");
+        assert_eq!(error.to_string(), "the service can't be reached");
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    }
+}

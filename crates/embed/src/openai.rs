@@ -1,0 +1,227 @@
+//! OpenAI, and the servers that speak its protocol: Ollama, vLLM, LM Studio, llama.cpp.
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
+    model::EmbeddingSpace,
+};
+use async_trait::async_trait;
+use reqwest::{Url, header::AUTHORIZATION};
+
+use crate::{
+    ModelConfig, Secret,
+    http::{is_loopback, parse_url},
+    service_model::Variable,
+    wire::{Credentials, Endpoint},
+};
+
+const OPENAI: &str = "https://api.openai.com/v1";
+/// What caches call the models of OpenAI, whoever serves them.
+pub(crate) const OPENAI_NAMESPACE: &str = "openai";
+
+/// Which service, and which of its models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OpenAiConfig {
+    /// Where the service is, up to and without `/embeddings`. Default: `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// The key. Default: none, which only a server other than OpenAI's takes.
+    pub api_key: Option<Secret>,
+    /// The model.
+    pub model: ModelConfig,
+}
+
+impl Default for OpenAiConfig {
+    fn default() -> Self {
+        Self { base_url: OPENAI.to_owned(), api_key: None, model: ModelConfig::default() }
+    }
+}
+
+impl OpenAiConfig {
+    /// Reads `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_EMBEDDING_MODEL`, `_DIMENSIONS`, `_CACHE_SIZE`, and
+    /// `OPENAI_EMBEDDING_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see
+    /// [`ModelConfig`]. `env` looks a variable up, for example in the environment of the process.
+    ///
+    /// ```
+    /// use amplifier_session_embed::OpenAiConfig;
+    ///
+    /// let config = OpenAiConfig::from_env(|name| std::env::var(name).ok())?;
+    /// # Ok::<(), amplifier_session_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when a number is none; the message names the variable.
+    pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Self> {
+        let read = |name: &str| Variable::read(name.to_owned(), &env).map(|variable| variable.value);
+        Ok(Self {
+            base_url: read("OPENAI_BASE_URL").unwrap_or_else(|| OPENAI.to_owned()),
+            api_key: read("OPENAI_API_KEY").map(|key| Secret::new(&key)),
+            model: ModelConfig::from_env("OPENAI", &env)?,
+        })
+    }
+
+    /// Sets where the service is.
+    #[must_use]
+    pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = url.into();
+        self
+    }
+
+    /// Sets the key.
+    #[must_use]
+    pub fn with_api_key(mut self, key: Option<Secret>) -> Self {
+        self.api_key = key;
+        self
+    }
+
+    /// Sets the model.
+    #[must_use]
+    pub fn with_model(mut self, model: ModelConfig) -> Self {
+        self.model = model;
+        self
+    }
+}
+
+/// A model of OpenAI, or of a server compatible with it.
+#[derive(Debug)]
+pub struct OpenAiEmbedding {
+    endpoint: Endpoint,
+    credentials: Option<Credentials>,
+    limits: EmbeddingLimits,
+}
+
+impl OpenAiEmbedding {
+    /// The provider; nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// - `Validation` when the base URL is none, or the model does not make vectors of so many dimensions;
+    /// - `Authentication` when a key is missing, or can't be sent;
+    /// - `Embedding` when the system lacks what TLS needs.
+    pub fn new(config: &OpenAiConfig) -> Result<Self> {
+        let mut url = parse_url("base_url", &config.base_url)?;
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/embeddings").unwrap_or(path).to_owned() + "/embeddings";
+        url.set_path(&path);
+        let is_openai = is_openai(&url);
+        let credentials = match &config.api_key {
+            Some(key) => Some(Credentials::new(AUTHORIZATION, "Bearer ", key.clone())?),
+            None if is_openai => return Err(no_key()),
+            None => None,
+        };
+        let space = config.model.space()?;
+        let service = if is_openai { "OpenAI" } else { "OpenAI-compatible" };
+        let mut endpoint = Endpoint::new(service, url, space, config.model.timeout)?;
+        endpoint.asks_for_dimensions = config.model.asks_for_dimensions(&endpoint.space);
+        Ok(Self { endpoint, credentials, limits: config.model.limits() })
+    }
+
+    /// What tells models of the same name apart in caches: another server may call its own model as OpenAI does.
+    ///
+    /// `openai` for OpenAI, as for Azure OpenAI; else the server's host and port.
+    #[must_use]
+    pub fn cache_namespace(&self) -> String {
+        let url = &self.endpoint.url;
+        if is_openai(url) {
+            return OPENAI_NAMESPACE.to_owned();
+        }
+        let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default());
+        format!("{host}:{}", port.unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl EmbeddingProvider for OpenAiEmbedding {
+    fn space(&self) -> &EmbeddingSpace {
+        &self.endpoint.space
+    }
+
+    fn limits(&self) -> EmbeddingLimits {
+        self.limits
+    }
+
+    fn strength(&self) -> ModelStrength {
+        ModelStrength::Contextual
+    }
+
+    fn is_local(&self) -> bool {
+        is_loopback(&self.endpoint.url)
+    }
+
+    async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
+        let made = self.endpoint.embed(self.credentials.as_ref(), texts).await;
+        made.map_err(|error| self.endpoint.named(error))
+    }
+}
+
+/// Regions have hosts of their own, such as `eu.api.openai.com`.
+fn is_openai(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"))
+}
+
+fn no_key() -> Error {
+    Error::new(ErrorKind::Authentication, "OpenAI needs a key: set OPENAI_API_KEY")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn local(base_url: &str) -> Result<OpenAiEmbedding> {
+        OpenAiEmbedding::new(&OpenAiConfig::default().with_base_url(base_url))
+    }
+
+    #[test]
+    fn the_path_is_added_once() {
+        for (base, wanted) in [
+            ("http://localhost:11434/v1", "http://localhost:11434/v1/embeddings"),
+            ("http://localhost:11434/v1/", "http://localhost:11434/v1/embeddings"),
+            ("http://localhost:11434/v1/embeddings/", "http://localhost:11434/v1/embeddings"),
+            ("http://localhost", "http://localhost/embeddings"),
+            ("http://localhost/v1?tenant=7", "http://localhost/v1/embeddings?tenant=7"),
+        ] {
+            assert_eq!(local(base).unwrap().endpoint.url.as_str(), wanted);
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_local_and_needs_no_key() {
+        assert!(local("http://127.0.0.1:8000/v1").unwrap().is_local());
+        // No key is a server's own business elsewhere.
+        assert!(!local("http://192.168.1.7:8000/v1").unwrap().is_local());
+        let error = OpenAiEmbedding::new(&OpenAiConfig::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Authentication);
+        assert!(error.to_string().contains("OPENAI_API_KEY"));
+    }
+
+    #[test]
+    fn the_environment_is_what_is_handed_in() {
+        let env = |name: &str| match name {
+            "OPENAI_API_KEY" => Some("sk-made-up\n".to_owned()),
+            "OPENAI_BASE_URL" => Some(String::new()),
+            "OPENAI_EMBEDDING_MODEL" => Some("text-embedding-3-small".to_owned()),
+            _ => None,
+        };
+        let config = OpenAiConfig::from_env(env).unwrap();
+        assert_eq!(config.base_url, OPENAI);
+        assert_eq!(config.api_key.as_ref().map(Secret::expose), Some("sk-made-up"));
+        assert_eq!(config.model.space().unwrap().dimensions, 1536);
+        assert_eq!(OpenAiConfig::from_env(|_| None).unwrap(), OpenAiConfig::default());
+    }
+
+    #[test]
+    fn a_key_that_no_header_can_hold_is_an_error_that_does_not_show_it() {
+        let config = OpenAiConfig::default()
+            .with_base_url("http://localhost")
+            .with_api_key(Some(Secret::new("sk-made\nup")));
+        let error = OpenAiEmbedding::new(&config).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Authentication);
+        assert!(!format!("{error:?}{config:?}").contains("sk-made"));
+    }
+
+    #[test]
+    fn another_servers_model_of_the_same_name_is_another() {
+        assert_eq!(local("http://localhost:1234/v1").unwrap().cache_namespace(), "localhost:1234");
+    }
+}

@@ -1,0 +1,288 @@
+//! The model of a service: which one, how long its vectors are, and how much it takes.
+
+use std::time::Duration;
+
+use amplifier_session_core::{Error, Result, embedding::EmbeddingLimits, model::EmbeddingSpace};
+
+/// What is known of a model of OpenAI, from <https://platform.openai.com/docs/models>. Azure has the same.
+struct Known {
+    name: &'static str,
+    dimensions: usize,
+    /// Whether shorter vectors can be asked for; others refuse the very parameter.
+    reducible: bool,
+}
+
+const KNOWN: [Known; 3] = [
+    Known { name: "text-embedding-3-large", dimensions: 3072, reducible: true },
+    Known { name: "text-embedding-3-small", dimensions: 1536, reducible: true },
+    Known { name: "text-embedding-ada-002", dimensions: 1536, reducible: false },
+];
+
+/// The most tokens of a text: ada-002 takes one less than the 8,192 of the others.
+const KNOWN_TOKENS: usize = 8_191;
+/// The most tokens of a text where nobody says: what the smallest models in use take.
+const UNKNOWN_TOKENS: usize = 512;
+/// Parts of a text are at most this long, so that each vector says something about its part.
+const CHUNK_TOKENS: usize = 1_024;
+
+/// Which model of a service makes vectors, and how it is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ModelConfig {
+    /// The model's name, under which its vectors are stored. Default: `text-embedding-3-large`.
+    pub name: String,
+    /// The length of the vectors. Default: that of the model; it has to be given for models that are not OpenAI's.
+    pub dimensions: Option<usize>,
+    /// Whether the service is asked for vectors of that length. Default: where the model is known to make shorter ones
+    /// than its own and such are wanted. Most servers refuse to be asked, or ignore it.
+    pub request_dimensions: Option<bool>,
+    /// Texts of more `cl100k_base` tokens than this are cut. Default: 8,191 for the models of OpenAI, else 512.
+    pub max_tokens: Option<usize>,
+    /// How many vectors are kept in memory. Default: 1,000.
+    pub cache_size: usize,
+    /// How many calls are made at the same time. Default: 8.
+    pub concurrent_calls: usize,
+    /// How long a call may take. Default: 120 seconds.
+    pub timeout: Duration,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            name: "text-embedding-3-large".to_owned(),
+            dimensions: None,
+            request_dimensions: None,
+            max_tokens: None,
+            cache_size: 1_000,
+            concurrent_calls: 8,
+            timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+impl ModelConfig {
+    /// The default settings of the model `name`.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Sets the length of the vectors.
+    #[must_use]
+    pub fn with_dimensions(mut self, dimensions: usize) -> Self {
+        self.dimensions = Some(dimensions);
+        self
+    }
+
+    /// Sets whether the service is asked for vectors of that length.
+    #[must_use]
+    pub fn with_request_dimensions(mut self, request: bool) -> Self {
+        self.request_dimensions = Some(request);
+        self
+    }
+
+    /// Sets the most tokens of a text.
+    #[must_use]
+    pub fn with_max_tokens(mut self, tokens: usize) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how many calls are made at the same time.
+    #[must_use]
+    pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
+        self.concurrent_calls = calls;
+        self
+    }
+
+    /// Sets how long a call may take.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Reads `{prefix}_EMBEDDING_MODEL`, `_DIMENSIONS`, `_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_CONCURRENT_CALLS`,
+    /// `_CACHE_SIZE` and `_TIMEOUT_SECONDS`.
+    pub(crate) fn from_env(prefix: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        let read = |name: &str| Variable::read(format!("{prefix}_EMBEDDING_{name}"), env);
+        let default = Self::default();
+        Ok(Self {
+            name: read("MODEL").map_or(default.name, |model| model.value),
+            dimensions: read("DIMENSIONS").map(Variable::at_least_one).transpose()?,
+            request_dimensions: read("REQUEST_DIMENSIONS").map(Variable::yes_or_no).transpose()?,
+            max_tokens: read("MAX_TOKENS").map(Variable::at_least_one).transpose()?,
+            cache_size: read("CACHE_SIZE").map_or(Ok(default.cache_size), Variable::number)?,
+            concurrent_calls: read("CONCURRENT_CALLS")
+                .map_or(Ok(default.concurrent_calls), Variable::at_least_one)?,
+            timeout: read("TIMEOUT_SECONDS").map_or(Ok(default.timeout), |seconds| {
+                Ok(Duration::from_secs(seconds.at_least_one()? as u64))
+            })?,
+        })
+    }
+
+    /// The name and length of the vectors.
+    pub(crate) fn space(&self) -> Result<EmbeddingSpace> {
+        let model = self.name.clone();
+        let invalid = |rule: String| Err(Error::validation("dimensions", rule).with("model", &self.name));
+        match (self.known(), self.dimensions) {
+            (_, Some(0)) => invalid("must be at least 1".to_owned()),
+            (Some(known), None) => Ok(EmbeddingSpace { model, dimensions: known.dimensions }),
+            (Some(known), Some(dimensions)) if dimensions > known.dimensions => {
+                invalid(format!("must be at most {}", known.dimensions))
+            }
+            (Some(known), Some(dimensions)) if dimensions < known.dimensions && !known.reducible => {
+                invalid(format!("must be {}: the model makes no shorter vectors", known.dimensions))
+            }
+            (_, Some(dimensions)) => Ok(EmbeddingSpace { model, dimensions }),
+            (None, None) => invalid("must be given for a model that is not one of OpenAI's".to_owned()),
+        }
+    }
+
+    /// Whether the service is asked for vectors of the length of `space`.
+    pub(crate) fn asks_for_dimensions(&self, space: &EmbeddingSpace) -> bool {
+        match self.known() {
+            Some(known) => known.reducible && space.dimensions < known.dimensions,
+            None => self.request_dimensions.unwrap_or(false),
+        }
+    }
+
+    /// How much the model takes. The services take 2,048 texts and 300,000 tokens in one call; less is sent, since one
+    /// text that is refused costs the others another call, and a failed call all that it held.
+    pub(crate) fn limits(&self) -> EmbeddingLimits {
+        let known = self.known().is_some();
+        let max_tokens = self.max_tokens.unwrap_or(if known { KNOWN_TOKENS } else { UNKNOWN_TOKENS });
+        EmbeddingLimits {
+            chunk_threshold_tokens: max_tokens,
+            chunk_target_tokens: max_tokens.min(CHUNK_TOKENS),
+            batch_texts: if known { 256 } else { 64 },
+            batch_tokens: if known { 100_000 } else { 32_768.max(max_tokens) },
+            concurrent_calls: self.concurrent_calls.max(1),
+        }
+    }
+
+    fn known(&self) -> Option<&'static Known> {
+        KNOWN.iter().find(|known| known.name == self.name)
+    }
+}
+
+/// Whether a model of this name is one of OpenAI's.
+pub(crate) fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|known| known.name == name)
+}
+
+/// The value of a variable, with its name for errors.
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl Variable {
+    /// The variable `name`, unless it is missing or blank.
+    pub(crate) fn read(name: String, env: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+        let value = env(&name)?.trim().to_owned();
+        (!value.is_empty()).then_some(Self { name, value })
+    }
+
+    pub(crate) fn yes_or_no(self) -> Result<bool> {
+        match self.value.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" => Ok(false),
+            _ => Err(self.invalid("must be true or false")),
+        }
+    }
+
+    fn number(self) -> Result<usize> {
+        self.value.parse().map_err(|_| self.invalid("must be a whole number"))
+    }
+
+    fn at_least_one(self) -> Result<usize> {
+        match self.value.parse() {
+            Ok(0) | Err(_) => Err(self.invalid("must be a whole number of at least 1")),
+            Ok(number) => Ok(number),
+        }
+    }
+
+    fn invalid(&self, rule: &str) -> Error {
+        Error::validation("embedding", format!("{} {rule}", self.name))
+            .with("value", format_args!("{:?}", self.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(config: &ModelConfig) -> (usize, bool) {
+        let space = config.space().unwrap();
+        (space.dimensions, config.asks_for_dimensions(&space))
+    }
+
+    #[test]
+    fn known_models_have_their_dimensions_and_are_asked_only_for_shorter_ones() {
+        let large = ModelConfig::new("text-embedding-3-large");
+        assert_eq!(space(&large), (3072, false));
+        assert_eq!(space(&large.clone().with_dimensions(3072)), (3072, false));
+        assert_eq!(space(&large.clone().with_dimensions(256)), (256, true));
+        assert_eq!(space(&ModelConfig::new("text-embedding-3-small")), (1536, false));
+        let ada = ModelConfig::new("text-embedding-ada-002");
+        assert_eq!(space(&ada.clone().with_dimensions(1536).with_request_dimensions(true)), (1536, false));
+        for (config, says) in [
+            (ada.with_dimensions(256), "must be 1536"),
+            (large.clone().with_dimensions(4000), "at most 3072"),
+            (large.with_dimensions(0), "at least 1"),
+        ] {
+            let error = config.space().unwrap_err();
+            assert_eq!(error.context("field"), Some("dimensions"));
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn unknown_models_have_the_dimensions_that_are_configured() {
+        let model = ModelConfig::new("nomic-embed-text");
+        assert!(model.space().unwrap_err().to_string().contains("must be given"));
+        let model = model.with_dimensions(768);
+        assert_eq!(space(&model), (768, false));
+        assert_eq!(space(&model.with_request_dimensions(true)), (768, true));
+    }
+
+    #[test]
+    fn texts_are_cut_to_what_the_model_takes() {
+        let limits = ModelConfig::default().limits();
+        assert_eq!((limits.chunk_threshold_tokens, limits.chunk_target_tokens), (8_191, 1_024));
+        assert!(limits.batch_texts <= 2_048 && limits.batch_tokens <= 300_000);
+        let limits = ModelConfig::new("bge").limits();
+        assert_eq!((limits.chunk_threshold_tokens, limits.chunk_target_tokens), (512, 512));
+        let limits = ModelConfig::new("bge").with_max_tokens(40_000).limits();
+        assert_eq!((limits.chunk_threshold_tokens, limits.chunk_target_tokens), (40_000, 1_024));
+        assert!(limits.batch_tokens >= 40_000);
+    }
+
+    #[test]
+    fn the_environment_is_read_with_its_prefix() {
+        let env = |name: &str| match name {
+            "X_EMBEDDING_MODEL" => Some(" m ".to_owned()),
+            "X_EMBEDDING_DIMENSIONS" => Some("7".to_owned()),
+            "X_EMBEDDING_CACHE_SIZE" => Some("0".to_owned()),
+            "X_EMBEDDING_REQUEST_DIMENSIONS" => Some("True".to_owned()),
+            "X_EMBEDDING_MAX_TOKENS" => Some("  ".to_owned()),
+            "X_EMBEDDING_TIMEOUT_SECONDS" => Some("5".to_owned()),
+            _ => None,
+        };
+        let read = ModelConfig::from_env("X", &env).unwrap();
+        let mut wanted = ModelConfig::new("m").with_dimensions(7).with_request_dimensions(true);
+        wanted = wanted.with_timeout(Duration::from_secs(5));
+        wanted.cache_size = 0;
+        assert_eq!(read, wanted);
+        assert_eq!(ModelConfig::from_env("Y", &env).unwrap(), ModelConfig::default());
+        for (name, value) in
+            [("DIMENSIONS", "0"), ("DIMENSIONS", "x"), ("CACHE_SIZE", "-1"), ("REQUEST_DIMENSIONS", "maybe")]
+        {
+            let variable = format!("X_EMBEDDING_{name}");
+            let error = ModelConfig::from_env("X", &|asked| (asked == variable).then(|| value.to_owned()))
+                .unwrap_err();
+            assert!(error.to_string().contains(&variable), "{error}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What it means that a service refuses.
+
+use amplifier_session_core::{Error, ErrorKind};
+use reqwest::{StatusCode, header::HeaderMap};
+use serde_json::Value;
+
+use super::wait;
+use crate::Secret;
+
+/// The most characters of a service's own words that an error repeats.
+const QUOTED_CHARACTERS: usize = 300;
+
+/// The error that an answer other than 200 stands for.
+///
+/// | status | error |
+/// | --- | --- |
+/// | 401, 403 | `Authentication`; what the service says is not repeated, OpenAI quotes a part of the key |
+/// | 400, 413, 422 | `Validation` where it is about a text, `Embedding` where it is about anything else |
+/// | 408, 429, 5xx | `Embedding`, retryable, after the time that the service asks for |
+/// | 429 for want of money, 501 | `Embedding` |
+/// | all else | `Embedding` |
+///
+/// What OpenAI sends with `x-should-retry: false` is not retryable either.
+pub(super) fn refused(
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: &[u8],
+    secret: Option<&Secret>,
+) -> Error {
+    let said = Said::read(body, secret);
+    let error = match status.as_u16() {
+        401 | 403 => {
+            Error::new(ErrorKind::Authentication, said.without_words("the service refuses the credentials"))
+        }
+        404 => permanent(&said, "the service knows no such model, deployment or address"),
+        429 if said.is_out_of_money() => permanent(&said, "the account's money or quota is used up"),
+        300..400 => permanent(&said, "the service sends elsewhere; its base URL has to be exact"),
+        501 => permanent(&said, "the service makes no vectors"),
+        413 => about_a_text(&said),
+        400 | 422 | 500 if said.is_about_a_text(status) => about_a_text(&said),
+        408 | 429 | 500.. => temporary(status, &said, headers),
+        _ => permanent(&said, "the service refuses the request"),
+    };
+    with_request_id(error.with("status", status.as_u16()), headers, secret)
+}
+
+/// Adds what the service calls the call, which is what its support asks for.
+pub(super) fn with_request_id(error: Error, headers: &HeaderMap, secret: Option<&Secret>) -> Error {
+    let names = ["x-request-id", "apim-request-id", "x-ms-request-id"];
+    let id = names.into_iter().find_map(|name| headers.get(name)?.to_str().ok().filter(|id| is_plain(id)));
+    match id {
+        Some(id) => error.with("request", without(secret, id)),
+        None => error,
+    }
+}
+
+fn permanent(said: &Said, message: &str) -> Error {
+    Error::new(ErrorKind::Embedding, said.after(message))
+}
+
+fn about_a_text(said: &Said) -> Error {
+    Error::validation("text", said.after("the service refuses a text"))
+}
+
+fn temporary(status: StatusCode, said: &Said, headers: &HeaderMap) -> Error {
+    let message = match status.as_u16() {
+        429 => "the service is asked too often",
+        408 => "the service did not answer in time",
+        _ => "the service has a problem",
+    };
+    let error = permanent(said, message);
+    if headers.get("x-should-retry").is_some_and(|value| value == "false") {
+        return error;
+    }
+    match wait::asked_for(headers) {
+        Some(wait) => error.retryable_after(wait),
+        None => error.retryable(),
+    }
+}
+
+/// What the body of a refusal says.
+#[derive(Debug, Default)]
+struct Said {
+    message: String,
+    code: String,
+    kind: String,
+    param: String,
+}
+
+impl Said {
+    /// Reads what OpenAI, Azure and the compatible servers answer: `{"error": {"message", "type", "param", "code"}}`,
+    /// `{"error": "message"}` (Ollama), `{"statusCode", "message"}` (Azure's gateway), `{"detail": "message"}`; or
+    /// text. The secret is left out.
+    fn read(body: &[u8], secret: Option<&Secret>) -> Self {
+        let Ok(value) = serde_json::from_slice::<Value>(body) else {
+            let message = without(secret, &String::from_utf8_lossy(body));
+            return Self { message, ..Self::default() };
+        };
+        let error = value.get("error").unwrap_or(&value);
+        // A code may be a number, or null.
+        let text = |name: &str| match error.get(name) {
+            Some(Value::String(text)) => without(secret, text),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let message = match error.as_str() {
+            Some(message) => without(secret, message),
+            None => [text("message"), text("detail")]
+                .into_iter()
+                .find(|words| !words.is_empty())
+                .unwrap_or_default(),
+        };
+        Self { message, code: text("code"), kind: text("type"), param: text("param") }
+    }
+
+    /// Whether it is one of the texts that the service does not like, and not the rest of the request: then the others
+    /// can be taken without it. A service that names what it is about is believed; else its words decide.
+    fn is_about_a_text(&self, status: StatusCode) -> bool {
+        const CODES: [&str; 4] = [
+            "content_filter",
+            "context_length_exceeded",
+            "max_tokens_per_request",
+            "string_above_max_length",
+        ];
+        const WORDS: [&str; 6] =
+            ["input", "context length", "too long", "too large", "exceed n_ctx", "content management policy"];
+        const NOT_WORDS: [&str; 2] = ["dimensions", "encoding_format"];
+        let message = self.message.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        if status == StatusCode::INTERNAL_SERVER_ERROR {
+            // The way of llama.cpp to say that a text is longer than its batch.
+            return message.contains("input") && message.contains("too large");
+        }
+        if CODES.contains(&self.code.as_str()) || self.param.starts_with("input") {
+            return true;
+        }
+        self.param.is_empty() && says(&WORDS) && !says(&NOT_WORDS)
+    }
+
+    /// No use to wait for more: <https://platform.openai.com/docs/guides/error-codes>.
+    fn is_out_of_money(&self) -> bool {
+        [&self.code, &self.kind]
+            .into_iter()
+            .any(|word| word == "insufficient_quota" || word == "billing_hard_limit_reached")
+    }
+
+    /// `message`, and what the service says.
+    fn after(&self, message: &str) -> String {
+        let words = quoted(&self.message);
+        if words.is_empty() { message.to_owned() } else { format!("{message}: {words}") }
+    }
+
+    /// `message`, and only what the service calls the error, if that is a word.
+    fn without_words(&self, message: &str) -> String {
+        let is_name =
+            self.code.len() > 3 && self.code.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        if is_name { format!("{message}: {}", self.code) } else { message.to_owned() }
+    }
+}
+
+/// `text` without the secret, should a service repeat it.
+fn without(secret: Option<&Secret>, text: &str) -> String {
+    match secret.map(Secret::expose).filter(|secret| !secret.is_empty()) {
+        Some(secret) => text.replace(secret, "***"),
+        None => text.to_owned(),
+    }
+}
+
+/// A service's words on one line, and not too many.
+fn quoted(words: &str) -> String {
+    let mut line = words.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
+    let mut text = line.next().unwrap_or_default().to_owned();
+    for word in line {
+        text.push(' ');
+        text.push_str(word);
+        if text.len() > 4 * QUOTED_CHARACTERS {
+            break;
+        }
+    }
+    match text.char_indices().nth(QUOTED_CHARACTERS) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned() + "…",
+        None => text,
+    }
+}
+
+fn is_plain(id: &str) -> bool {
+    (1..=128).contains(&id.len())
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests;

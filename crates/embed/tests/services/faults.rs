@@ -1,0 +1,162 @@
+//! What comes of each way in which a service can fail.
+
+use std::time::Duration;
+
+use amplifier_session_core::{Error, ErrorKind};
+use amplifier_session_embed::OpenAiEmbedding;
+use amplifier_session_testkit::http::{Fault, MockEmbeddings};
+
+use crate::{assert_vectors, config, embed, provider, server, small};
+
+/// The error of a call that meets `fault`. The next call is answered all the same.
+async fn error_of(fault: Fault) -> Error {
+    let mock = server().await;
+    let model = provider(&mock, small());
+    mock.script([fault.clone()]);
+    let error = match embed(&model, &["one", "two"]).await {
+        Ok(vectors) => panic!("{fault:?} went unnoticed: {vectors:?}"),
+        Err(error) => error,
+    };
+    assert_vectors(&embed(&model, &["one", "two"]).await.unwrap(), &["one", "two"]);
+    assert_eq!(mock.calls(), 2, "a provider makes one attempt a call");
+    error
+}
+
+#[tokio::test]
+async fn what_may_pass_is_retryable() {
+    for fault in [
+        Fault::CutBefore,
+        Fault::CutInside,
+        Fault::Garbage,
+        Fault::status(408),
+        Fault::status(429),
+        Fault::status(500),
+        Fault::status(503),
+        Fault::saying(502, "<html>Bad Gateway</html>"),
+    ] {
+        let error = error_of(fault.clone()).await;
+        assert_eq!(error.kind(), ErrorKind::Embedding, "{fault:?}");
+        assert!(error.is_retryable(), "{fault:?}: {error}");
+        assert_eq!(error.retry_after(), None);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_is_told_from_garbage() {
+    assert!(error_of(Fault::CutInside).await.to_string().contains("the connection was cut"));
+    assert!(error_of(Fault::Garbage).await.to_string().contains("holds no vectors"));
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_an_error_and_never_a_shifted_list() {
+    for (fault, says) in [
+        (Fault::TooFew, "1 vectors of 2 texts"),
+        (Fault::TooMany, "3 vectors of 2 texts"),
+        (Fault::WrongDimensions, "7 dimensions, and 8 are configured"),
+        (Fault::DuplicateIndex, "number 0 is one too many"),
+        (Fault::NotFinite, "no number"),
+    ] {
+        let error = error_of(fault).await;
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
+        assert!(error.to_string().contains(says), "{error}");
+        assert_eq!(error.context("service"), Some("OpenAI-compatible"));
+    }
+}
+
+#[tokio::test]
+async fn each_way_to_say_when_to_come_back_is_understood() {
+    let date = Fault::throttled("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")
+        .with_header("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+    for (fault, wait) in [
+        (Fault::throttled("retry-after-ms", "1500"), Duration::from_millis(1500)),
+        (Fault::throttled("retry-after", "2"), Duration::from_secs(2)),
+        (Fault::throttled("retry-after", "0.25"), Duration::from_millis(250)),
+        (date, Duration::from_secs(30)),
+        (Fault::status(503).with_header("retry-after", "5"), Duration::from_secs(5)),
+    ] {
+        assert_eq!(error_of(fault.clone()).await.retry_after(), Some(wait), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_account_without_money_is_not_asked_again() {
+    let body = r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
+    let error = error_of(Fault::saying(429, body)).await;
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
+}
+
+#[tokio::test]
+async fn a_text_that_is_refused_is_told_from_a_request_that_is() {
+    let mock = server().await;
+    let model = provider(&mock, small());
+    mock.refuse_text(Some("bad"));
+    let error = embed(&model, &["good", "a bad one"]).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Validation, false));
+    assert!(embed(&model, &["good"]).await.is_ok());
+    // The checks of the service itself.
+    for refused in [String::new(), "word ".repeat(9_000)] {
+        let error = embed(&model, &["good", &refused]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Validation, "{error}");
+    }
+    let body = r#"{"error":{"message":"Invalid value for 'dimensions' = 9","param":"dimensions"}}"#;
+    assert_eq!(error_of(Fault::saying(400, body)).await.kind(), ErrorKind::Embedding);
+}
+
+#[tokio::test]
+async fn a_service_that_is_gone_is_worth_another_attempt() {
+    let mock = server().await;
+    let model = provider(&mock, small());
+    drop(mock);
+    let error = embed(&model, &["a text"]).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, true));
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_answer_is_given_up() {
+    let mock = server().await;
+    mock.hold();
+    // It never answers, so that the shortest time is long enough.
+    let config = config(&mock).with_model(small().with_timeout(Duration::from_millis(1)));
+    let error = embed(&OpenAiEmbedding::new(&config).unwrap(), &["a text"]).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, true));
+    assert!(error.to_string().contains("did not answer in time"), "{error}");
+}
+
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let mock = server().await;
+    let other = MockEmbeddings::start(Default::default()).await.unwrap();
+    for status in [301, 302, 307, 308] {
+        mock.script([Fault::status(status).with_header("location", &(other.openai_url() + "/embeddings"))]);
+        let error = embed(&provider(&mock, small()), &["a text"]).await.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false), "{status}");
+    }
+    assert_eq!(other.calls(), 0);
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_not_read_to_the_end() {
+    let error = error_of(Fault::saying(200, &" ".repeat(2 << 20))).await;
+    assert!(error.to_string().contains("longer than"), "{error}");
+}
+
+#[tokio::test]
+async fn a_share_of_failures_leaves_no_wrong_vector() {
+    let mock = server().await;
+    let model = provider(&mock, small());
+    mock.fail_share(0.3, 11);
+    let (mut failed, mut made) = (0, 0);
+    for number in 0..60 {
+        let text = format!("text number {number}");
+        loop {
+            match embed(&model, &[&text]).await {
+                Ok(vectors) => break assert_vectors(&vectors, &[&text]),
+                Err(error) => assert!(error.is_retryable(), "{error}"),
+            }
+            failed += 1;
+        }
+        made += 1;
+    }
+    assert_eq!((made, mock.texts()), (60, 60));
+    assert!(failed > 10, "{failed}");
+}

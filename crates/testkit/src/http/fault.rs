@@ -1,0 +1,165 @@
+//! How a mock service fails.
+
+use std::collections::VecDeque;
+
+/// What a call to a mock service meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// No fault: the call is answered. For scripts in which a later call fails.
+    None,
+    /// A refusal.
+    Refuse {
+        /// The status.
+        status: u16,
+        /// Headers, such as `retry-after`.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: String,
+    },
+    /// The connection ends before there is an answer.
+    CutBefore,
+    /// The connection ends in the middle of the answer.
+    CutInside,
+    /// The last vector is missing.
+    TooFew,
+    /// There is one vector too many.
+    TooMany,
+    /// The vectors are one dimension short.
+    WrongDimensions,
+    /// Two vectors claim to be of the same text.
+    DuplicateIndex,
+    /// The vectors come in another order; their indices are right.
+    Reversed,
+    /// The vectors hold what is no number.
+    NotFinite,
+    /// The answer is not what it should be at all.
+    Garbage,
+}
+
+impl Fault {
+    /// A refusal with this status, in OpenAI's words.
+    #[must_use]
+    pub fn status(status: u16) -> Self {
+        let body = serde_json::json!({"error": {
+            "message": "The mock service fails as it was told.",
+            "type": "server_error",
+            "param": null,
+            "code": null,
+        }});
+        Self::Refuse { status, headers: Vec::new(), body: body.to_string() }
+    }
+
+    /// A refusal because of too many calls, with a header that says when to come again.
+    #[must_use]
+    pub fn throttled(header: &str, value: &str) -> Self {
+        Self::status(429).with_header(header, value)
+    }
+
+    /// A refusal in these words of JSON or text.
+    #[must_use]
+    pub fn saying(status: u16, body: &str) -> Self {
+        Self::Refuse { status, headers: Vec::new(), body: body.to_owned() }
+    }
+
+    /// Adds a header to a refusal.
+    #[must_use]
+    pub fn with_header(mut self, header: &str, value: &str) -> Self {
+        if let Self::Refuse { headers, .. } = &mut self {
+            headers.push((header.to_owned(), value.to_owned()));
+        }
+        self
+    }
+}
+
+/// What the calls to come meet.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    pub(super) next: VecDeque<Fault>,
+    pub(super) always: Option<Fault>,
+    pub(super) refused_text: Option<String>,
+    share: f64,
+    random: u64,
+}
+
+impl Script {
+    pub(super) fn fail_share(&mut self, share: f64, seed: u64) {
+        self.share = share;
+        self.random = seed;
+    }
+
+    /// What a call with these texts meets.
+    pub(super) fn fault(&mut self, texts: &[String]) -> Fault {
+        let refused = |part: &String| texts.iter().any(|text| text.contains(part));
+        if self.refused_text.as_ref().is_some_and(refused) {
+            return refused_text();
+        }
+        if let Some(fault) = self.next.pop_front().or_else(|| self.always.clone()) {
+            return fault;
+        }
+        let drawn = self.draw();
+        // The upper half says whether, the lower half how.
+        if ((drawn >> 32) as f64) >= self.share * f64::from(u32::MAX) {
+            return Fault::None;
+        }
+        match drawn % 5 {
+            0 => Fault::status(500),
+            1 => Fault::status(503),
+            2 => Fault::throttled("retry-after-ms", "20"),
+            3 => Fault::CutBefore,
+            _ => Fault::CutInside,
+        }
+    }
+
+    /// The next number of SplitMix64.
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut drawn = self.random;
+        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        drawn ^ (drawn >> 31)
+    }
+}
+
+fn refused_text() -> Fault {
+    let body = serde_json::json!({"error": {
+        "message": "Invalid 'input': the text was refused.",
+        "type": "invalid_request_error",
+        "param": "input",
+        "code": null,
+    }});
+    Fault::Refuse { status: 400, headers: Vec::new(), body: body.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn about_the_share_of_calls_fails_and_the_same_ones_each_time() {
+        let run = |share, seed| {
+            let mut script = Script::default();
+            script.fail_share(share, seed);
+            (0..1_000).map(|_| script.fault(&[])).collect::<Vec<_>>()
+        };
+        let failed = |faults: &[Fault]| faults.iter().filter(|fault| **fault != Fault::None).count();
+        assert!((250..350).contains(&failed(&run(0.3, 7))));
+        assert_eq!(run(0.3, 7), run(0.3, 7));
+        assert_ne!(run(0.3, 7), run(0.3, 8));
+        assert_eq!(failed(&run(0.0, 7)), 0);
+        assert_eq!(failed(&run(1.0, 7)), 1_000);
+    }
+
+    #[test]
+    fn a_script_goes_before_what_is_always_so() {
+        let mut script = Script { always: Some(Fault::Garbage), ..Script::default() };
+        script.next.extend([Fault::None, Fault::TooFew]);
+        script.refused_text = Some("bad".to_owned());
+        let texts = ["a bad text".to_owned()];
+        assert!(matches!(script.fault(&texts), Fault::Refuse { status: 400, .. }));
+        assert_eq!(
+            [(); 4].map(|()| script.fault(&[])),
+            [Fault::None, Fault::TooFew, Fault::Garbage, Fault::Garbage]
+        );
+    }
+}

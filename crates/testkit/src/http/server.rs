@@ -1,0 +1,83 @@
+//! The server itself.
+
+use std::{io, sync::Arc};
+
+use http_body_util::BodyExt as _;
+use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpListener, task::JoinSet};
+
+use super::{
+    Fault, Shared, answer,
+    body::Piece,
+    request::{self, Recorded},
+};
+
+/// Answers until it is dropped, and all connections with it.
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else { continue };
+                // Without this an answer of several pieces waits for the other side's acknowledgement.
+                let _ = stream.set_nodelay(true);
+                let shared = Arc::clone(&shared);
+                let service = service_fn(move |request| respond(Arc::clone(&shared), request));
+                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+            // Those that have ended are forgotten.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// The answer to a call. An error ends the connection without one.
+async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Response<Piece>> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let call = Recorded::new(&parts, &body);
+    let fault = {
+        let mut state = shared.state();
+        state.recorded.push(call.clone());
+        state.script.fault(&call.texts)
+    };
+    let _in_flight = shared.enter();
+    if !shared.options.latency.is_zero() {
+        tokio::time::sleep(shared.options.latency).await;
+    }
+    // The sender lives as long as `shared`.
+    let _ = shared.held.subscribe().wait_for(|held| !held).await;
+    let order = match request::check(&shared.options, &parts, &call) {
+        Ok(order) => order,
+        Err((status, body)) => return refuse(status, &[], body.to_string()),
+    };
+    match &fault {
+        Fault::Refuse { status, headers, body } => refuse(*status, headers, body.clone()),
+        Fault::CutBefore => Err(io::Error::other("cut as told")),
+        Fault::Garbage => json(200).body(Piece::whole("{\"data\": [garbage")).map_err(io::Error::other),
+        fault => {
+            let body = answer::body(&order, &call.texts, shared.options.length, fault);
+            if *fault == Fault::CutInside {
+                return json(200).body(Piece::half(body)).map_err(io::Error::other);
+            }
+            shared.state().texts += call.texts.len();
+            json(200).body(Piece::whole(body)).map_err(io::Error::other)
+        }
+    }
+}
+
+fn refuse(status: u16, headers: &[(String, String)], body: String) -> io::Result<Response<Piece>> {
+    let mut response = json(status);
+    for (name, value) in headers {
+        response = response.header(name, value);
+    }
+    response.body(Piece::whole(body)).map_err(io::Error::other)
+}
+
+fn json(status: u16) -> hyper::http::response::Builder {
+    Response::builder()
+        .status(status)
+        .header("content-type", "application/json")
+        .header("x-request-id", "req_mock")
+}
