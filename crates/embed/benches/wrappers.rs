@@ -151,7 +151,9 @@ fn secrets(criterion: &mut Criterion) {
     let token = ["gh", "p_", "9aB3xK7mQ2wE5rT8yU", "1iO4pL6zC0vN3sD7fG"].concat();
     let with_token = format!("{PROSE} {token} {PROSE}");
     let sentences = SENTENCE.repeat(1_000);
+    let short = SENTENCE.repeat(3);
     for (name, text) in [
+        ("a short text", short.as_str()),
         ("sentences", sentences.as_str()),
         ("prose", PROSE),
         ("code", CODE),

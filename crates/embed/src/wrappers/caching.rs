@@ -246,7 +246,9 @@ impl EmbeddingProvider for Caching {
         self.memory_hits.fetch_add((remembered + repeated) as u64, Ordering::Relaxed);
         self.look_below(&mut wanted).await;
         self.ask(&mut wanted, purpose).await?;
-        let vectors = order.iter().filter_map(|place| wanted.get(*place)?.vector.clone()).collect();
-        Ok(vectors)
+        if repeated == 0 {
+            return Ok(wanted.into_iter().filter_map(|text| text.vector).collect());
+        }
+        Ok(order.iter().filter_map(|place| wanted.get(*place)?.vector.clone()).collect())
     }
 }
