@@ -99,7 +99,8 @@ impl ConfigSources {
 
     /// The file, and whether it was named and so has to exist.
     fn file(&self) -> Option<(PathBuf, bool)> {
-        let named = self.file.clone().or_else(|| self.variable(FILE_VARIABLE).map(PathBuf::from));
+        let named = self.file.clone().filter(|file| !file.as_os_str().is_empty());
+        let named = named.or_else(|| self.variable(FILE_VARIABLE).map(PathBuf::from));
         match named {
             Some(file) => Some((file, true)),
             None => Some((self.folder("XDG_CONFIG_HOME", ".config")?.join("config.toml"), false)),
