@@ -62,7 +62,8 @@ pub enum BreakerState {
 /// exactly one call at a time goes through as a probe: the breaker closes when the service answers it, and opens for
 /// another pause when it fails.
 ///
-/// A failure is an error marked as retryable. Any other error, such as a refused text or refused credentials, is an
+/// A failure is an error marked as retryable that does not say when to come back. Any other answer, such as a refused
+/// text, refused credentials or "come back in a second", is an
 /// answer: the service is there. While it is open nothing but the probe counts, not even a call that began earlier.
 ///
 /// The error of an open breaker is an `Embedding` error, not marked as retryable, with the failure that opened it as its
@@ -204,7 +205,10 @@ impl Passage<'_> {
     fn end<T>(mut self, answer: &Result<T>) {
         let probe = std::mem::take(&mut self.probe);
         match answer {
-            Err(error) if error.is_retryable() => self.breaker.failed(probe, error),
+            // Who says when to come back is there.
+            Err(error) if error.is_retryable() && error.retry_after().is_none() => {
+                self.breaker.failed(probe, error);
+            }
             _ => self.breaker.answered(probe),
         }
     }
