@@ -167,6 +167,7 @@ impl ModelConfig {
 }
 
 /// Whether a model of this name is one of OpenAI's.
+#[cfg(feature = "azure-openai")]
 pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name)
 }
