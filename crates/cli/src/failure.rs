@@ -238,10 +238,12 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "config") => {
             &format!("`{program} help config` shows what the file looks like")
         }
-        (ErrorKind::Validation, "embedding") => "use --embedding local or --embedding none",
+        (ErrorKind::Validation, "embedding") => {
+            "--embedding local needs nothing; docs/embeddings.md tells how to name a service"
+        }
         (ErrorKind::Validation, _) => "--help after the command lists what it takes, with examples",
         (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {
-            "search by words with --mode full-text, or name what made the store's vectors with --embedding"
+            "search by words with --mode full-text, name what made the store's vectors with --embedding, or make all of them anew with `rebuild`"
         }
         (ErrorKind::Unsupported, _) => STORE,
         _ if error.is_retryable() => "another program is using the store: try again",

@@ -45,7 +45,7 @@ pub use secret::Secret;
 #[cfg(feature = "openai")]
 pub use service_model::ModelConfig;
 
-/// The names that [`provider`] knows.
+/// The names that [`provider`] knows; [`provider_from_env`] also knows services.
 pub const PROVIDERS: [&str; 2] = ["local", "none"];
 
 /// The provider of this name: `local` for the model that is compiled in, `none` for no vectors at all.
@@ -58,7 +58,10 @@ pub fn provider(name: &str) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
         "local" => Ok(Some(Arc::new(LocalEmbedding::new()))),
         "none" => Ok(None),
         _ => {
-            let rule = format!("no such embedding provider; known are {}", PROVIDERS.join(", "));
+            let rule = format!(
+                "no such embedding provider; known are {}, and the services openai and azure-openai",
+                PROVIDERS.join(", ")
+            );
             Err(Error::validation("embedding", rule).with("value", format_args!("{name:?}")))
         }
     }

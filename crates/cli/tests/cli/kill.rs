@@ -164,7 +164,8 @@ fn a_killed_sync_is_completed_by_the_next() {
         assert_eq!(dump.len(), whole.len(), "moment {moment}");
         fs::remove_dir_all(folder).unwrap();
     }
-    // The machine may be faster or slower than in the measured run, but most moments must have been moments.
-    assert!(killed >= MOMENTS * 3 / 5, "only {killed} syncs were killed before they ended");
+    // The machine may be faster than in the measured run, so that the moments told by the time come too late; those told
+    // by what is written, half of them, do not.
+    assert!(killed >= MOMENTS * 2 / 5, "only {killed} syncs were killed before they ended");
     assert!(seen.len() > 10, "all were killed at the same moments: {seen:?}");
 }

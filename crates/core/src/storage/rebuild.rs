@@ -15,7 +15,7 @@ use crate::{
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
-    model::{EmbeddingSpace, ProjectSlug, Session, SessionId, SessionKey, UserId},
+    model::{EmbeddingSpace, ProjectSlug, Session, SessionId, SessionKey, UserId, VectorState},
     search::SessionFilter,
 };
 
@@ -287,7 +287,10 @@ impl SessionStorage {
                 let mut page = self.backend.read_messages(&key, range).await?;
                 let Some(last) = page.last() else { break };
                 range.start = last.sequence.saturating_add(1);
-                page.retain(|message| what == EstimateOf::Everything || message.vectors.is_owed());
+                page.retain(|message| match what {
+                    EstimateOf::Owed => message.vectors.is_owed(),
+                    EstimateOf::Everything => message.vectors != VectorState::Nothing,
+                });
                 let messages = page.len() as u64;
                 let amount = amount_of(page, provider, self.settings.tool_output_chars).await?;
                 estimate.add(messages, amount);
