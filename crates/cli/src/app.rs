@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     config::Configuration,
-    embedding::{EmbeddingProvider, LocalEmbedding},
+    embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
     model::{HostId, ProjectSlug, UserId},
 };
@@ -98,7 +98,9 @@ impl App {
     }
 
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
-        let provider = self.embedding()?.filter(|_| with_embedding);
+        check_provider(self.config.text("embedding").unwrap_or("local"))?;
+        // A model that is read from a folder takes its time, and is of no use to most commands.
+        let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
         let options = OpenOptions::default().with_embedding(provider);
         Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)

@@ -192,7 +192,7 @@ fn no_such_session(error: &Error) -> String {
 
 /// Whether the error is about what was typed, not about what is stored.
 fn is_about_arguments(error: &Error) -> bool {
-    const ARGUMENTS: [&str; 19] = [
+    const ARGUMENTS: [&str; 20] = [
         "config",
         "content_type",
         "content_types",
@@ -202,6 +202,7 @@ fn is_about_arguments(error: &Error) -> bool {
         "limit",
         "min_similarity",
         "mmr_lambda",
+        "model",
         "name",
         "org_id",
         "project_slug",
@@ -238,6 +239,7 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "config") => {
             &format!("`{program} help config` shows what the file looks like")
         }
+        (ErrorKind::Validation, "model") => &format!("`{program} models` lists the models that there are"),
         (ErrorKind::Validation, "embedding") => {
             "--embedding local needs nothing; docs/embeddings.md tells how to name a service"
         }

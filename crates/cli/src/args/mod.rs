@@ -9,6 +9,7 @@ mod embeddings;
 mod events;
 mod filter;
 mod global;
+mod models;
 mod quickstart;
 mod recent;
 mod search;
@@ -32,6 +33,7 @@ pub(crate) use embeddings::{
 pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When};
+pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
 pub(crate) use search::SearchArgs;
@@ -104,6 +106,7 @@ pub(crate) enum Command {
     Rebuild(RebuildArgs),
     User(UserArgs),
     Config(ConfigArgs),
+    Models(ModelsArgs),
     Completions(CompletionsArgs),
 }
 

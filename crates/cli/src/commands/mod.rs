@@ -7,6 +7,7 @@ mod delete;
 mod edit;
 mod embeddings;
 mod events;
+mod models;
 mod quickstart;
 mod recent;
 mod search;
@@ -45,6 +46,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,
         Command::User(args) => user::run(app, args).await,
         Command::Config(args) => config::run(app, &args),
+        Command::Models(args) => models::run(app, args).await,
         Command::Completions(args) => completions::run(app, &args),
     }
 }

@@ -15,6 +15,8 @@ mod output_changes;
 #[cfg(test)]
 mod output_embeddings;
 #[cfg(test)]
+mod output_models;
+#[cfg(test)]
 mod output_reading;
 #[cfg(test)]
 mod output_scopes;
