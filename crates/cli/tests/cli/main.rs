@@ -23,6 +23,8 @@ mod output_scopes;
 #[cfg(test)]
 mod output_statistics;
 #[cfg(test)]
+mod services;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod terminal;

@@ -37,17 +37,17 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let call = Recorded::new(&parts, &body);
-    let fault = {
+    let (number, fault) = {
         let mut state = shared.state();
         state.recorded.push(call.clone());
-        state.script.fault(&call.texts)
+        (state.recorded.len(), state.script.fault(&call.texts))
     };
     let _in_flight = shared.enter();
     if !shared.options.latency.is_zero() {
         tokio::time::sleep(shared.options.latency).await;
     }
     // The sender lives as long as `shared`.
-    let _ = shared.held.subscribe().wait_for(|held| !held).await;
+    let _ = shared.answered.subscribe().wait_for(|answered| number <= *answered).await;
     let order = match request::check(&shared.options, &parts, &call) {
         Ok(order) => order,
         Err((status, body)) => return refuse(status, &[], body.to_string()),
