@@ -3,9 +3,9 @@
 //!
 //! The service is the mock server, in this process, with 50 ms for every call. The floor is what its answers take if
 //! nothing else takes any time: calls * latency / calls at the same time. The yardstick is the provider without wrappers,
-//! asked for the same batches; it has the server's own work and the transport in it as well.
+//! asked for the same batches; it has the transport and the decoding in it as well.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
 use std::{
     sync::Arc,
@@ -37,12 +37,10 @@ async fn bare(provider: &OpenAiEmbedding, texts: &[String]) -> usize {
     made.iter().map(Vec::len).sum()
 }
 
-async fn measure(batch: Option<usize>) {
-    let mock = MockEmbeddings::start(MockOptions::default().with_latency(LATENCY)).await.unwrap();
-    let mut model = ModelConfig::new("text-embedding-3-small");
-    if let Some(batch) = batch {
-        model = model.with_batch_texts(batch);
-    }
+async fn measure(batch: usize) {
+    let mock =
+        MockEmbeddings::start(MockOptions::default().with_latency(LATENCY).with_one_vector()).await.unwrap();
+    let model = ModelConfig::new("text-embedding-3-small").with_batch_texts(batch);
     let config = OpenAiConfig::default().with_base_url(mock.openai_url()).with_model(model);
     let provider = Arc::new(OpenAiEmbedding::new(&config).unwrap());
     let limits = provider.limits();
@@ -81,7 +79,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 async fn main() {
     println!("{TEXTS} texts, {} ms a call, median of {ROUNDS}", LATENCY.as_millis());
     println!("texts/call calls        floor  no wrappers  with all of them  of the floor  more a text");
-    for batch in [None, Some(64), Some(2_048)] {
+    for batch in [ModelConfig::default().batch_texts, 256, 2_048] {
         measure(batch).await;
     }
 }

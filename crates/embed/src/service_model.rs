@@ -40,8 +40,8 @@ pub struct ModelConfig {
     pub request_dimensions: Option<bool>,
     /// Texts of more `cl100k_base` tokens than this are cut. Default: 8,191 for the models of OpenAI, else 512.
     pub max_tokens: Option<usize>,
-    /// The most texts in one call. Default: 256 for the models of OpenAI, else 64; some servers take only 32.
-    pub batch_texts: Option<usize>,
+    /// The most texts in one call. Default: 64; OpenAI takes 2,048, some servers only 32.
+    pub batch_texts: usize,
     /// How many vectors are kept in memory. Default: 1,000.
     pub cache_size: usize,
     /// How many calls are made at the same time. Default: 8.
@@ -57,7 +57,7 @@ impl Default for ModelConfig {
             dimensions: None,
             request_dimensions: None,
             max_tokens: None,
-            batch_texts: None,
+            batch_texts: 64,
             cache_size: 1_000,
             concurrent_calls: 8,
             timeout: Duration::from_secs(120),
@@ -96,7 +96,7 @@ impl ModelConfig {
     /// Sets the most texts in one call.
     #[must_use]
     pub fn with_batch_texts(mut self, texts: usize) -> Self {
-        self.batch_texts = Some(texts);
+        self.batch_texts = texts;
         self
     }
 
@@ -124,7 +124,7 @@ impl ModelConfig {
             dimensions: read("DIMENSIONS").map(Variable::at_least_one).transpose()?,
             request_dimensions: read("REQUEST_DIMENSIONS").map(Variable::yes_or_no).transpose()?,
             max_tokens: read("MAX_TOKENS").map(Variable::at_least_one).transpose()?,
-            batch_texts: read("BATCH_TEXTS").map(Variable::at_least_one).transpose()?,
+            batch_texts: read("BATCH_TEXTS").map_or(Ok(default.batch_texts), Variable::at_least_one)?,
             cache_size: read("CACHE_SIZE").map_or(Ok(default.cache_size), Variable::number)?,
             concurrent_calls: read("CONCURRENT_CALLS")
                 .map_or(Ok(default.concurrent_calls), Variable::at_least_one)?,
@@ -168,7 +168,7 @@ impl ModelConfig {
         EmbeddingLimits {
             chunk_threshold_tokens: max_tokens,
             chunk_target_tokens: max_tokens.min(CHUNK_TOKENS),
-            batch_texts: self.batch_texts.unwrap_or(if known { 256 } else { 64 }).clamp(1, MOST_TEXTS),
+            batch_texts: self.batch_texts.clamp(1, MOST_TEXTS),
             batch_tokens: if known { 100_000 } else { 32_768.max(max_tokens) },
             concurrent_calls: self.concurrent_calls.max(1),
         }

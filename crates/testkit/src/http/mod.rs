@@ -42,6 +42,8 @@ pub struct MockOptions {
     pub decimals: bool,
     /// What vectors are multiplied by, as some servers' are not one long. Default: 1.
     pub length: f32,
+    /// Whether all texts have the same vector, which costs the server next to nothing: for benchmarks. Default: no.
+    pub one_vector: bool,
     /// How long every call takes. Default: no time.
     pub latency: Duration,
 }
@@ -61,6 +63,7 @@ impl Default for MockOptions {
             deployments: Vec::new(),
             decimals: false,
             length: 1.0,
+            one_vector: false,
             latency: Duration::ZERO,
         }
     }
@@ -113,6 +116,13 @@ impl MockOptions {
     #[must_use]
     pub fn with_length(mut self, length: f32) -> Self {
         self.length = length;
+        self
+    }
+
+    /// Gives all texts the same vector.
+    #[must_use]
+    pub fn with_one_vector(mut self) -> Self {
+        self.one_vector = true;
         self
     }
 

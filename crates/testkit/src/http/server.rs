@@ -57,7 +57,7 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
         Fault::CutBefore => Err(io::Error::other("cut as told")),
         Fault::Garbage => json(200).body(Piece::whole("{\"data\": [garbage")).map_err(io::Error::other),
         fault => {
-            let body = answer::body(&order, &call.texts, shared.options.length, fault);
+            let body = answer::body(&order, &call.texts, &shared.options, fault);
             if *fault == Fault::CutInside {
                 return json(200).body(Piece::half(body)).map_err(io::Error::other);
             }

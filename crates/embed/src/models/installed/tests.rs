@@ -46,7 +46,7 @@ fn a_model_is_copied_listed_found_and_verified() {
     assert!(installed.bytes > 1000);
     assert!(installed.folder.join("1_Pooling/config.json").exists());
     assert!(!installed.folder.join("pytorch_model.bin").exists());
-    assert_eq!(place.models.list().unwrap(), [installed.clone()]);
+    assert_eq!(place.models.list().unwrap(), std::slice::from_ref(&installed));
     assert_eq!(place.models.find("MY-Model").unwrap(), installed);
 
     let verified = place.models.verify("my-model").unwrap();
@@ -67,7 +67,8 @@ fn a_name_can_be_given_and_is_taken_once() {
 
 #[test]
 fn what_is_no_whole_model_is_not_installed() {
-    let breaks: [(&str, fn(&Path)); 6] = [
+    type Break = fn(&Path);
+    let breaks: [(&str, Break); 6] = [
         ("model.safetensors is missing", |folder| fs::remove_file(folder.join("model.safetensors")).unwrap()),
         ("pytorch_model.bin can't be read", |folder| {
             fs::rename(folder.join("model.safetensors"), folder.join("pytorch_model.bin")).unwrap();
