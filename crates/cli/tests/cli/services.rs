@@ -1,6 +1,6 @@
 //! The program with an embedding service, which is a server of the test.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use amplifier_session_testkit::{
     AmplifierHome,
@@ -87,6 +87,30 @@ fn nothing_is_paid_twice() {
 }
 
 #[test]
+fn two_programs_fill_the_cache_at_the_same_time() {
+    let (service, home) = (Service::start(), Home::with_samples());
+    let store = |name: &str| format!("sqlite:{}", home.path().join(name).display());
+    let sync = |name: &str| {
+        let mut command = service.command(&home, &["--store", &store(name), "sync", "--json"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for child in [sync("a"), sync("b")] {
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    }
+    service.mock.reset_counts();
+    service.json(&home, &["--store", &store("c"), "sync"]);
+    assert_eq!(service.mock.calls(), 0);
+    let search = |name: &str| {
+        let search = ["search", "outbox table", "--mode", "semantic", "--limit", "50"];
+        service.json(&home, &[&["--store", &store(name)], &search[..]].concat())
+    };
+    assert!(search("a")["results"].as_array().unwrap().len() > 10);
+    assert_eq!(search("a"), search("b"));
+    assert_eq!(search("a"), search("c"));
+}
+
+#[test]
 fn nothing_is_lost_or_doubled_when_a_third_of_the_calls_fails() {
     let (service, well, ill) = (Service::start(), Home::with_samples(), Home::with_samples());
     json(uncached(service.command(&well, &["sync", "--json"])));
@@ -145,7 +169,7 @@ fn a_killed_rebuild_is_gone_on_with_and_what_was_there_is_searched_until_then() 
     service.mock.reset_counts();
     // Vectors are stored 512 messages at a time, while those after the next 512 are not yet asked for.
     service.mock.hold_after(4);
-    let mut child = rebuild().stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = rebuild().stdout(Stdio::null()).spawn().unwrap();
     service.runtime.block_on(service.mock.until_calls(5));
     assert_eq!(found(), 10);
     child.kill().unwrap();
