@@ -100,7 +100,7 @@ impl App {
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
         let provider = self.embedding()?.filter(|_| with_embedding);
         self.check_existence()?;
-        let options = OpenOptions::default().with_embedding(provider);
+        let options = OpenOptions::default().with_embedding(provider).with_read_only(self.global.read_only);
         Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)
     }
 
@@ -143,7 +143,10 @@ impl App {
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
-        let options = OpenOptions::default().with_embedding(self.embedding()?).with_settings(settings);
+        let options = OpenOptions::default()
+            .with_embedding(self.embedding()?)
+            .with_settings(settings)
+            .with_read_only(self.global.read_only);
         Ok(amplifier_session_storage::open_at(url, options).await?)
     }
 

@@ -27,7 +27,12 @@ pub fn create(path: &Path) -> Result<()> {
     }
 }
 
-fn create_folder_of(path: &Path) -> io::Result<()> {
+/// Makes the folders above a file, for their owner alone, unless they exist.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn create_folder_of(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
     else {
         return Ok(());
