@@ -102,3 +102,21 @@ async fn duckdb(path: &Path, read_only: bool) -> Result<Arc<dyn StorageBackend>>
 async fn duckdb(_: &Path, _: bool) -> Result<Arc<dyn StorageBackend>> {
     Err(StoreUrl::duckdb_not_built_in())
 }
+
+#[cfg(all(test, feature = "duckdb-system"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_duckdb_store_is_opened_by_its_url() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("duckdb:{}", folder.path().join("s.duckdb").display());
+        let read_only = OpenOptions::default().with_read_only(true);
+        let missing = open(&url, read_only.clone()).await.unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::StorageConnection);
+        let storage = open(&url, OpenOptions::default()).await.unwrap();
+        assert_eq!(storage.backend().capabilities().name, "duckdb");
+        drop(storage);
+        open(&url, read_only).await.unwrap();
+    }
+}

@@ -343,7 +343,8 @@ impl StorageBackend for DuckDbBackend {
     async fn update_index(&self) -> Result<()> {
         let folded = self.inner.keeper.fold(WhenBusy::Wait).await;
         let inner = Arc::clone(&self.inner);
-        blocking(move || inner.pool.checkpoint()).await?.and(folded)
+        blocking(move || inner.pool.checkpoint()).await?;
+        folded
     }
 
     async fn places(&self) -> Result<Vec<StorePlace>> {

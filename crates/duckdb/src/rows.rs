@@ -184,7 +184,7 @@ impl PlacedRows for DuckDbRows<'_> {
 
 impl DuckDbRows<'_> {
     /// What `read` makes of the row of each key.
-    fn each_key<T>(
+    fn each_key<T: Clone>(
         &self,
         select: &str,
         keys: &[u64],
@@ -197,7 +197,8 @@ impl DuckDbRows<'_> {
                 Ok(())
             })?;
         }
-        Ok(keys.iter().map(|key| found.remove(key)).collect())
+        // A message is asked for once for each of its texts.
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
     /// The keys that `newer` selects, some at a time, as a condition on the table `t`, until `each` has enough.

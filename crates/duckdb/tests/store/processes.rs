@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use amplifier_session_core::{ErrorKind, backend::StorageBackend};
+use amplifier_session_core::ErrorKind;
 use amplifier_session_duckdb::{Access, DuckDbBackend};
 use amplifier_session_testkit::lines;
 
@@ -55,7 +55,6 @@ impl Other {
             .env(TASK, task)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let says = BufReader::new(child.stdout.take().unwrap());
@@ -115,7 +114,7 @@ async fn several_read_while_none_writes() {
     let reader = storage(DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap());
     assert_eq!(found(&reader, "pear").await, 1);
     drop(reader);
-    others.map(Other::end);
+    others.into_iter().for_each(Other::end);
     drop(folder.backend().await);
 }
 
@@ -136,6 +135,9 @@ async fn what_was_committed_survives_a_kill() {
             assert_eq!((rows.vectors, rows.owing_vectors), (20, 0), "round {round}, session {n}");
         }
         assert_eq!(found(&reader, &format!("session{stored}")).await, 20);
+        drop(reader);
+        // The index may still be brought up behind the search, which keeps the file open; opening it waits for that.
+        drop(folder.backend().await);
     }
     let connection = folder.connection();
     assert!(number(&connection, "SELECT count(*) FROM transcripts") >= i64::from(stored) * 20);
