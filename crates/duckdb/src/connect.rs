@@ -1,6 +1,7 @@
 //! How a file is opened, and put in place when it is made.
 
 use std::{
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -29,7 +30,7 @@ fn config(path: &Path, access: Access) -> duckdb::Result<Config> {
     Config::default()
         .access_mode(access)?
         .max_memory(MEMORY)?
-        .with("temp_directory", beside(path, ".tmp").to_string_lossy())?
+        .with("temp_directory", spill_folder(path).to_string_lossy())?
         // Nothing is fetched from the network behind anybody's back.
         .with("autoinstall_known_extensions", "false")?
         .with("autoload_known_extensions", "false")
@@ -47,7 +48,7 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
             .with_source(source)
     };
     file::create_folder_of(path).map_err(failed)?;
-    let folder = workshop(path).map_err(failed)?;
+    let folder = workshop(path, ".making-").map_err(failed)?;
     let fresh = folder.path().join("new.duckdb");
     let connection = config(&fresh, Access::ReadWrite)
         .and_then(|config| Connection::open_with_flags(&fresh, config.access_mode(AccessMode::Automatic)?))
@@ -64,10 +65,48 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
     }
 }
 
+/// What the folders are called in which a database is written anew.
+pub(crate) const REWRITING: &str = ".rewriting-";
+
 /// A folder beside `path` that only the owner may enter; it is removed when it is dropped.
-pub(crate) fn workshop(path: &Path) -> io::Result<tempfile::TempDir> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    tempfile::Builder::new().prefix(".duckdb-").tempdir_in(folder)
+pub(crate) fn workshop(path: &Path, suffix: &str) -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(&workshop_name(path, suffix)).tempdir_in(folder_of(path))
+}
+
+/// Removes what a process that was killed while it wrote the database anew has left of it. Whoever calls it has the
+/// database open to write, so that no other process is at it.
+pub(crate) fn remove_leftovers(path: &Path) {
+    let name = workshop_name(path, REWRITING);
+    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn workshop_name(path: &Path, suffix: &str) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(suffix);
+    name
+}
+
+/// Makes the folder for what does not fit into memory, before DuckDB makes one that everybody may enter.
+pub(crate) fn make_spill_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(spill_folder(path))
+}
+
+/// The folder for what does not fit into memory.
+pub(crate) fn spill_folder(path: &Path) -> PathBuf {
+    beside(path, ".tmp")
 }
 
 /// Makes a file its owner's alone.

@@ -66,7 +66,8 @@ fn describe(told: &str) -> (ErrorKind, String, bool) {
 }
 
 fn is_duplicate(told: &str) -> bool {
-    told.contains("Constraint Error: Duplicate key") || told.contains("Duplicate key \"")
+    // Told by a statement, an appender or a commit.
+    told.contains("Duplicate key \"") || told.contains("duplicate key")
 }
 
 fn first_line(told: &str) -> &str {

@@ -91,6 +91,12 @@ impl Pool {
             }
         }
         let handles = Handles::open(path, access)?;
+        let made = connect::make_spill_folder(path);
+        // Who only reads may not be allowed to write there.
+        if access == Access::ReadWrite {
+            made.map_err(failed)?;
+            connect::remove_leftovers(path);
+        }
         let _closing = Closing { path: path.to_owned(), _file: file };
         Ok(Self { path: path.to_owned(), access, handles: RwLock::new(handles), _closing })
     }
@@ -159,7 +165,7 @@ impl Pool {
             return Ok(());
         }
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
-        let folder = connect::workshop(&self.path).map_err(failed)?;
+        let folder = connect::workshop(&self.path, connect::REWRITING).map_err(failed)?;
         let fresh = folder.path().join("new.duckdb");
         lock(&handles.readers).clear();
         copy(&lock(&handles.writer).connection, &fresh).map_err(storage("rewrite"))?;
@@ -176,8 +182,8 @@ impl Pool {
 }
 
 fn failed(source: std::io::Error) -> Error {
-    Error::new(ErrorKind::StorageIo, format!("can't write the database anew: {source}"))
-        .with_operation("rewrite")
+    Error::new(ErrorKind::StorageIo, format!("can't write beside the database: {source}"))
+        .with_operation("open")
         .with_source(source)
 }
 
@@ -217,6 +223,8 @@ impl Drop for Closing {
         if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
             let _ = fs::remove_file(log);
         }
+        // Stays if another process that reads keeps something there.
+        let _ = fs::remove_dir(connect::spill_folder(&self.path));
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn check(path: &Path) -> Result<Presence> {
     if !is_duckdb {
         return Err(refused(path, "is no DuckDB database"));
     }
-    if connect::log_path(path).exists() {
+    if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
         // Whoever opens it to write works off the log first, which changes the file.
         let connection = connect::open(path, Access::ReadOnly)?;
         accept(path, &connection, Access::ReadOnly)?;

@@ -139,6 +139,10 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     let before = traces(&folder, &pieces);
     assert!(before.len() >= WORDS.len() / 2, "{before:?}");
 
+    // As if it had been killed in the middle of an earlier deletion.
+    let leftover = folder.path().join(".sessions.duckdb.rewriting-abc");
+    std::fs::create_dir(&leftover).unwrap();
+    std::fs::write(leftover.join("new.duckdb"), "quondammessage").unwrap();
     let storage = folder.storage().await;
     assert!(search(&storage, "quondammessage").await > 0);
     assert!(delete(&storage, &key).await);
