@@ -56,6 +56,8 @@ pub use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer, backend, content, events,
     metadata, model, search, storage, text,
 };
+#[cfg(feature = "duckdb-system")]
+pub use amplifier_session_duckdb as duckdb;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use open::{OpenOptions, open, open_at};

@@ -1,8 +1,14 @@
 //! From a store's URL to a storage.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use amplifier_session_core::{Result, SessionStorage, StorageSettings, embedding::EmbeddingProvider};
+use amplifier_session_core::{
+    Error, ErrorKind, Result, SessionStorage, StorageSettings, backend::StorageBackend,
+    embedding::EmbeddingProvider,
+};
 use amplifier_session_sqlite::SqliteBackend;
 
 use crate::StoreUrl;
@@ -15,6 +21,8 @@ pub struct OpenOptions {
     pub embedding: Option<Arc<dyn EmbeddingProvider>>,
     /// The storage's settings.
     pub settings: StorageSettings,
+    /// Whether nothing is written. A DuckDB store that several processes look at is opened so by all of them. Default: no.
+    pub read_only: bool,
     /// The folder that `~` stands for. Default: unknown, so that a URL with `~` is refused.
     pub home: Option<PathBuf>,
 }
@@ -40,6 +48,13 @@ impl OpenOptions {
         self
     }
 
+    /// Sets whether nothing is written.
+    #[must_use]
+    pub fn with_read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
     /// Sets the folder that `~` stands for.
     #[must_use]
     pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
@@ -62,10 +77,46 @@ pub async fn open(url: &str, options: OpenOptions) -> Result<SessionStorage> {
 ///
 /// # Errors
 ///
-/// Those of the backend.
+/// Those of the backend; `Unsupported` for a backend that is not built in, or one that can't be opened for reading only.
 pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage> {
-    let backend = match url {
+    let backend: Arc<dyn StorageBackend> = match url {
+        StoreUrl::Sqlite(_) if options.read_only => {
+            let message = "a SQLite store has no reading only: many processes may read it while others write";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
         StoreUrl::Sqlite(path) => Arc::new(SqliteBackend::open(path).await?),
+        StoreUrl::DuckDb(path) => duckdb(path, options.read_only).await?,
     };
     Ok(SessionStorage::new(backend).with_embedding(options.embedding).with_settings(options.settings))
+}
+
+#[cfg(feature = "duckdb-system")]
+async fn duckdb(path: &Path, read_only: bool) -> Result<Arc<dyn StorageBackend>> {
+    use amplifier_session_duckdb::{Access, DuckDbBackend};
+
+    let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
+    Ok(Arc::new(DuckDbBackend::open(path, access).await?))
+}
+
+#[cfg(not(feature = "duckdb-system"))]
+async fn duckdb(_: &Path, _: bool) -> Result<Arc<dyn StorageBackend>> {
+    Err(StoreUrl::duckdb_not_built_in())
+}
+
+#[cfg(all(test, feature = "duckdb-system"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_duckdb_store_is_opened_by_its_url() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("duckdb:{}", folder.path().join("s.duckdb").display());
+        let read_only = OpenOptions::default().with_read_only(true);
+        let missing = open(&url, read_only.clone()).await.unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::StorageConnection);
+        let storage = open(&url, OpenOptions::default()).await.unwrap();
+        assert_eq!(storage.backend().capabilities().name, "duckdb");
+        drop(storage);
+        open(&url, read_only).await.unwrap();
+    }
 }

@@ -9,8 +9,8 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 
 /// Where a store is.
 ///
-/// `sqlite:PATH`, where a `~/` at the beginning of the path stands for the home folder. `sqlite://PATH` is taken for
-/// the same.
+/// `sqlite:PATH` or `duckdb:PATH`, where a `~/` at the beginning of the path stands for the home folder. `sqlite://PATH` is taken for
+/// the same. DuckDB is there with the feature `duckdb` or `duckdb-system`.
 ///
 /// ```
 /// use std::path::Path;
@@ -25,14 +25,16 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 pub enum StoreUrl {
     /// A SQLite file.
     Sqlite(PathBuf),
+    /// A DuckDB file.
+    DuckDb(PathBuf),
 }
 
 impl StoreUrl {
-    /// The schemes that can be opened.
-    pub const SCHEMES: [&str; 1] = ["sqlite"];
+    /// The schemes of the backends that there are.
+    pub const SCHEMES: [&str; 2] = ["sqlite", "duckdb"];
 
-    /// Schemes of backends that this build does not have.
-    const NOT_BUILT_IN: [&str; 3] = ["duckdb", "postgres", "cosmos"];
+    /// Schemes of backends that are still to come.
+    const NOT_BUILT_IN: [&str; 2] = ["postgres", "cosmos"];
 
     /// Reads a URL. `home` is what `~` stands for.
     ///
@@ -56,16 +58,26 @@ impl StoreUrl {
         if path.is_empty() {
             return Err(invalid(url, "the URL names no file".to_owned()));
         }
-        Ok(Self::Sqlite(
-            expanded(path, home).ok_or_else(|| invalid(url, "the home folder is unknown".to_owned()))?,
-        ))
+        let path =
+            expanded(path, home).ok_or_else(|| invalid(url, "the home folder is unknown".to_owned()))?;
+        match scheme {
+            "duckdb" if cfg!(feature = "duckdb-system") => Ok(Self::DuckDb(path)),
+            "duckdb" => Err(Self::duckdb_not_built_in()),
+            _ => Ok(Self::Sqlite(path)),
+        }
+    }
+
+    pub(crate) fn duckdb_not_built_in() -> Error {
+        let message = "this build has no DuckDB; it is there with the cargo feature `duckdb`, or with \
+            `duckdb-system` and the library in DUCKDB_LIB_DIR";
+        Error::new(ErrorKind::Unsupported, message)
     }
 
     /// The database file of an embedded store.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::Sqlite(path) => Some(path),
+            Self::Sqlite(path) | Self::DuckDb(path) => Some(path),
         }
     }
 }
@@ -74,6 +86,7 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::DuckDb(path) => write!(f, "duckdb:{}", path.display()),
         }
     }
 }
@@ -119,13 +132,24 @@ mod tests {
             ("mysql:x", ErrorKind::Validation, "known are sqlite:"),
             ("sqlite:", ErrorKind::Validation, "names no file"),
             ("sqlite:~/x", ErrorKind::Validation, "home folder"),
-            ("duckdb:x", ErrorKind::Unsupported, "not built in yet"),
             ("postgres://h/db", ErrorKind::Unsupported, "not built in yet"),
             ("cosmos:x", ErrorKind::Unsupported, "not built in yet"),
         ] {
             let error = StoreUrl::parse(url, None).unwrap_err();
             assert_eq!(error.kind(), kind, "{url}");
             assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn duckdb_is_there_with_its_feature() {
+        let parsed = StoreUrl::parse("duckdb:x.duckdb", None);
+        if cfg!(feature = "duckdb-system") {
+            assert_eq!(parsed.unwrap(), StoreUrl::DuckDb(PathBuf::from("x.duckdb")));
+        } else {
+            let error = parsed.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.to_string().contains("feature `duckdb`"), "{error}");
         }
     }
 }

@@ -102,7 +102,7 @@ impl App {
         // A model that is read from a folder takes its time, and is of no use to most commands.
         let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
-        let options = OpenOptions::default().with_embedding(provider);
+        let options = OpenOptions::default().with_embedding(provider).with_read_only(self.global.read_only);
         Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)
     }
 
@@ -145,7 +145,10 @@ impl App {
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
-        let options = OpenOptions::default().with_embedding(self.embedding()?).with_settings(settings);
+        let options = OpenOptions::default()
+            .with_embedding(self.embedding()?)
+            .with_settings(settings)
+            .with_read_only(self.global.read_only);
         Ok(amplifier_session_storage::open_at(url, options).await?)
     }
 

@@ -160,14 +160,14 @@ impl StorageBackend for SqliteBackend {
     }
 
     async fn write(&self, change: SessionChange) -> Result<Version> {
-        let bytes = text_bytes(&change);
+        let bytes = change.message_bytes();
         let version = self.write_with(move |connection| write::session(connection, &change)).await?;
         self.0.keeper.wrote(bytes).await?;
         Ok(version)
     }
 
     async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
-        let (bytes, count) = (changes.iter().map(text_bytes).sum(), changes.len());
+        let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
         let written = self.write_with(move |connection| Ok(write::sessions(connection, &changes))).await;
         match self.0.keeper.wrote(bytes).await.and(written) {
             Ok(versions) => versions,
@@ -227,11 +227,7 @@ impl StorageBackend for SqliteBackend {
         of_messages: Vec<MessageVectors>,
     ) -> Result<usize> {
         let key = key.clone();
-        let bytes: usize = of_messages
-            .iter()
-            .flat_map(|message| &message.records)
-            .map(|record| record.vector.len() * 4)
-            .sum();
+        let bytes = of_messages.iter().map(MessageVectors::vector_bytes).sum();
         let stored = self
             .write_with(move |connection| write::vectors(connection, &key, generation, &of_messages))
             .await?;
@@ -337,9 +333,4 @@ impl StorageBackend for SqliteBackend {
         let inner = Arc::clone(&self.0);
         blocking(move || inner.places()).await
     }
-}
-
-/// How much text a change brings for the index.
-fn text_bytes(change: &SessionChange) -> usize {
-    change.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum()
 }

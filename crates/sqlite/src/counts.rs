@@ -1,20 +1,22 @@
 //! Counting messages, and what is stored of one session.
 
-use std::str::FromStr;
-
 use amplifier_session_core::{
     Result, Scope,
-    backend::{MessageCount, RowSpan, SessionRows, VectorCounts, meta::Generations},
-    model::{Role, SessionKey, Timestamp, VectorState},
+    backend::{MessageCount, SessionRows, VectorCounts, meta::Generations},
+    model::{SessionKey, VectorState},
     search::{SearchFilter, SessionFilter},
 };
-use rusqlite::{Connection, Row};
+use amplifier_session_sql::{
+    Columns, Conditions,
+    rows::{self, count, span},
+};
+use rusqlite::Connection;
 
 use crate::{
-    conditions::Conditions,
+    columns::{Cursor, column},
+    conditions::{SQLITE, values},
     error::storage,
-    messages::vector_state,
-    sessions::{self, column, timestamp},
+    sessions,
 };
 
 /// The messages that `filter` admits, counted by day and role.
@@ -23,16 +25,7 @@ pub(crate) fn messages(
     scope: &Scope,
     filter: &SearchFilter,
 ) -> Result<Vec<MessageCount>> {
-    let mut conditions = Conditions::of_sessions(scope, &filter.sessions)?;
-    if let Some(role) = filter.role {
-        conditions.compare("t.role = ?", role.as_str().to_owned());
-    }
-    if let Some(since) = filter.since {
-        conditions.compare("t.ts >= ?", since.to_string());
-    }
-    if let Some(until) = filter.until {
-        conditions.compare("t.ts < ?", until.to_string());
-    }
+    let conditions = Conditions::of_messages(SQLITE, scope, filter)?;
     let sql = format!(
         "SELECT substr(t.ts, 1, instr(t.ts, 'T') - 1) AS day, t.role, count(*)
          FROM sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role
@@ -42,8 +35,7 @@ pub(crate) fn messages(
     );
     let mut counts = Vec::new();
     each_row(connection, &sql, &conditions, |row| {
-        let role = Role::from_str(&column::<String>(row, 1)?)?;
-        counts.push(MessageCount { day: column(row, 0)?, role, messages: count(row, 2)? });
+        counts.push(rows::message_count(row)?);
         Ok(())
     })?;
     Ok(counts)
@@ -54,7 +46,7 @@ pub(crate) fn vectors(connection: &Connection, scope: &Scope) -> Result<VectorCo
     let held = Generations::of(&sessions::meta(connection)?);
     let current = held.current_number();
     let next = held.next.map(|next| next.number);
-    let conditions = Conditions::of_sessions(scope, &SessionFilter::default())?;
+    let conditions = Conditions::of_sessions(SQLITE, scope, &SessionFilter::default())?;
     let of_session = |table: &str| format!("sessions s CROSS JOIN {table} t USING (user_id, session_id)");
     let mut counts = VectorCounts::default();
 
@@ -66,7 +58,7 @@ pub(crate) fn vectors(connection: &Connection, scope: &Scope) -> Result<VectorCo
         conditions.sql()
     );
     each_row(connection, &sql, &conditions, |row| {
-        let (state, messages) = (vector_state(column(row, 0)?)?, count(row, 1)?);
+        let (state, messages) = (rows::vector_state(row, 0)?, count(row, 1)?);
         if state == VectorState::Nothing {
             counts.nothing += messages;
             return Ok(());
@@ -90,7 +82,7 @@ pub(crate) fn vectors(connection: &Connection, scope: &Scope) -> Result<VectorCo
         conditions.sql()
     );
     each_row(connection, &sql, &conditions, |row| {
-        let of_generation = counts.generations.entry(column(row, 0)?).or_default();
+        let of_generation = counts.generations.entry(column(row.0, 0)?).or_default();
         (of_generation.messages, of_generation.vectors) = (count(row, 1)?, count(row, 2)?);
         Ok(())
     })?;
@@ -101,8 +93,8 @@ pub(crate) fn vectors(connection: &Connection, scope: &Scope) -> Result<VectorCo
         conditions.sql()
     );
     each_row(connection, &sql, &conditions, |row| {
-        let of_generation = counts.generations.entry(column(row, 0)?).or_default();
-        of_generation.failed.insert(column(row, 1)?, count(row, 2)?);
+        let of_generation = counts.generations.entry(column(row.0, 0)?).or_default();
+        of_generation.failed.insert(column(row.0, 1)?, count(row, 2)?);
         Ok(())
     })?;
     Ok(counts)
@@ -112,12 +104,12 @@ fn each_row(
     connection: &Connection,
     sql: &str,
     conditions: &Conditions,
-    mut each: impl FnMut(&Row<'_>) -> Result<()>,
+    mut each: impl FnMut(&Cursor<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut statement = connection.prepare_cached(sql).map_err(storage("count"))?;
-    let mut rows = statement.query(conditions.values()).map_err(storage("count"))?;
-    while let Some(row) = rows.next().map_err(storage("count"))? {
-        each(row)?;
+    let mut found = statement.query(values(conditions)).map_err(storage("count"))?;
+    while let Some(row) = found.next().map_err(storage("count"))? {
+        each(&Cursor(row))?;
     }
     Ok(())
 }
@@ -134,8 +126,8 @@ pub(crate) fn rows_of(connection: &Connection, key: &SessionKey) -> Result<Sessi
     let vectors =
         format!("SELECT count(*) FROM transcript_vectors {of_session} AND generation = {generation}");
     let (messages, owing_vectors, synced_at) =
-        one_row(connection, &messages, key, |row| Ok((span(row)?, count(row, 4)?, time(row, 5)?)))?;
-    let events = one_row(connection, &events, key, span)?;
+        one_row(connection, &messages, key, |row| Ok((span(row)?, count(row, 4)?, row.maybe_time(5)?)))?;
+    let events = one_row(connection, &events, key, |row| span(row))?;
     let vectors = one_row(connection, &vectors, key, |row| count(row, 0))?;
     Ok(SessionRows { messages, events, vectors, owing_vectors, synced_at })
 }
@@ -144,30 +136,9 @@ fn one_row<T>(
     connection: &Connection,
     sql: &str,
     key: &SessionKey,
-    read: impl FnOnce(&Row<'_>) -> Result<T>,
+    read: impl FnOnce(&Cursor<'_>) -> Result<T>,
 ) -> Result<T> {
     let mut statement = connection.prepare_cached(sql).map_err(storage("session_rows"))?;
     let key = [key.user_id.as_str(), key.session_id.as_str()];
-    statement.query_row(key, |row| Ok(read(row))).map_err(storage("session_rows"))?
-}
-
-/// The first four columns.
-fn span(row: &Row<'_>) -> Result<RowSpan> {
-    Ok(RowSpan {
-        count: count(row, 0)?,
-        last_sequence: column(row, 1)?,
-        first_ts: time(row, 2)?,
-        last_ts: time(row, 3)?,
-    })
-}
-
-fn count(row: &Row<'_>, index: usize) -> Result<u64> {
-    column::<i64>(row, index).map(i64::unsigned_abs)
-}
-
-fn time(row: &Row<'_>, index: usize) -> Result<Option<Timestamp>> {
-    match column::<Option<String>>(row, index)? {
-        Some(_) => timestamp(row, index).map(Some),
-        None => Ok(None),
-    }
+    statement.query_row(key, |row| Ok(read(&Cursor(row)))).map_err(storage("session_rows"))?
 }

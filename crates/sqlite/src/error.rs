@@ -45,8 +45,3 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
         _ => (ErrorKind::StorageIo, format!("SQLite: {error}"), false),
     }
 }
-
-/// A value in the database that can't be what it should.
-pub(crate) fn damaged(what: &'static str) -> Error {
-    Error::new(ErrorKind::StorageIo, format!("the database holds a {what} that can't be read"))
-}

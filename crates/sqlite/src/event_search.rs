@@ -4,20 +4,20 @@ use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, EventGroup},
     model::{Event, Level},
-    search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
+    search::{EventFilter, EventSearchOptions, SessionFilter},
+};
+use amplifier_session_sql::{
+    Conditions,
+    rows::{self, EVENT, EVENT_OF_SESSION as OF_SESSION},
 };
 use rusqlite::Connection;
 
 use crate::{
-    conditions::Conditions,
+    columns::{Cursor, column},
+    conditions::{SQLITE, values},
     error::storage,
-    events::{FIELDS, event},
     functions::read_usage,
-    sessions::column,
 };
-
-/// How the events belong to the sessions.
-const OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = s.session_id";
 
 /// The events that `options` ask for, newest first.
 pub(crate) fn search(
@@ -25,29 +25,29 @@ pub(crate) fn search(
     scope: &Scope,
     options: &EventSearchOptions,
 ) -> Result<Vec<Event>> {
-    let mut conditions = conditions(scope, &options.filter)?;
+    let mut conditions = Conditions::of_events(SQLITE, scope, &options.filter)?;
     if let Some(after) = &options.after {
-        behind(&mut conditions, after);
+        conditions.behind_event(after);
     }
     let limit = conditions.bind(options.limit.min(EventSearchOptions::MAX_LIMIT) as i64);
     let sql = format!(
-        "SELECT {FIELDS} FROM {} WHERE {}
+        "SELECT {EVENT} FROM {} WHERE {}
          ORDER BY e.ts DESC, e.user_id DESC, e.session_id DESC, e.sequence DESC LIMIT {limit}",
         in_order(scope, &options.filter),
         conditions.sql()
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("search_events"))?;
-    let mut rows = statement.query(conditions.values()).map_err(storage("search_events"))?;
+    let mut found = statement.query(values(&conditions)).map_err(storage("search_events"))?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("search_events"))? {
-        events.push(event(row)?);
+    while let Some(row) = found.next().map_err(storage("search_events"))? {
+        events.push(rows::event(&Cursor(row))?);
     }
     Ok(events)
 }
 
 /// The events that `filter` admits, counted by what they have in common.
 pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-    let conditions = conditions(scope, filter)?;
+    let conditions = Conditions::of_events(SQLITE, scope, filter)?;
     // `failed` is `Event::failed`: what is no JSON `true` is no failure.
     let sql = format!(
         "SELECT substr(e.ts, 1, instr(e.ts, 'T') - 1) AS day, e.event_type, e.tool_name, e.model, e.provider,
@@ -58,9 +58,9 @@ pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter
         conditions.sql()
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
-    let mut rows = statement.query(conditions.values()).map_err(storage("count_events"))?;
+    let mut found = statement.query(values(&conditions)).map_err(storage("count_events"))?;
     let mut counts = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("count_events"))? {
+    while let Some(row) = found.next().map_err(storage("count_events"))? {
         let group = EventGroup {
             day: column(row, 0)?,
             event_type: column(row, 1)?,
@@ -109,67 +109,4 @@ fn own_index(scope: &Scope, filter: &EventFilter) -> Option<&'static str> {
         }
         _ => None,
     }
-}
-
-fn conditions(scope: &Scope, filter: &EventFilter) -> Result<Conditions> {
-    let mut conditions = Conditions::of_sessions(scope, &filter.sessions)?;
-    if let Scope::User(user) = scope {
-        conditions.compare("e.user_id = ?", user.to_string());
-    }
-    let names = [
-        ("e.event_type = ?", &filter.event_type),
-        ("e.tool_name = ?", &filter.tool),
-        ("e.model = ?", &filter.model),
-        ("e.provider = ?", &filter.provider),
-        ("e.error_type = ?", &filter.error_type),
-    ];
-    for (condition, name) in names {
-        if let Some(name) = name {
-            conditions.compare(condition, name.clone());
-        }
-    }
-    if let Some(category) = &filter.category {
-        of_category(&mut conditions, category);
-    }
-    if let Some(level) = filter.level {
-        conditions.compare("e.level = ?", level.as_str().to_owned());
-        if level != Level::Info {
-            // Nothing new, but what SQLite takes the index for.
-            conditions.require("e.level <> 'INFO'");
-        }
-    }
-    if let Some(since) = filter.since {
-        conditions.compare("e.ts >= ?", since.to_string());
-    }
-    if let Some(until) = filter.until {
-        conditions.compare("e.ts < ?", until.to_string());
-    }
-    Ok(conditions)
-}
-
-/// The type is `category`, or goes on with a colon behind it: one stretch of an index, `;` being what follows a
-/// colon, in which a few others lie (`llm-x`), which the last condition leaves out.
-fn of_category(conditions: &mut Conditions, category: &str) {
-    if category.contains(':') {
-        // It would be no category, but a type.
-        return conditions.require("FALSE");
-    }
-    let category = conditions.bind(category.to_owned());
-    conditions.require(format!(
-        "e.event_type >= {category} AND e.event_type < {category} || ';'
-         AND (e.event_type = {category} OR e.event_type >= {category} || ':')"
-    ));
-}
-
-/// Behind the last event of a page.
-fn behind(conditions: &mut Conditions, after: &EventCursor) {
-    let EventCursor { ts, place } = after;
-    let ts = conditions.bind(ts.to_string());
-    let user = conditions.bind(place.session.user_id.to_string());
-    let session = conditions.bind(place.session.session_id.to_string());
-    let sequence = conditions.bind(place.sequence);
-    conditions.require(format!(
-        "e.ts <= {ts}
-         AND (e.ts < {ts} OR (e.user_id, e.session_id, e.sequence) < ({user}, {session}, {sequence}))"
-    ));
 }

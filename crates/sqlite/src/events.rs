@@ -3,33 +3,18 @@
 use amplifier_session_core::{
     Result,
     backend::SequenceRange,
-    model::{
-        Digest, Event, HostId, Level, Payload, Place, ProjectSlug, SessionId, SessionKey, StoredEvent, UserId,
-    },
+    model::{Digest, Event, Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use amplifier_session_sql::{
+    Columns, damaged,
+    rows::{self, EVENT, EVENT_OF_SESSION, PAGE, encoding},
+};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    error::{damaged, storage},
-    messages::{bytes, digest},
-    sessions::{column, timestamp},
+    columns::{Cursor, column},
+    error::storage,
 };
-
-/// The most events in one answer; a caller asks again for the rest.
-const PAGE: usize = 10_000;
-
-/// The columns of an event that [`event`] reads; host and project are those of its session.
-pub(crate) const FIELDS: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, \
-    e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
-    e.data_size_bytes, e.digest, s.host_id, s.project_slug";
-
-/// The column `encoding`.
-mod encoding {
-    pub(super) const NONE: i64 = 0;
-    pub(super) const PLAIN: i64 = 1;
-    pub(super) const ZSTD: i64 = 2;
-    pub(super) const CHUNKS: i64 = 3;
-}
 
 /// Inserts an event with its chunks.
 pub(crate) fn put(connection: &Connection, stored: &StoredEvent) -> rusqlite::Result<()> {
@@ -130,57 +115,31 @@ pub(crate) fn digests(
         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4";
     let mut statement = connection.prepare_cached(sql).map_err(storage("event_digests"))?;
     let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut rows = statement
+    let mut found_rows = statement
         .query(params![user, session, range.start, range.limit as i64])
         .map_err(storage("event_digests"))?;
     let mut digests = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("event_digests"))? {
-        digests.push(digest(row, 0)?);
+    while let Some(row) = found_rows.next().map_err(storage("event_digests"))? {
+        digests.push(rows::digest(&Cursor(row), 0)?);
     }
     Ok(digests)
 }
 
 pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
     let sql = format!(
-        "SELECT {FIELDS} FROM events e JOIN sessions s ON s.user_id = e.user_id AND s.session_id = e.session_id
+        "SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION}
          WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4"
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("read_events"))?;
     let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut rows = statement
+    let mut found_rows = statement
         .query(params![user, session, range.start, range.limit.min(PAGE) as i64])
         .map_err(storage("read_events"))?;
     let mut events = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("read_events"))? {
-        events.push(event(row)?);
+    while let Some(row) = found_rows.next().map_err(storage("read_events"))? {
+        events.push(rows::event(&Cursor(row))?);
     }
     Ok(events)
-}
-
-/// The event of a row of [`FIELDS`].
-pub(crate) fn event(row: &Row<'_>) -> Result<Event> {
-    Ok(Event {
-        event_id: column(row, 0)?,
-        user_id: UserId::new(column::<String>(row, 1)?)?,
-        session_id: SessionId::new(column::<String>(row, 2)?)?,
-        sequence: column(row, 3)?,
-        event_type: column(row, 4)?,
-        ts: timestamp(row, 5)?,
-        ts_estimated: column(row, 6)?,
-        turn: column(row, 7)?,
-        level: Level::parse(&column::<String>(row, 8)?).ok_or_else(|| damaged("level"))?,
-        tool_name: column(row, 9)?,
-        error_type: column(row, 10)?,
-        model: column(row, 11)?,
-        provider: column(row, 12)?,
-        summary: serde_json::from_str(&column::<String>(row, 13)?).map_err(|_| damaged("summary"))?,
-        is_chunked: column(row, 14)?,
-        chunk_count: column(row, 15)?,
-        data_size_bytes: column::<i64>(row, 16)?.unsigned_abs(),
-        digest: digest(row, 17)?,
-        host_id: HostId::new(column::<String>(row, 18)?)?,
-        project_slug: ProjectSlug::new(column::<String>(row, 19)?)?,
-    })
 }
 
 pub(crate) fn payloads(
@@ -223,12 +182,12 @@ fn chunks(connection: &Connection, key: &SessionKey, sequence: u32) -> Result<Ve
     let sql = "SELECT chunk_data, total_chunks FROM event_chunks
         WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 ORDER BY chunk_index";
     let mut statement = connection.prepare_cached(sql).map_err(storage("event_payloads"))?;
-    let mut rows = statement
+    let mut found_rows = statement
         .query(params![key.user_id.as_str(), key.session_id.as_str(), sequence])
         .map_err(storage("event_payloads"))?;
     let (mut chunks, mut total) = (Vec::new(), 0);
-    while let Some(row) = rows.next().map_err(storage("event_payloads"))? {
-        chunks.push(bytes(row, 0)?);
+    while let Some(row) = found_rows.next().map_err(storage("event_payloads"))? {
+        chunks.push(Cursor(row).bytes(0)?);
         total = column::<u32>(row, 1)? as usize;
     }
     if chunks.len() == total { Ok(chunks) } else { Err(damaged("chunked payload")) }

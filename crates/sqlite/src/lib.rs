@@ -6,7 +6,7 @@
 //! | `pool.rs` | connections: one that writes, several that read |
 //! | `write.rs` | the one transaction that writes a session |
 //! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
-//! | `conditions.rs` | which sessions a read may look at |
+//! | `conditions.rs`, `columns.rs` | how SQLite keeps what `amplifier-session-sql` asks for and reads |
 //! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
 //! | `functions.rs` | functions of the library that SQL calls |
 //! | `rows.rs` | what the search index reads |
@@ -15,6 +15,7 @@
 //! Many processes may use one file: readers see the last committed state, writers take turns.
 
 mod backend;
+mod columns;
 mod conditions;
 mod counts;
 mod error;

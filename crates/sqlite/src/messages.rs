@@ -3,41 +3,32 @@
 use amplifier_session_core::{
     Result,
     backend::{OweAgain, OwingQuery, SequenceRange},
-    model::{
-        Digest, HostId, Message, MessageState, Place, ProjectSlug, RawJson, Role, SessionId, SessionKey,
-        UserId, VectorState,
-    },
+    model::{Message, MessageState, Place, SessionKey, VectorState},
 };
-use rusqlite::{Connection, OptionalExtension, Row, params, types::ToSqlOutput};
+use amplifier_session_sql::{
+    Conditions,
+    rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
+};
+use rusqlite::{Connection, OptionalExtension, params, types::ToSqlOutput};
 
 use crate::{
-    conditions::Conditions,
-    error::{damaged, storage},
-    sessions::{column, timestamp},
+    columns::Cursor,
+    conditions::{SQLITE, values},
+    error::storage,
     vectors::Target,
 };
 
-/// A message with what its session says of it.
-const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.turn, t.ts, t.ts_estimated, t.synced_at, \
-    t.vectors, t.digest, t.raw, s.host_id, s.project_slug \
-    FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
-
-/// The most messages in one answer; a caller asks again for the rest.
-const PAGE: usize = 10_000;
-
-/// An answer ends with the message that brings it to so many bytes of lines.
-const PAGE_BYTES: usize = 8 * 1024 * 1024;
-
 pub(crate) fn states(connection: &Connection, key: &SessionKey) -> Result<Vec<MessageState>> {
-    let sql = "SELECT digest, turn, ts, ts_estimated FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("message_states"))?;
-    let mut rows = statement
+    let sql = format!(
+        "SELECT {MESSAGE_STATE} FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("message_states"))?;
+    let mut found = statement
         .query([key.user_id.as_str(), key.session_id.as_str()])
         .map_err(storage("message_states"))?;
     let mut states = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("message_states"))? {
-        let first_seen = if column(row, 3)? { Some(timestamp(row, 2)?) } else { None };
-        states.push(MessageState { digest: digest(row, 0)?, turn: column(row, 1)?, first_seen });
+    while let Some(row) = found.next().map_err(storage("message_states"))? {
+        states.push(rows::message_state(&Cursor(row))?);
     }
     Ok(states)
 }
@@ -69,26 +60,11 @@ pub(crate) fn owing_vectors(
     query: &OwingQuery,
     is_current: bool,
 ) -> Result<Vec<Message>> {
-    let mut conditions = Conditions::default();
-    if is_current {
-        conditions.require("t.vectors IN (0, 3)");
-    } else {
-        conditions.require("t.vectors <> 2");
-        conditions.compare("t.generation <> ?", query.generation);
-    }
-    conditions.compare("t.user_id = ?", query.user.to_string());
-    if let Some(session) = &query.session {
-        conditions.compare("t.session_id = ?", session.to_string());
-    }
-    if let Some(after) = &query.after {
-        let session = conditions.bind(after.session.session_id.to_string());
-        let sequence = conditions.bind(after.sequence);
-        conditions.require(format!("(t.session_id, t.sequence) > ({session}, {sequence})"));
-    }
+    let mut conditions = Conditions::of_owing(SQLITE, query, is_current);
     let limit = conditions.bind(query.limit.min(PAGE) as i64);
     let sql =
         format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {limit}", conditions.sql());
-    select(connection, &sql, conditions.values())
+    select(connection, &sql, values(&conditions))
 }
 
 /// Makes the vectors of a session's messages owed again, or of those that failed; returns of how many.
@@ -116,34 +92,16 @@ pub(crate) fn owe_vectors(
 
 fn select(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Message>> {
     let mut statement = connection.prepare_cached(sql).map_err(storage("read_messages"))?;
-    let mut rows = statement.query(params).map_err(storage("read_messages"))?;
+    let mut found = statement.query(params).map_err(storage("read_messages"))?;
     let (mut messages, mut bytes) = (Vec::new(), 0);
     while bytes < PAGE_BYTES
-        && let Some(row) = rows.next().map_err(storage("read_messages"))?
+        && let Some(row) = found.next().map_err(storage("read_messages"))?
     {
-        let message = message(row)?;
+        let message = rows::message(&Cursor(row))?;
         bytes += message.raw.as_bytes().len();
         messages.push(message);
     }
     Ok(messages)
-}
-
-fn message(row: &Row<'_>) -> Result<Message> {
-    Ok(Message {
-        user_id: UserId::new(column::<String>(row, 0)?)?,
-        session_id: SessionId::new(column::<String>(row, 1)?)?,
-        sequence: column(row, 2)?,
-        role: column::<String>(row, 3)?.parse::<Role>()?,
-        turn: column(row, 4)?,
-        ts: timestamp(row, 5)?,
-        ts_estimated: column(row, 6)?,
-        synced_at: timestamp(row, 7)?,
-        vectors: vector_state(column(row, 8)?)?,
-        digest: digest(row, 9)?,
-        raw: RawJson::new(bytes(row, 10)?),
-        host_id: HostId::new(column::<String>(row, 11)?)?,
-        project_slug: ProjectSlug::new(column::<String>(row, 12)?)?,
-    })
 }
 
 /// Inserts or replaces a message; a replaced one keeps its key.
@@ -239,24 +197,10 @@ pub(crate) fn mark_made(connection: &Connection, key: i64, target: &Target<'_>) 
     Ok(())
 }
 
-pub(crate) fn vector_state(code: u8) -> Result<VectorState> {
-    VectorState::from_code(code).ok_or_else(|| damaged("vector state"))
-}
-
 /// Text where the bytes are UTF-8, so that people can read and query them with any SQLite tool.
 fn text_or_blob(bytes: &[u8]) -> ToSqlOutput<'_> {
     match std::str::from_utf8(bytes) {
         Ok(text) => ToSqlOutput::from(text),
         Err(_) => ToSqlOutput::from(bytes),
     }
-}
-
-/// The bytes of a column that is text or a blob.
-pub(crate) fn bytes(row: &Row<'_>, index: usize) -> Result<Vec<u8>> {
-    let value = row.get_ref(index).map_err(storage("read"))?;
-    value.as_bytes().map(<[u8]>::to_vec).map_err(|_| damaged("line"))
-}
-
-pub(crate) fn digest(row: &Row<'_>, index: usize) -> Result<Digest> {
-    column::<[u8; 16]>(row, index).map(Digest)
 }

@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::Result;
+use amplifier_session_sql::file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
 use crate::{error::storage, functions, schema};
@@ -53,7 +54,8 @@ impl Pool {
     /// Opens the file, which is created when it is missing.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         schema::check(path)?;
-        create_file(path)?;
+        // SQLite gives the files beside it the same mode.
+        file::create(path)?;
         let mut writer = connect(path, WRITER_CACHE_KIB)?;
         schema::prepare(&mut writer)?;
         let (writer, readers) = (Mutex::new(writer), Mutex::new(Vec::new()));
@@ -212,30 +214,5 @@ fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
             }
             other => return other,
         }
-    }
-}
-
-/// Makes the file for its owner alone; SQLite gives the files beside it the same mode.
-fn create_file(path: &Path) -> Result<()> {
-    let failed = |source: std::io::Error| {
-        Error::new(ErrorKind::StorageConnection, format!("can't create the database: {source}"))
-            .with("file", path.display())
-            .with_source(source)
-    };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder).map_err(failed)?;
-    }
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(failed(error)),
     }
 }

@@ -9,13 +9,14 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
+use amplifier_session_sql::{Columns, damaged};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use crate::{
-    error::{damaged, storage},
+    columns::{Cursor, column, read_vector},
+    error::storage,
     pool::{Pool, with_snapshot},
-    sessions::{self, column, timestamp},
-    vectors::read_vector,
+    sessions,
 };
 
 /// The rows of a store, each time as they are then.
@@ -83,7 +84,7 @@ impl Rows for SqliteRows<'_> {
                 project: text(row, 4)?,
                 session: text(row, 5)?,
                 role: text(row, 6)?.parse::<Role>()?,
-                ts: timestamp(row, 7)?,
+                ts: Cursor(row).time(7)?,
                 raw,
             })
         })
@@ -113,7 +114,7 @@ impl Rows for SqliteRows<'_> {
                 session: text(row, 5)?,
                 role: text(row, 6)?.parse::<Role>()?,
                 content_type: text(row, 7)?.parse::<ContentType>()?,
-                ts: timestamp(row, 8)?,
+                ts: Cursor(row).time(8)?,
                 generation: column(row, 9)?,
                 vector: &vector,
             })

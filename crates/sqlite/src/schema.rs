@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
+use amplifier_session_sql::file::refused;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::{
@@ -48,10 +49,6 @@ pub(crate) fn check(path: &Path) -> Result<()> {
         }
         Description::Foreign => Err(refused(path, "is a database of another program")),
     }
-}
-
-fn refused(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::StorageConnection, format!("{} {why}; nothing was changed", path.display()))
 }
 
 enum Description {

@@ -4,46 +4,33 @@ use std::collections::BTreeMap;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{SessionCursor, SessionQuery, SkippedLine, StoredSession, Version},
-    model::{
-        HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId,
-        Visibility,
-    },
+    backend::{SessionQuery, SkippedLine, StoredSession},
+    model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use amplifier_session_sql::{
+    Conditions,
+    rows::{self, SESSION, SESSION_STATE},
+};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
-    conditions::{Conditions, json},
-    error::{damaged, storage},
+    columns::Cursor,
+    conditions::{SQLITE, json, values},
+    error::storage,
 };
-
-const FIELDS: &str = "user_id, session_id, host_id, project_slug, created, updated, name, description, bundle, model, \
-    turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, shared_at, \
-    working_dir, first_prompt, edited";
 
 /// SQLite's integers are signed.
 const MAX_LIMIT: usize = i64::MAX as usize;
 
 pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<StoredSession>> {
-    let sql = format!(
-        "SELECT {FIELDS}, revision, skipped_lines, sync_state FROM sessions WHERE user_id = ?1 AND session_id = ?2"
-    );
+    let sql =
+        format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
     let mut statement = connection.prepare_cached(&sql).map_err(storage("get_session"))?;
-    let mut rows =
+    let mut found =
         statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
-    let Some(row) = rows.next().map_err(storage("get_session"))? else { return Ok(None) };
-    let session = session(row)?;
-    let (revision, skipped, sync_state): (i64, String, Option<String>) =
-        (column(row, 23)?, column(row, 24)?, column(row, 25)?);
-    Ok(Some(StoredSession {
-        session,
-        version: Version(revision.to_string()),
-        metadata_files: metadata_files(connection, key)?,
-        skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped)
-            .map_err(|_| damaged("list of skipped lines"))?,
-        sync_state,
-    }))
+    let Some(row) = found.next().map_err(storage("get_session"))? else { return Ok(None) };
+    rows::stored_session(&Cursor(row), metadata_files(connection, key)?).map(Some)
 }
 
 fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<MetadataFile>> {
@@ -59,27 +46,19 @@ fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<Metad
 
 /// The sessions that `query` asks for, newest first.
 pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
-    let mut conditions = Conditions::of_list(query)?;
-    if let Some(SessionCursor { updated, key }) = &query.after {
-        let updated = conditions.bind(updated.to_string());
-        let user = conditions.bind(key.user_id.to_string());
-        let session = conditions.bind(key.session_id.to_string());
-        conditions.require(format!(
-            "s.updated <= {updated} AND (s.updated < {updated} OR (s.user_id, s.session_id) > ({user}, {session}))"
-        ));
-    }
+    let mut conditions = Conditions::of_list(SQLITE, query)?;
     let limit = conditions.bind(query.limit.min(MAX_LIMIT) as i64);
     let sql = format!(
-        "SELECT {FIELDS} FROM sessions s INDEXED BY {} WHERE {}
+        "SELECT {SESSION} FROM sessions s INDEXED BY {} WHERE {}
          ORDER BY s.updated DESC, s.user_id, s.session_id LIMIT {limit}",
         list_index(query),
         conditions.sql()
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("list_sessions"))?;
-    let mut rows = statement.query(conditions.values()).map_err(storage("list_sessions"))?;
+    let mut found = statement.query(values(&conditions)).map_err(storage("list_sessions"))?;
     let mut sessions = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("list_sessions"))? {
-        sessions.push(session(row)?);
+    while let Some(row) = found.next().map_err(storage("list_sessions"))? {
+        sessions.push(rows::session(&Cursor(row))?);
     }
     Ok(sessions)
 }
@@ -102,11 +81,11 @@ fn list_index(query: &SessionQuery) -> &'static str {
 
 /// The keys of the sessions of `scope` that `filter` admits.
 pub(crate) fn keys(connection: &Connection, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
-    let conditions = Conditions::of_sessions(scope, filter)?;
+    let conditions = Conditions::of_sessions(SQLITE, scope, filter)?;
     let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
     let mut statement = connection.prepare_cached(&sql).map_err(storage("session_keys"))?;
     statement
-        .query_map(conditions.values(), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
+        .query_map(values(&conditions), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
         .and_then(Iterator::collect)
         .map_err(storage("session_keys"))
 }
@@ -151,7 +130,7 @@ pub(crate) fn put(
 ) -> rusqlite::Result<()> {
     let skipped = skipped.map(|lines| serde_json::to_string(lines).unwrap_or_default());
     let sql = format!(
-        "INSERT INTO sessions ({FIELDS}, skipped_lines, sync_state, revision)
+        "INSERT INTO sessions ({SESSION}, skipped_lines, sync_state, revision)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,
              ?23, coalesce(?24, '[]'), ?25, ?26)
          ON CONFLICT (user_id, session_id) DO UPDATE SET
@@ -254,45 +233,4 @@ pub(crate) fn replace_meta(connection: &Connection, key: &str, expected: &str, v
     let sql = "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2";
     let replaced = connection.execute(sql, [key, expected, value]).map_err(storage("replace_meta"))?;
     Ok(replaced > 0)
-}
-
-fn session(row: &Row<'_>) -> Result<Session> {
-    let texts = |index| -> Result<Vec<String>> {
-        serde_json::from_str(&column::<String>(row, index)?).map_err(|_| damaged("list"))
-    };
-    Ok(Session {
-        user_id: UserId::new(column::<String>(row, 0)?)?,
-        session_id: SessionId::new(column::<String>(row, 1)?)?,
-        host_id: HostId::new(column::<String>(row, 2)?)?,
-        project_slug: ProjectSlug::new(column::<String>(row, 3)?)?,
-        created: timestamp(row, 4)?,
-        updated: timestamp(row, 5)?,
-        name: column(row, 6)?,
-        description: column(row, 7)?,
-        bundle: column(row, 8)?,
-        model: column(row, 9)?,
-        turn_count: column(row, 10)?,
-        message_count: column(row, 11)?,
-        event_count: column(row, 12)?,
-        parent_id: column::<Option<String>>(row, 13)?.map(SessionId::new).transpose()?,
-        forked_from_turn: column(row, 14)?,
-        tags: texts(15)?,
-        visibility: column::<String>(row, 16)?.parse::<Visibility>()?,
-        org_id: column(row, 17)?,
-        team_ids: texts(18)?,
-        shared_at: column::<Option<String>>(row, 19)?.map(|ts| Timestamp::parse(&ts)).transpose()?,
-        working_dir: column(row, 20)?,
-        first_prompt: column(row, 21)?,
-        edited: serde_json::from_str(&column::<String>(row, 22)?).map_err(|_| damaged("list of fields"))?,
-    })
-}
-
-/// A column of a row as a Rust value.
-pub(crate) fn column<T: rusqlite::types::FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
-    row.get(index).map_err(storage("read"))
-}
-
-pub(crate) fn timestamp(row: &Row<'_>, index: usize) -> Result<Timestamp> {
-    let text = row.get_ref(index).map_err(storage("read"))?;
-    text.as_str().map_err(|_| damaged("time")).and_then(Timestamp::parse)
 }

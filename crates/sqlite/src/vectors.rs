@@ -5,12 +5,13 @@ use amplifier_session_core::{
     backend::{MessageVectors, SequenceRange},
     model::{ContentType, ContentTypes, Place, SessionKey, VectorRecord},
 };
-use rusqlite::{Connection, Row, params};
+use amplifier_session_sql::rows::{self, VECTOR};
+use rusqlite::{Connection, params};
 
 use crate::{
-    error::{damaged, storage},
+    columns::{Cursor, column, vector_bytes},
+    error::storage,
     messages,
-    sessions::column,
 };
 
 /// The generation that vectors are written to.
@@ -63,7 +64,7 @@ pub(crate) fn put(
             created_at,
             revision,
             target.generation,
-            to_bytes(&record.vector),
+            vector_bytes(&record.vector),
         ])?;
     }
     if let Some(reason) = &vectors.failure {
@@ -154,11 +155,12 @@ pub(crate) fn of(
     generation: u32,
     texts: &[(Place, ContentType)],
 ) -> Result<Vec<(Place, VectorRecord)>> {
-    let sql = "SELECT content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector
-        FROM transcript_vectors
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 AND generation = ?4 AND content_type = ?5
-        ORDER BY chunk_index";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("vectors_of"))?;
+    let sql = format!(
+        "SELECT {VECTOR} FROM transcript_vectors
+         WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 AND generation = ?4 AND content_type = ?5
+         ORDER BY chunk_index"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("vectors_of"))?;
     let mut found = Vec::new();
     for (place, content_type) in texts {
         let key = &place.session;
@@ -169,24 +171,12 @@ pub(crate) fn of(
             generation,
             content_type.as_str()
         ];
-        let mut rows = statement.query(text).map_err(storage("vectors_of"))?;
-        while let Some(row) = rows.next().map_err(storage("vectors_of"))? {
-            found.push((place.clone(), record(row)?));
+        let mut stored = statement.query(text).map_err(storage("vectors_of"))?;
+        while let Some(row) = stored.next().map_err(storage("vectors_of"))? {
+            found.push((place.clone(), rows::record(&Cursor(row))?));
         }
     }
     Ok(found)
-}
-
-fn record(row: &Row<'_>) -> Result<VectorRecord> {
-    Ok(VectorRecord {
-        content_type: column::<String>(row, 0)?.parse()?,
-        chunk_index: column(row, 1)?,
-        total_chunks: column(row, 2)?,
-        span_start: column(row, 3)?,
-        span_end: column(row, 4)?,
-        token_count: column(row, 5)?,
-        vector: vector(row, 6)?,
-    })
 }
 
 /// Which texts have vectors: the messages from `range.start` on that have any.
@@ -199,11 +189,11 @@ pub(crate) fn types(
     let sql = "SELECT sequence, content_type FROM transcript_vectors
         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 AND generation = ?4 ORDER BY sequence";
     let mut statement = connection.prepare_cached(sql).map_err(storage("vector_types"))?;
-    let mut rows = statement
+    let mut stored = statement
         .query(params![key.user_id.as_str(), key.session_id.as_str(), range.start, generation])
         .map_err(storage("vector_types"))?;
     let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
-    while let Some(row) = rows.next().map_err(storage("vector_types"))? {
+    while let Some(row) = stored.next().map_err(storage("vector_types"))? {
         let (sequence, content_type) = (column(row, 0)?, column::<String>(row, 1)?.parse()?);
         if let Some((last, types)) = of_messages.last_mut()
             && *last == sequence
@@ -218,31 +208,4 @@ pub(crate) fn types(
     }
     let of_messages = of_messages.into_iter();
     Ok(of_messages.map(|(sequence, types)| (sequence, types.into_iter().collect())).collect())
-}
-
-/// Little-endian 32-bit floats.
-fn to_bytes(vector: &[f32]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(size_of_val(vector));
-    vector.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
-    bytes
-}
-
-/// The vector in a column.
-pub(crate) fn vector(row: &Row<'_>, index: usize) -> Result<Vec<f32>> {
-    let mut vector = Vec::new();
-    read_vector(row, index, &mut vector)?;
-    Ok(vector)
-}
-
-/// Reads the vector in a column into a buffer that is used again.
-pub(crate) fn read_vector(row: &Row<'_>, index: usize, into: &mut Vec<f32>) -> Result<()> {
-    let value = row.get_ref(index).map_err(storage("read"))?;
-    let bytes = value.as_blob().map_err(|_| damaged("vector"))?;
-    let (floats, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(damaged("vector"));
-    }
-    into.clear();
-    into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-    Ok(())
 }

@@ -46,7 +46,7 @@ fn exit_codes() {
         &["context", "38e6d1f5", "--turn", "99"],
         &["context", "38e6d1f5", "--message", "999"],
         &["--store", "mysql:x", "sessions"],
-        &["--store", "duckdb:x", "sessions"],
+        &["--store", "cosmos:x", "sessions"],
     ] {
         assert_eq!(code(wrong), 2, "{wrong:?}");
     }

@@ -68,6 +68,12 @@ impl SessionChange {
             events: RowChange::default(),
         }
     }
+
+    /// How many bytes of lines the messages bring, which a search index will have to read.
+    #[must_use]
+    pub fn message_bytes(&self) -> usize {
+        self.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum()
+    }
 }
 
 /// Rows to put, each under its own sequence, and a length to cut to.
@@ -106,6 +112,14 @@ pub struct MessageVectors {
     pub records: Vec<VectorRecord>,
     /// Why some or all of its texts have none, if that is so: they will not be owed again by themselves.
     pub failure: Option<String>,
+}
+
+impl MessageVectors {
+    /// How many bytes of vectors there are.
+    #[must_use]
+    pub fn vector_bytes(&self) -> usize {
+        self.records.iter().map(|record| size_of_val(record.vector.as_slice())).sum()
+    }
 }
 
 /// Whose vectors are to be made anew.

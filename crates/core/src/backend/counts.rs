@@ -47,6 +47,16 @@ impl Usage {
         Self { calls, ..Self::default() }
     }
 
+    /// Adds what the stored summary of an event, as JSON, tells.
+    pub fn add_summary(&mut self, summary: &str) {
+        // Most events tell nothing of usage, and to look for the word costs less than to read the object.
+        if summary.contains("\"usage\"")
+            && let Ok(Value::Object(summary)) = serde_json::from_str(summary)
+        {
+            self.add(Self::of(&summary));
+        }
+    }
+
     /// Adds another usage. A sum that is too large for its number stays at the largest: what logs claim is not checked.
     pub fn add(&mut self, other: Self) {
         self.calls += other.calls;

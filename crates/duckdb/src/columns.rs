@@ -1,0 +1,101 @@
+//! The columns of DuckDB's rows.
+
+use amplifier_session_core::{Result, model::Timestamp};
+use amplifier_session_sql::{Columns, damaged};
+use duckdb::{
+    Row,
+    arrow::array::{Array, ArrayRef, Float32Array},
+    types::{FromSql, ListType, Value, ValueRef},
+};
+
+use crate::error::storage;
+
+/// A row that rows of the model are made of.
+pub(crate) struct Cursor<'a, 'stmt>(pub(crate) &'a Row<'stmt>);
+
+impl Columns for Cursor<'_, '_> {
+    fn text(&self, index: usize) -> Result<String> {
+        column(self.0, index)
+    }
+
+    fn maybe_text(&self, index: usize) -> Result<Option<String>> {
+        column(self.0, index)
+    }
+
+    fn integer(&self, index: usize) -> Result<i64> {
+        column(self.0, index)
+    }
+
+    fn maybe_integer(&self, index: usize) -> Result<Option<i64>> {
+        column(self.0, index)
+    }
+
+    fn flag(&self, index: usize) -> Result<bool> {
+        column(self.0, index)
+    }
+
+    fn time(&self, index: usize) -> Result<Timestamp> {
+        self.maybe_time(index)?.ok_or_else(|| damaged("time"))
+    }
+
+    fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
+        match self.0.get_ref(index).map_err(storage("read"))? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Timestamp(unit, value) => Ok(Some(Timestamp::from_micros(unit.to_micros(value)))),
+            ValueRef::Date32(days) => Ok(Some(Timestamp::from_micros(i64::from(days) * 86_400_000_000))),
+            _ => Err(damaged("time")),
+        }
+    }
+
+    fn bytes(&self, index: usize) -> Result<Vec<u8>> {
+        bytes(self.0, index).map(<[u8]>::to_vec)
+    }
+
+    fn texts(&self, index: usize) -> Result<Vec<String>> {
+        let Value::List(items) = self.0.get_ref(index).map_err(storage("read"))?.to_owned() else {
+            return Err(damaged("list"));
+        };
+        let texts = items.into_iter().map(|item| match item {
+            Value::Text(text) => Ok(text),
+            _ => Err(damaged("list")),
+        });
+        texts.collect()
+    }
+
+    fn vector(&self, index: usize) -> Result<Vec<f32>> {
+        let mut vector = Vec::new();
+        read_vector(self.0, index, &mut vector)?;
+        Ok(vector)
+    }
+}
+
+/// A column of a row as a Rust value.
+pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
+    row.get(index).map_err(storage("read"))
+}
+
+/// The text in a column.
+pub(crate) fn text<'a>(row: &'a Row<'_>, index: usize) -> Result<&'a str> {
+    row.get_ref(index).map_err(storage("read"))?.as_str().map_err(|_| damaged("text"))
+}
+
+/// The bytes in a column.
+pub(crate) fn bytes<'a>(row: &'a Row<'_>, index: usize) -> Result<&'a [u8]> {
+    match row.get_ref(index).map_err(storage("read"))? {
+        ValueRef::Blob(bytes) => Ok(bytes),
+        _ => Err(damaged("line")),
+    }
+}
+
+/// Reads the vector in a column, `FLOAT[N]` or `FLOAT[]`, into a buffer that is used again.
+pub(crate) fn read_vector(row: &Row<'_>, index: usize, into: &mut Vec<f32>) -> Result<()> {
+    into.clear();
+    let items: ArrayRef = match row.get_ref(index).map_err(storage("read"))? {
+        ValueRef::Array(arrays, at) => arrays.value(at),
+        ValueRef::List(ListType::Regular(lists), at) => lists.value(at),
+        _ => return Err(damaged("vector")),
+    };
+    let floats = items.as_any().downcast_ref::<Float32Array>().ok_or_else(|| damaged("vector"))?;
+    into.extend_from_slice(floats.values());
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! How a file is opened, and put in place when it is made.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_sql::file;
+use duckdb::{AccessMode, Config, Connection};
+
+use crate::{Access, error::opening};
+
+/// What DuckDB may keep in memory. Its own default is four fifths of the machine, which is not the only program on it;
+/// what does not fit goes to files beside the database.
+const MEMORY: &str = "2GB";
+
+/// Opens the database in the file `path`, which exists.
+pub(crate) fn open(path: &Path, access: Access) -> Result<Connection> {
+    let connection = config(path, access).and_then(|config| Connection::open_with_flags(path, config));
+    connection.map_err(|error| opening(path, error))
+}
+
+fn config(path: &Path, access: Access) -> duckdb::Result<Config> {
+    let access = match access {
+        Access::ReadWrite => AccessMode::ReadWrite,
+        Access::ReadOnly => AccessMode::ReadOnly,
+    };
+    Config::default()
+        .access_mode(access)?
+        .max_memory(MEMORY)?
+        .with("temp_directory", spill_folder(path).to_string_lossy())?
+        // Nothing is fetched from the network behind anybody's back.
+        .with("autoinstall_known_extensions", "false")?
+        .with("autoload_known_extensions", "false")
+}
+
+/// Makes a database that `fill` fills, and puts it in the place of `path` when it is whole, unless another process was
+/// faster. A process that is killed before leaves a folder beside, and nothing at `path`.
+///
+/// DuckDB makes files that everybody may read, as far as the process lets it. So it works in a folder that only the
+/// owner may enter, until the file is theirs alone.
+pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
+    let failed = |source: io::Error| {
+        Error::new(ErrorKind::StorageConnection, format!("can't create the database: {source}"))
+            .with("file", path.display())
+            .with_source(source)
+    };
+    file::create_folder_of(path).map_err(failed)?;
+    let folder = workshop(path, ".making-").map_err(failed)?;
+    let fresh = folder.path().join("new.duckdb");
+    let connection = config(&fresh, Access::ReadWrite)
+        .and_then(|config| Connection::open_with_flags(&fresh, config.access_mode(AccessMode::Automatic)?))
+        .map_err(|error| opening(path, error))?;
+    fill(&connection)?;
+    connection.close().map_err(|(_, error)| opening(path, error))?;
+    own(&fresh).map_err(failed)?;
+    // An empty file is as good as none.
+    let is_empty = fs::metadata(path).is_ok_and(|file| file.len() == 0);
+    let placed = if is_empty { fs::rename(&fresh, path) } else { fs::hard_link(&fresh, path) };
+    match placed {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+/// What the folders are called in which a database is written anew.
+pub(crate) const REWRITING: &str = ".rewriting-";
+
+/// A folder beside `path` that only the owner may enter; it is removed when it is dropped.
+pub(crate) fn workshop(path: &Path, suffix: &str) -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(&workshop_name(path, suffix)).tempdir_in(folder_of(path))
+}
+
+/// Removes what a process that was killed while it wrote the database anew has left of it. Whoever calls it has the
+/// database open to write, so that no other process is at it.
+pub(crate) fn remove_leftovers(path: &Path) {
+    let name = workshop_name(path, REWRITING);
+    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn workshop_name(path: &Path, suffix: &str) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(suffix);
+    name
+}
+
+/// Makes the folder for what does not fit into memory, before DuckDB makes one that everybody may enter.
+pub(crate) fn make_spill_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(spill_folder(path))
+}
+
+/// The folder for what does not fit into memory.
+pub(crate) fn spill_folder(path: &Path) -> PathBuf {
+    beside(path, ".tmp")
+}
+
+/// Makes a file its owner's alone.
+pub(crate) fn own(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// The write-ahead log of a database.
+pub(crate) fn log_path(path: &Path) -> PathBuf {
+    beside(path, ".wal")
+}
+
+/// `path` with something behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

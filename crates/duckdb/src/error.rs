@@ -1,0 +1,92 @@
+//! DuckDB's errors as ours.
+//!
+//! DuckDB tells what went wrong in words alone: the kind of an error begins its message, and its code is always unknown.
+
+use std::path::Path;
+
+use amplifier_session_core::{Error, ErrorKind};
+
+/// Maps a driver error; `operation` says what was being done.
+pub(crate) fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
+    move |source| {
+        let (kind, message, retry) = describe(&source.to_string());
+        let error = Error::new(kind, message).with_operation(operation).with_source(source);
+        if retry { error.retryable() } else { error }
+    }
+}
+
+/// [`storage`] for a write that never succeeds where there is such a row already; `what` says which.
+pub(crate) fn taken(operation: &'static str, error: duckdb::Error, what: impl FnOnce() -> String) -> Error {
+    if is_duplicate(&error.to_string()) {
+        return Error::new(ErrorKind::Conflict, what()).with_operation(operation);
+    }
+    storage(operation)(error)
+}
+
+/// [`storage`] for a file that can't be opened.
+pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
+    let told = source.to_string();
+    let message = match holder(&told) {
+        Some(holder) => {
+            format!(
+                "the database is in use by another process, {holder}: one process at a time may write it, or several \
+                 may read it, each with --read-only"
+            )
+        }
+        None => format!("can't open the database: {}", first_line(&told)),
+    };
+    Error::new(ErrorKind::StorageConnection, message)
+        .with_operation("open")
+        .with("file", path.display())
+        .with_source(source)
+}
+
+/// Who has the lock, as DuckDB tells it: the program with its process id.
+fn holder(told: &str) -> Option<&str> {
+    let (_, rest) = told.split_once("Could not set lock on file")?;
+    let Some((_, rest)) = rest.split_once("Conflicting lock is held in ") else {
+        return Some("which one is not known");
+    };
+    Some(rest.find(')').map_or(rest, |end| &rest[..=end]))
+}
+
+fn describe(told: &str) -> (ErrorKind, String, bool) {
+    let message = || format!("DuckDB: {}", first_line(told));
+    if is_duplicate(told) {
+        // Another session took an event's id between the look and the write: looking again finds it.
+        return (ErrorKind::Conflict, message(), true);
+    }
+    if told.contains("read-only mode") {
+        return (ErrorKind::StorageIo, "the store was opened for reading only".to_owned(), false);
+    }
+    if told.contains("No space left on device") {
+        return (ErrorKind::StorageIo, "the disk is full".to_owned(), false);
+    }
+    (ErrorKind::StorageIo, message(), false)
+}
+
+fn is_duplicate(told: &str) -> bool {
+    // Told by a statement, an appender or a commit.
+    told.contains("Duplicate key \"") || told.contains("duplicate key")
+}
+
+fn first_line(told: &str) -> &str {
+    told.lines().next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_file_is_named() {
+        let told = "IO Error: Could not set lock on file \"/a/b.duckdb\": Conflicting lock is held in /usr/bin/x (PID 12). \
+                    See also https://duckdb.org/docs/stable/connect/concurrency";
+        assert_eq!(holder(told), Some("/usr/bin/x (PID 12)"));
+        assert_eq!(
+            holder("IO Error: Could not set lock on file \"/a\": nobody knows"),
+            Some("which one is not known")
+        );
+        assert_eq!(holder("IO Error: Is a directory"), None);
+    }
+}

@@ -1,0 +1,38 @@
+//! A backend for analytics: rows in one DuckDB file, search through the derived index beside it.
+//!
+//! | file | what is in it |
+//! | --- | --- |
+//! | `tables.rs`, `schema.rs` | tables and views; what makes a file ours |
+//! | `pool.rs`, `open_files.rs` | connections: one that writes, several that read; one database a file and process |
+//! | `connect.rs` | how a file is opened, and put in place when it is made |
+//! | `write.rs`, `appends.rs` | the one transaction that writes sessions; rows in bulk |
+//! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
+//! | `generations.rs` | from one generation of vectors to the next |
+//! | `conditions.rs`, `columns.rs` | how DuckDB keeps what `amplifier-session-sql` asks for and reads |
+//! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
+//! | `rows.rs` | what the search index reads |
+//! | `error.rs` | DuckDB's errors as ours |
+//!
+//! One process at a time may write a file; several may read it while none writes.
+
+mod appends;
+mod backend;
+mod columns;
+mod conditions;
+mod connect;
+mod counts;
+mod error;
+mod event_search;
+mod events;
+mod generations;
+mod messages;
+mod open_files;
+mod pool;
+mod rows;
+mod schema;
+mod sessions;
+mod tables;
+mod vectors;
+mod write;
+
+pub use backend::{Access, DuckDbBackend};

@@ -1,0 +1,199 @@
+//! Rows of `transcripts`.
+
+use std::collections::HashMap;
+
+use amplifier_session_core::{
+    Result,
+    backend::{OweAgain, OwingQuery, SequenceRange},
+    model::{Message, MessageState, Place, SessionKey, VectorState},
+};
+use amplifier_session_sql::{
+    Columns, Conditions,
+    rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
+};
+use duckdb::{Connection, Params, params};
+
+use crate::{
+    columns::{Cursor, bytes},
+    conditions::{DUCKDB, is_one_of, values},
+    error::storage,
+    sessions::limit,
+    vectors::Target,
+};
+
+pub(crate) fn states(connection: &Connection, key: &SessionKey) -> Result<Vec<MessageState>> {
+    let sql = format!(
+        "SELECT {MESSAGE_STATE} FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("message_states"))?;
+    let mut found = statement
+        .query([key.user_id.as_str(), key.session_id.as_str()])
+        .map_err(storage("message_states"))?;
+    let mut states = Vec::new();
+    while let Some(row) = found.next().map_err(storage("message_states"))? {
+        states.push(rows::message_state(&Cursor(row))?);
+    }
+    Ok(states)
+}
+
+pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+    let sql = format!(
+        "{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence >= ?3 ORDER BY t.sequence LIMIT ?4"
+    );
+    let place = (key.user_id.as_str(), key.session_id.as_str());
+    select(connection, &sql, params![place.0, place.1, range.start, limit(range.limit.min(PAGE))])
+}
+
+/// The messages at `places`: those of one session by one statement.
+pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Message>> {
+    let mut of_sessions: HashMap<&SessionKey, Vec<i64>> = HashMap::new();
+    for place in places {
+        of_sessions.entry(&place.session).or_default().push(place.sequence.into());
+    }
+    let mut messages = Vec::with_capacity(places.len());
+    for (key, sequences) in of_sessions {
+        let sql = format!(
+            "{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND {}",
+            is_one_of("t.sequence", sequences)
+        );
+        let mut statement = connection.prepare(&sql).map_err(storage("messages_at"))?;
+        let mut found = statement
+            .query([key.user_id.as_str(), key.session_id.as_str()])
+            .map_err(storage("messages_at"))?;
+        while let Some(row) = found.next().map_err(storage("messages_at"))? {
+            messages.push(rows::message(&Cursor(row))?);
+        }
+    }
+    Ok(messages)
+}
+
+/// Messages that owe vectors of the current generation, or of the next one.
+pub(crate) fn owing_vectors(
+    connection: &Connection,
+    query: &OwingQuery,
+    is_current: bool,
+) -> Result<Vec<Message>> {
+    let mut conditions = Conditions::of_owing(DUCKDB, query, is_current);
+    let most = conditions.bind(limit(query.limit.min(PAGE)));
+    let sql = format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {most}", conditions.sql());
+    select(connection, &sql, values(&conditions))
+}
+
+fn select(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<Message>> {
+    let mut statement = connection.prepare_cached(sql).map_err(storage("read_messages"))?;
+    let mut found = statement.query(params).map_err(storage("read_messages"))?;
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    while bytes < PAGE_BYTES
+        && let Some(row) = found.next().map_err(storage("read_messages"))?
+    {
+        let message = rows::message(&Cursor(row))?;
+        bytes += message.raw.as_bytes().len();
+        messages.push(message);
+    }
+    Ok(messages)
+}
+
+/// Makes the vectors of a session's messages owed again, or of those that failed; returns of how many.
+pub(crate) fn owe_vectors(
+    connection: &Connection,
+    key: &SessionKey,
+    which: OweAgain,
+    generation: u32,
+) -> duckdb::Result<usize> {
+    let failed = "sequence IN (SELECT sequence FROM vector_failures
+        WHERE user_id = ?1 AND session_id = ?2 AND generation = ?3)";
+    let which = match which {
+        OweAgain::All => "?3 = ?3",
+        OweAgain::Failed => failed,
+    };
+    let sql = format!(
+        "UPDATE transcripts SET vectors = 3 WHERE user_id = ?1 AND session_id = ?2 AND vectors = 1 AND {which}"
+    );
+    connection.prepare_cached(&sql)?.execute(params![
+        key.user_id.as_str(),
+        key.session_id.as_str(),
+        generation
+    ])
+}
+
+/// Removes messages of a session, with their vectors, and leaves word of them for the index. `which` is a condition on
+/// `sequence`.
+pub(crate) fn remove(
+    connection: &Connection,
+    key: &SessionKey,
+    which: &str,
+    revision: i64,
+) -> duckdb::Result<()> {
+    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
+    let of_session = format!("WHERE user_id = ?1 AND session_id = ?2 AND {which}");
+    let count = format!("SELECT count(*) FROM transcripts {of_session}");
+    if connection.prepare(&count)?.query_row([user, session], |row| row.get::<_, i64>(0))? == 0 {
+        // Most writes append: then there is nothing to look for in six tables.
+        return Ok(());
+    }
+    crate::vectors::remove(connection, key, which, revision)?;
+    let sql =
+        format!("INSERT INTO removed (kind, revision, key) SELECT 0, ?3, key FROM transcripts {of_session}");
+    connection.execute(&sql, params![user, session, revision])?;
+    connection.execute(&format!("DELETE FROM transcripts {of_session}"), [user, session])?;
+    Ok(())
+}
+
+/// Gives all rows of a session a new revision, so that the index takes them in again.
+pub(crate) fn touch(connection: &Connection, key: &SessionKey, revision: i64) -> duckdb::Result<()> {
+    for table in ["transcripts", "transcript_vectors", "other_vectors"] {
+        let sql = format!("UPDATE {table} SET revision = ?3 WHERE user_id = ?1 AND session_id = ?2");
+        connection.execute(&sql, params![key.user_id.as_str(), key.session_id.as_str(), revision])?;
+    }
+    Ok(())
+}
+
+/// What a message's vectors are stored by.
+#[derive(Debug)]
+pub(crate) struct StoredLine {
+    pub(crate) key: i64,
+    pub(crate) digest: Vec<u8>,
+    /// Of the current generation.
+    pub(crate) may_have_vectors: bool,
+}
+
+/// The stored messages of these sequences.
+pub(crate) fn stored_lines(
+    connection: &Connection,
+    key: &SessionKey,
+    sequences: impl Iterator<Item = u32>,
+) -> Result<HashMap<u32, StoredLine>> {
+    let sql = format!(
+        "SELECT sequence, key, digest, vectors FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND {}",
+        is_one_of("sequence", sequences.map(i64::from))
+    );
+    let mut statement = connection.prepare(&sql).map_err(storage("write_vectors"))?;
+    let mut found =
+        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("write_vectors"))?;
+    let mut lines = HashMap::new();
+    while let Some(row) = found.next().map_err(storage("write_vectors"))? {
+        let row = Cursor(row);
+        let line = StoredLine {
+            key: row.integer(1)?,
+            digest: bytes(row.0, 2)?.to_vec(),
+            may_have_vectors: rows::vector_state(&row, 3)? != VectorState::Owed,
+        };
+        lines.insert(rows::count(&row, 0)? as u32, line);
+    }
+    Ok(lines)
+}
+
+/// Remembers that the vectors of the messages of these keys were made.
+pub(crate) fn mark_made(
+    connection: &Connection,
+    keys: impl Iterator<Item = i64>,
+    target: &Target<'_>,
+) -> duckdb::Result<()> {
+    let which = is_one_of("key", keys);
+    let (column, value) = match target.is_current {
+        true => ("vectors", VectorState::Stored.code().into()),
+        false => ("generation", target.generation),
+    };
+    connection.execute(&format!("UPDATE transcripts SET {column} = {value} WHERE {which}"), [])?;
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! Connections: one that writes, several that read.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_sql::file;
+use duckdb::{Connection, Transaction};
+
+use crate::{
+    Access, connect,
+    error::{opening, storage},
+    open_files::OpenFile,
+    schema::{self, Presence},
+};
+
+/// How many connections that read are kept for the next call.
+const IDLE_READERS: usize = 4;
+
+/// The connections of a process to one database file.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    path: PathBuf,
+    access: Access,
+    /// Written to when the file is put in the place of another.
+    handles: RwLock<Handles>,
+    /// Dropped last.
+    _closing: Closing,
+}
+
+#[derive(Debug)]
+struct Handles {
+    writer: Mutex<Writer>,
+    /// What new connections are made from, also while the writer is at work.
+    root: Mutex<Connection>,
+    readers: Mutex<Vec<Connection>>,
+}
+
+/// The connection that writes, with the numbers that are given out next. No other process can give out any.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) connection: Connection,
+    pub(crate) numbers: Numbers,
+}
+
+/// The highest numbers that were given out. They only grow, also where a transaction is rolled back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Numbers {
+    pub(crate) revision: i64,
+    pub(crate) key: i64,
+}
+
+impl Numbers {
+    pub(crate) fn next_revision(&mut self) -> i64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    pub(crate) fn next_key(&mut self) -> i64 {
+        self.key += 1;
+        self.key
+    }
+
+    fn read(connection: &Connection) -> duckdb::Result<Self> {
+        let keys = "SELECT coalesce(max(key), 0) FROM (
+                SELECT max(key) AS key FROM sessions UNION ALL SELECT max(key) FROM transcripts
+                UNION ALL SELECT max(key) FROM transcript_vectors UNION ALL SELECT max(key) FROM other_vectors
+                UNION ALL SELECT max(key) FROM removed
+            )";
+        let revision = "SELECT coalesce(max(revision), 0) FROM revisions";
+        let number = |sql| connection.query_row(sql, [], |row| row.get(0));
+        Ok(Self { revision: number(revision)?, key: number(keys)? })
+    }
+}
+
+impl Pool {
+    /// Opens the file, which is created when it is missing and may be written.
+    pub(crate) fn open(path: &Path, access: Access, file: OpenFile) -> Result<Self> {
+        if schema::check(path)? == Presence::Missing {
+            match access {
+                Access::ReadWrite => connect::make(path, schema::create)?,
+                Access::ReadOnly => {
+                    let message = "there is no database to read";
+                    return Err(
+                        Error::new(ErrorKind::StorageConnection, message).with("file", path.display())
+                    );
+                }
+            }
+        }
+        let handles = Handles::open(path, access)?;
+        let made = connect::make_spill_folder(path);
+        // Who only reads may not be allowed to write there.
+        if access == Access::ReadWrite {
+            made.map_err(failed)?;
+            connect::remove_leftovers(path);
+        }
+        let _closing = Closing { path: path.to_owned(), _file: file };
+        Ok(Self { path: path.to_owned(), access, handles: RwLock::new(handles), _closing })
+    }
+
+    /// The database file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it may be written.
+    pub(crate) fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The write-ahead log beside it.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        connect::log_path(&self.path)
+    }
+
+    /// Runs `write` on the connection that writes; waits while another thread uses it.
+    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        let handles = self.handles();
+        let mut writer = lock(&handles.writer);
+        // DuckDB would make the log readable by everybody.
+        file::create(&self.log_path())?;
+        write(&mut writer)
+    }
+
+    /// Runs `read` on a connection that reads.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+        let handles = self.handles();
+        let idle = lock(&handles.readers).pop();
+        let mut connection = match idle {
+            Some(connection) => connection,
+            None => lock(&handles.root).try_clone().map_err(|error| opening(&self.path, error))?,
+        };
+        let answer = read(&mut connection);
+        let mut readers = lock(&handles.readers);
+        if readers.len() < IDLE_READERS {
+            readers.push(connection);
+        }
+        answer
+    }
+
+    /// Moves the write-ahead log into the database, and removes it. While others are at work DuckDB may refuse to: then it
+    /// stays until it is long, or until the store is closed.
+    pub(crate) fn checkpoint(&self) {
+        if self.access == Access::ReadOnly {
+            return;
+        }
+        let handles = self.handles();
+        let writer = lock(&handles.writer);
+        if let Err(error) = writer.connection.execute_batch("CHECKPOINT") {
+            tracing::debug!(%error, "the write-ahead log is left for later");
+        }
+    }
+
+    /// Writes the database anew, so that nothing of what was deleted is left in it, and its space is given back. Nobody
+    /// reads or writes meanwhile.
+    ///
+    /// DuckDB marks rows as deleted, and blocks as free; what was in them stays until something else is written there.
+    /// The new file takes the place of the old one while that is still open and locked, so that no other process can
+    /// write what would be lost.
+    pub(crate) fn rewrite(&self) -> Result<()> {
+        if self.access == Access::ReadOnly {
+            return Ok(());
+        }
+        let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        let folder = connect::workshop(&self.path, connect::REWRITING).map_err(failed)?;
+        let fresh = folder.path().join("new.duckdb");
+        lock(&handles.readers).clear();
+        copy(&lock(&handles.writer).connection, &fresh).map_err(storage("rewrite"))?;
+        connect::own(&fresh).map_err(failed)?;
+        fs::File::open(&fresh).and_then(|file| file.sync_all()).map_err(failed)?;
+        fs::rename(&fresh, &self.path).map_err(failed)?;
+        *handles = Handles::open(&self.path, self.access)?;
+        Ok(())
+    }
+
+    fn handles(&self) -> RwLockReadGuard<'_, Handles> {
+        self.handles.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failed(source: std::io::Error) -> Error {
+    Error::new(ErrorKind::StorageIo, format!("can't write beside the database: {source}"))
+        .with_operation("open")
+        .with_source(source)
+}
+
+fn copy(connection: &Connection, fresh: &Path) -> duckdb::Result<()> {
+    let name: String = connection.query_row("SELECT current_database()", [], |row| row.get(0))?;
+    let quoted = |text: &str, quote: &str| format!("{quote}{}{quote}", text.replace(quote, &quote.repeat(2)));
+    let (name, path) = (quoted(&name, "\""), quoted(&fresh.to_string_lossy(), "'"));
+    // The log goes with the old file: it must not be there when the new one is opened.
+    connection.execute_batch("CHECKPOINT")?;
+    connection.execute_batch(&format!("ATTACH {path} AS fresh"))?;
+    let copied = connection.execute_batch(&format!("COPY FROM DATABASE {name} TO fresh"));
+    copied.and(connection.execute_batch("DETACH fresh"))
+}
+
+impl Handles {
+    fn open(path: &Path, access: Access) -> Result<Self> {
+        let root = connect::open(path, access)?;
+        schema::accept(path, &root, access)?;
+        let connection = root.try_clone().map_err(|error| opening(path, error))?;
+        let numbers = Numbers::read(&connection).map_err(storage("open"))?;
+        let writer = Mutex::new(Writer { connection, numbers });
+        Ok(Self { writer, root: Mutex::new(root), readers: Mutex::default() })
+    }
+}
+
+/// What is left to do when the connections are closed.
+#[derive(Debug)]
+struct Closing {
+    path: PathBuf,
+    _file: OpenFile,
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        // One that was made for a write that wrote nothing.
+        let log = connect::log_path(&self.path);
+        if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
+            let _ = fs::remove_file(log);
+        }
+        // Stays if another process that reads keeps something there.
+        let _ = fs::remove_dir(connect::spill_folder(&self.path));
+    }
+}
+
+/// A panic in another thread rolled its transaction back: what is locked is as good as before.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `read` in one transaction: its snapshot is taken by the first statement.
+pub(crate) fn with_snapshot<T>(
+    connection: &mut Connection,
+    read: impl FnOnce(&Transaction<'_>) -> Result<T>,
+) -> Result<T> {
+    let transaction = connection.transaction().map_err(storage("read"))?;
+    read(&transaction)
+}

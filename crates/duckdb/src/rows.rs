@@ -1,0 +1,279 @@
+//! What the search index reads: rows by revision, in one read transaction.
+
+use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::meta::STORE_ID,
+    model::{ContentType, Place, Role, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+};
+use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
+use amplifier_session_sql::{Columns, damaged, rows::count};
+use duckdb::{OptionalExt, Row, Transaction};
+
+use crate::{
+    columns::{Cursor, bytes, read_vector, text},
+    conditions::is_one_of,
+    error::storage,
+    pool::{Pool, with_snapshot},
+    sessions,
+    vectors::TABLES,
+};
+
+/// How many messages are read at once: an answer of DuckDB is in memory as a whole.
+const MESSAGES: usize = 256;
+
+/// How many vectors are read at once.
+const VECTORS: usize = 1024;
+
+/// The rows of a store, each time as they are then.
+pub(crate) struct DuckDbSnapshots(pub(crate) Arc<Pool>);
+
+impl Snapshots for DuckDbSnapshots {
+    fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()> {
+        self.0.read(|connection| with_snapshot(connection, |snapshot| read(&mut DuckDbRows(snapshot))))
+    }
+}
+
+/// The rows as one transaction sees them.
+pub(crate) struct DuckDbRows<'a>(pub(crate) &'a Transaction<'a>);
+
+impl Rows for DuckDbRows<'_> {
+    fn mark(&mut self) -> Result<Mark> {
+        let store: String = self
+            .0
+            .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")
+            .and_then(|mut statement| statement.query_row([STORE_ID], |row| row.get(0)))
+            .map_err(storage("read_revision"))?;
+        let store = u128::from_str_radix(&store, 16).map_err(|_| damaged("store id"))?.to_be_bytes();
+        let (revision, nonce) = self
+            .0
+            .prepare_cached("SELECT revision, nonce FROM revisions ORDER BY revision DESC LIMIT 1")
+            .and_then(|mut statement| statement.query_row([], revision_and_nonce).optional())
+            .map_err(storage("read_revision"))?
+            .unwrap_or_default();
+        Ok(Mark { store, revision, nonce })
+    }
+
+    fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {
+        if revision == 0 {
+            return Ok(Some(0));
+        }
+        self.0
+            .prepare_cached("SELECT revision, nonce FROM revisions WHERE revision = ?1")
+            .and_then(|mut statement| {
+                statement.query_row([revision.cast_signed()], revision_and_nonce).optional()
+            })
+            .map(|found| found.map(|(_, nonce)| nonce))
+            .map_err(storage("read_revision"))
+    }
+
+    fn messages_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let newer = "SELECT key FROM transcripts WHERE revision > ?1 ORDER BY revision, key";
+        self.in_batches(newer, revision, MESSAGES, |which| {
+            let sql = format!(
+                "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
+                 FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
+                 WHERE {which} ORDER BY t.revision, t.key"
+            );
+            self.each_until(&sql, |row| {
+                each(MessageRow {
+                    key: unsigned(row, 0)?,
+                    revision: unsigned(row, 1)?,
+                    session_key: unsigned(row, 2)?,
+                    user: text(row, 3)?,
+                    project: text(row, 4)?,
+                    session: text(row, 5)?,
+                    role: text(row, 6)?.parse::<Role>()?,
+                    ts: Cursor(row).time(7)?,
+                    raw: bytes(row, 8)?,
+                })
+            })
+        })
+    }
+
+    fn vectors_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let newer = "SELECT key FROM (
+                SELECT key, revision FROM transcript_vectors UNION ALL SELECT key, revision FROM other_vectors
+            ) WHERE revision > ?1 ORDER BY revision, key";
+        let mut vector = Vec::new();
+        self.in_batches(newer, revision, VECTORS, |which| {
+            let sql = format!(
+                "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, m.role, t.content_type,
+                    m.ts, t.generation, t.vector
+                 FROM vectors_of_generations t
+                 JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
+                 JOIN transcripts m
+                     ON m.user_id = t.user_id AND m.session_id = t.session_id AND m.sequence = t.sequence
+                 WHERE {which} ORDER BY t.revision, t.key"
+            );
+            self.each_until(&sql, |row| {
+                read_vector(row, 10, &mut vector)?;
+                each(VectorRow {
+                    key: unsigned(row, 0)?,
+                    revision: unsigned(row, 1)?,
+                    session_key: unsigned(row, 2)?,
+                    user: text(row, 3)?,
+                    project: text(row, 4)?,
+                    session: text(row, 5)?,
+                    role: text(row, 6)?.parse::<Role>()?,
+                    content_type: text(row, 7)?.parse::<ContentType>()?,
+                    ts: Cursor(row).time(8)?,
+                    generation: count(&Cursor(row), 9)? as u32,
+                    vector: &vector,
+                })
+            })
+        })
+    }
+
+    fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.removed_after(0, revision)
+    }
+
+    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.removed_after(1, revision)
+    }
+
+    fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+        sessions::keys(self.0, scope, filter)
+    }
+
+    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
+        let mut vector = Vec::new();
+        for keys in keys.chunks(VECTORS) {
+            for table in TABLES {
+                let sql = format!("SELECT key, vector FROM {table} WHERE {}", of_keys("key", keys));
+                self.each_row(&sql, |row| {
+                    read_vector(row, 1, &mut vector)?;
+                    each(unsigned(row, 0)?, &vector)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PlacedRows for DuckDbRows<'_> {
+    fn message_places(&mut self, keys: &[u64]) -> Result<Vec<Option<Place>>> {
+        self.each_key("SELECT key, user_id, session_id, sequence FROM transcripts", keys, place)
+    }
+
+    fn vector_places(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorPlace>>> {
+        let fields = "key, user_id, session_id, sequence, content_type, span_start, span_end";
+        let read = |row: &Row<'_>| {
+            Ok(VectorPlace {
+                message: place(row)?,
+                content_type: text(row, 4)?.parse()?,
+                span: (count(&Cursor(row), 5)? as u32, count(&Cursor(row), 6)? as u32),
+            })
+        };
+        let [current, others] =
+            TABLES.map(|table| self.each_key(&format!("SELECT {fields} FROM {table}"), keys, read));
+        Ok(current?.into_iter().zip(others?).map(|(current, other)| current.or(other)).collect())
+    }
+}
+
+impl DuckDbRows<'_> {
+    /// What `read` makes of the row of each key.
+    fn each_key<T: Clone>(
+        &self,
+        select: &str,
+        keys: &[u64],
+        read: impl Fn(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<Option<T>>> {
+        let mut found = HashMap::new();
+        for keys in keys.chunks(VECTORS) {
+            self.each_row(&format!("{select} WHERE {}", of_keys("key", keys)), |row| {
+                found.insert(unsigned(row, 0)?, read(row)?);
+                Ok(())
+            })?;
+        }
+        // A message is asked for once for each of its texts.
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+    }
+
+    /// The keys that `newer` selects, some at a time, as a condition on the table `t`, until `each` has enough.
+    fn in_batches(
+        &self,
+        newer: &str,
+        revision: u64,
+        size: usize,
+        mut each: impl FnMut(&str) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let keys: Vec<u64> = self
+            .0
+            .prepare_cached(newer)
+            .and_then(|mut statement| {
+                statement
+                    .query_map([revision.cast_signed()], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
+                    .and_then(Iterator::collect)
+            })
+            .map_err(storage("read_rows"))?;
+        for keys in keys.chunks(size) {
+            if each(&of_keys("t.key", keys))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn each_row(&self, sql: &str, mut each: impl FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+        self.each_until(sql, |row| each(row).map(ControlFlow::Continue)).map(drop)
+    }
+
+    /// Whether `each` had enough before the last row.
+    fn each_until(
+        &self,
+        sql: &str,
+        mut each: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let mut statement = self.0.prepare(sql).map_err(storage("read_rows"))?;
+        let mut rows = statement.query([]).map_err(storage("read_rows"))?;
+        while let Some(row) = rows.next().map_err(storage("read_rows"))? {
+            if each(row)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn removed_after(&self, kind: i64, revision: u64) -> Result<Vec<u64>> {
+        self.0
+            .prepare_cached("SELECT key FROM removed WHERE kind = ?1 AND revision > ?2")
+            .and_then(|mut statement| {
+                statement
+                    .query_map([kind, revision.cast_signed()], |row| {
+                        row.get::<_, i64>(0).map(i64::cast_unsigned)
+                    })
+                    .and_then(Iterator::collect)
+            })
+            .map_err(storage("read_removed"))
+    }
+}
+
+fn of_keys(column: &str, keys: &[u64]) -> String {
+    is_one_of(column, keys.iter().map(|key| key.cast_signed()))
+}
+
+fn revision_and_nonce(row: &Row<'_>) -> duckdb::Result<(u64, u64)> {
+    Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
+}
+
+/// Behind the key.
+fn place(row: &Row<'_>) -> Result<Place> {
+    let session = SessionKey::new(UserId::new(text(row, 1)?)?, SessionId::new(text(row, 2)?)?);
+    Ok(Place::new(session, count(&Cursor(row), 3)? as u32))
+}
+
+fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {
+    Cursor(row).integer(index).map(i64::cast_unsigned)
+}

@@ -1,0 +1,141 @@
+//! What makes a file ours, and how it is made.
+
+use std::{fs::File, io::Read, path::Path};
+
+use amplifier_session_core::{
+    Result,
+    backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
+};
+use amplifier_session_sql::file::refused;
+use duckdb::{Connection, OptionalExt, params};
+
+use crate::{
+    Access, connect,
+    error::storage,
+    tables::{self, LAYOUT, LAYOUT_KEY, TABLES, VIEWS},
+};
+
+/// What a file of DuckDB has behind its first eight bytes.
+const MAGIC: &[u8] = b"DUCK";
+
+/// Refuses a file that is not ours as far as that can be told without changing it, and before DuckDB sees it: it would
+/// take a SQLite file for one to open with an extension.
+///
+/// No process may have it open here: closing any handle to a file gives up the locks of this process on it.
+pub(crate) fn check(path: &Path) -> Result<Presence> {
+    match std::fs::metadata(path) {
+        Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
+        Ok(file) if file.len() > 0 => {}
+        _ => return Ok(Presence::Missing),
+    }
+    let mut head = [0; 12];
+    let is_duckdb =
+        File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head[8..] == *MAGIC);
+    if !is_duckdb {
+        return Err(refused(path, "is no DuckDB database"));
+    }
+    if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
+        // Whoever opens it to write works off the log first, which changes the file.
+        let connection = connect::open(path, Access::ReadOnly)?;
+        accept(path, &connection, Access::ReadOnly)?;
+    }
+    Ok(Presence::There)
+}
+
+/// Whether there is a database in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    There,
+    Missing,
+}
+
+/// Refuses a database that is not ours, without changing it; makes one that holds nothing ours, where it may be written.
+pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Result<()> {
+    match describe(connection).map_err(storage("open"))? {
+        Description::Ours => Ok(()),
+        Description::Empty if access == Access::ReadWrite => create(connection),
+        Description::Empty => Err(refused(path, "holds no sessions")),
+        Description::Layout(layout) => {
+            let message =
+                format!("has layout {layout}, which this program does not know (it knows {LAYOUT})");
+            Err(refused(path, &message))
+        }
+        Description::Other { version } => {
+            let message = format!(
+                "has schema version {version}, which this program does not know (it knows {SCHEMA_VERSION})"
+            );
+            Err(refused(path, &message))
+        }
+        Description::PythonLibrary => {
+            Err(refused(path, "was written by the Python library amplifier_session_storage"))
+        }
+        Description::Foreign => Err(refused(path, "is a database of another program")),
+    }
+}
+
+enum Description {
+    Empty,
+    Ours,
+    Layout(String),
+    Other { version: String },
+    PythonLibrary,
+    Foreign,
+}
+
+fn describe(connection: &Connection) -> duckdb::Result<Description> {
+    let has_table = |name: &str| {
+        let sql = "SELECT count(*) > 0 FROM duckdb_tables()
+            WHERE database_name = current_database() AND schema_name = 'main' AND table_name = ?1";
+        connection.query_row(sql, [name], |row| row.get::<_, bool>(0))
+    };
+    let is_empty = "SELECT count(*) = 0 FROM (
+            SELECT table_oid FROM duckdb_tables() WHERE database_name = current_database()
+            UNION ALL
+            SELECT view_oid FROM duckdb_views() WHERE database_name = current_database() AND NOT internal
+        )";
+    if connection.query_row(is_empty, [], |row| row.get(0))? {
+        return Ok(Description::Empty);
+    }
+    let is_ours = has_table("schema_meta")?
+        && entry(connection, WRITER)?.is_some_and(|writer| writer.starts_with(WRITER_NAME));
+    if is_ours {
+        let version = entry(connection, VERSION)?;
+        if version.as_deref() != Some(SCHEMA_VERSION.to_string().as_str()) {
+            return Ok(Description::Other { version: version.unwrap_or_else(|| "none".to_owned()) });
+        }
+        let layout = entry(connection, LAYOUT_KEY)?.unwrap_or_else(|| "none".to_owned());
+        return Ok(if layout == LAYOUT { Description::Ours } else { Description::Layout(layout) });
+    }
+    let is_python = has_table("sessions")? && has_table("transcripts")?;
+    Ok(if is_python { Description::PythonLibrary } else { Description::Foreign })
+}
+
+fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
+    // Another program's table of this name may have other columns, and then it is not ours.
+    let sql = "SELECT CAST(value AS VARCHAR) FROM schema_meta WHERE CAST(key AS VARCHAR) = ?1";
+    match connection.prepare(sql) {
+        Ok(mut statement) => statement.query_row([key], |row| row.get(0)).optional(),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Makes the tables of an empty database, in one transaction.
+pub(crate) fn create(connection: &Connection) -> Result<()> {
+    let create = || {
+        let transaction = connection.unchecked_transaction()?;
+        transaction.execute_batch(TABLES)?;
+        transaction.execute_batch(&tables::other_vectors())?;
+        transaction.execute_batch(&tables::vectors(None))?;
+        transaction.execute_batch(VIEWS)?;
+        let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
+        insert.execute(params![VERSION, SCHEMA_VERSION.to_string()])?;
+        insert.execute(params![WRITER, format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;
+        insert.execute(params![LAYOUT_KEY, LAYOUT])?;
+        drop(insert);
+        let store_id =
+            "INSERT INTO schema_meta (key, value) VALUES (?1, replace(CAST(uuid() AS VARCHAR), '-', ''))";
+        transaction.execute(store_id, [STORE_ID])?;
+        transaction.commit()
+    };
+    create().map_err(storage("create"))
+}

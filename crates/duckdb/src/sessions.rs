@@ -1,0 +1,281 @@
+//! Rows of `sessions`, `metadata_files` and `schema_meta`.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{SessionQuery, SkippedLine, StoredSession},
+    model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+};
+use amplifier_session_sql::{
+    Columns, Conditions,
+    rows::{self, SESSION, SESSION_STATE},
+};
+use duckdb::{
+    Connection, OptionalExt, params,
+    types::{ToSql, Value},
+};
+
+use crate::{
+    columns::{Cursor, bytes},
+    conditions::{DUCKDB, time, values},
+    error::storage,
+};
+
+pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<StoredSession>> {
+    let sql =
+        format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("get_session"))?;
+    let mut found =
+        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
+    let Some(row) = found.next().map_err(storage("get_session"))? else { return Ok(None) };
+    rows::stored_session(&Cursor(row), metadata_files(connection, key)?).map(Some)
+}
+
+fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<MetadataFile>> {
+    let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("get_session"))?;
+    let mut found =
+        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
+    let mut files = Vec::new();
+    while let Some(row) = found.next().map_err(storage("get_session"))? {
+        files.push(MetadataFile { name: Cursor(row).text(0)?, raw: RawJson::new(bytes(row, 1)?) });
+    }
+    Ok(files)
+}
+
+/// The sessions that `query` asks for, newest first.
+pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
+    let mut conditions = Conditions::of_list(DUCKDB, query)?;
+    // Words are looked for here, and how many rows that takes is not known before.
+    let page = match query.text {
+        Some(_) => String::new(),
+        None => format!("LIMIT {}", conditions.bind(limit(query.limit))),
+    };
+    let sql = format!(
+        "SELECT {SESSION} FROM sessions s WHERE {}
+         ORDER BY s.updated DESC, s.user_id, s.session_id {page}",
+        conditions.sql()
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("list_sessions"))?;
+    let mut found = statement.query(values(&conditions)).map_err(storage("list_sessions"))?;
+    let mut sessions = Vec::new();
+    while sessions.len() < query.limit
+        && let Some(row) = found.next().map_err(storage("list_sessions"))?
+    {
+        let session = rows::session(&Cursor(row))?;
+        if query.admits(&session) {
+            sessions.push(session);
+        }
+    }
+    Ok(sessions)
+}
+
+/// DuckDB's integers are signed.
+pub(crate) fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// The keys of the sessions of `scope` that `filter` admits.
+pub(crate) fn keys(connection: &Connection, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+    let conditions = Conditions::of_sessions(DUCKDB, scope, filter)?;
+    let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("session_keys"))?;
+    statement
+        .query_map(values(&conditions), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
+        .and_then(Iterator::collect)
+        .map_err(storage("session_keys"))
+}
+
+pub(crate) fn sync_states(
+    connection: &Connection,
+    user: &UserId,
+    after: Option<&SessionId>,
+    most: usize,
+) -> Result<Vec<(SessionId, String)>> {
+    let sql = "SELECT session_id, sync_state FROM sessions
+        WHERE user_id = ?1 AND session_id > ?2 AND sync_state IS NOT NULL ORDER BY session_id LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql).map_err(storage("sync_states"))?;
+    let after = after.map_or("", SessionId::as_str);
+    let states = statement
+        .query_map(params![user.as_str(), after, limit(most)], |row| {
+            Ok((row.get::<_, String>(0)?, row.get(1)?))
+        })
+        .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
+        .map_err(storage("sync_states"))?;
+    states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
+}
+
+/// What a write has to know of the session that is there.
+#[derive(Debug)]
+pub(crate) struct Present {
+    pub(crate) key: i64,
+    pub(crate) revision: i64,
+    pub(crate) project: String,
+    skipped: String,
+    sync_state: Option<String>,
+}
+
+/// The stored session, if there is one.
+pub(crate) fn present(connection: &Connection, key: &SessionKey) -> duckdb::Result<Option<Present>> {
+    let sql = "SELECT key, revision, project_slug, skipped_lines, sync_state FROM sessions
+        WHERE user_id = ?1 AND session_id = ?2";
+    connection
+        .prepare_cached(sql)?
+        .query_row([key.user_id.as_str(), key.session_id.as_str()], |row| {
+            Ok(Present {
+                key: row.get(0)?,
+                revision: row.get(1)?,
+                project: row.get(2)?,
+                skipped: row.get(3)?,
+                sync_state: row.get(4)?,
+            })
+        })
+        .optional()
+}
+
+/// A row that is written.
+#[derive(Debug)]
+pub(crate) struct SessionRow<'a> {
+    session: &'a Session,
+    key: i64,
+    revision: i64,
+    skipped: String,
+    sync_state: Option<String>,
+    metadata_files: Option<&'a [MetadataFile]>,
+}
+
+impl<'a> SessionRow<'a> {
+    pub(crate) fn new(session: &'a Session, key: i64, revision: i64) -> Self {
+        let skipped = "[]".to_owned();
+        Self { session, key, revision, skipped, sync_state: None, metadata_files: None }
+    }
+
+    /// Says what is kept beside the fields; `None` leaves what is stored of it.
+    pub(crate) fn with_state(
+        mut self,
+        before: Option<Present>,
+        skipped: Option<&[SkippedLine]>,
+        sync_state: Option<&str>,
+        metadata_files: Option<&'a [MetadataFile]>,
+    ) -> Self {
+        if let Some(before) = before {
+            (self.skipped, self.sync_state) = (before.skipped, before.sync_state);
+        }
+        if let Some(skipped) = skipped {
+            self.skipped = serde_json::to_string(skipped).unwrap_or_default();
+        }
+        if let Some(state) = sync_state {
+            self.sync_state = Some(state.to_owned());
+        }
+        self.metadata_files = metadata_files;
+        self
+    }
+
+    /// Inserts the row. What is there of the session is gone by now.
+    ///
+    /// By a statement: a list can't be appended, and is bound by its members.
+    pub(crate) fn insert(&self, connection: &Connection) -> duckdb::Result<()> {
+        let Session { tags, team_ids, .. } = self.session;
+        let sql = format!(
+            "INSERT INTO sessions ({SESSION}, {SESSION_STATE}, key)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {}, ?, ?, {}, ?, ?, ?, ?, ?, ?, ?, ?)",
+            placeholders(tags.len()),
+            placeholders(team_ids.len())
+        );
+        let values = self.values();
+        let values: Vec<&dyn ToSql> = values.iter().map(|value| value as &dyn ToSql).collect();
+        connection.prepare_cached(&sql)?.execute(values.as_slice())?;
+        let Some(files) = self.metadata_files else { return Ok(()) };
+        let sql = "INSERT INTO metadata_files (user_id, session_id, position, name, raw) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let mut insert = connection.prepare_cached(sql)?;
+        let (user, session) = (self.session.user_id.as_str(), self.session.session_id.as_str());
+        for (position, file) in files.iter().enumerate() {
+            insert.execute(params![user, session, limit(position), file.name, file.raw.as_bytes()])?;
+        }
+        Ok(())
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let session = self.session;
+        let text = |text: &str| Value::Text(text.to_owned());
+        let maybe = |text: &Option<String>| text.clone().map_or(Value::Null, Value::Text);
+        let mut values = vec![
+            text(session.user_id.as_str()),
+            text(session.session_id.as_str()),
+            text(session.host_id.as_str()),
+            text(session.project_slug.as_str()),
+            time(session.created),
+            time(session.updated),
+            maybe(&session.name),
+            maybe(&session.description),
+            maybe(&session.bundle),
+            maybe(&session.model),
+            session.turn_count.into(),
+            session.message_count.into(),
+            session.event_count.into(),
+            maybe(&session.parent_id.as_ref().map(ToString::to_string)),
+            session.forked_from_turn.map_or(Value::Null, Value::from),
+        ];
+        values.extend(session.tags.iter().map(|tag| text(tag)));
+        values.extend([text(session.visibility.as_str()), maybe(&session.org_id)]);
+        values.extend(session.team_ids.iter().map(|team| text(team)));
+        values.extend([
+            session.shared_at.map_or(Value::Null, time),
+            maybe(&session.working_dir),
+            maybe(&session.first_prompt),
+            Value::Text(serde_json::to_string(&session.edited).unwrap_or_default()),
+            self.revision.into(),
+            text(&self.skipped),
+            maybe(&self.sync_state),
+            self.key.into(),
+        ]);
+        values
+    }
+}
+
+/// A list of so many values.
+fn placeholders(length: usize) -> String {
+    format!("CAST([{}] AS VARCHAR[])", vec!["?"; length].join(", "))
+}
+
+/// Removes the row of a session, and its metadata files where they are replaced.
+pub(crate) fn delete(connection: &Connection, key: &SessionKey, with_files: bool) -> duckdb::Result<()> {
+    let tables: &[&str] = if with_files { &["metadata_files", "sessions"] } else { &["sessions"] };
+    for table in tables {
+        connection
+            .prepare_cached(&format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2"))?
+            .execute([key.user_id.as_str(), key.session_id.as_str()])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> {
+    let mut statement =
+        connection.prepare_cached("SELECT key, value FROM schema_meta").map_err(storage("meta"))?;
+    statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .and_then(Iterator::collect)
+        .map_err(storage("meta"))
+}
+
+pub(crate) fn put_meta_if_absent(connection: &Connection, key: &str, value: &str) -> Result<String> {
+    let put = || {
+        connection
+            .prepare_cached(
+                "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
+            )?
+            .execute([key, value])?;
+        connection
+            .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")?
+            .query_row([key], |row| row.get(0))
+    };
+    put().map_err(storage("put_meta"))
+}
+
+pub(crate) fn replace_meta(connection: &Connection, key: &str, expected: &str, value: &str) -> Result<bool> {
+    let sql = "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2";
+    let replaced = connection.execute(sql, [key, expected, value]).map_err(storage("replace_meta"))?;
+    Ok(replaced > 0)
+}

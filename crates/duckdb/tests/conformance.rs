@@ -1,0 +1,37 @@
+//! The conformance suite of the testkit on DuckDB.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::{path::PathBuf, sync::Arc};
+
+use amplifier_session_core::backend::StorageBackend;
+use amplifier_session_duckdb::{Access, DuckDbBackend};
+use amplifier_session_testkit::{conformance::Subject, conformance_suite};
+
+/// A file in a folder of its own; a second handle shares its database, as all of a process do.
+struct OnDisk {
+    folder: tempfile::TempDir,
+}
+
+impl OnDisk {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("sessions.duckdb")
+    }
+}
+
+#[async_trait::async_trait]
+impl Subject for OnDisk {
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        Arc::new(DuckDbBackend::open(self.path(), Access::ReadWrite).await.unwrap())
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+conformance_suite!(OnDisk::new());

@@ -1,0 +1,9 @@
+//! What is special to stores in a DuckDB file.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+mod erasure;
+mod opening;
+mod processes;
+mod support;
+mod tables;

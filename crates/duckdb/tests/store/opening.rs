@@ -1,0 +1,213 @@
+//! Opening files: ours again, others' not at all, and without writing.
+
+use std::fs;
+
+use amplifier_session_core::{ErrorKind, backend::StorageBackend, model::UserId};
+use amplifier_session_duckdb::{Access, DuckDbBackend};
+use amplifier_session_testkit::lines;
+use duckdb::Connection;
+
+use super::support::{Folder, found, storage, target, visit, whole};
+
+async fn filled(folder: &Folder) {
+    let storage = folder.storage().await;
+    let messages = vec![lines::user("a green pear"), lines::assistant("a red apple")];
+    storage.sync_transcript_lines(&target("s"), whole(messages)).await.unwrap();
+    let events = vec![lines::logger_event("tool:post")];
+    storage.sync_event_lines(&target("s"), whole(events)).await.unwrap();
+}
+
+/// What opening the file for each access says; its bytes stay as they are.
+async fn refused(folder: &Folder, says: &str) {
+    let before = fs::read(folder.database()).unwrap();
+    for access in [Access::ReadWrite, Access::ReadOnly] {
+        let error = DuckDbBackend::open(folder.database(), access).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageConnection, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert!(fs::read(folder.database()).unwrap() == before, "{says}: the file was changed");
+    let mut files = Vec::new();
+    visit(folder.path(), &mut |file| files.push(file.to_owned()));
+    assert_eq!(files, [folder.database()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_written_is_there_when_the_file_is_opened_again() {
+    let folder = Folder::new();
+    for round in 0..3 {
+        filled(&folder).await;
+        let storage = folder.storage().await;
+        assert_eq!(found(&storage, "pear").await, 1, "round {round}");
+        let rows = folder.backend().await.session_rows(&target("s").key).await.unwrap();
+        assert_eq!((rows.messages.count, rows.events.count, rows.vectors), (2, 1, 2));
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = Folder::new();
+    let check = || {
+        let mut count = 0;
+        visit(folder.path(), &mut |file| {
+            let mode = fs::metadata(file).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}: {mode:o}", file.display());
+            count += 1;
+        });
+        count
+    };
+    let storage = folder.storage().await;
+    let messages = |n: usize| whole((0..n).map(|n| lines::user(&format!("message {n}"))).collect());
+    storage.sync_transcript_lines(&target("s"), messages(5)).await.unwrap();
+    assert!(folder.path().join("sessions.duckdb.wal").exists());
+    assert!(check() >= 2);
+    // The log is removed here, and made anew by the next write.
+    storage.update_index().await.unwrap();
+    storage.sync_transcript_lines(&target("s"), messages(9)).await.unwrap();
+    assert!(folder.path().join("sessions.duckdb.wal").exists());
+    check();
+    storage
+        .delete_session(&target("s").key.user_id, &target("s").project_slug, &target("s").key.session_id)
+        .await
+        .unwrap();
+    drop(storage);
+    check();
+    assert!(!folder.path().join("sessions.duckdb.wal").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_file_becomes_a_store() {
+    let folder = Folder::new();
+    fs::write(folder.database(), b"").unwrap();
+    filled(&folder).await;
+    let folder = Folder::new();
+    drop(Connection::open(folder.database()).unwrap());
+    filled(&folder).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_others_are_refused_untouched() {
+    let folder = Folder::new();
+    fs::write(folder.database(), b"SQLite format 3\0 and more").unwrap();
+    refused(&folder, "is no DuckDB database").await;
+    for (tables, says) in [
+        ("CREATE TABLE birds (name VARCHAR)", "another program"),
+        ("CREATE VIEW birds AS SELECT 1", "another program"),
+        ("CREATE TABLE schema_meta (id INTEGER)", "another program"),
+        ("CREATE TABLE sessions (id VARCHAR); CREATE TABLE transcripts (id VARCHAR)", "Python library"),
+        (
+            "CREATE TABLE sessions (id VARCHAR); CREATE TABLE transcripts (id VARCHAR);
+             CREATE TABLE schema_meta (key VARCHAR, value VARCHAR); INSERT INTO schema_meta VALUES ('version', '2')",
+            "Python library",
+        ),
+    ] {
+        let folder = Folder::new();
+        let connection = Connection::open(folder.database()).unwrap();
+        connection.execute_batch(tables).unwrap();
+        drop(connection);
+        refused(&folder, says).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stores_of_later_versions_are_refused_untouched() {
+    for (change, says) in [
+        ("UPDATE schema_meta SET value = '5' WHERE key = 'version'", "schema version 5"),
+        ("DELETE FROM schema_meta WHERE key = 'version'", "schema version none"),
+        ("UPDATE schema_meta SET value = '77' WHERE key = 'layout'", "layout 77"),
+    ] {
+        let folder = Folder::new();
+        drop(folder.backend().await);
+        let connection = Connection::open(folder.database()).unwrap();
+        connection.execute_batch(change).unwrap();
+        drop(connection);
+        refused(&folder, says).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_is_no_store() {
+    let folder = Folder::new();
+    fs::create_dir(folder.database()).unwrap();
+    let error = DuckDbBackend::open(folder.database(), Access::ReadWrite).await.unwrap_err();
+    assert!(error.to_string().contains("is a folder"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reading_only_reads_and_finds_and_writes_nothing() {
+    let folder = Folder::new();
+    let missing = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::StorageConnection);
+    assert!(!folder.database().exists());
+    filled(&folder).await;
+
+    let read_only = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    assert_eq!(read_only.session_rows(&target("s").key).await.unwrap().messages.count, 2);
+    let reader = storage(read_only.clone());
+    assert_eq!(found(&reader, "apple").await, 1);
+    reader.update_index().await.unwrap();
+    let refused =
+        reader.sync_transcript_lines(&target("t"), whole(vec![lines::user("x")])).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+    let [ana, ben] = ["ana", "ben"].map(|user| UserId::new(user).unwrap());
+    assert_eq!(read_only.rename_user(&ana, &ben).await.unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(read_only.delete_session(&target("s").key).await.unwrap_err().kind(), ErrorKind::Unsupported);
+
+    let error = DuckDbBackend::open(folder.database(), Access::ReadWrite).await.unwrap_err();
+    assert!(error.to_string().contains("this process has the database open for reading only"), "{error}");
+    drop((read_only, reader));
+    let writer = folder.backend().await;
+    // Beside a handle that writes, one that does not.
+    let read_only = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    assert_eq!(read_only.delete_session(&target("s").key).await.unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(writer.delete_session(&target("s").key).await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_gone_or_damaged_is_built_again() {
+    let folder = Folder::new();
+    filled(&folder).await;
+    let index = folder.path().join("sessions.duckdb.index");
+    for damage in [false, true] {
+        if damage {
+            let mut files = 0;
+            visit(&index, &mut |file| {
+                fs::write(file, b"damaged").unwrap();
+                files += 1;
+            });
+            assert!(files > 0);
+        } else if index.exists() {
+            fs::remove_dir_all(&index).unwrap();
+        }
+        let storage = folder.storage().await;
+        assert_eq!(found(&storage, "pear").await, 1);
+        storage.update_index().await.unwrap();
+        assert!(index.exists());
+        assert_eq!(found(&storage, "apple").await, 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_handles_of_a_process_share_one_database() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path().join("below")).unwrap();
+    let by_another_name = folder.path().join("below/../sessions.duckdb");
+    let mut tasks = tokio::task::JoinSet::new();
+    for n in 0..8 {
+        let path = if n % 2 == 0 { folder.database() } else { by_another_name.clone() };
+        tasks.spawn(async move {
+            let storage = storage(DuckDbBackend::open(path, Access::ReadWrite).await.unwrap());
+            let message = whole(vec![lines::user(&format!("handle{n}"))]);
+            storage.sync_transcript_lines(&target(&format!("s{n}")), message).await.unwrap();
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let storage = folder.storage().await;
+    for n in 0..8 {
+        assert_eq!(found(&storage, &format!("handle{n}")).await, 1);
+    }
+}

@@ -1,0 +1,146 @@
+//! Several processes and one file; and a process that is killed.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::{Child, Command, Stdio},
+};
+
+use amplifier_session_core::ErrorKind;
+use amplifier_session_duckdb::{Access, DuckDbBackend};
+use amplifier_session_testkit::lines;
+
+use super::support::{Folder, found, number, storage, target, whole};
+
+/// Where a child finds the database. Without it, it does nothing.
+const DATABASE: &str = "DUCKDB_TEST_DATABASE";
+/// What it does: `hold`, `read` or `write`.
+const TASK: &str = "DUCKDB_TEST_TASK";
+
+/// Opens the database, says so, and keeps it open until its input ends; or writes until it is killed, and says after each
+/// session that it was stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn child_of_another_test() {
+    let (Some(database), Ok(task)) = (std::env::var_os(DATABASE), std::env::var(TASK)) else { return };
+    let say = |word: String| {
+        let mut out = std::io::stdout();
+        writeln!(out, "\nchild {word}").unwrap();
+        out.flush().unwrap();
+    };
+    let access = if task == "read" { Access::ReadOnly } else { Access::ReadWrite };
+    let storage = storage(DuckDbBackend::open(database, access).await.unwrap());
+    say("open".to_owned());
+    if task == "write" {
+        for n in 0.. {
+            let messages = (0..20).map(|m| lines::user(&format!("session{n} message{m}"))).collect();
+            storage.sync_transcript_lines(&target(&format!("s{n}")), whole(messages)).await.unwrap();
+            // One that is written over and over: rows are removed and put under the same keys.
+            let messages = (0..=n % 7).map(|m| lines::user(&format!("again {n} {m}"))).collect();
+            storage.sync_transcript_lines(&target("again"), whole(messages)).await.unwrap();
+            say(n.to_string());
+        }
+    }
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+struct Other {
+    child: Child,
+    says: BufReader<std::process::ChildStdout>,
+}
+
+impl Other {
+    fn new(folder: &Folder, task: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "processes::child_of_another_test", "--nocapture"])
+            .env(DATABASE, folder.database())
+            .env(TASK, task)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let says = BufReader::new(child.stdout.take().unwrap());
+        let mut other = Self { child, says };
+        other.wait_for("open");
+        other
+    }
+
+    fn wait_for(&mut self, word: &str) {
+        let wanted = format!("child {word}\n");
+        let mut line = String::new();
+        while line != wanted {
+            line.clear();
+            assert_ne!(self.says.read_line(&mut line).unwrap(), 0, "the other process ended before {word:?}");
+        }
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        std::io::copy(&mut self.says, &mut std::io::sink()).unwrap();
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        assert!(!self.child.wait().unwrap().success());
+    }
+}
+
+async fn refused(folder: &Folder, access: Access, holder: u32) {
+    let error = DuckDbBackend::open(folder.database(), access).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageConnection);
+    let told = error.to_string();
+    assert!(told.contains(&format!("(PID {holder})")), "{told}");
+    assert!(told.contains("sessions.duckdb") && told.contains("--read-only"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_use_says_by_whom() {
+    let folder = Folder::new();
+    let other = Other::new(&folder, "hold");
+    refused(&folder, Access::ReadWrite, other.child.id()).await;
+    refused(&folder, Access::ReadOnly, other.child.id()).await;
+    other.end();
+    drop(folder.backend().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_read_while_none_writes() {
+    let folder = Folder::new();
+    let writer = folder.storage().await;
+    writer.sync_transcript_lines(&target("s"), whole(vec![lines::user("a pear")])).await.unwrap();
+    drop(writer);
+    let others = [Other::new(&folder, "read"), Other::new(&folder, "read")];
+    let error = DuckDbBackend::open(folder.database(), Access::ReadWrite).await.unwrap_err();
+    assert!(error.to_string().contains("(PID "), "{error}");
+    let reader = storage(DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap());
+    assert_eq!(found(&reader, "pear").await, 1);
+    drop(reader);
+    others.into_iter().for_each(Other::end);
+    drop(folder.backend().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_committed_survives_a_kill() {
+    let folder = Folder::new();
+    let mut stored = 0;
+    for round in 1..=6_u32 {
+        let mut writer = Other::new(&folder, "write");
+        // Each child begins at 0, and goes further than the one before: its first sessions are there already.
+        stored = round * 5;
+        writer.wait_for(&stored.to_string());
+        writer.kill();
+        let reader = folder.storage().await;
+        for n in 0..=stored {
+            let rows = reader.backend().session_rows(&target(&format!("s{n}")).key).await.unwrap();
+            assert_eq!(rows.messages.count, 20, "round {round}, session {n}");
+            assert_eq!((rows.vectors, rows.owing_vectors), (20, 0), "round {round}, session {n}");
+        }
+        assert_eq!(found(&reader, &format!("session{stored}")).await, 20);
+        drop(reader);
+        // The index may still be brought up behind the search, which keeps the file open; opening it waits for that.
+        drop(folder.backend().await);
+    }
+    let connection = folder.connection();
+    assert!(number(&connection, "SELECT count(*) FROM transcripts") >= i64::from(stored) * 20);
+    let doubled = "SELECT count(*) - count(DISTINCT (user_id, session_id, sequence)) FROM transcripts";
+    assert_eq!(number(&connection, doubled), 0);
+}

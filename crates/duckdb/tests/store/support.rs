@@ -1,0 +1,102 @@
+//! Stores in folders of their own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use amplifier_session_core::{
+    Scope, SessionStorage,
+    embedding::EmbeddingProvider,
+    model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
+    search::{SearchMode, SearchOptions},
+    storage::{IngestTarget, SyncLines},
+};
+use amplifier_session_duckdb::{Access, DuckDbBackend};
+use amplifier_session_testkit::{FakeEmbedding, lines::Line};
+use duckdb::{AccessMode, Config, Connection};
+
+/// A folder for a store.
+pub(crate) struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.path().join("sessions.duckdb")
+    }
+
+    pub(crate) async fn backend(&self) -> DuckDbBackend {
+        DuckDbBackend::open(self.database(), Access::ReadWrite).await.unwrap()
+    }
+
+    pub(crate) async fn storage(&self) -> SessionStorage {
+        storage(self.backend().await)
+    }
+
+    /// The database as other programs see it. The store must not be open.
+    pub(crate) fn connection(&self) -> Connection {
+        let config = Config::default().access_mode(AccessMode::ReadOnly).unwrap();
+        Connection::open_with_flags(self.database(), config).unwrap()
+    }
+
+    /// The names of the files, of folders below too, that hold `bytes` as they are. The store must not be open: closing a
+    /// file that was read here would give up its lock.
+    pub(crate) fn files_with(&self, bytes: &[u8]) -> Vec<String> {
+        let mut found = Vec::new();
+        visit(self.0.path(), &mut |file| {
+            let content = fs::read(file).unwrap();
+            if content.windows(bytes.len()).any(|window| window == bytes) {
+                found.push(file.strip_prefix(self.0.path()).unwrap().display().to_string());
+            }
+        });
+        found
+    }
+}
+
+pub(crate) fn storage(backend: DuckDbBackend) -> SessionStorage {
+    let embedding: Arc<dyn EmbeddingProvider> = Arc::new(FakeEmbedding::new());
+    SessionStorage::new(Arc::new(backend)).with_embedding(Some(embedding))
+}
+
+pub(crate) fn visit(folder: &Path, each: &mut dyn FnMut(&Path)) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.path().is_dir() { visit(&entry.path(), each) } else { each(&entry.path()) }
+    }
+}
+
+pub(crate) fn target(session: &str) -> IngestTarget {
+    IngestTarget {
+        key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new(session).unwrap()),
+        host_id: HostId::new("laptop").unwrap(),
+        project_slug: ProjectSlug::new("shop").unwrap(),
+    }
+}
+
+/// All lines of a file.
+pub(crate) fn whole(lines: Vec<Line>) -> SyncLines {
+    SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
+}
+
+/// How many messages hold a word.
+pub(crate) async fn found(storage: &SessionStorage, word: &str) -> usize {
+    let options = SearchOptions::new(word).with_mode(SearchMode::FullText).with_limit(100);
+    storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
+}
+
+/// One number that a statement answers with.
+pub(crate) fn number(connection: &Connection, sql: &str) -> i64 {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// One text that a statement answers with.
+pub(crate) fn text(connection: &Connection, sql: &str) -> String {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}

@@ -1,0 +1,111 @@
+//! Conditions, and the values that they compare with.
+//!
+//! Every value is bound: names are plain text, whatever characters they have.
+
+use amplifier_session_core::model::Timestamp;
+
+/// What databases say differently.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialect {
+    /// Whether the list in a column (the first argument) holds a value (the second).
+    pub list_holds: fn(&str, &str) -> String,
+    /// Whether title or description of the session `s` hold all words of a text (the argument), in a database that can
+    /// tell. In another the backend looks at the rows.
+    pub session_says: Option<fn(&str) -> String>,
+}
+
+/// A value that is bound.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// A text.
+    Text(String),
+    /// A number.
+    Integer(i64),
+    /// A point in time, in whatever form the database keeps them.
+    Time(Timestamp),
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(text: Option<String>) -> Self {
+        text.map_or(Self::Null, Self::Text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Integer(number.into())
+    }
+}
+
+impl From<Timestamp> for Value {
+    fn from(ts: Timestamp) -> Self {
+        Self::Time(ts)
+    }
+}
+
+/// Conditions that must all hold, with the values that they compare with.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    pub(crate) dialect: Dialect,
+    conditions: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    /// No conditions: all rows.
+    #[must_use]
+    pub fn new(dialect: Dialect) -> Self {
+        Self { dialect, conditions: Vec::new(), values: Vec::new() }
+    }
+
+    /// Adds a condition in which every `?` stands for `value`.
+    pub fn compare(&mut self, condition: &str, value: impl Into<Value>) {
+        let place = self.bind(value);
+        self.require(condition.replace('?', &place));
+    }
+
+    /// [`Conditions::compare`] where there is a value.
+    pub fn compare_if(&mut self, condition: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.compare(condition, value);
+        }
+    }
+
+    /// Adds a condition.
+    pub fn require(&mut self, condition: impl Into<String>) {
+        self.conditions.push(condition.into());
+    }
+
+    /// Binds a value; returns what stands for it.
+    pub fn bind(&mut self, value: impl Into<Value>) -> String {
+        self.values.push(value.into());
+        format!("?{}", self.values.len())
+    }
+
+    /// What stands behind `WHERE`.
+    #[must_use]
+    pub fn sql(&self) -> String {
+        if self.conditions.is_empty() { "TRUE".to_owned() } else { self.conditions.join(" AND ") }
+    }
+
+    /// The values of a statement with these conditions, in order of their numbers.
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+}

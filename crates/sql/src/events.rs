@@ -1,0 +1,66 @@
+//! Which events a read may look at: `events` under the name `e`, and their sessions `s`.
+
+use amplifier_session_core::{
+    Result, Scope,
+    model::Level,
+    search::{EventCursor, EventFilter},
+};
+
+use crate::{Conditions, Dialect};
+
+impl Conditions {
+    /// The events of `scope` that `filter` admits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conditions::of_sessions`].
+    pub fn of_events(dialect: Dialect, scope: &Scope, filter: &EventFilter) -> Result<Self> {
+        let mut conditions = Self::of_sessions(dialect, scope, &filter.sessions)?;
+        if let Scope::User(user) = scope {
+            conditions.compare("e.user_id = ?", user.to_string());
+        }
+        conditions.compare_if("e.event_type = ?", filter.event_type.clone());
+        conditions.compare_if("e.tool_name = ?", filter.tool.clone());
+        conditions.compare_if("e.model = ?", filter.model.clone());
+        conditions.compare_if("e.provider = ?", filter.provider.clone());
+        conditions.compare_if("e.error_type = ?", filter.error_type.clone());
+        if let Some(category) = &filter.category {
+            conditions.of_category(category);
+        }
+        conditions.compare_if("e.level = ?", filter.level.map(|level| level.as_str().to_owned()));
+        if filter.level.is_some_and(|level| level != Level::Info) {
+            // Nothing new, but what a partial index is taken for.
+            conditions.require("e.level <> 'INFO'");
+        }
+        conditions.compare_if("e.ts >= ?", filter.since);
+        conditions.compare_if("e.ts < ?", filter.until);
+        Ok(conditions)
+    }
+
+    /// The type is `category`, or goes on with a colon behind it: one stretch of an index, `;` being what follows a
+    /// colon, in which a few others lie (`llm-x`), which the last condition leaves out.
+    fn of_category(&mut self, category: &str) {
+        if category.contains(':') {
+            // It would be no category, but a type.
+            return self.require("FALSE");
+        }
+        let category = self.bind(category.to_owned());
+        self.require(format!(
+            "e.event_type >= {category} AND e.event_type < {category} || ';'
+             AND (e.event_type = {category} OR e.event_type >= {category} || ':')"
+        ));
+    }
+
+    /// Behind the last event of a page.
+    pub fn behind_event(&mut self, after: &EventCursor) {
+        let EventCursor { ts, place } = after;
+        let ts = self.bind(*ts);
+        let user = self.bind(place.session.user_id.to_string());
+        let session = self.bind(place.session.session_id.to_string());
+        let sequence = self.bind(place.sequence);
+        self.require(format!(
+            "e.ts <= {ts}
+             AND (e.ts < {ts} OR (e.user_id, e.session_id, e.sequence) < ({user}, {session}, {sequence}))"
+        ));
+    }
+}

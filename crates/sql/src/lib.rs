@@ -1,0 +1,22 @@
+//! What the backends that speak SQL have in common, whatever database it is.
+//!
+//! | file | what is in it |
+//! | --- | --- |
+//! | `conditions.rs` | which rows a read may look at: conditions with the values that they compare with |
+//! | `sessions.rs`, `messages.rs`, `events.rs` | from scopes, filters and cursors to conditions |
+//! | `columns.rs`, `rows.rs` | from the columns of a row to the model |
+//! | `file.rs` | database files for their owner alone |
+//!
+//! A backend says in a [`Dialect`] what its database says differently, and implements [`Columns`] for its driver's rows.
+//! The tables go by the same names and aliases in all of them: `sessions s`, `transcripts t`, `events e`.
+
+mod columns;
+mod conditions;
+mod events;
+pub mod file;
+mod messages;
+pub mod rows;
+mod sessions;
+
+pub use columns::{Columns, damaged};
+pub use conditions::{Conditions, Dialect, Value};

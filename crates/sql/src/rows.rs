@@ -1,0 +1,240 @@
+//! From rows to the model: which columns are read, and what is made of them.
+
+use amplifier_session_core::{
+    Result,
+    backend::{MessageCount, RowSpan, SkippedLine, StoredSession, Version},
+    model::{
+        Digest, Event, HostId, Level, Message, MessageState, MetadataFile, ProjectSlug, RawJson, Role,
+        Session, SessionId, UserId, VectorRecord, VectorState, Visibility,
+    },
+};
+
+use crate::{
+    Columns,
+    columns::{damaged, maybe_number, number},
+};
+
+/// The columns of a session that [`session`] reads.
+pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, updated, name, description, bundle, \
+    model, turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, \
+    shared_at, working_dir, first_prompt, edited";
+
+/// The columns behind [`SESSION`] that [`stored_session`] reads.
+pub const SESSION_STATE: &str = "revision, skipped_lines, sync_state";
+
+/// A message with what its session says of it: what [`message`] reads.
+pub const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.turn, t.ts, t.ts_estimated, t.synced_at, \
+    t.vectors, t.digest, t.raw, s.host_id, s.project_slug \
+    FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
+
+/// The columns of a message that [`message_state`] reads.
+pub const MESSAGE_STATE: &str = "digest, turn, ts, ts_estimated";
+
+/// The columns of an event that [`event`] reads; host and project are those of its session.
+pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, \
+    e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
+    e.data_size_bytes, e.digest, s.host_id, s.project_slug";
+
+/// How events belong to sessions.
+pub const EVENT_OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = s.session_id";
+
+/// The columns of a vector that [`record`] reads.
+pub const VECTOR: &str = "content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector";
+
+/// The most rows in one answer; a caller asks again for the rest.
+pub const PAGE: usize = 10_000;
+
+/// An answer ends with the message that brings it to so many bytes of lines.
+pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// The session of a row of [`SESSION`].
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn session(row: &impl Columns) -> Result<Session> {
+    Ok(Session {
+        user_id: UserId::new(row.text(0)?)?,
+        session_id: SessionId::new(row.text(1)?)?,
+        host_id: HostId::new(row.text(2)?)?,
+        project_slug: ProjectSlug::new(row.text(3)?)?,
+        created: row.time(4)?,
+        updated: row.time(5)?,
+        name: row.maybe_text(6)?,
+        description: row.maybe_text(7)?,
+        bundle: row.maybe_text(8)?,
+        model: row.maybe_text(9)?,
+        turn_count: number(row, 10)?,
+        message_count: number(row, 11)?,
+        event_count: number(row, 12)?,
+        parent_id: row.maybe_text(13)?.map(SessionId::new).transpose()?,
+        forked_from_turn: maybe_number(row, 14)?,
+        tags: row.texts(15)?,
+        visibility: row.text(16)?.parse::<Visibility>()?,
+        org_id: row.maybe_text(17)?,
+        team_ids: row.texts(18)?,
+        shared_at: row.maybe_time(19)?,
+        working_dir: row.maybe_text(20)?,
+        first_prompt: row.maybe_text(21)?,
+        edited: serde_json::from_str(&row.text(22)?).map_err(|_| damaged("list of fields"))?,
+    })
+}
+
+/// The session of a row of [`SESSION`] and [`SESSION_STATE`].
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn stored_session(row: &impl Columns, metadata_files: Vec<MetadataFile>) -> Result<StoredSession> {
+    let skipped = row.text(24)?;
+    Ok(StoredSession {
+        session: session(row)?,
+        version: Version(row.integer(23)?.to_string()),
+        metadata_files,
+        skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped)
+            .map_err(|_| damaged("list of skipped lines"))?,
+        sync_state: row.maybe_text(25)?,
+    })
+}
+
+/// The message of a row of [`MESSAGES`].
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn message(row: &impl Columns) -> Result<Message> {
+    Ok(Message {
+        user_id: UserId::new(row.text(0)?)?,
+        session_id: SessionId::new(row.text(1)?)?,
+        sequence: number(row, 2)?,
+        role: row.text(3)?.parse::<Role>()?,
+        turn: maybe_number(row, 4)?,
+        ts: row.time(5)?,
+        ts_estimated: row.flag(6)?,
+        synced_at: row.time(7)?,
+        vectors: vector_state(row, 8)?,
+        digest: digest(row, 9)?,
+        raw: RawJson::new(row.bytes(10)?),
+        host_id: HostId::new(row.text(11)?)?,
+        project_slug: ProjectSlug::new(row.text(12)?)?,
+    })
+}
+
+/// The state of a message of a row of [`MESSAGE_STATE`].
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn message_state(row: &impl Columns) -> Result<MessageState> {
+    let first_seen = if row.flag(3)? { Some(row.time(2)?) } else { None };
+    Ok(MessageState { digest: digest(row, 0)?, turn: maybe_number(row, 1)?, first_seen })
+}
+
+/// The event of a row of [`EVENT`].
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn event(row: &impl Columns) -> Result<Event> {
+    Ok(Event {
+        event_id: row.text(0)?,
+        user_id: UserId::new(row.text(1)?)?,
+        session_id: SessionId::new(row.text(2)?)?,
+        sequence: number(row, 3)?,
+        event_type: row.text(4)?,
+        ts: row.time(5)?,
+        ts_estimated: row.flag(6)?,
+        turn: maybe_number(row, 7)?,
+        level: Level::parse(&row.text(8)?).ok_or_else(|| damaged("level"))?,
+        tool_name: row.maybe_text(9)?,
+        error_type: row.maybe_text(10)?,
+        model: row.maybe_text(11)?,
+        provider: row.maybe_text(12)?,
+        summary: serde_json::from_str(&row.text(13)?).map_err(|_| damaged("summary"))?,
+        is_chunked: row.flag(14)?,
+        chunk_count: maybe_number(row, 15)?,
+        data_size_bytes: count(row, 16)?,
+        digest: digest(row, 17)?,
+        host_id: HostId::new(row.text(18)?)?,
+        project_slug: ProjectSlug::new(row.text(19)?)?,
+    })
+}
+
+/// The vector of a row of [`VECTOR`].
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn record(row: &impl Columns) -> Result<VectorRecord> {
+    Ok(VectorRecord {
+        content_type: row.text(0)?.parse()?,
+        chunk_index: number(row, 1)?,
+        total_chunks: number(row, 2)?,
+        span_start: number(row, 3)?,
+        span_end: number(row, 4)?,
+        token_count: number(row, 5)?,
+        vector: row.vector(6)?,
+    })
+}
+
+/// Count, highest sequence, earliest and latest time: the first four columns.
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn span(row: &impl Columns) -> Result<RowSpan> {
+    Ok(RowSpan {
+        count: count(row, 0)?,
+        last_sequence: maybe_number(row, 1)?,
+        first_ts: row.maybe_time(2)?,
+        last_ts: row.maybe_time(3)?,
+    })
+}
+
+/// Day, role and number of messages.
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn message_count(row: &impl Columns) -> Result<MessageCount> {
+    Ok(MessageCount { day: row.text(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
+}
+
+/// How many there are.
+///
+/// # Errors
+///
+/// `StorageIo` when the column can't be read.
+pub fn count(row: &impl Columns, index: usize) -> Result<u64> {
+    row.integer(index).map(i64::unsigned_abs)
+}
+
+/// The state of a message's vectors.
+///
+/// # Errors
+///
+/// `StorageIo` when the column can't be read.
+pub fn vector_state(row: &impl Columns, index: usize) -> Result<VectorState> {
+    VectorState::from_code(number(row, index)?).ok_or_else(|| damaged("vector state"))
+}
+
+/// The digest of a line.
+///
+/// # Errors
+///
+/// `StorageIo` when the column can't be read.
+pub fn digest(row: &impl Columns, index: usize) -> Result<Digest> {
+    crate::columns::digest(row, index)
+}
+
+/// How the column `encoding` of `events` says what a payload is.
+pub mod encoding {
+    /// There is none.
+    pub const NONE: i64 = 0;
+    /// The line.
+    pub const PLAIN: i64 = 1;
+    /// The line, compressed.
+    pub const ZSTD: i64 = 2;
+    /// Pieces in `event_chunks`.
+    pub const CHUNKS: i64 = 3;
+}

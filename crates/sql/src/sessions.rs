@@ -1,0 +1,94 @@
+//! Which sessions a read may look at. All conditions are on the table `sessions` under the name `s`.
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result, Scope, Viewer,
+    backend::{SessionCursor, SessionQuery},
+    search::SessionFilter,
+};
+
+use crate::{Conditions, Dialect};
+
+impl Conditions {
+    /// The sessions of `scope` that `filter` admits.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` for a scope that is not known here.
+    pub fn of_sessions(dialect: Dialect, scope: &Scope, filter: &SessionFilter) -> Result<Self> {
+        let mut conditions = Self::new(dialect);
+        conditions.within(scope)?;
+        conditions.admitted_by(filter);
+        Ok(conditions)
+    }
+
+    /// The sessions that a list asks for, behind the page before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conditions::of_sessions`].
+    pub fn of_list(dialect: Dialect, query: &SessionQuery) -> Result<Self> {
+        let mut conditions = Self::of_sessions(dialect, &query.scope, &query.filter)?;
+        // No character of an id is above `z`, and `{` follows it.
+        let prefixed = "s.session_id >= ? AND s.session_id < ? || '{'";
+        conditions.compare_if(prefixed, query.id_prefix.clone());
+        conditions.compare_if("s.parent_id = ?", query.parent.as_ref().map(ToString::to_string));
+        if let Some((text, says)) = query.text.clone().zip(dialect.session_says) {
+            let text = conditions.bind(text);
+            conditions.require(says(&text));
+        }
+        conditions.compare_if("s.updated >= ?", query.since);
+        conditions.compare_if("s.updated < ?", query.until);
+        conditions.compare_if("s.created < ?", query.created_until);
+        if let Some(SessionCursor { updated, key }) = &query.after {
+            let updated = conditions.bind(*updated);
+            let user = conditions.bind(key.user_id.to_string());
+            let session = conditions.bind(key.session_id.to_string());
+            conditions.require(format!(
+                "s.updated <= {updated}
+                 AND (s.updated < {updated} OR (s.user_id, s.session_id) > ({user}, {session}))"
+            ));
+        }
+        Ok(conditions)
+    }
+
+    fn within(&mut self, scope: &Scope) -> Result<()> {
+        match scope {
+            Scope::User(user) => self.compare("s.user_id = ?", user.to_string()),
+            Scope::Visible(viewer) => self.visible_to(viewer),
+            Scope::Everyone => {}
+            _ => {
+                let message = "this backend does not know the scope that was asked for";
+                return Err(Error::new(ErrorKind::Validation, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// As `Viewer::may_see`.
+    fn visible_to(&mut self, viewer: &Viewer) {
+        let user = self.bind(viewer.user_id.to_string());
+        let mut shared = vec![format!("s.user_id = {user}"), "s.visibility = 'public'".to_owned()];
+        if let Some(org) = &viewer.org_id {
+            let org = self.bind(org.clone());
+            shared.push(format!("s.visibility = 'org' AND s.org_id = {org}"));
+        }
+        for team in &viewer.team_ids {
+            let team = self.bind(team.clone());
+            let holds = (self.dialect.list_holds)("s.team_ids", &team);
+            shared.push(format!("s.visibility = 'team' AND {holds}"));
+        }
+        self.require(format!("({})", shared.join(" OR ")));
+    }
+
+    fn admitted_by(&mut self, filter: &SessionFilter) {
+        self.compare_if("s.project_slug = ?", filter.project.as_ref().map(ToString::to_string));
+        self.compare_if("s.session_id = ?", filter.session.as_ref().map(ToString::to_string));
+        self.compare_if("s.bundle = ?", filter.bundle.clone());
+        for tag in &filter.tags {
+            let tag = self.bind(tag.clone());
+            self.require((self.dialect.list_holds)("s.tags", &tag));
+        }
+        self.compare_if("s.turn_count >= ?", filter.min_turns);
+        self.compare_if("s.turn_count <= ?", filter.max_turns);
+    }
+}

@@ -1,0 +1,84 @@
+//! The columns of SQLite's rows.
+
+use amplifier_session_core::{Result, model::Timestamp};
+use amplifier_session_sql::{Columns, damaged};
+use rusqlite::{Row, types::FromSql};
+
+use crate::error::storage;
+
+impl Columns for Cursor<'_> {
+    fn text(&self, index: usize) -> Result<String> {
+        column(self.0, index)
+    }
+
+    fn maybe_text(&self, index: usize) -> Result<Option<String>> {
+        column(self.0, index)
+    }
+
+    fn integer(&self, index: usize) -> Result<i64> {
+        column(self.0, index)
+    }
+
+    fn maybe_integer(&self, index: usize) -> Result<Option<i64>> {
+        column(self.0, index)
+    }
+
+    fn flag(&self, index: usize) -> Result<bool> {
+        column(self.0, index)
+    }
+
+    fn time(&self, index: usize) -> Result<Timestamp> {
+        let text = self.0.get_ref(index).map_err(storage("read"))?;
+        text.as_str().map_err(|_| damaged("time")).and_then(Timestamp::parse)
+    }
+
+    fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
+        match column::<Option<String>>(self.0, index)? {
+            Some(_) => self.time(index).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn bytes(&self, index: usize) -> Result<Vec<u8>> {
+        let value = self.0.get_ref(index).map_err(storage("read"))?;
+        value.as_bytes().map(<[u8]>::to_vec).map_err(|_| damaged("line"))
+    }
+
+    fn texts(&self, index: usize) -> Result<Vec<String>> {
+        serde_json::from_str(&column::<String>(self.0, index)?).map_err(|_| damaged("list"))
+    }
+
+    fn vector(&self, index: usize) -> Result<Vec<f32>> {
+        let mut vector = Vec::new();
+        read_vector(self.0, index, &mut vector)?;
+        Ok(vector)
+    }
+}
+
+/// A row that rows of the model are made of.
+pub(crate) struct Cursor<'a>(pub(crate) &'a Row<'a>);
+
+/// A column of a row as a Rust value.
+pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
+    row.get(index).map_err(storage("read"))
+}
+
+/// Reads the vector in a column into a buffer that is used again.
+pub(crate) fn read_vector(row: &Row<'_>, index: usize, into: &mut Vec<f32>) -> Result<()> {
+    let value = row.get_ref(index).map_err(storage("read"))?;
+    let bytes = value.as_blob().map_err(|_| damaged("vector"))?;
+    let (floats, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err(damaged("vector"));
+    }
+    into.clear();
+    into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+    Ok(())
+}
+
+/// Little-endian 32-bit floats.
+pub(crate) fn vector_bytes(vector: &[f32]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size_of_val(vector));
+    vector.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
+    bytes
+}
