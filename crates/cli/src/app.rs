@@ -106,6 +106,32 @@ impl App {
         Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)
     }
 
+    /// Opens the DuckDB store that is named, which must exist, for questions in SQL about what `--scope` says.
+    #[cfg(feature = "duckdb-system")]
+    pub(crate) async fn duckdb(
+        &self,
+    ) -> Result<(amplifier_session_storage::duckdb::DuckDbBackend, Scope), Failure> {
+        use amplifier_session_storage::duckdb::{Access, DuckDbBackend};
+
+        let user = self.identity()?.user_id;
+        let scope = self.scope(user.clone())?;
+        let url = self.store_url()?;
+        let StoreUrl::DuckDb(file) = &url else {
+            let hint = format!(
+                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` makes one of the same sessions; then ask it",
+                program::name()
+            );
+            return Err(Failure::wrong_use(format!("SQL is for DuckDB stores, and {url} is none"), hint));
+        };
+        self.check_existence()?;
+        let backend = DuckDbBackend::open(file, Access::ReadOnly).await?;
+        if scope != Scope::Everyone {
+            let storage = SessionStorage::new(std::sync::Arc::new(backend.clone()));
+            self.warn_of_other_user(&storage, &user).await?;
+        }
+        Ok((backend, scope))
+    }
+
     fn scope(&self, user: UserId) -> Result<Scope, Failure> {
         let GlobalArgs { scope, team, org, .. } = &self.global;
         match scope {

@@ -23,6 +23,13 @@ pub(crate) fn taken(operation: &'static str, error: duckdb::Error, what: impl Fn
     storage(operation)(error)
 }
 
+/// A question in SQL that makes no sense, or that comes to nothing: what DuckDB says of it, whole, because it shows the place.
+pub(crate) fn question(source: duckdb::Error) -> Error {
+    let told = source.to_string();
+    let message = told.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    Error::validation("query", message.join("\n")).with_source(source)
+}
+
 /// [`storage`] for a file that can't be opened.
 pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
     let told = source.to_string();

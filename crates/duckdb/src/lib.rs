@@ -11,6 +11,7 @@
 //! | `conditions.rs`, `columns.rs` | how DuckDB keeps what `amplifier-session-sql` asks for and reads |
 //! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
 //! | `rows.rs` | what the search index reads |
+//! | `sql/` | questions in SQL, and the views that are there for them |
 //! | `error.rs` | DuckDB's errors as ours |
 //!
 //! One process at a time may write a file; several may read it while none writes.
@@ -31,8 +32,10 @@ mod pool;
 mod rows;
 mod schema;
 mod sessions;
+mod sql;
 mod tables;
 mod vectors;
 mod write;
 
 pub use backend::{Access, DuckDbBackend};
+pub use sql::{READY_VIEWS, ReadyView, SqlAnswer, SqlColumn, SqlForm, SqlQuery, SqlRow};

@@ -16,6 +16,7 @@ mod search;
 mod sessions;
 mod share;
 mod show;
+mod sql;
 mod stats;
 mod sync;
 mod user;
@@ -40,6 +41,9 @@ pub(crate) use search::SearchArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
 pub(crate) use show::ShowArgs;
+pub(crate) use sql::SqlArgs;
+#[cfg(feature = "duckdb-system")]
+pub(crate) use sql::SqlFormat;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
@@ -97,6 +101,7 @@ pub(crate) enum Command {
     Context(ContextArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
+    Sql(SqlArgs),
     Edit(EditArgs),
     Tag(TagArgs),
     Share(ShareArgs),

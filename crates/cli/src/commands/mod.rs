@@ -14,6 +14,8 @@ mod search;
 mod sessions;
 mod share;
 mod show;
+#[cfg_attr(not(feature = "duckdb-system"), path = "sql_unsupported.rs")]
+mod sql;
 mod stats;
 mod sync;
 mod tag;
@@ -37,6 +39,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Context(args) => context::run(app, args).await,
         Command::Events(args) => events::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
+        Command::Sql(args) => sql::run(app, args).await,
         Command::Edit(args) => edit::run(app, args).await,
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,

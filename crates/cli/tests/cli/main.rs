@@ -21,6 +21,9 @@ mod output_reading;
 #[cfg(test)]
 mod output_scopes;
 #[cfg(test)]
+#[cfg(feature = "duckdb-system")]
+mod output_sql;
+#[cfg(test)]
 mod output_statistics;
 #[cfg(test)]
 mod services;

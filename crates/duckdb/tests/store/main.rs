@@ -5,5 +5,6 @@
 mod erasure;
 mod opening;
 mod processes;
+mod sql;
 mod support;
 mod tables;
