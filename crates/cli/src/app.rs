@@ -118,7 +118,7 @@ impl App {
         let url = self.store_url()?;
         let StoreUrl::DuckDb(file) = &url else {
             let hint = format!(
-                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` makes one of the same sessions; then ask it",
+                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` makes one of the same sessions (or `export`, and `import` there); then ask it",
                 program::name()
             );
             return Err(Failure::wrong_use(format!("SQL is for DuckDB stores, and {url} is none"), hint));

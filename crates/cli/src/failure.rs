@@ -242,6 +242,7 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
             "`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all that can be asked"
         ),
         (ErrorKind::Validation, "scope") => "--scope all looks at everybody's sessions",
+        (ErrorKind::Validation, "archive") => "`export --out FILE` writes what `import` reads",
         (ErrorKind::Validation, "config") => {
             &format!("`{program} help config` shows what the file looks like")
         }

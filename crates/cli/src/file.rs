@@ -25,7 +25,7 @@ impl<'a> WholeFile<'a> {
     }
 
     /// What is written to.
-    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+    pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
         &mut self.writer
     }
 

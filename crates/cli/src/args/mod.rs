@@ -1,5 +1,6 @@
 //! What is typed.
 
+mod archive;
 mod completions;
 mod config;
 mod context;
@@ -23,6 +24,7 @@ mod user;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use archive::{ExportArgs, ImportArgs};
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use context::ContextArgs;
@@ -106,6 +108,8 @@ pub(crate) enum Command {
     Tag(TagArgs),
     Share(ShareArgs),
     Delete(DeleteArgs),
+    Export(ExportArgs),
+    Import(ImportArgs),
     Embeddings(EmbeddingsArgs),
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),

@@ -1,5 +1,6 @@
 //! One file a command.
 
+mod archive;
 mod completions;
 mod config;
 mod context;
@@ -44,6 +45,8 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,
         Command::Delete(args) => delete::run(app, args).await,
+        Command::Export(args) => archive::export(app, args).await,
+        Command::Import(args) => archive::import(app, args).await,
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,

@@ -1,6 +1,8 @@
 //! The program as its users meet it: a process with a home, arguments, output and an exit code.
 
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod changes;
 #[cfg(test)]
 mod configuration;

@@ -62,6 +62,8 @@ fn help() {
         "context",
         "events",
         "sql",
+        "export",
+        "import",
         "completions",
     ] {
         text(&format!("help_{command}"), &[command, "--help"]);

@@ -1,6 +1,7 @@
 //! The front door: everything that is the same on every backend.
 
 mod activity;
+mod archive;
 mod context;
 mod edit;
 mod embed;
@@ -29,6 +30,7 @@ use crate::{
 };
 
 pub use activity::Activity;
+pub use archive::{ExportReport, ImportOptions, ImportReport, RefusedSession};
 pub use context::{MessageContext, TurnContext};
 pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};

@@ -36,6 +36,7 @@
 )]
 
 pub mod activity;
+pub mod archives;
 pub mod backend_counts;
 pub mod backend_rows;
 pub mod backend_vectors;
@@ -152,6 +153,12 @@ macro_rules! conformance_suite {
                 users_are_listed_with_what_they_did,
                 projects_are_listed_with_what_was_done_in_them,
                 sessions_count_in_every_period_they_were_active,
+            ]
+            archives: [
+                sessions_come_back_as_they_were,
+                what_is_there_is_replaced_only_when_asked_for,
+                a_broken_archive_leaves_whole_sessions_alone,
+                events_of_other_sessions_are_left_to_them,
             ]
             messages: [
                 lines_come_back_byte_for_byte,

@@ -1,0 +1,60 @@
+//! `export` and `import`.
+
+use std::path::PathBuf;
+
+use amplifier_session_storage::model::ProjectSlug;
+use clap::{Args, builder::NonEmptyStringValueParser};
+
+use super::parse;
+
+/// Write sessions to a file, to be imported elsewhere
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Writes sessions to a file of lines of JSON, which `import` takes in elsewhere, on any kind of store: fields, also those that \
+a person set, metadata files, every line of transcripts and event logs byte for byte. Vectors are left out; `backfill` \
+makes them from the lines again.
+
+What --scope says is written: your own sessions by default.")]
+#[command(after_long_help = "\
+Each line is an object with a `record`: archive (the first), session, message, event, end. The file is for you alone and is \
+put in its place when it is whole. --json prints how many sessions, messages and events there are.
+
+Examples:
+  amplifier-sessions export --out sessions.jsonl
+  amplifier-sessions export --out payments.jsonl --project -home-ana-payments
+  amplifier-sessions export --out team.jsonl --scope all
+  amplifier-sessions --store duckdb:~/sessions.duckdb import sessions.jsonl")]
+pub(crate) struct ExportArgs {
+    /// The file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Only sessions of this project
+    #[arg(long, value_name = "SLUG", value_parser = parse::<ProjectSlug>)]
+    pub(crate) project: Option<ProjectSlug>,
+    /// Only this session, by its id or the beginning of it
+    #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) session: Option<String>,
+}
+
+/// Take in sessions that were exported
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Takes in the sessions of a file that `export` wrote. Each is stored whole or not at all. One that is there already is refused, \
+unless --replace lets it take the place; so are sessions of others, unless --scope all says that they are meant.
+
+Messages owe their vectors then: `backfill` makes them.")]
+#[command(after_long_help = "\
+A line that is none of an export is an error that names it; what was read before is stored. Exit code 1 says that something \
+was not taken. --json prints one object: sessions, replaced, messages, events, refused.
+
+Examples:
+  amplifier-sessions import sessions.jsonl
+  amplifier-sessions import sessions.jsonl --replace")]
+pub(crate) struct ImportArgs {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Let sessions take the place of those that are there
+    #[arg(long)]
+    pub(crate) replace: bool,
+}

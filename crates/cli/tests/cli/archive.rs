@@ -1,0 +1,73 @@
+//! `export` and `import`: from store to store.
+
+use std::fs;
+
+use crate::{
+    output::check,
+    support::{Home, SYNCED},
+};
+
+#[test]
+fn sessions_go_from_store_to_store() {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none"]);
+    home.ok(&["edit", "38e6d1f5", "--name", "By hand"]);
+    let at = |name: &str| home.path().join(name).display().to_string();
+    check("export", &home, &home.run(&["export", "--out", &at("a.jsonl")]).all());
+    let other =
+        if cfg!(feature = "duckdb-system") { "duckdb:~/other.duckdb" } else { "sqlite:~/other.sqlite" };
+    let imported = home.run(&["import", &at("a.jsonl"), "--store", other, "--embedding", "none"]);
+    assert_eq!(imported.code, 0, "{}", imported.stderr);
+    assert_eq!(imported.stdout, "sessions  12\nmessages  192\nevents    357\n");
+    home.ok(&["export", "--out", &at("b.jsonl"), "--store", other]);
+    assert!(fs::read(at("a.jsonl")).unwrap() == fs::read(at("b.jsonl")).unwrap(), "the exports differ");
+    for reading in
+        [&["sessions"][..], &["show", "38e6d1f5", "--full"], &["events", "--limit", "500", "--full"]]
+    {
+        let (ours, theirs) = (home.ok(reading), home.ok(&[reading, &["--store", other]].concat()));
+        assert!(ours == theirs, "{reading:?}");
+    }
+    // What was imported needs no sync, and a sync changes nothing of it.
+    let synced = home.json(&["sync", "--embedding", "none", "--store", other]);
+    assert_eq!(synced["sessions"]["unchanged"], 12);
+
+    let again = home.run(&["import", &at("a.jsonl"), "--embedding", "none", "--json"]);
+    assert_eq!(again.code, 1);
+    assert!(again.stderr.contains("12 sessions were not taken\nhint: --replace"), "{}", again.stderr);
+    let replaced = home.json(&["import", &at("a.jsonl"), "--embedding", "none", "--replace"]);
+    assert_eq!((&replaced["sessions"], &replaced["replaced"]), (&12.into(), &12.into()));
+    home.ok(&["export", "--out", &at("c.jsonl")]);
+    assert!(fs::read(at("a.jsonl")).unwrap() == fs::read(at("c.jsonl")).unwrap(), "the exports differ");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(at("a.jsonl")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn others_have_to_be_meant() {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none"]);
+    let file = home.path().join("a.jsonl").display().to_string();
+    let as_eve = ["--store", "sqlite:~/other.sqlite", "--user", "eve"];
+    assert_eq!(home.run(&["export", "--out", &file, "--user", "eve"]).code, 3, "nothing of hers");
+    assert!(!home.path().join("a.jsonl").exists());
+    let one = home.json(&["export", "--out", &file, "--session", "38e6d1f5"]);
+    assert_eq!(one["sessions"], 1);
+    check("import_of_others", &home, &home.run(&[&["import", &file], &as_eve[..]].concat()).all());
+    let taken = home.json(&[&["import", &file, "--scope", "all"], &as_eve[..]].concat());
+    assert_eq!(taken["sessions"], 1);
+}
+
+#[test]
+fn what_is_no_export_is_named() {
+    let home = Home::new();
+    let file = home.path().join("a.jsonl");
+    fs::write(&file, "{\"record\":\"archive\",\"format\":1,\"writer\":\"x\"}\n{\"role\":\"user\"}\n")
+        .unwrap();
+    check("error_import_line", &home, &home.run(&["import", file.to_str().unwrap()]).all());
+    check("error_import_missing", &home, &home.run(&["import", "/missing/a.jsonl"]).all());
+    let nowhere = SYNCED.run(&["export", "--out", "/missing/a.jsonl"]);
+    assert_eq!((nowhere.code, nowhere.stderr.contains("hint: ")), (1, true), "{}", nowhere.stderr);
+}

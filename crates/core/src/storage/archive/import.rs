@@ -1,0 +1,313 @@
+//! Reading an archive.
+
+use std::io::BufRead;
+
+use serde::Serialize;
+
+use super::{EventRecord, FORMAT, MessageRecord, Record, SessionRecord, digest};
+use crate::{
+    Error, ErrorKind, Result, SessionStorage,
+    backend::{RowChange, SessionChange},
+    content::extract,
+    events,
+    model::{
+        ContentType, Digest, Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey,
+        StoredEvent, UserId, VectorState,
+    },
+};
+
+/// How many ids of events are looked for at once.
+const IDS: usize = 500;
+
+/// How an archive is taken in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportOptions {
+    /// Whether a session takes the place of the one that is there. Default: no, it is refused.
+    pub replace: bool,
+    /// Only sessions of this user; those of others are refused. Default: everybody's.
+    pub owner: Option<UserId>,
+}
+
+impl ImportOptions {
+    /// Sets whether a session takes the place of the one that is there.
+    #[must_use]
+    pub fn with_replace(mut self, replace: bool) -> Self {
+        self.replace = replace;
+        self
+    }
+
+    /// Takes only sessions of this user.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Option<UserId>) -> Self {
+        self.owner = owner;
+        self
+    }
+}
+
+/// What was taken in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// Sessions.
+    pub sessions: u64,
+    /// Those among them that took the place of another.
+    pub replaced: u64,
+    /// Their messages.
+    pub messages: u64,
+    /// Their events.
+    pub events: u64,
+    /// Sessions that were not taken.
+    pub refused: Vec<RefusedSession>,
+}
+
+/// A session that was not taken, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RefusedSession {
+    /// Its owner.
+    pub user_id: UserId,
+    /// Its id.
+    pub session_id: SessionId,
+    /// Why.
+    pub reason: String,
+}
+
+/// A session that is being read.
+#[derive(Debug)]
+struct Reading {
+    change: SessionChange,
+    /// Why it will not be taken, where that is known already: its rows are not gathered.
+    refused: Option<String>,
+}
+
+impl SessionStorage {
+    /// Takes in the sessions that [`SessionStorage::export_sessions`] wrote. Each is stored in one write when its end is
+    /// read, and not at all where that is missing: memory grows with the largest session, not with the archive. Messages owe
+    /// their vectors.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` (`archive`, with the line) when a line is none of an archive; `StorageIo` when `lines` fails; those of
+    /// the backend. Sessions that were read before that are stored.
+    pub async fn import_sessions(
+        &self,
+        lines: &mut (dyn BufRead + Send),
+        options: &ImportOptions,
+    ) -> Result<ImportReport> {
+        let mut report = ImportReport::default();
+        let mut reading = None;
+        let (mut number, mut line) = (0_u64, Vec::new());
+        loop {
+            line.clear();
+            let read = lines.read_until(b'\n', &mut line).map_err(|source| {
+                Error::new(ErrorKind::StorageIo, "can't read the archive")
+                    .with_operation("import")
+                    .with_source(source)
+            })?;
+            if read == 0 {
+                break;
+            }
+            number += 1;
+            let record = parse(&line, number == 1).map_err(|error| error.with("line", number))?;
+            self.take(record, &mut reading, options, &mut report).await.map_err(|error| {
+                if error.kind() == ErrorKind::Validation { error.with("line", number) } else { error }
+            })?;
+        }
+        if number == 0 {
+            return Err(Error::validation("archive", "the archive is empty"));
+        }
+        if let Some(Reading { change, .. }) = reading {
+            let message = "the archive ends in the middle of a session, which is not taken";
+            let id = &change.session.session_id;
+            return Err(Error::validation("archive", message).with("session", id).with("line", number));
+        }
+        Ok(report)
+    }
+
+    async fn take(
+        &self,
+        record: Record,
+        reading: &mut Option<Reading>,
+        options: &ImportOptions,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        match (record, reading.as_mut()) {
+            (Record::Archive { .. }, None) => {}
+            (Record::Session(record), None) => *reading = Some(self.begin(*record, options).await?),
+            (Record::Message(record), Some(reading)) => reading.message(*record)?,
+            (Record::Event(record), Some(reading)) => reading.event(*record)?,
+            (Record::Again, Some(_)) => *reading = None,
+            (Record::End { messages, events }, Some(_)) => {
+                if let Some(reading) = reading.take() {
+                    self.end(reading, (messages, events), report).await?;
+                }
+            }
+            (Record::Archive { .. } | Record::Session(_), Some(_)) => {
+                return Err(Error::validation("archive", "a session begins before the one above has ended"));
+            }
+            (_, None) => return Err(Error::validation("archive", "the record belongs to no session")),
+        }
+        Ok(())
+    }
+
+    async fn begin(&self, record: SessionRecord, options: &ImportOptions) -> Result<Reading> {
+        let SessionRecord { session, metadata_files, skipped, sync_state } = record;
+        let stored = self.backend.get_session(&session.key()).await?;
+        let refused = match (&stored, &options.owner) {
+            (_, Some(owner)) if *owner != session.user_id => Some("it belongs to another user".to_owned()),
+            (Some(_), _) if !options.replace => Some("there is a session of this id already".to_owned()),
+            _ => None,
+        };
+        let files = metadata_files.into_iter();
+        let files = files.map(|file| Ok(MetadataFile { name: file.name, raw: file.raw.whole()? }));
+        let had_state = stored.as_ref().is_some_and(|stored| stored.sync_state.is_some());
+        let mut change = SessionChange::new(session, stored.map(|stored| stored.version));
+        change.metadata_files = Some(files.collect::<Result<_>>()?);
+        change.skipped = Some(skipped);
+        // One that says nothing is better than that of the session that was there.
+        change.sync_state = sync_state.or_else(|| had_state.then(String::new));
+        (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
+        Ok(Reading { change, refused })
+    }
+
+    async fn end(&self, reading: Reading, told: (u32, u32), report: &mut ImportReport) -> Result<()> {
+        let Reading { change, refused } = reading;
+        let rows = (change.messages.put.len(), change.events.put.len());
+        if refused.is_none() && rows != (told.0 as usize, told.1 as usize) {
+            return Err(Error::validation("archive", "rows of the session are missing")
+                .with("session", &change.session.session_id));
+        }
+        let refused = match refused {
+            None => self.taken_event(&change).await?,
+            some => some,
+        };
+        let key = change.session.key();
+        if let Some(reason) = refused {
+            let SessionKey { user_id, session_id } = key;
+            report.refused.push(RefusedSession { user_id, session_id, reason });
+            return Ok(());
+        }
+        report.replaced += u64::from(change.expected.is_some());
+        self.backend.write(change).await?;
+        report.sessions += 1;
+        report.messages += rows.0 as u64;
+        report.events += rows.1 as u64;
+        Ok(())
+    }
+
+    /// Whether another session of the user has an event that this one brings.
+    async fn taken_event(&self, change: &SessionChange) -> Result<Option<String>> {
+        let user = &change.session.user_id;
+        for events in change.events.put.chunks(IDS) {
+            let ids: Vec<String> = events.iter().map(|stored| stored.event.event_id.clone()).collect();
+            let found = self.backend.find_events(user, &ids).await?;
+            let other =
+                found.into_iter().find(|(_, place)| place.session.session_id != change.session.session_id);
+            if let Some((id, place)) = other {
+                let session = place.session.session_id;
+                return Ok(Some(format!("its event {id:?} is one of session {session} already")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Reading {
+    fn message(&mut self, record: MessageRecord) -> Result<()> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
+        let raw = record.raw.whole()?;
+        let texts = extract(&raw.parse_object()?, record.role);
+        let embeddable = texts.iter().any(|text| ContentType::EMBEDDED.contains(&text.content_type));
+        let Session { user_id, host_id, project_slug, session_id, .. } = self.change.session.clone();
+        next(&self.change.messages, record.sequence)?;
+        self.change.messages.put.push(Message {
+            user_id,
+            host_id,
+            project_slug,
+            session_id,
+            sequence: record.sequence,
+            role: record.role,
+            turn: record.turn,
+            ts: record.ts,
+            ts_estimated: record.ts_estimated,
+            synced_at: record.synced_at,
+            vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
+            digest: Digest::of(raw.as_bytes()),
+            raw,
+        });
+        Ok(())
+    }
+
+    fn event(&mut self, record: EventRecord) -> Result<()> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
+        let payload = match record.raw.kept()? {
+            Some(raw) => events::store(&raw, record.data_size_bytes)?,
+            None => Payload::None,
+        };
+        let chunk_count = match &payload {
+            Payload::Chunks(chunks) => Some(chunks.len() as u32),
+            _ => None,
+        };
+        let Session { user_id, host_id, project_slug, session_id, .. } = self.change.session.clone();
+        next(&self.change.events, record.sequence)?;
+        let event = Event {
+            event_id: record.event_id,
+            user_id,
+            host_id,
+            project_slug,
+            session_id,
+            sequence: record.sequence,
+            event_type: record.event_type,
+            ts: record.ts,
+            ts_estimated: record.ts_estimated,
+            turn: record.turn,
+            level: record.level,
+            tool_name: record.tool_name,
+            error_type: record.error_type,
+            model: record.model,
+            provider: record.provider,
+            summary: record.summary,
+            is_chunked: chunk_count.is_some(),
+            chunk_count,
+            data_size_bytes: record.data_size_bytes,
+            digest: digest(&record.digest)?,
+        };
+        self.change.events.put.push(StoredEvent { event, payload });
+        Ok(())
+    }
+}
+
+/// Rows come in order, none is left out.
+fn next<T>(rows: &RowChange<T>, sequence: u32) -> Result<()> {
+    if rows.put.len() == sequence as usize {
+        return Ok(());
+    }
+    let message = format!("row {sequence} does not follow the {} before it", rows.put.len());
+    Err(Error::validation("archive", message))
+}
+
+fn parse(line: &[u8], is_first: bool) -> Result<Record> {
+    let record: Record = serde_json::from_slice(line).map_err(|source| {
+        // Where in the line it is wrong is told by serde as if the line were a file.
+        let told = source.to_string();
+        let told = told.split(" at line ").next().unwrap_or_default();
+        Error::validation("archive", format!("a line is no record of an archive: {told}"))
+    })?;
+    match &record {
+        Record::Archive { format: FORMAT, .. } if is_first => Ok(record),
+        Record::Archive { format, .. } if is_first => {
+            let message = format!(
+                "the archive has format {format}, which this program does not know (it knows {FORMAT})"
+            );
+            Err(Error::validation("archive", message))
+        }
+        Record::Archive { .. } => Err(Error::validation("archive", "the archive begins a second time")),
+        _ if is_first => Err(Error::validation("archive", "the file does not begin like an archive")),
+        _ => Ok(record),
+    }
+}

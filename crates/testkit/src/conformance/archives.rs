@@ -1,0 +1,163 @@
+//! Sessions as lines of JSON, and back.
+
+use amplifier_session_core::{
+    ErrorKind, Scope,
+    backend::{SkippedLine, StorageBackend},
+    model::{MetadataFile, RawJson},
+    search::SessionFilter,
+    storage::{EventDetail, ImportOptions, SessionEdit, SyncLines},
+};
+
+use super::{
+    Subject,
+    samples::{awkward_events, awkward_messages, awkward_metadata},
+    store::*,
+};
+use crate::lines;
+
+async fn exported(store: &Store, scope: &Scope) -> String {
+    let mut archive = Vec::new();
+    store.storage.export_sessions(scope, SessionFilter::default(), &mut archive).await.unwrap();
+    String::from_utf8(archive).unwrap()
+}
+
+/// Everything but vectors comes back, byte for byte, also what a person set and what the lines do not say.
+pub async fn sessions_come_back_as_they_were(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let target = target("s");
+    store.sync(&target, awkward_messages().into_iter().map(|(_, line)| line).collect()).await;
+    let mut events: Vec<RawJson> = awkward_events().into_iter().map(|(_, line)| line).collect();
+    for size in [10_000, 900_000] {
+        let text: String = (0..size).map(|n| char::from(b'a' + (n % 997 * (n % 991) % 23) as u8)).collect();
+        events.push(RawJson::new(format!(r#"{{"event":"tool:post","data":{{"result":"{text}"}}}}"#)));
+    }
+    store.sync_events(&target, events).await;
+    let (_, metadata) = awkward_metadata().swap_remove(0);
+    let mut ingest = store.storage.ingest(target.clone()).await.unwrap();
+    ingest.set_metadata(vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }]).unwrap();
+    ingest.set_skipped(vec![SkippedLine {
+        file: "events.jsonl".to_owned(),
+        line: 7,
+        reason: "broken".to_owned(),
+    }]);
+    ingest.set_sync_state("as far as this".to_owned());
+    ingest.commit().await.unwrap();
+    let edit = SessionEdit::default().set_name("By hand");
+    store.storage.update_session(&target.key, &edit).await.unwrap();
+    let without_lines = target_of("ana", "p", "t");
+    let settings = store.storage.settings().clone().with_events(EventDetail::Summary);
+    let summaries = SyncLines::whole(vec![lines::logger_event("tool:post").into()]);
+    store.storage.clone().with_settings(settings).sync_event_lines(&without_lines, summaries).await.unwrap();
+
+    let scope = Scope::from(target.key.user_id.clone());
+    let archive = exported(&store, &scope).await;
+    for key in [&target.key, &without_lines.key] {
+        assert!(store.backend.delete_session(key).await.unwrap());
+    }
+    let report =
+        store.storage.import_sessions(&mut archive.as_bytes(), &ImportOptions::default()).await.unwrap();
+    assert_eq!((report.sessions, report.refused.len()), (2, 0));
+    assert_eq!(exported(&store, &scope).await, archive);
+    let stored = store.stored(&target).await;
+    assert_eq!((stored.session.name.as_deref(), stored.skipped.len()), (Some("By hand"), 1));
+    assert_eq!(stored.sync_state.as_deref(), Some("as far as this"));
+    assert_eq!(report.messages, u64::from(stored.session.message_count));
+
+    let rows = store.backend.session_rows(&target.key).await.unwrap();
+    assert_eq!((rows.vectors, rows.owing_vectors), (0, report.messages));
+}
+
+/// A session that is there stays as it is, or is replaced whole; those of others come in only where they are meant.
+pub async fn what_is_there_is_replaced_only_when_asked_for(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    for one in [target("s"), target_of("ben", "p", "s")] {
+        store.sync(&one, vec![lines::user("first"), lines::assistant("second")]).await;
+        store.sync_events(&one, vec![lines::logger_event("tool:post")]).await;
+    }
+    let archive = exported(&store, &Scope::Everyone).await;
+    store.sync(&target("s"), vec![lines::user("other"), lines::user("words"), lines::user("here")]).await;
+    let changed = exported(&store, &Scope::Everyone).await;
+
+    let import = async |options: ImportOptions| {
+        store.storage.import_sessions(&mut archive.as_bytes(), &options).await.unwrap()
+    };
+    let report = import(ImportOptions::default()).await;
+    assert_eq!((report.sessions, report.refused.len()), (0, 2));
+    assert_eq!(exported(&store, &Scope::Everyone).await, changed);
+
+    let ana = target("s").key.user_id;
+    let report = import(ImportOptions::default().with_replace(true).with_owner(Some(ana))).await;
+    assert_eq!((report.sessions, report.replaced, report.refused.len()), (1, 1, 1));
+    assert_eq!(report.refused[0].user_id.as_str(), "ben");
+    assert_eq!(exported(&store, &Scope::Everyone).await, archive);
+    assert_eq!(store.stored(&target("s")).await.session.message_count, 2);
+}
+
+/// What is whole before a broken line is stored; the session in which it stands is not, and neither is one without end.
+pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    for session in ["a", "b"] {
+        store.sync(&target(session), vec![lines::user("hello"), lines::assistant("world")]).await;
+    }
+    let scope = Scope::from(target("a").key.user_id);
+    let archive = exported(&store, &scope).await;
+    let good: Vec<&str> = archive.lines().collect();
+    assert_eq!(good.len(), 9);
+    for (at, wrong, says) in [
+        (7, "{\"record\":", "is no record"),
+        (7, "{\"record\":\"spaceship\"}", "spaceship"),
+        (7, good[6], "does not follow"),
+        (8, "{\"record\":\"end\",\"messages\":3,\"events\":0}", "rows of the session are missing"),
+        (8, good[0], "begins a second time"),
+    ] {
+        for session in ["a", "b"] {
+            store.backend.delete_session(&target(session).key).await.unwrap();
+        }
+        let mut lines = good.clone();
+        lines[at] = wrong;
+        let broken = lines.join("\n");
+        let error = store
+            .storage
+            .import_sessions(&mut broken.as_bytes(), &ImportOptions::default())
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.kind(), error.context("field")),
+            (ErrorKind::Validation, Some("archive")),
+            "{wrong}"
+        );
+        assert!(error.message().contains(says), "{wrong}: {error}");
+        assert_eq!(error.context("line"), Some((at + 1).to_string().as_str()), "{wrong}");
+        assert_eq!(exported(&store, &scope).await.lines().count(), 5, "{wrong}: one session");
+    }
+    let cut = good[..8].join("\n");
+    let error = store
+        .storage
+        .import_sessions(&mut cut.as_bytes(), &ImportOptions::default().with_replace(true))
+        .await;
+    assert!(error.unwrap_err().to_string().contains("in the middle of a session"));
+    for (whole, says) in [("", "is empty"), ("{\"record\":\"again\"}", "does not begin")] {
+        let error = store.storage.import_sessions(&mut whole.as_bytes(), &ImportOptions::default()).await;
+        assert!(error.unwrap_err().to_string().contains(says), "{whole}");
+    }
+    let newer = archive.replacen("\"format\":1", "\"format\":2", 1);
+    let error = store.storage.import_sessions(&mut newer.as_bytes(), &ImportOptions::default()).await;
+    assert!(error.unwrap_err().to_string().contains("format 2"));
+}
+
+/// An event whose id another session has by now: its session is refused, and says why.
+pub async fn events_of_other_sessions_are_left_to_them(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let event =
+        || RawJson::from(r#"{"event":"note","event_id":"e-1","ts":"2026-01-05T08:00:00Z","data":{}}"#);
+    store.sync_events(&target("a"), vec![event()]).await;
+    let scope = Scope::from(target("a").key.user_id);
+    let archive = exported(&store, &scope).await;
+    assert!(archive.contains("\"event_id\":\"e-1\""), "{archive}");
+    store.backend.delete_session(&target("a").key).await.unwrap();
+    store.sync_events(&target("b"), vec![event()]).await;
+    let report =
+        store.storage.import_sessions(&mut archive.as_bytes(), &ImportOptions::default()).await.unwrap();
+    assert_eq!((report.sessions, report.refused.len()), (0, 1));
+    assert!(report.refused[0].reason.contains("session b"), "{:?}", report.refused);
+}
