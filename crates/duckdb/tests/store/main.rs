@@ -7,3 +7,4 @@ mod opening;
 mod processes;
 mod support;
 mod tables;
+mod upgrade;
