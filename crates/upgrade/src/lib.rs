@@ -17,7 +17,7 @@
 //! | `driver.rs`, `tables.rs` | what is asked of a database; rows by the names of their columns |
 //! | `ids.rs`, `json.rs` | identifiers and JSON of any quality |
 //! | `sessions.rs`, `messages.rs`, `events.rs`, `vectors.rs` | from old rows to the model |
-//! | `transfer.rs` | all rows of a file, session by session |
+//! | `transfer.rs`, `writing.rs` | all rows of a file, session by session; what is written of one |
 //! | `workshop.rs`, `place.rs` | where the new store is built; how it takes the place of the old file |
 //! | `run.rs`, `report.rs` | the whole, and what is told of it |
 
@@ -35,6 +35,7 @@ mod tables;
 mod transfer;
 mod vectors;
 mod workshop;
+mod writing;
 
 pub use driver::{Cell, Driver, Found, OldDatabase, Purpose};
 pub use origin::{Origin, PythonDatabase, Relation, origin};

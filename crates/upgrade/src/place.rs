@@ -79,6 +79,18 @@ pub(crate) fn replace(
     file: &Path,
     logs: &[&str],
     fingerprint: &Fingerprint,
+    upgrade: Upgrade,
+) -> Result<Upgrade> {
+    let upgrade = prepare(workshop, file, logs, fingerprint, upgrade)?;
+    finish(workshop, file, logs, upgrade)
+}
+
+/// Makes the backup, and says that the new store is whole.
+fn prepare(
+    workshop: &mut Workshop,
+    file: &Path,
+    logs: &[&str],
+    fingerprint: &Fingerprint,
     mut upgrade: Upgrade,
 ) -> Result<Upgrade> {
     sync(&workshop.join(STORE))?;
@@ -96,20 +108,25 @@ pub(crate) fn replace(
     sync(&written)?;
     fs::rename(&written, &path).map_err(|error| failed("write", &path, error))?;
     sync_folder(&path);
-    finish(workshop, file, logs, marker.upgrade)
+    workshop.keep(true);
+    Ok(marker.upgrade)
 }
 
-/// Goes on where a process was killed that had said that the new store is whole.
-pub(crate) fn resume(workshop: &mut Workshop, file: &Path, logs: &[&str]) -> Result<Option<Upgrade>> {
-    let Ok(json) = fs::read(workshop.join(MARKER)) else { return Ok(None) };
-    let Ok(marker) = serde_json::from_slice::<Marker>(&json) else { return Ok(None) };
-    if !marker.fingerprint.is_of(&Fingerprint::of(file, logs)?) || !workshop.join(STORE).exists() {
-        return Ok(None);
-    }
-    finish(workshop, file, logs, marker.upgrade).map(Some)
+/// What was told of a new store that is whole, and only has to be put into its place: its process was killed.
+pub(crate) fn waiting(file: &Path, logs: &[&str]) -> Option<Upgrade> {
+    let folder = Workshop::folder_of(file);
+    let marker: Marker = serde_json::from_slice(&fs::read(folder.join(MARKER)).ok()?).ok()?;
+    let is_of = marker.fingerprint.is_of(&Fingerprint::of(file, logs).ok()?);
+    (is_of && folder.join(STORE).exists()).then_some(marker.upgrade)
 }
 
-fn finish(workshop: &mut Workshop, file: &Path, logs: &[&str], upgrade: Upgrade) -> Result<Upgrade> {
+/// Puts a new store that is whole into the place of the old file.
+pub(crate) fn finish(
+    workshop: &mut Workshop,
+    file: &Path,
+    logs: &[&str],
+    upgrade: Upgrade,
+) -> Result<Upgrade> {
     workshop.keep(true);
     for log in logs {
         remove_file(&beside(file, log))?;
@@ -216,4 +233,72 @@ fn sync(path: &Path) -> Result<()> {
 fn sync_folder(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let _ = File::open(folder).and_then(|folder| folder.sync_all());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOGS: [&str; 1] = [".wal"];
+
+    /// A folder with an old file and its log, and a new store in the workshop that is whole.
+    fn killed_before_the_end(old: &Path) -> Upgrade {
+        fs::write(old, "old").unwrap();
+        fs::write(beside(old, ".wal"), "log").unwrap();
+        let mut workshop = Workshop::enter(old).unwrap();
+        fs::write(workshop.join(STORE), "new").unwrap();
+        let fingerprint = Fingerprint::of(old, &LOGS).unwrap();
+        let upgrade = prepare(&mut workshop, old, &LOGS, &fingerprint, Upgrade::nothing(old)).unwrap();
+        workshop.keep(true);
+        upgrade
+    }
+
+    #[test]
+    fn what_was_killed_before_the_end_is_ended() {
+        for log_is_gone in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let old = folder.path().join("old");
+            let upgrade = killed_before_the_end(&old);
+            if log_is_gone {
+                fs::remove_file(beside(&old, ".wal")).unwrap();
+            }
+            assert_eq!(waiting(&old, &LOGS), Some(upgrade.clone()));
+            let mut workshop = Workshop::enter(&old).unwrap();
+            finish(&mut workshop, &old, &LOGS, upgrade.clone()).unwrap();
+            drop(workshop);
+            let backup = upgrade.backup.unwrap();
+            let read = |path: &Path| fs::read_to_string(path).unwrap();
+            assert_eq!([read(&old), read(&backup), read(&beside(&backup, ".wal"))], ["new", "old", "log"]);
+            assert!(!beside(&old, ".wal").exists() && !Workshop::folder_of(&old).exists());
+            assert_eq!(waiting(&old, &LOGS), None);
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_written_to_since_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join("old");
+        killed_before_the_end(&old);
+        fs::write(&old, "older").unwrap();
+        assert_eq!(waiting(&old, &LOGS), None);
+        killed_before_the_end(&old);
+        fs::write(beside(&old, ".wal"), "more of it").unwrap();
+        assert_eq!(waiting(&old, &LOGS), None);
+
+        let mut workshop = Workshop::enter(&old).unwrap();
+        let fingerprint = Fingerprint::of(&old, &LOGS).unwrap();
+        fs::write(&old, "old, and more").unwrap();
+        let error = replace(&mut workshop, &old, &LOGS, &fingerprint, Upgrade::nothing(&old)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+    }
+
+    #[test]
+    fn one_process_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join("old");
+        let workshop = Workshop::enter(&old).unwrap();
+        assert!(Workshop::enter(&old).unwrap_err().to_string().contains("another process is upgrading"));
+        drop(workshop);
+        assert!(!Workshop::folder_of(&old).exists());
+    }
 }

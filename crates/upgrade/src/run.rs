@@ -6,19 +6,15 @@ use std::{
     sync::Arc,
 };
 
-use amplifier_session_core::{
-    Error, ErrorKind, Result,
-    backend::meta::{EMBEDDING_SPACE, Generation, USER_ID},
-    blocking,
-    model::Timestamp,
-};
+use amplifier_session_core::{Error, ErrorKind, Result, blocking, model::Timestamp};
 use tokio::runtime::Handle;
 
 use crate::{
     Driver, Found, OnProgress, Outcome, Purpose, Upgrade,
     place::{self, Fingerprint, STORE},
-    transfer::{Target, Transfer},
+    transfer::Transfer,
     workshop::{Workshop, beside},
+    writing::Target,
 };
 
 /// What can be chosen of an upgrade.
@@ -81,6 +77,9 @@ impl Run<'_> {
             let message = format!("there is no store at {}: {source}", file.display());
             Error::new(ErrorKind::StorageConnection, message).with_source(source)
         })?;
+        if let Some(upgrade) = place::waiting(&file, self.driver.logs()) {
+            return self.go_on(&file, upgrade);
+        }
         match self.driver.look(&file)? {
             Found::Other(error) => Err(error),
             Found::Ours => {
@@ -92,6 +91,15 @@ impl Run<'_> {
             Found::Python { generation } if self.options.check => self.check(&file, generation),
             Found::Python { generation } => self.upgrade(&file, generation),
         }
+    }
+
+    /// Only the last step is missing. The file may lack what was in its log.
+    fn go_on(self, file: &Path, upgrade: Upgrade) -> Result<Upgrade> {
+        if self.options.check {
+            return Ok(Upgrade { outcome: Outcome::WouldUpgrade, ..upgrade });
+        }
+        let mut workshop = Workshop::enter(file)?;
+        place::finish(&mut workshop, file, self.driver.logs(), upgrade)
     }
 
     fn check(self, file: &Path, generation: u32) -> Result<Upgrade> {
@@ -106,9 +114,6 @@ impl Run<'_> {
     fn upgrade(self, file: &Path, generation: u32) -> Result<Upgrade> {
         let logs = self.driver.logs();
         let mut workshop = Workshop::enter(file)?;
-        if let Some(upgrade) = place::resume(&mut workshop, file, logs)? {
-            return Ok(upgrade);
-        }
         workshop.clear()?;
         // Held until the new store is in its place: nobody writes to the old one meanwhile.
         let database = self.driver.open_old(file, Purpose::Replace)?;
@@ -139,25 +144,5 @@ fn check_closed(store: &Path, logs: &[&str]) -> Result<()> {
                 .with_operation("upgrade"))
         }
         None => Ok(()),
-    }
-}
-
-impl Target {
-    /// Says whose vectors the store holds, before there are any.
-    pub(crate) fn claim(&self, space: &amplifier_session_core::model::EmbeddingSpace) -> Result<()> {
-        let generation = Generation { space: space.clone(), number: 0 };
-        self.wait(self.backend().put_meta_if_absent(EMBEDDING_SPACE, &generation.to_value()))?;
-        Ok(())
-    }
-
-    /// Says whose store it is.
-    pub(crate) fn pin(&self, user: &amplifier_session_core::model::UserId) -> Result<()> {
-        self.wait(self.backend().put_meta_if_absent(USER_ID, user.as_str()))?;
-        Ok(())
-    }
-
-    /// Builds the index and closes the store.
-    fn close(self) -> Result<()> {
-        self.wait(self.backend().update_index())
     }
 }

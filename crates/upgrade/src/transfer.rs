@@ -3,48 +3,23 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     path::Path,
-    sync::Arc,
 };
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{MessageVectors, RowChange, SessionChange, StorageBackend, Version},
-    model::{EmbeddingSpace, Session, SessionKey, StoredEvent, Timestamp, UserId},
+    model::{EmbeddingSpace, SessionKey, Timestamp, UserId},
 };
-use tokio::runtime::Handle;
 
 use crate::{
     Cell, Counts, OldDatabase, OnProgress, Outcome, Progress, Relation, Upgrade, events, ids, messages,
     sessions::{self, OldSession},
     tables::Table,
     vectors::{self, LeftOut, OldVector},
+    writing::{Target, Writing},
 };
 
 /// How many rows are read and written at a time.
 const BATCH: usize = 256;
-/// A write is made when so many bytes of lines are waiting.
-const FLUSH_BYTES: usize = 16 * 1024 * 1024;
-
-/// Where rows go.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    backend: Arc<dyn StorageBackend>,
-    runtime: Handle,
-}
-
-impl Target {
-    pub(crate) fn new(backend: Arc<dyn StorageBackend>, runtime: Handle) -> Self {
-        Self { backend, runtime }
-    }
-
-    pub(crate) fn backend(&self) -> &dyn StorageBackend {
-        self.backend.as_ref()
-    }
-
-    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
-        self.runtime.block_on(work)
-    }
-}
 
 /// The rows of a session, by their numbers.
 #[derive(Debug, Default)]
@@ -222,7 +197,7 @@ impl<'a> Transfer<'a> {
         let mut writing = Writing::new(old, self.now);
         for numbers in rows.messages.chunks(BATCH) {
             self.read_messages(numbers, &mut writing)?;
-            self.flush(&mut writing)?;
+            writing.flush_when_full(self.target.as_ref())?;
             self.advance(numbers.len());
         }
         for numbers in rows.events.chunks(BATCH) {
@@ -292,21 +267,14 @@ impl<'a> Transfer<'a> {
             let (session, sequence) = (&writing.session, writing.events);
             let event = events::event(&row, session, sequence, writing.last_ts(), &mut self.taken_ids)?;
             writing.event(event);
-            if writing.bytes >= FLUSH_BYTES {
-                flush(self.target.as_ref(), writing)?;
-            }
+            writing.flush_when_full(self.target.as_ref())?;
         }
         Ok(())
     }
 
-    fn flush(&self, writing: &mut Writing) -> Result<()> {
-        let is_full = writing.bytes >= FLUSH_BYTES || writing.change.messages.put.len() >= BATCH;
-        if is_full { flush(self.target.as_ref(), writing) } else { Ok(()) }
-    }
-
     fn finish(&mut self, mut writing: Writing) -> Result<()> {
         writing.describe();
-        flush(self.target.as_ref(), &mut writing)?;
+        writing.flush(self.target.as_ref())?;
         if let Some(target) = &self.target {
             writing.check(target)?;
         }
@@ -329,135 +297,4 @@ impl<'a> Transfer<'a> {
             _ => Ok(()),
         }
     }
-}
-
-/// A session that is being written.
-struct Writing {
-    session: Session,
-    created: Option<Timestamp>,
-    updated: Option<Timestamp>,
-    version: Option<Version>,
-    change: SessionChange,
-    pending_vectors: Vec<MessageVectors>,
-    bytes: usize,
-    messages: u32,
-    events: u32,
-    vectors: u64,
-    first: Option<Timestamp>,
-    last: Option<Timestamp>,
-    /// The time of the row before.
-    before: Option<Timestamp>,
-    turns: u32,
-}
-
-impl Writing {
-    fn new(old: OldSession, now: Timestamp) -> Self {
-        let mut session = old.session;
-        session.created = old.created.unwrap_or(now);
-        session.updated = old.updated.unwrap_or(session.created);
-        let mut change = SessionChange::new(session.clone(), None);
-        change.metadata_files = Some(old.files);
-        Self {
-            session,
-            created: old.created,
-            updated: old.updated,
-            version: None,
-            change,
-            pending_vectors: Vec::new(),
-            bytes: 0,
-            messages: 0,
-            events: 0,
-            vectors: 0,
-            first: None,
-            last: None,
-            before: None,
-            turns: 0,
-        }
-    }
-
-    /// The time of a row that says none.
-    fn last_ts(&self) -> Timestamp {
-        self.before.unwrap_or(self.session.created)
-    }
-
-    fn message(&mut self, old: messages::OldMessage, vectors: Option<MessageVectors>) {
-        self.seen(old.message.ts, old.message.ts_estimated);
-        self.turns = self.turns.max(old.message.turn.unwrap_or(0));
-        if self.session.first_prompt.is_none() {
-            self.session.first_prompt = old.first_prompt;
-        }
-        self.messages += 1;
-        self.bytes += old.message.raw.as_bytes().len();
-        self.bytes += vectors.as_ref().map_or(0, MessageVectors::vector_bytes);
-        self.vectors += vectors.as_ref().map_or(0, |vectors| vectors.records.len() as u64);
-        self.change.messages.put.push(old.message);
-        self.pending_vectors.extend(vectors);
-    }
-
-    fn event(&mut self, event: StoredEvent) {
-        self.seen(event.event.ts, event.event.ts_estimated);
-        self.events += 1;
-        self.bytes += usize::try_from(event.event.data_size_bytes).unwrap_or(usize::MAX / 2) + 512;
-        self.change.events.put.push(event);
-    }
-
-    fn seen(&mut self, ts: Timestamp, estimated: bool) {
-        self.before = Some(ts);
-        if !estimated {
-            self.first = Some(self.first.map_or(ts, |first| first.min(ts)));
-            self.last = self.last.max(Some(ts));
-        }
-    }
-
-    /// Sets what is known when all rows are read.
-    fn describe(&mut self) {
-        let session = &mut self.session;
-        session.created = self.created.or(self.first).unwrap_or(session.created);
-        session.updated = self.updated.or(self.last).unwrap_or(session.created).max(session.created);
-        (session.message_count, session.event_count) = (self.messages, self.events);
-        if self.messages > 0 {
-            session.turn_count = self.turns;
-        }
-    }
-
-    /// Looks whether the store holds what was written.
-    fn check(&self, target: &Target) -> Result<()> {
-        let rows = target.wait(target.backend().session_rows(&self.session.key()))?;
-        let expected = (u64::from(self.messages), u64::from(self.events), self.vectors);
-        let found = (rows.messages.count, rows.events.count, rows.vectors);
-        if found == expected {
-            return Ok(());
-        }
-        let message =
-            format!("the new store does not hold what was written: {found:?} and not {expected:?} rows");
-        Err(Error::new(ErrorKind::StorageIo, message).with("session", &self.session.session_id))
-    }
-}
-
-/// Writes what waits; forgets it where there is no target.
-fn flush(target: Option<&Target>, writing: &mut Writing) -> Result<()> {
-    let key = writing.session.key();
-    let mut next = SessionChange::new(writing.session.clone(), None);
-    std::mem::swap(&mut next, &mut writing.change);
-    let vectors = std::mem::take(&mut writing.pending_vectors);
-    writing.bytes = 0;
-    let Some(target) = target else { return Ok(()) };
-    let mut session = writing.session.clone();
-    (session.message_count, session.event_count) = (writing.messages, writing.events);
-    let SessionChange { metadata_files, messages, events, .. } = next;
-    let RowChange { put, .. } = messages;
-    let change = SessionChange {
-        metadata_files,
-        messages: RowChange { put, truncate: None },
-        events,
-        ..SessionChange::new(session, writing.version.take())
-    };
-    writing.version = Some(target.wait(target.backend().write(change))?);
-    if !vectors.is_empty() {
-        target.wait(target.backend().write_vectors(&key, 0, vectors))?;
-        // Which may be a version of its own.
-        let stored = target.wait(target.backend().get_session(&key))?;
-        writing.version = stored.map(|stored| stored.version);
-    }
-    Ok(())
 }

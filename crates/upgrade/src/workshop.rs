@@ -48,7 +48,8 @@ impl Workshop {
         }
     }
 
-    fn folder_of(file: &Path) -> PathBuf {
+    /// Where the folder of a file is.
+    pub(crate) fn folder_of(file: &Path) -> PathBuf {
         beside(file, SUFFIX)
     }
 

@@ -17,6 +17,7 @@ mod share;
 mod show;
 mod stats;
 mod sync;
+mod upgrade;
 mod user;
 
 use clap::{Parser, Subcommand};
@@ -40,6 +41,7 @@ pub(crate) use share::ShareArgs;
 pub(crate) use show::ShowArgs;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
+pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
 
 const ABOUT: &str = "Keeps the sessions of AI agents and finds them again";
@@ -102,6 +104,7 @@ pub(crate) enum Command {
     Embeddings(EmbeddingsArgs),
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),
+    Upgrade(UpgradeArgs),
     User(UserArgs),
     Config(ConfigArgs),
     Completions(CompletionsArgs),

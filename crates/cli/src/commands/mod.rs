@@ -16,6 +16,7 @@ mod show;
 mod stats;
 mod sync;
 mod tag;
+mod upgrade;
 mod user;
 
 use crate::{
@@ -43,6 +44,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,
+        Command::Upgrade(args) => upgrade::run(app, args).await,
         Command::User(args) => user::run(app, args).await,
         Command::Config(args) => config::run(app, &args),
         Command::Completions(args) => completions::run(app, &args),

@@ -24,3 +24,7 @@ mod output_statistics;
 mod support;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod upgrade;
+#[cfg(test)]
+mod upgrade_samples;

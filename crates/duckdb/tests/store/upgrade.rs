@@ -34,8 +34,7 @@ async fn opened(folder: &Folder) -> SessionStorage {
 /// The names of what lies in the folder.
 fn names(folder: &Folder) -> Vec<String> {
     let entries = fs::read_dir(folder.path()).unwrap();
-    let mut names: Vec<_> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -62,7 +61,10 @@ async fn each_generation_becomes_a_store() {
         assert_eq!(planned, expected);
         let backup = format!("sessions.duckdb.v{generation}-backup");
         assert!(fs::read(folder.path().join(&backup)).unwrap() == before);
-        assert_eq!(names(&folder), ["sessions.duckdb".to_owned(), "sessions.duckdb.index".to_owned(), backup]);
+        assert_eq!(
+            names(&folder),
+            ["sessions.duckdb".to_owned(), "sessions.duckdb.index".to_owned(), backup]
+        );
 
         assert_upgraded(&opened(&folder).await).await;
         for check in [true, false] {
