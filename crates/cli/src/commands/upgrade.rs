@@ -13,7 +13,7 @@ use crate::{
     args::UpgradeArgs,
     failure::{Failure, Outcome, say},
     progress::RowBar,
-    render::upgrade as render,
+    render::{text::counted, upgrade as render},
 };
 
 /// A file that needs no upgrade, as JSON.
@@ -41,13 +41,12 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
         lines.iter().try_for_each(|line| app.out.line(line))?;
     }
     app.out.finish()?;
-    let becomes = if upgraded.outcome == Became::WouldUpgrade { "would be" } else { "are" };
     for (what, count) in &upgraded.left_out {
-        say("warning", &format!("{count} vectors {what} {becomes} in the backup alone"));
+        say("warning", &format!("left to the backup: {} {what}", counted(*count, "vector")));
     }
     if upgraded.unknown_roles > 0 {
-        let count = upgraded.unknown_roles;
-        say("note", &format!("{count} messages of roles that are not known {becomes} kept as the system's"));
+        let messages = counted(upgraded.unknown_roles, "message");
+        say("note", &format!("taken for the system's: {messages} whose role is not known"));
     }
     if upgraded.outcome == Became::WouldUpgrade {
         say("hint", &format!("`{} upgrade` does it", app.program()));

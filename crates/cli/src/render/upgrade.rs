@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::upgrade::{Outcome, Upgrade};
 
-use super::text::{grouped, one_line};
+use super::text::{counted, grouped, one_line};
 
 /// A line for each thing that there is to know.
 pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
@@ -24,7 +24,7 @@ pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
     ];
     rows.extend(upgrade.space.iter().map(|space| ("model", one_line(&space.to_string()))));
     if upgrade.owing > 0 {
-        rows.push(("owed", format!("vectors of {} messages", count(upgrade.owing))));
+        rows.push(("owed", format!("vectors of {}", counted(upgrade.owing, "message"))));
     }
     rows.extend(upgrade.backup.iter().map(|backup| ("backup", backup.display().to_string())));
     let line = |(name, value): (&str, String)| match terminal {

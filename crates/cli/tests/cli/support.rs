@@ -50,6 +50,8 @@ impl Home {
         let folder = self.path().join("tmp");
         fs::create_dir_all(&folder).unwrap();
         command.env("HOME", self.path()).env("TMPDIR", folder).env("USER", "dana");
+        // Where the system's loader finds DuckDB, for a program that is linked with it.
+        command.envs(std::env::var_os("LD_LIBRARY_PATH").map(|folders| ("LD_LIBRARY_PATH", folders)));
         command.env("TZ", "UTC").env("COLUMNS", "100").env("LC_ALL", "C.UTF-8");
         command
     }

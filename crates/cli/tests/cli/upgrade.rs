@@ -40,10 +40,16 @@ fn the_life_of_an_old_store() {
     let home = Home::new();
     let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
     pipe("error_upgrade_missing", &["upgrade"]);
-    let file =
-        old(&home, 2, "UPDATE transcript_vectors SET embedding_model = 'other' WHERE session_id LIKE '1%_0'");
+    let file = old(
+        &home,
+        2,
+        "UPDATE transcript_vectors SET embedding_model = 'other' WHERE id LIKE '1%_msg_0_user_query_0'",
+    );
     let before = fs::read(&file).unwrap();
-    for command in [&["sessions"][..], &["search", "x"], &["sync"], &["stats"], &["backfill"]] {
+    let root = home.path().join("root");
+    fs::create_dir_all(root.join("projects")).unwrap();
+    let sync = ["sync", "--root", root.to_str().unwrap()];
+    for command in [&["sessions"][..], &["search", "x"], &sync, &["stats"], &["backfill"]] {
         let ran = home.run(command);
         assert_eq!(ran.code, 1, "{command:?}");
         assert!(
