@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     config::Configuration,
-    embedding::{EmbeddingProvider, LocalEmbedding},
+    embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
     model::{HostId, ProjectSlug, UserId},
 };
@@ -98,10 +98,38 @@ impl App {
     }
 
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
-        let provider = self.embedding()?.filter(|_| with_embedding);
+        check_provider(self.config.text("embedding").unwrap_or("local"))?;
+        // A model that is read from a folder takes its time, and is of no use to most commands.
+        let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
         let options = OpenOptions::default().with_embedding(provider).with_read_only(self.global.read_only);
         Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)
+    }
+
+    /// Opens the DuckDB store that is named, which must exist, for questions in SQL about what `--scope` says.
+    #[cfg(feature = "duckdb-system")]
+    pub(crate) async fn duckdb(
+        &self,
+    ) -> Result<(amplifier_session_storage::duckdb::DuckDbBackend, Scope), Failure> {
+        use amplifier_session_storage::duckdb::{Access, DuckDbBackend};
+
+        let user = self.identity()?.user_id;
+        let scope = self.scope(user.clone())?;
+        let url = self.store_url()?;
+        let StoreUrl::DuckDb(file) = &url else {
+            let hint = format!(
+                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` makes one of the same sessions; then ask it",
+                program::name()
+            );
+            return Err(Failure::wrong_use(format!("SQL is for DuckDB stores, and {url} is none"), hint));
+        };
+        self.check_existence()?;
+        let backend = DuckDbBackend::open(file, Access::ReadOnly).await?;
+        if scope != Scope::Everyone {
+            let storage = SessionStorage::new(std::sync::Arc::new(backend.clone()));
+            self.warn_of_other_user(&storage, &user).await?;
+        }
+        Ok((backend, scope))
     }
 
     fn scope(&self, user: UserId) -> Result<Scope, Failure> {

@@ -192,7 +192,7 @@ fn no_such_session(error: &Error) -> String {
 
 /// Whether the error is about what was typed, not about what is stored.
 fn is_about_arguments(error: &Error) -> bool {
-    const ARGUMENTS: [&str; 19] = [
+    const ARGUMENTS: [&str; 22] = [
         "config",
         "content_type",
         "content_types",
@@ -202,9 +202,12 @@ fn is_about_arguments(error: &Error) -> bool {
         "limit",
         "min_similarity",
         "mmr_lambda",
+        "model",
         "name",
         "org_id",
         "project_slug",
+        "query",
+        "scope",
         "sequence",
         "session_id",
         "store",
@@ -240,9 +243,14 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         }
         (ErrorKind::Validation, "user_id") => "name the user with --user ID, or in AMPLIFIER_SESSIONS_USER",
         (ErrorKind::Validation, "store") => STORE,
+        (ErrorKind::Validation, "query") => &format!(
+            "`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all that can be asked"
+        ),
+        (ErrorKind::Validation, "scope") => "--scope all looks at everybody's sessions",
         (ErrorKind::Validation, "config") => {
             &format!("`{program} help config` shows what the file looks like")
         }
+        (ErrorKind::Validation, "model") => &format!("`{program} models` lists the models that there are"),
         (ErrorKind::Validation, "embedding") => {
             "--embedding local needs nothing; docs/embeddings.md tells how to name a service"
         }

@@ -8,6 +8,7 @@ mod args;
 mod commands;
 mod dates;
 mod failure;
+mod file;
 mod messages;
 mod out;
 mod paint;

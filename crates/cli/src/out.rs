@@ -85,6 +85,12 @@ impl Out {
         self.writer.write_all(text.as_bytes())
     }
 
+    /// What takes bytes as they are.
+    #[cfg(feature = "duckdb-system")]
+    pub(crate) fn writer(&mut self) -> &mut dyn Write {
+        &mut self.writer
+    }
+
     /// Writes `value` as one line of JSON.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
         serde_json::to_writer(&mut self.writer, value)?;

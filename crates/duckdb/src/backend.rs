@@ -21,10 +21,10 @@ use async_trait::async_trait;
 use duckdb::Connection;
 
 use crate::{
-    connect, counts, event_search, events, generations, messages, open_files,
+    SqlAnswer, SqlQuery, connect, counts, event_search, events, generations, messages, open_files,
     pool::{Pool, Writer, with_snapshot},
     rows::DuckDbSnapshots,
-    sessions, vectors, write,
+    sessions, sql, vectors, write,
 };
 
 /// What a store is opened for.
@@ -81,6 +81,56 @@ impl DuckDbBackend {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.inner.pool.path()
+    }
+
+    /// Asks a question in SQL; the views of [`READY_VIEWS`](crate::READY_VIEWS) are there for it. Columns that hold vectors have
+    /// their type for a value.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` when the store was not opened for reading only; `Validation` (`scope`) when it holds sessions of others
+    /// and `scope` is not [`Scope::Everyone`], because SQL sees the whole store; `Validation` (`query`) when the query is
+    /// not one statement that reads, or DuckDB does not understand it.
+    pub async fn sql(&self, scope: &Scope, query: &SqlQuery) -> Result<SqlAnswer> {
+        self.check_sql()?;
+        let (inner, scope, query) = (Arc::clone(&self.inner), scope.clone(), query.clone());
+        let (asking, awaiting) = sql::asking();
+        // Goes on while the rows are read.
+        tokio::task::spawn_blocking(move || {
+            let asked = inner.pool.read(|connection| {
+                sql::answer(connection, &scope, &query, &asking);
+                Ok(())
+            });
+            asked.unwrap_or_else(|error| asking.fail(error));
+            // Who has seen the end of the answer may count on the store to be let go.
+            drop(inner);
+            drop(asking);
+        });
+        awaiting.answer().await
+    }
+
+    /// Writes the answer to a question in SQL to `file`, as Parquet, for its owner alone; returns how many rows there are. The
+    /// types of columns are kept, but for vectors: see [`Self::sql`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::sql`]; `StorageIo` when the file can't be written.
+    pub async fn sql_to_parquet(&self, scope: &Scope, query: &SqlQuery, file: &Path) -> Result<u64> {
+        self.check_sql()?;
+        let (scope, query, file) = (scope.clone(), query.clone(), file.to_owned());
+        let workshop = connect::spill_folder(self.path());
+        self.read(move |connection| sql::write_parquet(connection, &scope, &query, &workshop, &file)).await
+    }
+
+    fn check_sql(&self) -> Result<()> {
+        if self.inner.pool.access() == Access::ReadOnly {
+            return Ok(());
+        }
+        // A database that may be written reaches other files too.
+        let message = "questions in SQL are asked of a store that was opened for reading only";
+        Err(Error::new(ErrorKind::Unsupported, message)
+            .with_operation("sql")
+            .with("file", self.path().display()))
     }
 
     async fn read<T: Send + 'static>(

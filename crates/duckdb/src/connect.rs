@@ -18,8 +18,26 @@ const MEMORY: &str = "2GB";
 
 /// Opens the database in the file `path`, which exists.
 pub(crate) fn open(path: &Path, access: Access) -> Result<Connection> {
-    let connection = config(path, access).and_then(|config| Connection::open_with_flags(path, config));
-    connection.map_err(|error| opening(path, error))
+    let open = || {
+        let connection = Connection::open_with_flags(path, config(path, access)?)?;
+        if access == Access::ReadOnly {
+            connection.execute_batch(&confined(path))?;
+        }
+        Ok(connection)
+    };
+    open().map_err(|error| opening(path, error))
+}
+
+/// The statements that keep a database that is only read, and that may be asked anything, from other files, the network and
+/// extensions, for as long as it is open. Files of answers are made where there is room for what does not fit into memory.
+fn confined(path: &Path) -> String {
+    let spill = spill_folder(path);
+    let folder = std::path::absolute(&spill).unwrap_or(spill).to_string_lossy().replace('\'', "''");
+    format!(
+        "SET GLOBAL allowed_directories = ['{folder}/'];
+         SET GLOBAL enable_external_access = false;
+         SET GLOBAL lock_configuration = true;"
+    )
 }
 
 fn config(path: &Path, access: Access) -> duckdb::Result<Config> {

@@ -23,22 +23,28 @@ pub(crate) fn taken(operation: &'static str, error: duckdb::Error, what: impl Fn
     storage(operation)(error)
 }
 
+/// A question in SQL that makes no sense, or that comes to nothing: what DuckDB says of it, whole, because it shows the place.
+pub(crate) fn question(source: duckdb::Error) -> Error {
+    let told = source.to_string();
+    let message = told.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    Error::validation("query", message.join("\n")).with_source(source)
+}
+
 /// [`storage`] for a file that can't be opened.
 pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
     let told = source.to_string();
-    let message = match holder(&told) {
-        Some(holder) => {
-            format!(
-                "the database is in use by another process, {holder}: one process at a time may write it, or several \
-                 may read it, each with --read-only"
-            )
-        }
-        None => format!("can't open the database: {}", first_line(&told)),
+    let failed = |message| {
+        let error = Error::new(ErrorKind::StorageConnection, message);
+        error.with_operation("open").with("file", path.display())
     };
-    Error::new(ErrorKind::StorageConnection, message)
-        .with_operation("open")
-        .with("file", path.display())
-        .with_source(source)
+    match holder(&told) {
+        // That is all that DuckDB says.
+        Some(holder) => failed(format!(
+            "the database is in use by another process, {holder}: one process at a time may write it, or several may \
+             read it, each with --read-only"
+        )),
+        None => failed(format!("can't open the database: {}", first_line(&told))).with_source(source),
+    }
 }
 
 /// Who has the lock, as DuckDB tells it: the program with its process id.

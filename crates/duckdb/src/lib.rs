@@ -12,6 +12,7 @@
 //! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
 //! | `python.rs` | files of the Python library: read, and upgraded |
 //! | `rows.rs` | what the search index reads |
+//! | `sql/` | questions in SQL, and the views that are there for them |
 //! | `error.rs` | DuckDB's errors as ours |
 //!
 //! One process at a time may write a file; several may read it while none writes.
@@ -33,9 +34,11 @@ mod python;
 mod rows;
 mod schema;
 mod sessions;
+mod sql;
 mod tables;
 mod vectors;
 mod write;
 
 pub use backend::{Access, DuckDbBackend};
 pub use python::DuckDbUpgrade;
+pub use sql::{READY_VIEWS, ReadyView, SqlAnswer, SqlColumn, SqlForm, SqlQuery, SqlRow};

@@ -22,6 +22,8 @@ const KNOWN: [Known; 3] = [
 const KNOWN_TOKENS: usize = 8_191;
 /// The most tokens of a text where nobody says: what the smallest models in use take.
 const UNKNOWN_TOKENS: usize = 512;
+/// The most texts that OpenAI takes in one call, and more than most others do.
+const MOST_TEXTS: usize = 2_048;
 /// Parts of a text are at most this long, so that each vector says something about its part.
 const CHUNK_TOKENS: usize = 1_024;
 
@@ -38,6 +40,8 @@ pub struct ModelConfig {
     pub request_dimensions: Option<bool>,
     /// Texts of more `cl100k_base` tokens than this are cut. Default: 8,191 for the models of OpenAI, else 512.
     pub max_tokens: Option<usize>,
+    /// The most texts in one call. Default: 64; OpenAI takes 2,048, some servers only 32.
+    pub batch_texts: usize,
     /// How many vectors are kept in memory. Default: 1,000.
     pub cache_size: usize,
     /// How many calls are made at the same time. Default: 8.
@@ -53,6 +57,7 @@ impl Default for ModelConfig {
             dimensions: None,
             request_dimensions: None,
             max_tokens: None,
+            batch_texts: 64,
             cache_size: 1_000,
             concurrent_calls: 8,
             timeout: Duration::from_secs(120),
@@ -88,6 +93,13 @@ impl ModelConfig {
         self
     }
 
+    /// Sets the most texts in one call.
+    #[must_use]
+    pub fn with_batch_texts(mut self, texts: usize) -> Self {
+        self.batch_texts = texts;
+        self
+    }
+
     /// Sets how many calls are made at the same time.
     #[must_use]
     pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
@@ -102,8 +114,8 @@ impl ModelConfig {
         self
     }
 
-    /// Reads `{prefix}_EMBEDDING_MODEL`, `_DIMENSIONS`, `_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_CONCURRENT_CALLS`,
-    /// `_CACHE_SIZE` and `_TIMEOUT_SECONDS`.
+    /// Reads `{prefix}_EMBEDDING_MODEL`, `_DIMENSIONS`, `_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_BATCH_TEXTS`,
+    /// `_CONCURRENT_CALLS`, `_CACHE_SIZE` and `_TIMEOUT_SECONDS`.
     pub(crate) fn from_env(prefix: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let read = |name: &str| Variable::read(format!("{prefix}_EMBEDDING_{name}"), env);
         let default = Self::default();
@@ -112,6 +124,7 @@ impl ModelConfig {
             dimensions: read("DIMENSIONS").map(Variable::at_least_one).transpose()?,
             request_dimensions: read("REQUEST_DIMENSIONS").map(Variable::yes_or_no).transpose()?,
             max_tokens: read("MAX_TOKENS").map(Variable::at_least_one).transpose()?,
+            batch_texts: read("BATCH_TEXTS").map_or(Ok(default.batch_texts), Variable::at_least_one)?,
             cache_size: read("CACHE_SIZE").map_or(Ok(default.cache_size), Variable::number)?,
             concurrent_calls: read("CONCURRENT_CALLS")
                 .map_or(Ok(default.concurrent_calls), Variable::at_least_one)?,
@@ -155,7 +168,7 @@ impl ModelConfig {
         EmbeddingLimits {
             chunk_threshold_tokens: max_tokens,
             chunk_target_tokens: max_tokens.min(CHUNK_TOKENS),
-            batch_texts: if known { 256 } else { 64 },
+            batch_texts: self.batch_texts.clamp(1, MOST_TEXTS),
             batch_tokens: if known { 100_000 } else { 32_768.max(max_tokens) },
             concurrent_calls: self.concurrent_calls.max(1),
         }
@@ -258,6 +271,8 @@ mod tests {
         let limits = ModelConfig::new("bge").with_max_tokens(40_000).limits();
         assert_eq!((limits.chunk_threshold_tokens, limits.chunk_target_tokens), (40_000, 1_024));
         assert!(limits.batch_tokens >= 40_000);
+        let texts = |texts| ModelConfig::new("bge").with_batch_texts(texts).limits().batch_texts;
+        assert_eq!((texts(32), texts(0), texts(9_999)), (32, 1, 2_048));
     }
 
     #[test]
@@ -269,11 +284,12 @@ mod tests {
             "X_EMBEDDING_REQUEST_DIMENSIONS" => Some("True".to_owned()),
             "X_EMBEDDING_MAX_TOKENS" => Some("  ".to_owned()),
             "X_EMBEDDING_TIMEOUT_SECONDS" => Some("5".to_owned()),
+            "X_EMBEDDING_BATCH_TEXTS" => Some("32".to_owned()),
             _ => None,
         };
         let read = ModelConfig::from_env("X", &env).unwrap();
         let mut wanted = ModelConfig::new("m").with_dimensions(7).with_request_dimensions(true);
-        wanted = wanted.with_timeout(Duration::from_secs(5));
+        wanted = wanted.with_timeout(Duration::from_secs(5)).with_batch_texts(32);
         wanted.cache_size = 0;
         assert_eq!(read, wanted);
         assert_eq!(ModelConfig::from_env("Y", &env).unwrap(), ModelConfig::default());

@@ -3,6 +3,7 @@
 //!
 //! - [`MemoryBackend`] keeps everything in memory, in the manner of a remote document store.
 //! - [`FakeEmbedding`] makes vectors of words, counts what it is asked, and fails on demand.
+//! - [`TinyModel`] writes a sentence embedder of a few kilobytes.
 //! - [`FlakyBackend`] wraps a backend, counts its calls and fails on demand.
 //! - [`TestClock`] tells the time that a test gives it.
 //! - [`lines`] builds lines of transcripts and event logs, [`AmplifierHome`] and [`SessionFolder`] the
@@ -23,9 +24,11 @@ pub mod http;
 pub mod lines;
 mod memory;
 pub mod python_library;
+mod tiny_model;
 
 pub use clock::TestClock;
 pub use embedding::{Answer, FakeEmbedding};
 pub use flaky::{FlakyBackend, Operation};
 pub use folder::{AmplifierHome, SessionFolder};
 pub use memory::MemoryBackend;
+pub use tiny_model::{TinyModel, write_json};

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use amplifier_session_core::{Result, embedding::EmbeddingProvider};
-use amplifier_session_embed::{Configured, provider_from_env, wrappers::StackOptions};
+use amplifier_session_embed::{
+    Configured, models::InstalledModels, provider_from_env, wrappers::StackOptions,
+};
 
 use super::Configuration;
 
@@ -18,13 +20,22 @@ impl Configuration {
     /// built in.
     pub fn embedding(&self) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
         let name = self.text("embedding").unwrap_or("local");
-        match provider_from_env(name, |variable| self.variable(variable))? {
+        let models = self.models();
+        match provider_from_env(name, |variable| self.variable(variable), models.as_ref())? {
             Some(configured) if configured.cache_size == 0 && configured.provider.is_local() => {
                 Ok(Some(configured.provider))
             }
             Some(configured) => self.wrapped(configured).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// The models that `local:NAME` names: in the folder for data of the XDG Base Directory Specification,
+    /// `~/.local/share/amplifier-sessions/models` by default. `None` where the home folder is unknown.
+    #[must_use]
+    pub fn models(&self) -> Option<InstalledModels> {
+        let folder = self.sources.folder("XDG_DATA_HOME", ".local/share")?;
+        Some(InstalledModels::at(folder.join("models")))
     }
 
     fn wrapped(&self, configured: Configured) -> Result<Arc<dyn EmbeddingProvider>> {
@@ -64,6 +75,8 @@ impl Configuration {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use crate::config::{ConfigSources, Configuration};
 
     fn configured(sources: &ConfigSources) -> Configuration {
@@ -78,6 +91,19 @@ mod tests {
         assert!(configured(&sources).embedding().unwrap().is_none());
         let sources = ConfigSources::default().with_option("embedding", "smoke-signals");
         assert!(configured(&sources).embedding().unwrap_err().to_string().contains("local"));
+    }
+
+    #[test]
+    fn models_lie_in_the_folder_for_data() {
+        let folder =
+            |sources: ConfigSources| configured(&sources).models().map(|models| models.folder().to_owned());
+        let home = ConfigSources::default().with_home(Some(PathBuf::from("/home/ana")));
+        let default = Some(PathBuf::from("/home/ana/.local/share/amplifier-sessions/models"));
+        assert_eq!(folder(home.clone()), default);
+        assert_eq!(folder(home.clone().with_variable("XDG_DATA_HOME", "relative")), default);
+        let said = Some(PathBuf::from("/data/amplifier-sessions/models"));
+        assert_eq!(folder(home.with_variable("XDG_DATA_HOME", "/data")), said);
+        assert_eq!(folder(ConfigSources::default()), None);
     }
 
     #[cfg(feature = "openai")]

@@ -96,6 +96,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::count("openai.dimensions", "OPENAI_EMBEDDING_DIMENSIONS"),
     Setting::new("openai.request_dimensions", "OPENAI_EMBEDDING_REQUEST_DIMENSIONS", Kind::Switch),
     Setting::count("openai.max_tokens", "OPENAI_EMBEDDING_MAX_TOKENS"),
+    Setting::count("openai.batch_texts", "OPENAI_EMBEDDING_BATCH_TEXTS").with_default("64"),
     Setting::count("openai.concurrent_calls", "OPENAI_EMBEDDING_CONCURRENT_CALLS").with_default("8"),
     Setting::count("openai.timeout_seconds", "OPENAI_EMBEDDING_TIMEOUT_SECONDS").with_default("120"),
     Setting::count("openai.cache_size", "OPENAI_EMBEDDING_CACHE_SIZE").with_default("1000"),
@@ -113,6 +114,7 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Switch,
     ),
     Setting::count("azure_openai.max_tokens", "AZURE_OPENAI_EMBEDDING_MAX_TOKENS"),
+    Setting::count("azure_openai.batch_texts", "AZURE_OPENAI_EMBEDDING_BATCH_TEXTS").with_default("64"),
     Setting::count("azure_openai.concurrent_calls", "AZURE_OPENAI_EMBEDDING_CONCURRENT_CALLS")
         .with_default("8"),
     Setting::count("azure_openai.timeout_seconds", "AZURE_OPENAI_EMBEDDING_TIMEOUT_SECONDS")

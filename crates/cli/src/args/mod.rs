@@ -9,12 +9,14 @@ mod embeddings;
 mod events;
 mod filter;
 mod global;
+mod models;
 mod quickstart;
 mod recent;
 mod search;
 mod sessions;
 mod share;
 mod show;
+mod sql;
 mod stats;
 mod sync;
 mod upgrade;
@@ -33,12 +35,16 @@ pub(crate) use embeddings::{
 pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When};
+pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
 pub(crate) use show::ShowArgs;
+pub(crate) use sql::SqlArgs;
+#[cfg(feature = "duckdb-system")]
+pub(crate) use sql::SqlFormat;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
 pub(crate) use upgrade::UpgradeArgs;
@@ -97,6 +103,7 @@ pub(crate) enum Command {
     Context(ContextArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
+    Sql(SqlArgs),
     Edit(EditArgs),
     Tag(TagArgs),
     Share(ShareArgs),
@@ -107,6 +114,7 @@ pub(crate) enum Command {
     Upgrade(UpgradeArgs),
     User(UserArgs),
     Config(ConfigArgs),
+    Models(ModelsArgs),
     Completions(CompletionsArgs),
 }
 

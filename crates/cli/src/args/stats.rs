@@ -1,5 +1,7 @@
 //! `stats`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
 use super::{FilterArgs, NarrowArgs};
@@ -35,6 +37,7 @@ Examples:
   amplifier-sessions stats --since 30d --by day
   amplifier-sessions stats --by tool --all --project -home-ana-payments
   amplifier-sessions stats --session 3a7c1e90
+  amplifier-sessions stats --since 90d --plot activity.svg
   amplifier-sessions stats | awk -F'\\t' '$1 == \"model\" { print $2, $8 }'")]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
@@ -50,6 +53,9 @@ pub(crate) struct StatsArgs {
     /// Show all rows of each chart, not the largest ten
     #[arg(long)]
     pub(crate) all: bool,
+    /// Draw messages and tokens by day, tools and models as a picture, an SVG file that is made for you alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
 }
 
 /// What things are counted by.

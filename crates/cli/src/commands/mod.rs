@@ -7,12 +7,15 @@ mod delete;
 mod edit;
 mod embeddings;
 mod events;
+mod models;
 mod quickstart;
 mod recent;
 mod search;
 mod sessions;
 mod share;
 mod show;
+#[cfg_attr(not(feature = "duckdb-system"), path = "sql_unsupported.rs")]
+mod sql;
 mod stats;
 mod sync;
 mod tag;
@@ -37,6 +40,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Context(args) => context::run(app, args).await,
         Command::Events(args) => events::run(app, args).await,
         Command::Stats(args) => stats::run(app, args).await,
+        Command::Sql(args) => sql::run(app, args).await,
         Command::Edit(args) => edit::run(app, args).await,
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,
@@ -47,6 +51,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Upgrade(args) => upgrade::run(app, args).await,
         Command::User(args) => user::run(app, args).await,
         Command::Config(args) => config::run(app, &args),
+        Command::Models(args) => models::run(app, args).await,
         Command::Completions(args) => completions::run(app, &args),
     }
 }

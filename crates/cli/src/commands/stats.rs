@@ -11,6 +11,7 @@ use crate::{
     args::StatsArgs,
     dates::Period,
     failure::{Failure, Outcome, say},
+    file::whole_file,
     render::stats::{self, Facts, Shown, Vectors},
 };
 
@@ -37,6 +38,12 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let has_period = period != Period::default();
     show(app, &facts, &args, has_period)?;
     app.out.finish()?;
+    if let Some(file) = args.plot.as_deref().filter(|_| any) {
+        whole_file(file, |out| {
+            out.write_all(stats::svg(&facts.statistics).as_bytes()).map_err(Failure::from)
+        })?;
+        say("note", &format!("the picture is in {}", file.display()));
+    }
     if !any {
         say("note", "no session matches");
         args.narrow.explain_nothing();

@@ -13,6 +13,8 @@ pub(crate) mod recent;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod snippet;
+#[cfg(feature = "duckdb-system")]
+pub(crate) mod sql;
 pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod table;

@@ -57,28 +57,28 @@ impl Cell {
 
 /// A column: what stands above it, and whether it is aligned to the right, as numbers are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
-    header: &'static str,
+pub(crate) struct Column<'a> {
+    header: &'a str,
     right: bool,
 }
 
-impl Column {
+impl<'a> Column<'a> {
     /// A column of text.
-    pub(crate) const fn text(header: &'static str) -> Self {
+    pub(crate) const fn text(header: &'a str) -> Self {
         Self { header, right: false }
     }
 
     /// A column of numbers.
-    pub(crate) const fn number(header: &'static str) -> Self {
+    pub(crate) const fn number(header: &'a str) -> Self {
         Self { header, right: true }
     }
 }
 
 /// The header and a line for each row. Columns in which nothing stands are left out.
-pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>], width: usize, paint: Paint) -> Vec<String> {
+pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, paint: Paint) -> Vec<String> {
     let header = columns.iter().map(|column| Cell::styled(column.header, Paint::aside)).collect();
     let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Cell::width).max().unwrap_or(0);
-    let mut widths: Vec<(Column, usize)> = Vec::new();
+    let mut widths: Vec<(Column<'_>, usize)> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
         let widest = widest(at);
         widths.push((*column, if widest == 0 { 0 } else { widest.max(column.header.width()) }));
@@ -92,7 +92,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<Cell>], width: usize, paint:
     std::iter::once(&header).chain(rows).map(|row| line(row, &widths, paint)).collect()
 }
 
-fn line(row: &[Cell], widths: &[(Column, usize)], paint: Paint) -> String {
+fn line(row: &[Cell], widths: &[(Column<'_>, usize)], paint: Paint) -> String {
     let mut line = String::new();
     let mut owed = 0;
     for (cell, (column, width)) in row.iter().zip(widths).filter(|(_, (_, width))| *width > 0) {

@@ -15,11 +15,18 @@ mod output_changes;
 #[cfg(test)]
 mod output_embeddings;
 #[cfg(test)]
+mod output_models;
+#[cfg(test)]
 mod output_reading;
 #[cfg(test)]
 mod output_scopes;
 #[cfg(test)]
+#[cfg(feature = "duckdb-system")]
+mod output_sql;
+#[cfg(test)]
 mod output_statistics;
+#[cfg(test)]
+mod services;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -52,9 +52,18 @@ fn help() {
     text("help", &["--help"]);
     text("help_short", &["-h"]);
     text("help_short_events", &["events", "-h"]);
-    for command in
-        ["quickstart", "sync", "search", "sessions", "recent", "show", "context", "events", "completions"]
-    {
+    for command in [
+        "quickstart",
+        "sync",
+        "search",
+        "sessions",
+        "recent",
+        "show",
+        "context",
+        "events",
+        "sql",
+        "completions",
+    ] {
         text(&format!("help_{command}"), &[command, "--help"]);
     }
 }

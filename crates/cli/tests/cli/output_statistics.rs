@@ -45,3 +45,47 @@ fn long_charts_are_cut() {
     assert!(!all.contains("--all") && all.lines().count() == short.lines().count() + 14 + 4, "{all}");
     assert_eq!(home.ok(&["stats", "--by", "day"]).lines().count(), 45, "a pipe gets everything");
 }
+
+#[test]
+fn a_picture() {
+    let file = SYNCED.path().join("stats.svg");
+    let plot = ["stats", "--by", "tool", "--plot", file.to_str().unwrap()];
+    let ran = SYNCED.run(&plot);
+    assert_eq!(ran.stderr, format!("note: the picture is in {}\n", file.display()));
+    let picture = std::fs::read_to_string(&file).unwrap();
+    check("stats_svg", &SYNCED, &picture);
+    SYNCED.ok(&plot);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), picture);
+    let nothing = SYNCED.path().join("nothing.svg");
+    assert_eq!(SYNCED.run(&["stats", "--since", "2100-01-01", "--plot", nothing.to_str().unwrap()]).code, 3);
+    assert!(!nothing.exists());
+    let ran = SYNCED.run(&["stats", "--plot", "/missing/x.svg"]);
+    assert_eq!((ran.code, ran.stderr.contains("hint: ")), (1, true), "{}", ran.stderr);
+}
+
+/// Days that lie far apart, many tools of which one has a name that would break a picture, and a use that failed.
+#[test]
+fn a_picture_of_much() {
+    let home = Home::new();
+    for n in 0..30 {
+        let folder = home.amplifier().join(format!("projects/p/sessions/s{n}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let day = format!("202{}-0{}-11T08:00:00Z", n % 3 + 4, n % 9 + 1);
+        let line = format!("{{\"role\":\"user\",\"content\":\"x\",\"timestamp\":\"{day}\"}}\n");
+        std::fs::write(folder.join("transcript.jsonl"), line.repeat(n + 1)).unwrap();
+        let event = format!(
+            "{{\"ts\":\"{day}\",\"lvl\":\"INFO\",\"event\":\"tool:post\",\"data\":{{\"tool_name\":\"<tool> & {n:02}\"}}}}\n"
+        );
+        std::fs::write(folder.join("events.jsonl"), event.repeat(n + 1)).unwrap();
+    }
+    home.ok(&["sync", "--embedding", "none"]);
+    let file = home.path().join("stats.svg");
+    home.ok(&["stats", "--plot", file.to_str().unwrap()]);
+    let picture = std::fs::read_to_string(&file).unwrap();
+    assert!(picture.contains("&lt;tool&gt; &amp; 29") && picture.contains("18 other tools"), "{picture}");
+    assert!(
+        picture.contains("Tokens by model") && !picture.contains("Tokens by day") && !picture.contains("NaN")
+    );
+    let bars = picture.matches("messages</title>").count();
+    assert!((45..=90).contains(&bars), "{bars}");
+}

@@ -5,6 +5,7 @@
 mod erasure;
 mod opening;
 mod processes;
+mod sql;
 mod support;
 mod tables;
 mod upgrade;

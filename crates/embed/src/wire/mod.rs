@@ -120,7 +120,7 @@ impl Endpoint {
             // Whatever came of the body: the status is what counts.
             return Err(failure::refused(status, &headers, &body.unwrap_or_default(), secret));
         }
-        let vectors = answer::vectors(&body?, texts.len(), self.space.dimensions);
+        let vectors = read_vectors(body?, texts.len(), self.space.dimensions).await;
         vectors.map_err(|error| failure::with_request_id(error, &headers, secret))
     }
 
@@ -152,4 +152,11 @@ impl Endpoint {
     pub(crate) fn named(&self, error: Error) -> Error {
         error.with("service", self.service).with("model", &self.space.model)
     }
+}
+/// [`answer::vectors`], beside the executor: an answer can be megabytes, and other calls wait for theirs.
+async fn read_vectors(body: Vec<u8>, texts: usize, dimensions: usize) -> Result<Vec<Vec<f32>>> {
+    let reading = tokio::task::spawn_blocking(move || answer::vectors(&body, texts, dimensions));
+    reading.await.map_err(|source| {
+        Error::new(ErrorKind::Embedding, "reading the service's answer failed").with_source(source)
+    })?
 }

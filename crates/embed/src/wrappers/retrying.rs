@@ -36,6 +36,8 @@ pub struct RetryOptions {
     pub longest_demand: Duration,
     /// No attempt begins later than this after the first one began; 5 minutes by default.
     pub total: Duration,
+    /// The same for the text of a query, for which somebody waits who can search by words instead; 1 s by default.
+    pub query_total: Duration,
 }
 
 impl Default for RetryOptions {
@@ -46,6 +48,7 @@ impl Default for RetryOptions {
             longest_wait: Duration::from_secs(20),
             longest_demand: Duration::from_secs(120),
             total: Duration::from_secs(300),
+            query_total: Duration::from_secs(1),
         }
     }
 }
@@ -77,6 +80,20 @@ impl RetryOptions {
     pub fn with_total(mut self, total: Duration) -> Self {
         self.total = total;
         self
+    }
+
+    /// Sets the same for the text of a query.
+    #[must_use]
+    pub fn with_query_total(mut self, total: Duration) -> Self {
+        self.query_total = total;
+        self
+    }
+
+    fn total_for(&self, purpose: EmbeddingPurpose) -> Duration {
+        match purpose {
+            EmbeddingPurpose::Query => self.query_total,
+            EmbeddingPurpose::Document => self.total,
+        }
     }
 }
 
@@ -121,8 +138,8 @@ impl Retrying {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// How long to wait after the `attempt`th attempt, or the error when it was the last one.
-    fn wait(&self, attempt: u32, begun: Instant, error: Error) -> Result<Duration> {
+    /// How long to wait after the `attempt`th attempt, or the error when it was the last one; none begins after `last`.
+    fn wait(&self, attempt: u32, last: Option<Instant>, error: Error) -> Result<Duration> {
         if !error.is_retryable() {
             return Err(error);
         }
@@ -138,8 +155,9 @@ impl Retrying {
             Some(demand) => demand.saturating_add(self.up_to(self.options.first_wait)),
             None => self.up_to(self.longest_wait_after(attempt)),
         };
-        let passed = self.clock.now().saturating_duration_since(begun);
-        if passed.saturating_add(wait) > self.options.total { give_up(error) } else { Ok(wait) }
+        let next = self.clock.now().checked_add(wait);
+        let too_late = next.is_none_or(|next| last.is_some_and(|last| next > last));
+        if too_late { give_up(error) } else { Ok(wait) }
     }
 
     fn longest_wait_after(&self, attempt: u32) -> Duration {
@@ -160,7 +178,7 @@ impl EmbeddingProvider for Retrying {
     forward!(space, limits, strength, is_local, mask);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
-        let begun = self.clock.now();
+        let last = self.clock.now().checked_add(self.options.total_for(purpose));
         let mut attempt = 1;
         loop {
             let error = match self.inner.embed(texts, purpose).await {
@@ -168,7 +186,7 @@ impl EmbeddingProvider for Retrying {
                 Err(error) => error,
             };
             tracing::debug!(attempt, %error, "a call for embeddings failed");
-            let wait = self.wait(attempt, begun, error)?;
+            let wait = self.wait(attempt, last, error)?;
             self.clock.sleep(wait).await;
             self.retries.fetch_add(1, Ordering::Relaxed);
             attempt += 1;

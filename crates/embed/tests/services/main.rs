@@ -10,6 +10,7 @@ use amplifier_session_embed::{ModelConfig, OpenAiConfig, OpenAiEmbedding, Secret
 use amplifier_session_testkit::http::{MockEmbeddings, MockOptions};
 
 mod azure;
+mod breaker;
 mod faults;
 mod live;
 mod openai;

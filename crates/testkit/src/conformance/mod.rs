@@ -38,6 +38,7 @@
 pub mod activity;
 pub mod backend_counts;
 pub mod backend_rows;
+pub mod backend_vectors;
 pub mod concurrency;
 pub mod context;
 pub mod deletion;
@@ -389,18 +390,20 @@ macro_rules! conformance_suite {
                 every_write_changes_the_version,
                 what_a_change_does_not_name_stays,
                 rows_are_cut_before_they_are_put,
-                a_message_that_is_put_loses_its_vectors,
-                vectors_are_only_stored_in_their_space,
-                vectors_of_another_line_are_not_stored,
-                vectors_replace_those_of_the_message,
-                vectors_come_back_as_they_were,
-                messages_that_owe_vectors_are_listed_in_order,
                 messages_are_read_by_their_places,
                 rows_are_read_in_order_from_a_sequence_on,
                 payloads_of_missing_events_are_left_out,
                 events_are_found_by_id,
                 sync_states_are_listed_in_order,
                 rows_follow_their_session_to_another_project,
+            ]
+            backend_vectors: [
+                a_message_that_is_put_loses_its_vectors,
+                vectors_of_another_line_are_not_stored,
+                vectors_are_only_stored_in_their_space,
+                vectors_replace_those_of_the_message,
+                vectors_come_back_as_they_were,
+                messages_that_owe_vectors_are_listed_in_order,
             ]
             backend_counts: [
                 session_rows_tell_what_is_stored,

@@ -4,18 +4,21 @@ use std::fmt::Write as _;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use super::{Fault, MockEmbeddings, request::Order};
+use super::{Fault, MockEmbeddings, MockOptions, request::Order};
 
 /// The body of an answer to `texts`, wrong where `fault` says so.
-pub(super) fn body(order: &Order, texts: &[String], length: f32, fault: &Fault) -> String {
+pub(super) fn body(order: &Order, texts: &[String], options: &MockOptions, fault: &Fault) -> String {
     let mut dimensions = order.dimensions;
     if *fault == Fault::WrongDimensions {
         dimensions = dimensions.saturating_sub(1);
     }
+    if options.one_vector {
+        return one_vector(order, texts.len());
+    }
     let mut items: Vec<(usize, Vec<f32>)> =
         texts.iter().map(|text| MockEmbeddings::vector(text, dimensions)).enumerate().collect();
-    if (length - 1.0).abs() > f32::EPSILON {
-        items.iter_mut().flat_map(|(_, vector)| vector).for_each(|x| *x *= length);
+    if (options.length - 1.0).abs() > f32::EPSILON {
+        items.iter_mut().flat_map(|(_, vector)| vector).for_each(|x| *x *= options.length);
     }
     match fault {
         Fault::TooFew => drop(items.pop()),
@@ -27,30 +30,43 @@ pub(super) fn body(order: &Order, texts: &[String], length: f32, fault: &Fault) 
     }
     // Numbers in JSON are finite; those that are not can only be sent as base64.
     let base64 = order.base64 || *fault == Fault::NotFinite;
-    let items: Vec<String> = items.iter().map(|(index, vector)| item(*index, vector, base64)).collect();
-    let tokens = texts.iter().map(|text| text.len().div_ceil(4)).sum::<usize>();
-    format!(
-        r#"{{"object":"list","data":[{}],"model":{:?},"usage":{{"prompt_tokens":{tokens},"total_tokens":{tokens}}}}}"#,
-        items.join(","),
-        order.model,
-    )
+    let items = items.iter().map(|(index, vector)| (*index, encode(vector, base64)));
+    list(order, items, texts.iter().map(|text| text.len().div_ceil(4)).sum())
 }
 
-fn item(index: usize, vector: &[f32], base64: bool) -> String {
-    let mut item = format!(r#"{{"object":"embedding","index":{index},"embedding":"#);
+/// The body of an answer to so many texts that all have the same vector.
+fn one_vector(order: &Order, texts: usize) -> String {
+    let vector = encode(&MockEmbeddings::vector("one", order.dimensions), order.base64);
+    list(order, (0..texts).map(|index| (index, &vector)), texts)
+}
+
+/// The body with these vectors, each with its index.
+fn list<V: AsRef<str>>(order: &Order, items: impl Iterator<Item = (usize, V)>, tokens: usize) -> String {
+    let mut body = r#"{"object":"list","data":["#.to_owned();
+    for (place, (index, vector)) in items.enumerate() {
+        let (comma, vector) = (if place == 0 { "" } else { "," }, vector.as_ref());
+        body.reserve(vector.len() + 100);
+        // Writing to a string can't fail.
+        let _ = write!(body, r#"{comma}{{"object":"embedding","index":{index},"embedding":"#);
+        body.push_str(vector);
+        body.push('}');
+    }
+    let usage = format!(r#"{{"prompt_tokens":{tokens},"total_tokens":{tokens}}}"#);
+    let _ = write!(body, r#"],"model":{:?},"usage":{usage}}}"#, order.model);
+    body
+}
+
+/// A vector as JSON.
+fn encode(vector: &[f32], base64: bool) -> String {
     if base64 {
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-        item.push('"');
-        STANDARD.encode_string(bytes, &mut item);
-        item.push('"');
-    } else {
-        item.push('[');
-        for (place, x) in vector.iter().enumerate() {
-            // Writing to a string can't fail.
-            let _ = write!(item, "{}{x}", if place == 0 { "" } else { "," });
-        }
-        item.push(']');
+        return format!("\"{}\"", STANDARD.encode(bytes));
     }
-    item.push('}');
-    item
+    let mut list = "[".to_owned();
+    for (place, x) in vector.iter().enumerate() {
+        // Writing to a string can't fail.
+        let _ = write!(list, "{}{x}", if place == 0 { "" } else { "," });
+    }
+    list.push(']');
+    list
 }

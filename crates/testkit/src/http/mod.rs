@@ -42,6 +42,8 @@ pub struct MockOptions {
     pub decimals: bool,
     /// What vectors are multiplied by, as some servers' are not one long. Default: 1.
     pub length: f32,
+    /// Whether all texts have the same vector, which costs the server next to nothing: for benchmarks. Default: no.
+    pub one_vector: bool,
     /// How long every call takes. Default: no time.
     pub latency: Duration,
 }
@@ -61,6 +63,7 @@ impl Default for MockOptions {
             deployments: Vec::new(),
             decimals: false,
             length: 1.0,
+            one_vector: false,
             latency: Duration::ZERO,
         }
     }
@@ -116,6 +119,13 @@ impl MockOptions {
         self
     }
 
+    /// Gives all texts the same vector.
+    #[must_use]
+    pub fn with_one_vector(mut self) -> Self {
+        self.one_vector = true;
+        self
+    }
+
     /// Sets how long every call takes.
     #[must_use]
     pub fn with_latency(mut self, latency: Duration) -> Self {
@@ -145,8 +155,8 @@ struct Shared {
     state: Mutex<State>,
     /// How many calls are being answered.
     in_flight: watch::Sender<usize>,
-    /// Whether answers wait.
-    held: watch::Sender<bool>,
+    /// How many calls are answered before all others wait.
+    answered: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -170,7 +180,7 @@ impl MockEmbeddings {
             options,
             state: Mutex::default(),
             in_flight: watch::Sender::new(0),
-            held: watch::Sender::new(false),
+            answered: watch::Sender::new(usize::MAX),
         });
         let server = tokio::spawn(server::serve(listener, Arc::clone(&shared)));
         Ok(Self { address, shared, server })
@@ -243,18 +253,29 @@ impl MockEmbeddings {
 
     /// Lets calls wait before they are answered, until [`release`](Self::release).
     pub fn hold(&self) {
-        self.shared.held.send_replace(true);
+        self.hold_after(0);
+    }
+
+    /// Answers so many calls since the counts began, and lets all others wait, until [`release`](Self::release).
+    pub fn hold_after(&self, calls: usize) {
+        self.shared.answered.send_replace(calls);
     }
 
     /// Answers calls again.
     pub fn release(&self) {
-        self.shared.held.send_replace(false);
+        self.shared.answered.send_replace(usize::MAX);
     }
 
     /// Waits until so many calls are waiting for their answer.
     pub async fn until_in_flight(&self, calls: usize) {
         // The sender lives as long as `self`.
         let _ = self.shared.in_flight.subscribe().wait_for(|in_flight| *in_flight >= calls).await;
+    }
+
+    /// Waits until so many calls have come since the counts began, answered or not.
+    pub async fn until_calls(&self, calls: usize) {
+        // A call is remembered before it counts as in flight.
+        let _ = self.shared.in_flight.subscribe().wait_for(|_| self.calls() >= calls).await;
     }
 
     /// The vector that `text` has in vectors of this length.

@@ -37,17 +37,17 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let call = Recorded::new(&parts, &body);
-    let fault = {
+    let (number, fault) = {
         let mut state = shared.state();
         state.recorded.push(call.clone());
-        state.script.fault(&call.texts)
+        (state.recorded.len(), state.script.fault(&call.texts))
     };
     let _in_flight = shared.enter();
     if !shared.options.latency.is_zero() {
         tokio::time::sleep(shared.options.latency).await;
     }
     // The sender lives as long as `shared`.
-    let _ = shared.held.subscribe().wait_for(|held| !held).await;
+    let _ = shared.answered.subscribe().wait_for(|answered| number <= *answered).await;
     let order = match request::check(&shared.options, &parts, &call) {
         Ok(order) => order,
         Err((status, body)) => return refuse(status, &[], body.to_string()),
@@ -57,7 +57,7 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
         Fault::CutBefore => Err(io::Error::other("cut as told")),
         Fault::Garbage => json(200).body(Piece::whole("{\"data\": [garbage")).map_err(io::Error::other),
         fault => {
-            let body = answer::body(&order, &call.texts, shared.options.length, fault);
+            let body = answer::body(&order, &call.texts, &shared.options, fault);
             if *fault == Fault::CutInside {
                 return json(200).body(Piece::half(body)).map_err(io::Error::other);
             }

@@ -1,11 +1,13 @@
 //! Statistics: charts for people, lines for a pipe.
 
 mod charts;
+mod svg;
 mod tabbed;
 mod text;
 
 use amplifier_session_storage::{backend::StorePlace, model::EmbeddingSpace, storage::Statistics};
 use serde::Serialize;
+pub(crate) use svg::svg;
 pub(crate) use tabbed::tabbed;
 use text::{places, totals};
 

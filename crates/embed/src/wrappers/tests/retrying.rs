@@ -124,6 +124,19 @@ async fn no_attempt_begins_after_the_total_time() {
 }
 
 #[tokio::test]
+async fn a_query_is_given_up_soon() {
+    let provider = Scripted::new().failing(100, 0).shared();
+    let options = RetryOptions::default().with_attempts(1_000);
+    let (retrying, clock) = retrying(&provider, options);
+    let begun = clock.now();
+    let query = retrying.embed(&texts(0..1), EmbeddingPurpose::Query).await;
+    assert!(query.unwrap_err().is_retryable());
+    assert!(provider.calls() > 1 && clock.now() - begun <= seconds(1));
+    let document = retrying.embed(&texts(0..1), EmbeddingPurpose::Document).await;
+    assert!(document.is_err() && clock.now() - begun > seconds(100));
+}
+
+#[tokio::test]
 async fn extreme_options_do_no_harm() {
     let options = RetryOptions::default().with_waits(Duration::MAX, Duration::MAX).with_attempts(40);
     let provider = Scripted::new().failing(100, 0).shared();

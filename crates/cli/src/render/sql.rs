@@ -1,0 +1,194 @@
+//! Answers to questions in SQL.
+
+use std::io::{self, Write};
+
+use amplifier_session_storage::duckdb::{ReadyView, SqlColumn, SqlRow};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{
+    markdown::wrapped,
+    table::{self, Cell, Column},
+    text::{fitted, one_line},
+};
+use crate::paint::Paint;
+
+/// Between two columns of a table.
+const GAP: usize = 2;
+/// Columns are not made narrower than this to have all of them on a line.
+const NARROWEST: usize = 8;
+/// What stands for `NULL` on a terminal.
+const NULL: &str = "NULL";
+/// What stands for `NULL` in a pipe.
+const UNKNOWN: &str = "-";
+
+/// A table no wider than the terminal, as long as its columns get something each: the widest are cut first.
+pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint: Paint) -> Vec<String> {
+    let names: Vec<String> = columns.iter().map(|column| one_line(&column.name)).collect();
+    let text = |(cell, column): (&Option<String>, &SqlColumn)| {
+        // The second is enough for people.
+        let time = cell.as_deref().filter(|_| column.sql_type.starts_with("TIMESTAMP"));
+        let second = time.and_then(|time| time.split_once('.')).map(|(second, _)| format!("{second}Z"));
+        second.or_else(|| cell.as_deref().map(one_line))
+    };
+    let texts: Vec<Vec<Option<String>>> =
+        rows.iter().map(|row| row.iter().zip(columns).map(text).collect()).collect();
+    let mut widths: Vec<usize> = names.iter().map(|name| name.width()).collect();
+    for row in &texts {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.as_deref().unwrap_or(NULL).width());
+        }
+    }
+    narrow(&mut widths, width);
+    let names: Vec<String> = names.iter().zip(&widths).map(|(name, width)| fitted(name, *width)).collect();
+    let header: Vec<Column<'_>> = columns
+        .iter()
+        .zip(&names)
+        .map(|(column, name)| if column.is_number { Column::number(name) } else { Column::text(name) })
+        .collect();
+    let cell = |(cell, width): (&Option<String>, &usize)| match cell {
+        // An empty cell would be left out, with its column.
+        Some(text) if text.is_empty() => Cell::plain(" "),
+        Some(text) => Cell::plain(fitted(text, *width)),
+        None => Cell::styled(NULL, Paint::aside),
+    };
+    let cells: Vec<Vec<Cell>> = texts.iter().map(|row| row.iter().zip(&widths).map(cell).collect()).collect();
+    if cells.is_empty() {
+        return Vec::new();
+    }
+    table::table(&header, &cells, width, paint)
+}
+
+/// Takes from the widest until all fit.
+fn narrow(widths: &mut [usize], room: usize) {
+    let gaps = widths.len().saturating_sub(1) * GAP;
+    while widths.iter().sum::<usize>() + gaps > room {
+        match widths.iter_mut().max().filter(|width| **width > NARROWEST) {
+            Some(widest) => *widest -= 1,
+            None => break,
+        }
+    }
+}
+
+/// A line of fields separated by tabs.
+pub(crate) fn tabbed(row: &SqlRow) -> String {
+    let fields = row.iter().map(|cell| cell.as_deref().map_or_else(|| UNKNOWN.to_owned(), one_line));
+    fields.collect::<Vec<_>>().join("\t")
+}
+
+/// A line of CSV by RFC 4180. Nothing stands for `NULL`, two quotes for an empty text.
+pub(crate) fn csv<'a>(row: impl Iterator<Item = Option<&'a str>>) -> String {
+    let field = |cell: Option<&str>| match cell {
+        None => String::new(),
+        Some(text) if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Some(text) => text.to_owned(),
+    };
+    row.map(field).collect::<Vec<_>>().join(",")
+}
+
+/// An answer as one object, written row by row.
+#[derive(Debug, Default)]
+pub(crate) struct Json {
+    has_rows: bool,
+}
+
+#[derive(Serialize)]
+struct ColumnView<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    sql_type: &'a str,
+}
+
+impl Json {
+    /// Begins the object.
+    pub(crate) fn begin(out: &mut dyn Write, columns: &[SqlColumn]) -> io::Result<Self> {
+        let columns: Vec<ColumnView<'_>> = columns
+            .iter()
+            .map(|column| ColumnView { name: &column.name, sql_type: &column.sql_type })
+            .collect();
+        write!(out, "{{\"columns\":{},\"rows\":[", serde_json::to_string(&columns)?)?;
+        Ok(Self::default())
+    }
+
+    /// Writes rows whose cells are JSON.
+    pub(crate) fn rows(&mut self, out: &mut dyn Write, rows: &[SqlRow]) -> io::Result<()> {
+        for row in rows {
+            let cells = row.iter().map(|cell| cell.as_deref().map(json).transpose());
+            let cells = cells.collect::<io::Result<Vec<_>>>()?;
+            let separator = if self.has_rows { "," } else { "" };
+            write!(out, "{separator}{}", serde_json::to_string(&cells)?)?;
+            self.has_rows = true;
+        }
+        Ok(())
+    }
+
+    /// Ends it.
+    pub(crate) fn end(self, out: &mut dyn Write, has_more: bool) -> io::Result<()> {
+        writeln!(out, "],\"has_more\":{has_more}}}")
+    }
+}
+
+/// A cell as JSON; what is none after all (a number that is not finite, deep in a list) as a string.
+fn json(text: &str) -> io::Result<Box<RawValue>> {
+    match RawValue::from_string(text.to_owned()) {
+        Ok(value) => Ok(value),
+        Err(_) => Ok(RawValue::from_string(serde_json::to_string(text)?)?),
+    }
+}
+
+/// The views, each with what it is and its columns.
+pub(crate) fn views(views: &[ReadyView], width: usize, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    for view in views {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.push(paint.title(view.name));
+        for (text, style) in
+            [(view.about.to_owned(), Paint::plain as table::Style), (view.columns.join(", "), Paint::aside)]
+        {
+            lines.extend(
+                wrapped(&text, Some(width.saturating_sub(GAP)))
+                    .iter()
+                    .map(|line| format!("  {}", style(paint, line))),
+            );
+        }
+    }
+    lines
+}
+
+/// The views for a pipe: name, columns, what it is.
+pub(crate) fn views_tabbed(views: &[ReadyView]) -> Vec<String> {
+    views.iter().map(|view| [view.name, &view.columns.join(","), view.about].join("\t")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_is_quoted_where_it_must_be() {
+        let row = [Some("a"), None, Some(""), Some("b,c"), Some("say \"x\"\n"), Some("日本")];
+        assert_eq!(csv(row.into_iter()), "a,,\"\",\"b,c\",\"say \"\"x\"\"\n\",日本");
+    }
+
+    #[test]
+    fn the_widest_columns_give_way() {
+        let mut widths = [3, 40, 60];
+        narrow(&mut widths, 50);
+        assert_eq!(widths.iter().sum::<usize>() + 2 * GAP, 50);
+        assert_eq!(widths[0], 3);
+        let mut many = [9; 20];
+        narrow(&mut many, 40);
+        assert_eq!(many, [NARROWEST; 20]);
+    }
+
+    #[test]
+    fn what_is_no_json_is_a_string() {
+        assert_eq!(json("[1,2]").unwrap().get(), "[1,2]");
+        assert_eq!(json("[nan]").unwrap().get(), "\"[nan]\"");
+    }
+}

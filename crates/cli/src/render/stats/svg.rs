@@ -1,0 +1,314 @@
+//! A picture of the statistics: bars by day, by tool, and by model, as SVG.
+//!
+//! Written by hand: what draws charts brings fonts or a raster along, and knows no dark background. Text is the reader's
+//! own sans-serif, so that widths are guessed, with room to spare. The same statistics give the same bytes.
+
+use std::fmt::Write as _;
+
+use amplifier_session_storage::{
+    backend::Usage,
+    storage::{DayStatistics, ModelStatistics, Statistics, ToolStatistics},
+};
+use jiff::{ToSpan as _, civil::Date};
+
+use super::text::cost;
+use crate::render::text::{fitted, grouped, one_line};
+
+/// The width of the picture, in pixels.
+const WIDTH: f64 = 860.0;
+/// What is kept free at the left for labels, and at the right for numbers.
+const LEFT: f64 = 190.0;
+const RIGHT: f64 = 150.0;
+/// How high the bars of days may be, and how high the bars of names are.
+const DAYS_HEIGHT: f64 = 150.0;
+const BAR_HEIGHT: f64 = 16.0;
+/// From one bar of a name to the next.
+const STEP: f64 = 24.0;
+/// How many names a chart shows: the rest is one bar more.
+const LARGEST: usize = 12;
+/// How many characters of a label fit into what is left free.
+const LABEL: usize = 24;
+/// How many days are shown at most: more are put together, several to a bar.
+const MOST_BARS: i64 = 90;
+/// From the end of a chart to the title of the next.
+const GAP: f64 = 42.0;
+
+const STYLE: &str = "\
+<style>
+  text { font: 12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif; fill: #24292f; }
+  .page { fill: #ffffff; } .title { font-size: 18px; font-weight: 600; } .head { font-size: 14px; font-weight: 600; }
+  .aside { fill: #57606a; } .axis { stroke: #d0d7de; } .main { fill: #2f6fb5; } .second { fill: #8db8e3; }
+  .failed { fill: #c4472d; }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3; } .page { fill: #0d1117; } .aside { fill: #9aa4af; } .axis { stroke: #3d444d; }
+    .main { fill: #5b9bd9; } .second { fill: #2f5d8a; } .failed { fill: #e5694e; }
+  }
+</style>
+";
+
+/// The parts of bars: their class and what they are called.
+type Names<'a> = [(&'a str, &'a str)];
+
+/// A bar with a name, and a part of it that is another colour.
+struct Bar {
+    label: String,
+    value: u64,
+    part: u64,
+    told: String,
+}
+
+/// The picture. It shows what is there: a chart without rows says so.
+pub(crate) fn svg(statistics: &Statistics) -> String {
+    let mut body = String::new();
+    let totals = statistics.totals;
+    text(&mut body, (24.0, 36.0), "title", "start", "Sessions of AI agents");
+    let period = match (statistics.days.first(), statistics.days.last()) {
+        (Some(first), Some(last)) if first.day != last.day => {
+            format!(", {} to {} (UTC)", first.day, last.day)
+        }
+        (Some(only), _) => format!(", {} (UTC)", only.day),
+        _ => String::new(),
+    };
+    let (sessions, messages, events) =
+        (grouped(totals.sessions), grouped(totals.messages), grouped(totals.events));
+    let line = format!("{sessions} sessions, {messages} messages, {events} events{period}");
+    text(&mut body, (24.0, 57.0), "aside", "start", &line);
+
+    let of_messages = |day: &DayStatistics| (day.messages, day.user_messages);
+    let names = [("second", "of users"), ("main", "of agents and tools")];
+    let mut y =
+        by_day(&mut body, 92.0, ("Messages by day", "messages"), &names, &days(statistics, of_messages));
+    let of_tokens = |day: &DayStatistics| (tokens(day.usage), day.usage.output_tokens);
+    let of_tokens = days(statistics, of_tokens);
+    let out_and_in = [("second", "out"), ("main", "in")];
+    if !of_tokens.bars.is_empty() {
+        y = by_day(&mut body, y + GAP, ("Tokens by day", "tokens"), &out_and_in, &of_tokens);
+    }
+    let names = [("main", "uses"), ("failed", "failures")];
+    y = by_name(&mut body, y + GAP, "Uses of tools", &names, tools(statistics));
+    y = by_name(&mut body, y + GAP, "Tokens by model", &out_and_in, models(statistics));
+
+    let height = y + 30.0;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
+         height=\"{height}\" role=\"img\">\n<title>Sessions of AI agents: {}</title>\n{STYLE}\
+         <rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\"/>\n{body}</svg>\n",
+        escaped(&line)
+    )
+}
+
+fn tools(statistics: &Statistics) -> Vec<Bar> {
+    let bar = |of: &ToolStatistics| {
+        let failed = match of.failures {
+            0 => String::new(),
+            failures => format!(", {} failed", grouped(failures)),
+        };
+        Bar {
+            label: of.tool.clone(),
+            value: of.uses,
+            part: of.failures.min(of.uses),
+            told: grouped(of.uses) + &failed,
+        }
+    };
+    shortened(statistics.tools.iter().map(bar).collect(), "tools", grouped)
+}
+
+fn models(statistics: &Statistics) -> Vec<Bar> {
+    let bar = |of: &ModelStatistics| {
+        let tokens = tokens(of.usage);
+        let cost = match cost(of.usage.cost) {
+            none if none.is_empty() => none,
+            cost => format!(", {cost}"),
+        };
+        Bar {
+            label: of.model.clone(),
+            value: tokens,
+            part: of.usage.output_tokens,
+            told: short(tokens) + &cost,
+        }
+    };
+    shortened(statistics.models.iter().map(bar).collect(), "models", short)
+}
+
+fn tokens(usage: Usage) -> u64 {
+    usage.input_tokens.saturating_add(usage.output_tokens)
+}
+
+/// The largest, and the rest as one.
+fn shortened(mut bars: Vec<Bar>, what: &str, told: fn(u64) -> String) -> Vec<Bar> {
+    if bars.len() > LARGEST + 1 {
+        let rest = bars.split_off(LARGEST);
+        let sum = |of: fn(&Bar) -> u64| rest.iter().map(of).fold(0, u64::saturating_add);
+        let (value, part) = (sum(|bar| bar.value), sum(|bar| bar.part));
+        let label = format!("{} other {what}", grouped(rest.len() as u64));
+        bars.push(Bar { label, value, part, told: told(value) });
+    }
+    bars
+}
+
+/// Upright bars, one a day or one for several; returns where they end. `names` are those of the parts.
+fn by_day(body: &mut String, y: f64, (title, unit): (&str, &str), names: &Names<'_>, days: &Days) -> f64 {
+    text(body, (24.0, y), "head", "start", title);
+    let most = days.bars.iter().map(|(_, value, _)| *value).max().unwrap_or(0);
+    if most == 0 {
+        return nothing(body, y);
+    }
+    let (left, right, top) = (70.0, WIDTH - 24.0, y + 20.0);
+    let base = top + DAYS_HEIGHT;
+    let ceiling = nice(most);
+    for half in [0.0, 0.5, 1.0] {
+        let at = base - DAYS_HEIGHT * half;
+        let _ = writeln!(body, r#"<line class="axis" x1="{left}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
+        text(body, (left - 8.0, at + 4.0), "aside", "end", &short((ceiling as f64 * half) as u64));
+    }
+    let period = if days.together == 1 { "a day".to_owned() } else { format!("in {} days", days.together) };
+    text(body, (right, y), "aside", "end", &format!("{unit} {period} (UTC)"));
+    let step = (right - left) / days.bars.len() as f64;
+    let width = (step * 0.8).clamp(1.0, 40.0);
+    // As many labels as there is room for; the last bar has one in any case.
+    let every = days.bars.len().div_ceil(8);
+    for (at, (day, value, part)) in days.bars.iter().enumerate() {
+        let x = left + step * (at as f64 + 0.5);
+        let height = |value: u64| value as f64 / ceiling as f64 * DAYS_HEIGHT;
+        let place = (x - width / 2.0, base, width);
+        let _ = writeln!(body, "<g><title>{day}: {} {unit}</title>", grouped(*value));
+        upright(body, "main", place, height(*value));
+        upright(body, "second", place, height((*part).min(*value)));
+        body.push_str("</g>\n");
+        if (days.bars.len() - 1 - at).is_multiple_of(every) {
+            let label = if days.of_one_year { day.get(5..).unwrap_or(day) } else { day };
+            // None reaches beyond the picture.
+            let x = x.min(WIDTH - 12.0 - 3.5 * label.len() as f64);
+            text(body, (x, base + 16.0), "aside", "middle", label);
+        }
+    }
+    legend(body, (left, base + 16.0), names)
+}
+
+fn upright(body: &mut String, class: &str, (x, base, width): (f64, f64, f64), height: f64) {
+    if height > 0.0 {
+        // What is more than nothing is seen.
+        let height = height.max(1.0);
+        let y = base - height;
+        let _ = writeln!(
+            body,
+            r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}"/>"#
+        );
+    }
+}
+
+/// Bars from the first day with anything to the last.
+struct Days {
+    /// The first day of each, what there was, and a part of it.
+    bars: Vec<(String, u64, u64)>,
+    /// How many days a bar stands for.
+    together: i64,
+    of_one_year: bool,
+}
+
+/// Days without anything have a bar too; where there are too many, several are put together.
+fn days(statistics: &Statistics, of: impl Fn(&DayStatistics) -> (u64, u64)) -> Days {
+    let told = statistics.days.iter().filter_map(|day| Some((day.day.parse::<Date>().ok()?, of(day))));
+    let told: Vec<(Date, (u64, u64))> = told.filter(|(_, (value, _))| *value > 0).collect();
+    let (Some((first, _)), Some((last, _))) = (told.first(), told.last()) else {
+        return Days { bars: Vec::new(), together: 1, of_one_year: true };
+    };
+    let since_first = |day: Date| first.until(day).map_or(0, |span| i64::from(span.get_days()));
+    let span = since_first(*last) + 1;
+    let together = (span + MOST_BARS - 1) / MOST_BARS;
+    let mut bars: Vec<(String, u64, u64)> = (0..(span + together - 1) / together)
+        .filter_map(|at| first.checked_add((at * together).days()).ok())
+        .map(|day| (day.to_string(), 0, 0))
+        .collect();
+    for (day, (value, part)) in &told {
+        let at = usize::try_from(since_first(*day) / together).ok();
+        if let Some(bar) = at.and_then(|at| bars.get_mut(at)) {
+            (bar.1, bar.2) = (bar.1.saturating_add(*value), bar.2.saturating_add(*part));
+        }
+    }
+    Days { bars, together, of_one_year: first.year() == last.year() }
+}
+
+/// Lying bars, one a name; returns where they end. `names` are those of the parts, the part of the bars among them.
+fn by_name(body: &mut String, y: f64, title: &str, names: &Names<'_>, bars: Vec<Bar>) -> f64 {
+    text(body, (24.0, y), "head", "start", title);
+    let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0);
+    if most == 0 {
+        return nothing(body, y);
+    }
+    let part_class = names.iter().map(|(class, _)| *class).find(|class| *class != "main").unwrap_or("main");
+    let room = WIDTH - LEFT - RIGHT;
+    let mut top = y + 14.0;
+    for bar in bars {
+        let width = |value: u64| if value == 0 { 0.0 } else { (value as f64 / most as f64 * room).max(2.0) };
+        let label = one_line(&bar.label);
+        let _ = writeln!(body, "<g><title>{}: {}</title>", escaped(&label), escaped(&bar.told));
+        for (class, width) in [("main", width(bar.value)), (part_class, width(bar.part))] {
+            if width > 0.0 {
+                let place = format!(r#"x="{LEFT}" y="{top:.1}" width="{width:.1}" height="{BAR_HEIGHT}""#);
+                let _ = writeln!(body, r#"<rect class="{class}" {place}/>"#);
+            }
+        }
+        body.push_str("</g>\n");
+        let middle = top + BAR_HEIGHT - 4.0;
+        text(body, (LEFT - 8.0, middle), "label", "end", &fitted(&label, LABEL));
+        text(body, (LEFT + width(bar.value) + 8.0, middle), "aside", "start", &bar.told);
+        top += STEP;
+    }
+    legend(body, (LEFT, top), names)
+}
+
+fn nothing(body: &mut String, y: f64) -> f64 {
+    text(body, (24.0, y + 24.0), "aside", "start", "none");
+    y + 24.0
+}
+
+fn legend(body: &mut String, (mut x, y): (f64, f64), names: &Names<'_>) -> f64 {
+    for (class, name) in names {
+        let _ =
+            writeln!(body, r#"<rect class="{class}" x="{x:.1}" y="{:.1}" width="10" height="10"/>"#, y + 9.0);
+        text(body, (x + 16.0, y + 18.0), "aside", "start", name);
+        x += 40.0 + 7.0 * name.len() as f64;
+    }
+    y + 18.0
+}
+
+fn text(body: &mut String, (x, y): (f64, f64), class: &str, anchor: &str, text: &str) {
+    let _ = writeln!(
+        body,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
+        escaped(text)
+    );
+}
+
+/// The end of an axis: a number of one digit and zeros, or a fraction of one, that is not below `most`.
+fn nice(most: u64) -> u64 {
+    let mut power = 1_u64;
+    while power.saturating_mul(10) < most {
+        power = power.saturating_mul(10);
+    }
+    let fits = [1, 2, 4, 6, 8, 10].map(|digit| power.saturating_mul(digit));
+    fits.into_iter().find(|end| *end >= most).unwrap_or(most).max(4)
+}
+
+/// A number that is short whatever it is: `1.2M`.
+fn short(number: u64) -> String {
+    let of = |unit: f64, name: &str| {
+        let number = number as f64 / unit;
+        if number < 10.0 && (number * 10.0).round() % 10.0 != 0.0 {
+            format!("{number:.1}{name}")
+        } else {
+            format!("{number:.0}{name}")
+        }
+    };
+    match number {
+        0..=9_999 => grouped(number),
+        10_000..=999_499 => of(1e3, "k"),
+        999_500..=999_499_999 => of(1e6, "M"),
+        _ => of(1e9, "G"),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

@@ -1,0 +1,123 @@
+//! What `sql` prints, over the samples in a DuckDB store.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::{output::check, support::Home, terminal::Terminal};
+
+const STORE: &str = "duckdb:~/s.duckdb";
+
+/// A home where the samples are in a DuckDB store. Tests that use it only read.
+static ASKED: LazyLock<Home> = LazyLock::new(|| {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none", "--store", STORE]);
+    home
+});
+
+fn of_store<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--store", STORE]].concat()
+}
+
+fn text(name: &str, arguments: &[&str]) {
+    check(name, &ASKED, &ASKED.run(&of_store(arguments)).all());
+}
+
+fn terminal(name: &str, columns: u16, arguments: &[&str]) {
+    let arguments = of_store(&[arguments, &["--color", "never"]].concat());
+    check(name, &ASKED, &Terminal::new(&ASKED).with_columns(columns).run(&arguments).all());
+}
+
+fn json(arguments: &[&str]) -> Value {
+    ASKED.json(&of_store(arguments))
+}
+
+/// The sum of a column of a view.
+fn sum(view: &str, column: &str) -> f64 {
+    let answer = json(&["sql", &format!("SELECT coalesce(sum({column}), 0) FROM {view}")]);
+    answer["rows"][0][0].as_f64().unwrap()
+}
+
+/// The sum of a field over a list of the statistics.
+fn counted(list: &Value, field: &str) -> f64 {
+    let at = |one: &Value| field.split('.').fold(one.clone(), |value, name| value[name].clone());
+    list.as_array().unwrap().iter().map(|one| at(one).as_f64().unwrap()).sum()
+}
+
+#[test]
+fn answers() {
+    terminal("sql_views_terminal", 80, &["sql"]);
+    text("sql_views", &["sql", "--views"]);
+    terminal("sql_tool_use_terminal", 100, &["sql", "FROM tool_use"]);
+    terminal("sql_longest_terminal", 100, &["sql", "FROM longest_sessions LIMIT 3"]);
+    terminal("sql_cut_terminal", 60, &["sql", "SELECT session_id, raw FROM transcripts", "--limit", "2"]);
+    text("sql_tokens", &["sql", "FROM tokens_by_model_and_day LIMIT 3"]);
+    text("sql_csv", &["sql", "FROM messages_by_day LIMIT 3", "--format", "csv"]);
+    text("sql_json", &["sql", "FROM errors_by_type", "--json", "--limit", "1"]);
+    text("sql_nothing", &["sql", "SELECT 1 AS a WHERE false"]);
+}
+
+#[test]
+fn errors() {
+    text("error_sql_writes", &["sql", "DELETE FROM sessions"]);
+    text("error_sql_syntax", &["sql", "SELECT modle FROM tokens_by_model_and_day"]);
+    text("error_sql_parquet_to_a_pipe", &["sql", "SELECT 1", "--format", "parquet"]);
+    text("error_sql_unknown_file", &["sql", "SELECT 1", "--out", "x.doc"]);
+    check("error_sql_of_sqlite", &ASKED, &ASKED.run(&["sql", "SELECT 1"]).all());
+    let missing = ASKED.run(&["sql", "SELECT 1", "--store", "duckdb:~/missing.duckdb"]);
+    assert_eq!(missing.code, 1, "{}", missing.stderr);
+    assert!(missing.stderr.contains("there is no store"), "{}", missing.stderr);
+}
+
+#[test]
+fn views_agree_with_the_statistics() {
+    let stats = json(&["stats"]);
+    for (view, column, list, field) in [
+        ("messages_by_day", "messages", "days", "messages"),
+        ("messages_by_day", "user_messages", "days", "user_messages"),
+        ("tool_use", "calls", "tools", "uses"),
+        ("tool_use", "failures", "tools", "failures"),
+        ("tokens_by_model_and_day", "calls", "days", "usage.calls"),
+        ("tokens_by_model_and_day", "input_tokens", "days", "usage.input_tokens"),
+        ("tokens_by_model_and_day", "output_tokens", "models", "output_tokens"),
+        ("tokens_by_model_and_day", "cache_read_tokens", "models", "cache_read_tokens"),
+        ("tokens_by_model_and_day", "cache_write_tokens", "models", "cache_write_tokens"),
+        ("longest_sessions", "messages", "projects", "messages"),
+        ("longest_sessions", "turns", "projects", "turns"),
+        ("longest_sessions", "events", "projects", "events"),
+        ("errors_by_type", "errors", "event_types", "failures"),
+    ] {
+        assert_eq!(sum(view, column), counted(&stats[list], field), "{view}.{column}");
+    }
+    for one in stats["tools"].as_array().unwrap() {
+        let query =
+            format!("SELECT calls, failures FROM tool_use WHERE tool = '{}'", one["tool"].as_str().unwrap());
+        assert_eq!(json(&["sql", &query])["rows"][0], serde_json::json!([one["uses"], one["failures"]]));
+    }
+}
+
+#[test]
+fn files_are_written_as_their_names_say() {
+    let file = |name: &str| ASKED.path().join(name).display().to_string();
+    for (name, begins) in
+        [("a.csv", "day,messages"), ("a.json", "{\"columns\":"), ("a.parquet", "PAR1"), ("a.txt", "day ")]
+    {
+        let said = ASKED.ok(&of_store(&["sql", "FROM messages_by_day", "--out", &file(name)]));
+        let written = std::fs::read(file(name)).unwrap();
+        assert!(written.starts_with(begins.as_bytes()), "{name}");
+        assert!(said.ends_with(&format!(" rows in {}\n", file(name))), "{said}");
+    }
+    let told = json(&["sql", "FROM messages_by_day LIMIT 2", "--out", &file("b.csv")]);
+    assert_eq!((&told["rows"], told["file"].as_str()), (&2.into(), Some(file("b.csv").as_str())));
+}
+
+#[test]
+fn others_have_to_be_meant() {
+    let home = Home::with_samples();
+    home.ok(&of_store(&["sync", "--embedding", "none"]));
+    let root = home.amplifier().display().to_string();
+    home.ok(&of_store(&["sync", "--embedding", "none", "--user", "eve", "--root", &root]));
+    let count = ["sql", "SELECT count(DISTINCT user_id) AS users FROM sessions"];
+    check("error_sql_of_others", &home, &home.run(&of_store(&count)).all());
+    assert_eq!(home.ok(&of_store(&[&count[..], &["--scope", "all"]].concat())), "2\n");
+}

@@ -1,0 +1,263 @@
+//! The program with an embedding service, which is a server of the test.
+
+use std::process::{Command, Stdio};
+
+use amplifier_session_testkit::{
+    AmplifierHome,
+    http::{Fault, MockEmbeddings, MockOptions},
+    lines,
+};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::support::{Home, Ran};
+
+const MODEL: &str = "text-embedding-3-small";
+
+/// A service, and what it runs on.
+struct Service {
+    mock: MockEmbeddings,
+    runtime: Runtime,
+}
+
+impl Service {
+    fn start() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let mock = runtime.block_on(MockEmbeddings::start(MockOptions::default())).unwrap();
+        Self { mock, runtime }
+    }
+
+    /// The program, with this service and vectors of 64 numbers.
+    fn command(&self, home: &Home, arguments: &[&str]) -> Command {
+        let mut command = home.command(arguments);
+        command.env("AMPLIFIER_SESSIONS_EMBEDDING", "openai").env("OPENAI_BASE_URL", self.mock.openai_url());
+        command.env("OPENAI_EMBEDDING_MODEL", MODEL).env("OPENAI_EMBEDDING_DIMENSIONS", "64");
+        command.env("OPENAI_EMBEDDING_BATCH_TEXTS", "10");
+        command
+    }
+
+    fn run(&self, home: &Home, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(home, arguments).output().unwrap())
+    }
+
+    #[track_caller]
+    fn json(&self, home: &Home, arguments: &[&str]) -> Value {
+        json(self.command(home, &[arguments, &["--json"]].concat()))
+    }
+
+    /// How many messages owe vectors.
+    fn owing(&self, home: &Home) -> u64 {
+        self.json(home, &["embeddings"])["current"]["owing"].as_u64().unwrap()
+    }
+}
+
+/// The JSON of a run that is expected to succeed.
+#[track_caller]
+fn json(mut command: Command) -> Value {
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// Without vectors kept beside the store, so that every one is asked for.
+fn uncached(mut command: Command) -> Command {
+    command.env("AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES", "0");
+    command
+}
+
+#[test]
+fn nothing_is_paid_twice() {
+    let (service, home) = (Service::start(), Home::with_samples());
+    service.json(&home, &["sync"]);
+    assert!(service.mock.calls() > 10 && service.owing(&home) == 0);
+    let vectors = |arguments: &[&str]| service.json(&home, arguments)["current"]["vectors"].clone();
+    let made = vectors(&["embeddings"]);
+
+    service.mock.reset_counts();
+    let second = format!("sqlite:{}", home.path().join("second.sqlite").display());
+    service.json(&home, &["--store", &second, "sync"]);
+    assert_eq!(vectors(&["--store", &second, "embeddings"]), made);
+    service.json(&home, &["rebuild"]);
+    assert_eq!(vectors(&["embeddings"]), made);
+    assert_eq!(service.mock.calls(), 0);
+
+    // The service is asked all the same where nothing is kept.
+    json(uncached(service.command(&home, &["rebuild", "--json"])));
+    assert!(service.mock.calls() > 10);
+}
+
+#[test]
+fn two_programs_fill_the_cache_at_the_same_time() {
+    let (service, home) = (Service::start(), Home::with_samples());
+    let store = |name: &str| format!("sqlite:{}", home.path().join(name).display());
+    let sync = |name: &str| {
+        let mut command = service.command(&home, &["--store", &store(name), "sync", "--json"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for child in [sync("a"), sync("b")] {
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    }
+    service.mock.reset_counts();
+    service.json(&home, &["--store", &store("c"), "sync"]);
+    assert_eq!(service.mock.calls(), 0);
+    let search = |name: &str| {
+        let search = ["search", "outbox table", "--mode", "semantic", "--limit", "50"];
+        service.json(&home, &[&["--store", &store(name)], &search[..]].concat())
+    };
+    assert!(search("a")["results"].as_array().unwrap().len() > 10);
+    assert_eq!(search("a"), search("b"));
+    assert_eq!(search("a"), search("c"));
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_when_a_third_of_the_calls_fails() {
+    let (service, well, ill) = (Service::start(), Home::with_samples(), Home::with_samples());
+    json(uncached(service.command(&well, &["sync", "--json"])));
+    let wanted = service.json(&well, &["embeddings"]);
+
+    let answered = service.mock.calls();
+    service.mock.reset_counts();
+    service.mock.fail_share(0.3, 5);
+    json(uncached(service.command(&ill, &["sync", "--json"])));
+    let most = (0..20).find(|_| {
+        json(uncached(service.command(&ill, &["backfill", "--json"])));
+        service.owing(&ill) == 0
+    });
+    assert!(most.is_some(), "20 times was not enough");
+    assert!(service.mock.calls() > answered, "no call has failed");
+    service.mock.fail_share(0.0, 0);
+    assert_eq!(service.json(&ill, &["embeddings"]), wanted);
+    for query in ["charged twice", "outbox table", "flaky test", "release notes"] {
+        let search = ["search", query, "--mode", "semantic", "--limit", "50"];
+        assert_eq!(service.json(&ill, &search), service.json(&well, &search), "{query}");
+    }
+}
+
+/// A home with one session of so many messages.
+fn one_session(messages: usize) -> Home {
+    let home = Home::new();
+    let folders = AmplifierHome::new().unwrap();
+    let folder = folders.session("notes", "a-long-one").unwrap();
+    let line = |n| lines::user(&format!("What about harbour number {n}?")).at("2026-01-02T03:04:05Z").raw();
+    folder.transcript((0..messages).map(line)).unwrap();
+    std::fs::rename(folders.path(), home.amplifier()).unwrap();
+    home
+}
+
+#[test]
+fn a_killed_rebuild_is_gone_on_with_and_what_was_there_is_searched_until_then() {
+    const MESSAGES: usize = 1_100;
+    let (service, other, home) = (Service::start(), Service::start(), one_session(MESSAGES));
+    let command = |service: &Service, arguments: &[&str]| {
+        let mut command = uncached(service.command(&home, arguments));
+        command.env("OPENAI_EMBEDDING_BATCH_TEXTS", "256");
+        command
+    };
+    let rebuild = || {
+        let mut command = command(&service, &["rebuild", "--json"]);
+        command.env("OPENAI_EMBEDDING_DIMENSIONS", "32");
+        command
+    };
+    let found = || {
+        let search = ["search", "harbour", "--mode", "semantic", "--json"];
+        json(command(&other, &search))["results"].as_array().unwrap().len()
+    };
+    json(command(&service, &["sync", "--json"]));
+    assert_eq!(found(), 10);
+
+    service.mock.reset_counts();
+    // Vectors are stored 512 messages at a time, while those after the next 512 are not yet asked for.
+    service.mock.hold_after(4);
+    let mut child = rebuild().stdout(Stdio::null()).spawn().unwrap();
+    service.runtime.block_on(service.mock.until_calls(5));
+    assert_eq!(found(), 10);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(found(), 10);
+    let status = json(command(&service, &["embeddings", "--json"]));
+    assert_eq!((&status["current"]["dimensions"], &status["next"]["dimensions"]), (&64.into(), &32.into()));
+    assert!(status["next"]["vectors"].as_u64().unwrap() >= 512);
+
+    service.mock.release();
+    service.mock.reset_counts();
+    json(rebuild());
+    assert!(service.mock.texts() <= MESSAGES - 512, "{} texts were made again", service.mock.texts());
+    let status = json(command(&service, &["embeddings", "--json"]));
+    assert_eq!((&status["current"]["dimensions"], &status["next"]), (&32.into(), &Value::Null));
+    assert_eq!(status["current"]["vectors"], MESSAGES);
+}
+
+#[test]
+fn secrets_stay_home() {
+    let (service, home) = (Service::start(), Home::new());
+    let folders = AmplifierHome::new().unwrap();
+    let folder = folders.session("notes", "with-a-key").unwrap();
+    // In two parts, so that nobody takes it for a real one.
+    let secret = format!("ghp_{}", "v3Jx0QmT8sKp2RbY7nLcW5dHf1ZgA9eUoX4i");
+    folder.transcript([lines::user(&format!("Why is {secret} refused?")).raw()]).unwrap();
+    std::fs::rename(folders.path(), home.amplifier()).unwrap();
+    // A service that is elsewhere, which a proxy on this machine stands for.
+    let remote = |arguments: &[&str]| {
+        let mut command = uncached(service.command(&home, arguments));
+        command
+            .env("OPENAI_BASE_URL", "http://embeddings.example.com/v1")
+            .env("http_proxy", service.mock.azure_endpoint());
+        command
+    };
+    let sent = || {
+        let texts: Vec<String> = service.mock.recorded().into_iter().flat_map(|call| call.texts).collect();
+        service.mock.reset_counts();
+        texts.concat()
+    };
+    let report = json(remote(&["sync", "--json"]));
+    let text = sent();
+    assert!(text.contains("Why is") && text.contains("refused?") && !text.contains(&secret), "{text}");
+    assert_eq!(report["secrets_masked"], 1);
+    json(remote(&["rebuild", "--redact", "off", "--json"]));
+    assert!(sent().contains(&secret));
+    // The text itself is stored as it is.
+    assert!(home.ok(&["--embedding", "none", "search", &secret]).contains("refused"));
+}
+
+#[test]
+fn a_service_that_is_down_costs_no_message_and_no_search() {
+    let (service, home) = (Service::start(), Home::with_samples());
+    service.json(&home, &["sync"]);
+    let before = service.json(&home, &["embeddings"])["current"]["vectors"].as_u64().unwrap();
+
+    service.mock.fail_always(Some(Fault::CutBefore));
+    let folder = AmplifierHome::new().unwrap();
+    let session = folder.session("notes", "written-meanwhile").unwrap();
+    session.transcript([lines::user("Is the lighthouse lit?").raw()]).unwrap();
+    let root = folder.path().to_str().unwrap();
+    let ran = service.run(&home, &["sync", "--root", root]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("owed"), "{}", ran.stderr);
+    assert_eq!(service.owing(&home), 1);
+    let found = service.json(&home, &["search", "lighthouse"]);
+    assert_eq!(
+        (&found["mode"], &found["results"][0]["session_id"]),
+        (&"full_text".into(), &"written-meanwhile".into())
+    );
+
+    service.mock.fail_always(None);
+    service.json(&home, &["backfill"]);
+    let after = service.json(&home, &["embeddings"]);
+    assert_eq!(
+        (after["current"]["vectors"].as_u64(), after["current"]["owing"].as_u64()),
+        (Some(before + 1), Some(0))
+    );
+    assert_eq!(service.json(&home, &["search", "lighthouse"])["mode"], "hybrid");
+}
+
+#[test]
+fn a_wrong_key_is_told_at_once_and_not_shown() {
+    let (service, home) = (Service::start(), Home::with_samples());
+    service.mock.fail_always(Some(Fault::status(401)));
+    let mut command = uncached(service.command(&home, &["sync"]));
+    command.env("OPENAI_API_KEY", "sk-made-up-4f9c2e71").env("OPENAI_EMBEDDING_CONCURRENT_CALLS", "1");
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!((ran.code, service.mock.calls()), (0, 1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("401") && !ran.all().contains("4f9c2e71"), "{}", ran.stderr);
+}

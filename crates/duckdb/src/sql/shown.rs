@@ -1,0 +1,112 @@
+//! How values of each type are written, as expressions: DuckDB turns them into text.
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum SqlForm {
+    /// As text: times in ISO 8601, bytes as text where they are UTF-8 and else in hexadecimal digits.
+    #[default]
+    Text,
+    /// As JSON: numbers, booleans, lists and objects as such, everything else as the string that [`SqlForm::Text`] has.
+    Json,
+}
+
+/// Whether values of the type are numbers, which stand to the right.
+pub(super) fn is_number(sql_type: &str) -> bool {
+    const NUMBERS: [&str; 12] = [
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "UHUGEINT",
+        "FLOAT",
+        "DOUBLE",
+    ];
+    NUMBERS.contains(&sql_type) || sql_type.starts_with("DECIMAL(") && sql_type.ends_with(')')
+}
+
+/// What stands for every value of a type that holds vectors, which no result carries: `float[384]`.
+fn instead_of_vectors(sql_type: &str) -> Option<String> {
+    sql_type.contains("FLOAT[").then(|| sql_type.to_lowercase())
+}
+
+/// The expression for the column `column` of type `sql_type`.
+pub(super) fn expression(column: &str, sql_type: &str, form: SqlForm) -> String {
+    let text = text(column, sql_type);
+    if form == SqlForm::Text {
+        return text;
+    }
+    let is_float = matches!(sql_type, "FLOAT" | "DOUBLE");
+    match sql_type {
+        // What is no number has no place among the numbers of JSON.
+        _ if is_float => format!("CASE WHEN isfinite({column}) THEN {text} ELSE to_json({text}) END"),
+        "BOOLEAN" => text,
+        "BIGNUM" | "BIT" => format!("CAST(to_json({text}) AS VARCHAR)"),
+        _ if is_number(sql_type) => text,
+        _ if is_nested(sql_type) && instead_of_vectors(sql_type).is_none() => {
+            format!("CAST(to_json({column}) AS VARCHAR)")
+        }
+        "JSON" => text,
+        _ => format!("CAST(to_json({text}) AS VARCHAR)"),
+    }
+}
+
+/// The expression for a column in a file, whose types are kept but for vectors.
+pub(super) fn kept(column: &str, sql_type: &str) -> String {
+    if instead_of_vectors(sql_type).is_some() { text(column, sql_type) } else { column.to_owned() }
+}
+
+fn text(column: &str, sql_type: &str) -> String {
+    const ISO: &str = "'%Y-%m-%dT%H:%M:%S.%fZ'";
+    if let Some(instead) = instead_of_vectors(sql_type) {
+        let instead = instead.replace('\'', "''");
+        return format!("CASE WHEN {column} IS NOT NULL THEN '{instead}' END");
+    }
+    match sql_type {
+        "VARCHAR" => column.to_owned(),
+        "BLOB" => format!("coalesce(TRY(decode({column})), lower(hex({column})))"),
+        // By way of the number, because to write one with a time zone takes an extension.
+        "TIMESTAMP WITH TIME ZONE" => {
+            format!(
+                "CASE WHEN isfinite({column}) THEN strftime(make_timestamp(epoch_us({column})), {ISO})
+                 ELSE CAST({column} AS VARCHAR) END"
+            )
+        }
+        _ if sql_type.starts_with("TIMESTAMP") && !is_nested(sql_type) => {
+            format!("strftime(CAST({column} AS TIMESTAMP), {ISO})")
+        }
+        _ => format!("CAST({column} AS VARCHAR)"),
+    }
+}
+
+fn is_nested(sql_type: &str) -> bool {
+    sql_type.ends_with(']') || ["STRUCT(", "MAP(", "UNION("].iter().any(|begin| sql_type.starts_with(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_told_from_what_looks_like_them() {
+        assert!(is_number("HUGEINT") && is_number("DECIMAL(38,2)"));
+        assert!(!is_number("BIGINT[]") && !is_number("DECIMAL(3,1)[]") && !is_number("VARCHAR"));
+    }
+
+    #[test]
+    fn no_type_that_holds_vectors_is_written_out() {
+        for sql_type in ["FLOAT[384]", "FLOAT[]", "STRUCT(v FLOAT[3], n INTEGER)", "FLOAT[3][]"] {
+            for form in [SqlForm::Text, SqlForm::Json] {
+                let written = expression("c", sql_type, form);
+                assert!(written.contains(&sql_type.to_lowercase()), "{written}");
+            }
+            assert_ne!(kept("c", sql_type), "c");
+        }
+        assert_eq!(kept("c", "DOUBLE[]"), "c");
+    }
+}

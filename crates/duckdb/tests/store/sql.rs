@@ -1,0 +1,286 @@
+//! Questions in SQL: what is answered, and what is refused.
+
+use amplifier_session_core::{
+    ErrorKind, Scope,
+    model::{RawJson, UserId},
+    storage::{IngestTarget, StatisticsOptions, SyncLines},
+};
+use amplifier_session_duckdb::{Access, DuckDbBackend, READY_VIEWS, SqlForm, SqlQuery, SqlRow};
+use amplifier_session_testkit::lines;
+use duckdb::Connection;
+
+use super::support::{Folder, target, whole};
+
+/// A store with a session of Ana's, opened to be asked.
+async fn asked(folder: &Folder) -> DuckDbBackend {
+    let storage = folder.storage().await;
+    let messages = vec![lines::user("a green pear"), lines::assistant("a red apple")];
+    storage.sync_transcript_lines(&target("s"), whole(messages)).await.unwrap();
+    let events = vec![lines::logger_event("tool:post")];
+    storage.sync_event_lines(&target("s"), whole(events)).await.unwrap();
+    drop(storage);
+    DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap()
+}
+
+async fn rows(backend: &DuckDbBackend, query: &SqlQuery) -> Vec<SqlRow> {
+    let mut answer = backend.sql(&Scope::Everyone, query).await.unwrap();
+    let mut rows = Vec::new();
+    while let Some(more) = answer.next_rows().await.unwrap() {
+        rows.extend(more);
+    }
+    rows
+}
+
+/// The cells of the only row.
+async fn row(backend: &DuckDbBackend, sql: &str, form: SqlForm) -> Vec<String> {
+    let rows = rows(backend, &SqlQuery::new(sql).with_form(form)).await;
+    let [row] = rows.as_slice() else { panic!("{sql}: {rows:?}") };
+    row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_each_type_are_written_well() {
+    let folder = Folder::new();
+    let backend = asked(&folder).await;
+    let values =
+        "SELECT 9223372036854775807 AS big, 170141183460469231731687303715884105727::HUGEINT AS huge,
+        1.10::DECIMAL(4, 2) AS price, 'nan'::DOUBLE AS nan, true AS yes, NULL AS nothing,
+        TIMESTAMP '2026-01-31 09:30:00.5' AS ts, DATE '2026-01-31' AS day, encode('é') AS bytes,
+        '\\xFF\\x00'::BLOB AS raw, ['a', 'b'] AS list, {'n': 1} AS object, 'x' AS x, 'y' AS x; ";
+    let text = row(&backend, values, SqlForm::Text).await;
+    let huge = "170141183460469231731687303715884105727";
+    let expected = ["9223372036854775807", huge, "1.10", "nan", "true", "NULL"];
+    assert_eq!(text[..6], expected);
+    let expected = ["2026-01-31T09:30:00.500000Z", "2026-01-31", "é", "ff00", "[a, b]", "{'n': 1}", "x", "y"];
+    assert_eq!(text[6..], expected);
+    let json = row(&backend, values, SqlForm::Json).await;
+    assert_eq!(json[..6], ["9223372036854775807", huge, "1.10", "\"nan\"", "true", "NULL"]);
+    let expected = [
+        "\"2026-01-31T09:30:00.500000Z\"",
+        "\"2026-01-31\"",
+        "\"é\"",
+        "\"ff00\"",
+        "[\"a\",\"b\"]",
+        "{\"n\":1}",
+        "\"x\"",
+        "\"y\"",
+    ];
+    assert_eq!(json[6..], expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_keep_their_order_and_stop_at_the_limit() {
+    let folder = Folder::new();
+    let backend = asked(&folder).await;
+    let query = SqlQuery::new("SELECT n FROM range(5000) t(n) ORDER BY n DESC");
+    let all = rows(&backend, &query).await;
+    let expected: Vec<SqlRow> = (0..5000).rev().map(|n| vec![Some(n.to_string())]).collect();
+    assert_eq!(all, expected);
+    assert_eq!(rows(&backend, &query.clone().with_limit(Some(3))).await, expected[..3]);
+    let answer = backend.sql(&Scope::Everyone, &query).await.unwrap();
+    drop(answer);
+    assert_eq!(rows(&backend, &query).await.len(), 5000, "an answer that nobody reads is no harm");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_carries_a_vector() {
+    let folder = Folder::new();
+    let backend = asked(&folder).await;
+    for sql in [
+        "SELECT vector FROM transcript_vectors LIMIT 1",
+        "SELECT list(vector) FROM transcript_vectors",
+        "SELECT {'v': vector} FROM vectors_with_context LIMIT 1",
+        "SELECT vector FROM vectors_of_generations LIMIT 1",
+    ] {
+        for form in [SqlForm::Text, SqlForm::Json] {
+            let cell = row(&backend, sql, form).await.remove(0);
+            assert!(cell.contains("float[") && !cell.contains('.'), "{sql}: {cell}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_only_read_is_refused() {
+    let folder = Folder::new();
+    let backend = asked(&folder).await;
+    let outside = folder.path().join("outside.csv");
+    std::fs::write(&outside, "a\n1\n").unwrap();
+    let outside = outside.display();
+    for (sql, says) in [
+        ("DELETE FROM sessions".to_owned(), "does not only read"),
+        ("CREATE TEMP TABLE t AS SELECT 1".to_owned(), "does not only read"),
+        (format!("ATTACH '{outside}'"), "does not only read"),
+        (format!("COPY sessions TO '{outside}'"), "does not only read"),
+        ("SET lock_configuration = false".to_owned(), "does not only read"),
+        ("LOAD vss".to_owned(), "does not only read"),
+        ("SELECT 1; DELETE FROM sessions".to_owned(), "does not only read"),
+        ("SELECT 1; SELECT 2".to_owned(), "one statement"),
+        ("  -- nothing".to_owned(), "no statement"),
+        (format!("FROM read_csv('{outside}')"), "file system operations are disabled"),
+        (format!("FROM '{outside}'"), "file system operations are disabled"),
+        (format!("FROM glob('{}/*')", folder.path().display()), "disabled"),
+        ("SELECT x FROM sessions".to_owned(), "\"x\" not found"),
+        ("SELECT 1) UNION ALL (SELECT 2".to_owned(), "syntax error"),
+        ("SELEC 1".to_owned(), "LINE 1: SELEC 1"),
+        ("SELECT ?".to_owned(), ""),
+    ] {
+        let refused = backend.sql(&Scope::Everyone, &SqlQuery::new(&sql)).await;
+        let Err(error) = refused else { panic!("{sql} was taken") };
+        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("query")), "{sql}");
+        assert!(error.message().contains(says), "{sql}: {error}");
+    }
+    let mut answer = backend
+        .sql(&Scope::Everyone, &SqlQuery::new("SELECT CAST(role AS INTEGER) FROM transcripts"))
+        .await
+        .unwrap();
+    let error = answer.next_rows().await.unwrap_err();
+    assert!(error.message().contains("Could not convert"), "{error}");
+    for sql in [
+        "SHOW TABLES",
+        "DESCRIBE sessions",
+        "SUMMARIZE sessions",
+        "VALUES (1)",
+        "WITH x AS (SELECT 1) FROM x;",
+    ] {
+        assert!(!rows(&backend, &SqlQuery::new(sql)).await.is_empty(), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_sees_the_whole_store_and_so_others_have_to_be_meant() {
+    let folder = Folder::new();
+    drop(asked(&folder).await);
+    let query = SqlQuery::new("SELECT count(*) FROM sessions");
+    let ana = Scope::from(UserId::new("ana").unwrap());
+    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let mut answer = backend.sql(&ana, &query).await.unwrap();
+    while answer.next_rows().await.unwrap().is_some() {}
+    drop(backend);
+
+    let storage = folder.storage().await;
+    let mut of_eve = target("e");
+    of_eve.key.user_id = UserId::new("eve").unwrap();
+    let of_eve = IngestTarget { ..of_eve };
+    storage.sync_transcript_lines(&of_eve, whole(vec![lines::user("a private plum")])).await.unwrap();
+    drop(storage);
+    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let viewer = Scope::from(amplifier_session_core::Viewer::new(UserId::new("ana").unwrap()));
+    for scope in [&ana, &viewer] {
+        let error = backend.sql(scope, &query).await.unwrap_err();
+        assert_eq!(error.context("field"), Some("scope"));
+        assert!(error.message().contains("sessions of another user"), "{error}");
+        let file = folder.path().join("out.parquet");
+        assert!(backend.sql_to_parquet(scope, &query, &file).await.is_err() && !file.exists());
+    }
+    assert_eq!(row(&backend, &query.sql, SqlForm::Text).await, ["2"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_may_be_written_is_not_asked() {
+    let folder = Folder::new();
+    drop(asked(&folder).await);
+    let backend = folder.backend().await;
+    let error = backend.sql(&Scope::Everyone, &SqlQuery::new("SELECT 1")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parquet_keeps_types_and_leaves_nothing_beside() {
+    let folder = Folder::new();
+    let backend = asked(&folder).await;
+    let file = folder.path().join("it's here.parquet");
+    let query = SqlQuery::new("SELECT sequence, ts, raw, tags, vector, role AS \"a \"\"role\"\"\"
+        FROM transcripts JOIN sessions USING (user_id, session_id) JOIN transcript_vectors USING (sequence) ORDER BY 1");
+    assert_eq!(backend.sql_to_parquet(&Scope::Everyone, &query, &file).await.unwrap(), 2);
+    drop(backend);
+    assert_eq!(folder.files_with(b"PAR1"), ["it's here.parquet"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let connection = Connection::open_in_memory().unwrap();
+    let path = file.display().to_string().replace('\'', "''");
+    let sql =
+        format!("SELECT string_agg(column_name || ' ' || column_type, ', ') FROM (DESCRIBE FROM '{path}')");
+    let types: String = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(
+        types,
+        "sequence UINTEGER, ts TIMESTAMP, raw BLOB, tags VARCHAR[], vector VARCHAR, a \"role\" VARCHAR"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_have_the_columns_that_they_are_listed_with() {
+    let folder = Folder::new();
+    let backend = asked(&folder).await;
+    for view in READY_VIEWS {
+        let query = SqlQuery::new(format!("FROM {}", view.name));
+        let answer = backend.sql(&Scope::Everyone, &query).await.unwrap();
+        let columns: Vec<&str> = answer.columns().iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(columns, view.columns, "{}", view.name);
+        assert!(view.about.len() < 120);
+    }
+}
+
+/// What logs claim is not checked: numbers that are none, too large, or below nothing, count as `core` counts them.
+#[tokio::test(flavor = "multi_thread")]
+async fn views_count_as_the_statistics_do() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let event = |event_type: &str, rest: &str| {
+        let line = format!(r#"{{"event":"{event_type}","ts":"2026-01-05T08:00:00Z","data":{{{rest}}}}}"#);
+        RawJson::new(line)
+    };
+    let events = vec![
+        event(
+            "llm:response",
+            r#""model":"m","provider":"p","usage":{"input_tokens":7.9,"output_tokens":-3,"cost":0.25}"#,
+        ),
+        event(
+            "llm:response",
+            r#""model":"m","usage":{"input":"many","prompt_tokens":12,"cache_read":3},"cost_usd":0.5"#,
+        ),
+        event("llm:response", r#""usage":{"completion_tokens":5,"cache_creation_input_tokens":2}"#),
+        event("llm:response", r#""model":"m","usage":"none","error":"boom""#),
+        event("llm:response", r#""model":"m","usage":{}"#),
+        event("tool:pre", r#""tool_name":"t""#),
+        event("tool:post", r#""tool_name":"t","duration_ms":10,"status":"error","error":{"type":"T"}"#),
+        event("tool:error", r#""tool_name":"t","duration_ms":"x","error_type":"T""#),
+        event("tool:selected", r#""tool_name":"only_named""#),
+        event("note", r#""text":"\"usage\"""#),
+    ];
+    storage.sync_event_lines(&target("s"), SyncLines::whole(events)).await.unwrap();
+    let stats = storage.get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await.unwrap();
+    drop(storage);
+    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+
+    let tokens = "SELECT sum(calls), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+        sum(cache_write_tokens), sum(cost) FROM tokens_by_model_and_day";
+    let [day] = stats.days.as_slice() else { panic!("{:?}", stats.days) };
+    let of = day.usage;
+    let expected = [of.calls, of.input_tokens, of.output_tokens, of.cache_read_tokens, of.cache_write_tokens]
+        .map(|n| n.to_string());
+    let told = row(&backend, tokens, SqlForm::Text).await;
+    assert_eq!((&told[..5], told[5].as_str()), (&expected[..], "0.75"));
+    assert_eq!(of.cost, 0.75);
+    let of_models = row(&backend, &format!("{tokens} WHERE model IS NOT NULL"), SqlForm::Text).await;
+    assert_eq!(of_models[0], stats.models.iter().map(|model| model.usage.calls).sum::<u64>().to_string());
+
+    for tool in &stats.tools {
+        let sql = format!("SELECT calls, failures FROM tool_use WHERE tool = '{}'", tool.tool);
+        assert_eq!(
+            row(&backend, &sql, SqlForm::Text).await,
+            [tool.uses.to_string(), tool.failures.to_string()]
+        );
+    }
+    assert_eq!(
+        row(&backend, "SELECT failure_rate, mean_ms FROM tool_use WHERE tool = 't'", SqlForm::Text).await,
+        ["1.0", "10.0"]
+    );
+    let failures: u64 = stats.event_types.iter().map(|of| of.failures).sum();
+    assert_eq!(
+        row(&backend, "SELECT sum(errors) FROM errors_by_type", SqlForm::Text).await,
+        [failures.to_string()]
+    );
+}

@@ -1,0 +1,78 @@
+//! Copying the files of a model.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use amplifier_session_core::Result;
+
+use super::{
+    broken,
+    describe::{CONFIG, LENGTH, MODULES, POOLING, PROMPTS, TOKENIZER, WEIGHTS},
+    manifest::ManifestFile,
+    sha256,
+};
+
+/// A file of a model, and whether there is no model without it.
+pub(super) struct ModelFile {
+    pub(super) path: &'static str,
+    pub(super) required: bool,
+}
+
+/// All that is used of a model, and what its publisher says of it. The small ones first: they tell sooner when
+/// something is wrong.
+pub(super) const FILES: [ModelFile; 9] = [
+    ModelFile { path: CONFIG, required: true },
+    ModelFile { path: MODULES, required: false },
+    ModelFile { path: POOLING, required: false },
+    ModelFile { path: LENGTH, required: false },
+    ModelFile { path: PROMPTS, required: false },
+    ModelFile { path: "README.md", required: false },
+    ModelFile { path: "LICENSE", required: false },
+    ModelFile { path: TOKENIZER, required: true },
+    ModelFile { path: WEIGHTS, required: true },
+];
+
+/// The size of the files of the model in `folder`, in bytes.
+pub(super) fn size(folder: &Path) -> u64 {
+    let size = |file: &ModelFile| fs::metadata(folder.join(file.path)).map_or(0, |metadata| metadata.len());
+    FILES.iter().map(size).sum()
+}
+
+/// Copies the files of the model in `from`; says what was copied.
+pub(super) fn copy_model(from: &Path, to: &Path) -> Result<Vec<ManifestFile>> {
+    let there = FILES.iter().filter(|file| file.required || from.join(file.path).exists());
+    there.map(|file| copy(from, to, file.path)).collect()
+}
+
+fn copy(from: &Path, to: &Path, path: &str) -> Result<ManifestFile> {
+    let copied = File::open(from.join(path)).and_then(|mut source| {
+        let mut target = create(to, path)?;
+        let copied = sha256::copy(&mut source, &mut target)?;
+        target.sync_all()?;
+        Ok(copied)
+    });
+    let (sha256, bytes) = copied.map_err(|error| broken(from, path, "can't be copied").with_source(error))?;
+    Ok(ManifestFile { path: path.to_owned(), bytes, sha256 })
+}
+
+/// Makes a file in `folder`, and the folders between.
+pub(super) fn create(folder: &Path, path: &str) -> std::io::Result<File> {
+    let path = folder.join(path);
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    File::create(path)
+}
+
+/// Checks that the tokenizer's file is whole. What is in it shows when the model is loaded.
+pub(super) fn check_tokenizer(folder: &Path) -> Result<()> {
+    let text = fs::read(folder.join(TOKENIZER)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => broken(folder, TOKENIZER, "is missing"),
+        _ => broken(folder, TOKENIZER, "can't be read").with_source(error),
+    })?;
+    serde_json::from_slice::<serde::de::IgnoredAny>(&text)
+        .map(|_| ())
+        .map_err(|error| broken(folder, TOKENIZER, "is not what it should be").with_source(error))
+}

@@ -1,0 +1,64 @@
+//! What is known of a model by its name, where its folder doesn't say it.
+//!
+//! Most folders of the e5 and bge models name no prompts: their model cards do. Vectors made without them are worse,
+//! and nothing tells.
+
+use super::describe::{Pooling, Prompts};
+
+/// A family of models that are used alike.
+pub(super) struct Family {
+    pub(super) pooling: Pooling,
+    pub(super) query: &'static str,
+    pub(super) document: &'static str,
+}
+
+impl Family {
+    pub(super) fn prompts(&self) -> Prompts {
+        Prompts { query: self.query.to_owned(), document: self.document.to_owned() }
+    }
+}
+
+/// <https://huggingface.co/intfloat/e5-small-v2>: "Each input text should start with query or passage".
+const E5: Family = Family { pooling: Pooling::Mean, query: "query: ", document: "passage: " };
+/// <https://huggingface.co/BAAI/bge-small-en-v1.5>: an instruction before queries, none before passages.
+const BGE_EN: Family = Family {
+    pooling: Pooling::Cls,
+    query: "Represent this sentence for searching relevant passages: ",
+    document: "",
+};
+/// <https://huggingface.co/BAAI/bge-small-zh-v1.5>.
+const BGE_ZH: Family =
+    Family {
+        pooling: Pooling::Cls, query: "为这个句子生成表示以用于检索相关文章：", document: ""
+    };
+
+/// The family that a model of this name is of.
+pub(super) fn family(name: &str) -> Option<&'static Family> {
+    let name = name.to_ascii_lowercase();
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let has = |word: &str| words.contains(&word);
+    match () {
+        () if has("e5") => Some(&E5),
+        () if has("bge") && has("zh") => Some(&BGE_ZH),
+        () if has("bge") && has("en") => Some(&BGE_EN),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_known_by_the_words_of_a_name() {
+        let query = |name| family(name).map(|family| family.query);
+        for name in ["e5-small-v2", "multilingual-e5-small", "intfloat/E5-base", "my_e5"] {
+            assert_eq!(query(name), Some("query: "), "{name}");
+        }
+        assert!(query("bge-small-en-v1.5").unwrap().starts_with("Represent"));
+        assert!(query("BAAI/bge-base-zh").unwrap().starts_with('为'));
+        for name in ["all-minilm-l6-v2", "base5-x", "gte-small", "", "bge-m3"] {
+            assert_eq!(query(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Models that are read from a folder, and the folder that they are installed in.
+//!
+//! An installed model is a folder `NAME` with the model's files and a `manifest.json`, which says where they came from
+//! and what their hashes are. [`InstalledModels`] lists, installs and verifies; [`KNOWN`] are the models that can be
+//! installed by name alone. Nothing is downloaded unless [`InstalledModels::install`] is called.
+
+mod copy;
+mod describe;
+#[cfg(feature = "http")]
+mod download;
+mod families;
+mod hub;
+mod installed;
+mod known;
+mod manifest;
+mod sha256;
+mod weights;
+
+use std::{fmt, path::Path};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+
+#[cfg(feature = "local-transformer")]
+pub(crate) use describe::{CONFIG, TOKENIZER, WEIGHTS, describe};
+pub use describe::{ModelDescription, Pooling, Prompts};
+pub use hub::Hub;
+#[cfg(feature = "local-transformer")]
+pub(crate) use installed::folder_name;
+pub use installed::{InstalledModel, InstalledModels, Verification};
+pub use known::{KNOWN, KnownModel};
+pub use manifest::Problem;
+#[cfg(feature = "local-transformer")]
+pub(crate) use {manifest::Manifest, sha256::of_bytes, weights::check as check_weights};
+
+/// An error about a file of a model's folder.
+pub(crate) fn broken(folder: &Path, file: &str, what: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::Embedding, format!("{file} {what}")).with("folder", folder.display())
+}
+
+/// Checks the name of an installed model, which becomes the name of a folder.
+///
+/// # Errors
+///
+/// `Validation` unless it has letters, digits, `.`, `_` and `-` only, and begins with a letter or digit.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain) && name.len() <= 100 {
+        return Ok(());
+    }
+    let rule = "the name of a model has letters, digits, '.', '_' and '-' only";
+    Err(Error::validation("model", rule).with("value", format_args!("{name:?}")))
+}

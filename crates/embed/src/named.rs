@@ -1,0 +1,167 @@
+//! Providers by the name that stands in a configuration or on a command line.
+
+use std::{path::Path, sync::Arc};
+
+use amplifier_session_core::{Error, Result, embedding::EmbeddingProvider};
+
+use crate::{LocalEmbedding, models::InstalledModels};
+
+/// The names of providers:
+///
+/// | name | what makes vectors |
+/// | --- | --- |
+/// | `local` | the model that is compiled in |
+/// | `local:NAME` | the model that is installed under this name, see [`models`](crate::models) |
+/// | `local:FOLDER` | the model in this folder; anything with a `/` is a folder |
+/// | `openai` | OpenAI, or a server that speaks its protocol |
+/// | `azure-openai` | Azure OpenAI |
+/// | `none` | nothing |
+pub const PROVIDERS: [&str; 5] = ["local", "local:MODEL", "openai", "azure-openai", "none"];
+
+/// How many vectors of a model that is read from a folder are kept in memory.
+#[cfg(feature = "local-transformer")]
+const TRANSFORMER_CACHE: usize = 1_000;
+
+/// A provider, and what its configuration says of the caches around it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Configured {
+    /// The provider, which makes one attempt a call.
+    pub provider: Arc<dyn EmbeddingProvider>,
+    /// What tells its model from others of the same name in caches.
+    pub cache_namespace: String,
+    /// How many vectors are to be kept in memory; none of the model that is compiled in, which is as fast as a cache.
+    pub cache_size: usize,
+}
+
+/// The provider of a name that needs no configuration: `local` or `none`.
+///
+/// # Errors
+///
+/// `Validation` for every other name; the message lists those of [`PROVIDERS`].
+pub fn provider(name: &str) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
+    match name {
+        "local" => Ok(Some(Arc::new(LocalEmbedding::new()))),
+        "none" => Ok(None),
+        _ => {
+            check_provider(name)?;
+            let rule = format!("the provider {name} has to be configured; `local` and `none` need not");
+            Err(Error::validation("embedding", rule))
+        }
+    }
+}
+
+/// The provider of any name in [`PROVIDERS`], configured by what `env` looks up; `models` are those that `local:NAME`
+/// names, `None` where it is unknown in which folder they are.
+///
+/// # Errors
+///
+/// `Validation` for an unknown name, with the known ones listed, for a model that is not installed, and for a
+/// configuration that makes no sense; `Unsupported` for a provider that is not built in; `Embedding` when a model's files
+/// can't be read.
+pub fn provider_from_env(
+    name: &str,
+    env: impl Fn(&str) -> Option<String>,
+    models: Option<&InstalledModels>,
+) -> Result<Option<Configured>> {
+    check_provider(name)?;
+    match name {
+        "openai" => openai_from_env(env).map(Some),
+        "azure-openai" => azure_openai_from_env(env).map(Some),
+        _ => match name.strip_prefix("local:") {
+            Some(model) => transformer(model, models).map(Some),
+            None => Ok(provider(name)?.map(|provider| Configured {
+                provider,
+                cache_namespace: String::new(),
+                cache_size: 0,
+            })),
+        },
+    }
+}
+
+/// Whether [`provider_from_env`] knows this name; looks at no file and no configuration.
+///
+/// # Errors
+///
+/// `Validation` if not, with the known names listed.
+pub fn check_provider(name: &str) -> Result<()> {
+    let known = match name.strip_prefix("local:") {
+        Some(model) => !model.is_empty(),
+        None => PROVIDERS.contains(&name),
+    };
+    if known {
+        return Ok(());
+    }
+    let rule = format!("no such embedding provider; known are {}", PROVIDERS.join(", "));
+    Err(Error::validation("embedding", rule).with("value", format_args!("{name:?}")))
+}
+
+#[cfg(feature = "openai")]
+fn openai_from_env(env: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    use crate::openai::{OpenAiConfig, OpenAiEmbedding};
+    let config = OpenAiConfig::from_env(env)?;
+    let provider = OpenAiEmbedding::new(&config)?;
+    let (cache_namespace, cache_size) = (provider.cache_namespace(), config.model.cache_size);
+    Ok(Configured { provider: Arc::new(provider), cache_namespace, cache_size })
+}
+
+#[cfg(not(feature = "openai"))]
+fn openai_from_env(_: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    Err(not_built_in("openai", "openai"))
+}
+
+#[cfg(feature = "azure-openai")]
+fn azure_openai_from_env(env: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    use crate::{
+        azure_openai::{AzureOpenAiConfig, AzureOpenAiEmbedding},
+        openai::OPENAI_NAMESPACE,
+    };
+    let config = AzureOpenAiConfig::from_env(env)?;
+    let provider = Arc::new(AzureOpenAiEmbedding::new(&config)?);
+    Ok(Configured {
+        provider,
+        cache_namespace: OPENAI_NAMESPACE.to_owned(),
+        cache_size: config.model.cache_size,
+    })
+}
+
+#[cfg(not(feature = "azure-openai"))]
+fn azure_openai_from_env(_: impl Fn(&str) -> Option<String>) -> Result<Configured> {
+    Err(not_built_in("azure-openai", "azure-openai"))
+}
+
+#[cfg(feature = "local-transformer")]
+fn transformer(model: &str, models: Option<&InstalledModels>) -> Result<Configured> {
+    let provider = Arc::new(crate::TransformerEmbedding::open(&folder(model, models)?)?);
+    // The name of its space has a hash of the model's files: nothing more is needed to tell it from others.
+    Ok(Configured { provider, cache_namespace: String::new(), cache_size: TRANSFORMER_CACHE })
+}
+
+#[cfg(not(feature = "local-transformer"))]
+fn transformer(model: &str, models: Option<&InstalledModels>) -> Result<Configured> {
+    folder(model, models)?;
+    Err(not_built_in("local:MODEL", "local-transformer"))
+}
+
+/// The folder of `model`, which is one or names one that is installed.
+fn folder(model: &str, models: Option<&InstalledModels>) -> Result<std::path::PathBuf> {
+    let folder = Path::new(model);
+    if model.contains(std::path::is_separator) || model.chars().all(|c| c == '.') {
+        if folder.is_dir() {
+            return Ok(folder.to_owned());
+        }
+        return Err(Error::validation("model", format!("there is no folder {model:?} to read a model from")));
+    }
+    let unknown =
+        || Error::validation("model", "where models are installed is unknown: XDG_DATA_HOME or HOME says it");
+    Ok(models.ok_or_else(unknown)?.find(model)?.folder)
+}
+
+#[cfg(not(all(feature = "azure-openai", feature = "local-transformer")))]
+fn not_built_in(name: &str, feature: &str) -> Error {
+    let message = format!("the provider {name} is not built in; build with the feature {feature}");
+    Error::new(amplifier_session_core::ErrorKind::Unsupported, message)
+}
+
+#[cfg(test)]
+mod tests;

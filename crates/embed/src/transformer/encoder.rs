@@ -1,0 +1,196 @@
+//! Tokenizer and transformer.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
+
+use amplifier_session_core::{Error, Result, embedding::EmbeddingPurpose};
+use candle_core::{Device, Tensor};
+use candle_nn::VarBuilder;
+use candle_transformers::models::bert::{BertModel, Config, DTYPE};
+use tokenizers::{Encoding, Tokenizer, TruncationParams};
+
+use super::{
+    batch::{self, Length, batches},
+    failed,
+    pooling::pool,
+    settings,
+};
+use crate::models::{
+    CONFIG, Manifest, ModelDescription, Pooling, Prompts, TOKENIZER, WEIGHTS, broken, check_weights,
+    describe, of_bytes,
+};
+
+/// A model that is loaded.
+pub(super) struct Encoder {
+    tokenizer: Tokenizer,
+    /// One batch at a time goes through it.
+    transformer: Mutex<BertModel>,
+    pooling: Pooling,
+    dimensions: usize,
+    padding: u32,
+    /// How many tokens there are before a text has any: prompt, beginning and end.
+    blank: Blank,
+}
+
+/// A number of tokens for each purpose.
+struct Blank {
+    query: usize,
+    document: usize,
+}
+
+/// The tokens of a text, as the transformer takes them.
+struct Tokens {
+    ids: Vec<u32>,
+    types: Vec<u32>,
+}
+
+impl From<Encoding> for Tokens {
+    fn from(encoding: Encoding) -> Self {
+        Self { ids: encoding.get_ids().to_vec(), types: encoding.get_type_ids().to_vec() }
+    }
+}
+
+impl Encoder {
+    /// Reads the model in `folder`. The hash is over all that its vectors depend on.
+    pub(super) fn open(folder: &Path, name: &str) -> Result<(Self, ModelDescription, String)> {
+        let described = describe(folder, name)?;
+        check_weights(folder, &described)?;
+        let config: Config = serde_json::from_slice(&read(folder, CONFIG)?)
+            .map_err(|error| broken(folder, CONFIG, "can't be used").with_source(error))?;
+        let tokenizer_json = read(folder, TOKENIZER)?;
+        let tokenizer = tokenizer(folder, &tokenizer_json, &described)?;
+        let weights = read(folder, WEIGHTS)?;
+        let hash = of_bytes(&weights);
+        check_manifest(folder, &hash)?;
+        let fingerprint =
+            of_bytes(format!("{hash}\n{}\n{}", of_bytes(&tokenizer_json), settings(&described)).as_bytes());
+        let encoder = Self {
+            blank: Blank::new(&tokenizer, &described.prompts)?,
+            tokenizer,
+            transformer: Mutex::new(transformer(folder, weights, &config)?),
+            pooling: described.pooling,
+            dimensions: described.dimensions,
+            padding: u32::try_from(config.pad_token_id).unwrap_or_default(),
+        };
+        Ok((encoder, described, fingerprint))
+    }
+
+    /// The most tokens that are taken before a text has any.
+    pub(super) fn longest_blank(&self) -> usize {
+        self.blank.query.max(self.blank.document)
+    }
+
+    /// The vectors of `texts`, which have their prompts already.
+    pub(super) fn encode(&self, texts: Vec<String>, purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
+        let blank = match purpose {
+            EmbeddingPurpose::Query => self.blank.query,
+            EmbeddingPurpose::Document => self.blank.document,
+        };
+        let encoded = self.tokenizer.encode_batch(texts, true);
+        let encoded =
+            encoded.map_err(|source| failed("a text can't be cut into tokens").with_source(source))?;
+        let tokens: Vec<Tokens> = encoded.into_iter().map(Tokens::from).collect();
+        // Texts without a token of their own keep these zeros.
+        let mut vectors = vec![vec![0.0; self.dimensions]; tokens.len()];
+        let lengths = tokens.iter().enumerate().map(|(at, text)| Length { at, tokens: text.ids.len() });
+        let lengths = lengths.filter(|length| length.tokens > blank).collect();
+        for batch in batches(lengths, batch::TOKENS) {
+            let of_batch: Vec<&Tokens> = batch.iter().filter_map(|at| tokens.get(*at)).collect();
+            for (at, vector) in batch.iter().zip(self.forward(&of_batch)?) {
+                if let Some(place) = vectors.get_mut(*at) {
+                    *place = vector;
+                }
+            }
+        }
+        if vectors.iter().flatten().all(|x| x.is_finite()) {
+            return Ok(vectors);
+        }
+        Err(failed("the model made a vector that is not finite: its weights are broken"))
+    }
+
+    /// The vectors of texts that go through the transformer together.
+    fn forward(&self, texts: &[&Tokens]) -> Result<Vec<Vec<f32>>> {
+        let states =
+            self.states(texts).map_err(|source| failed("the model can't be computed").with_source(source))?;
+        let pooled = texts.iter().zip(&states).map(|(text, states)| {
+            // What stands behind is padding.
+            pool(states.get(..text.ids.len()).unwrap_or(states), self.pooling)
+        });
+        Ok(pooled.collect())
+    }
+
+    /// The states of all tokens of each text, and of the padding behind them.
+    fn states(&self, texts: &[&Tokens]) -> candle_core::Result<Vec<Vec<Vec<f32>>>> {
+        let longest = texts.iter().map(|text| text.ids.len()).max().unwrap_or(0);
+        let tensor = |of: fn(&Tokens) -> Vec<u32>, padding: u32| {
+            let rows = texts.iter().flat_map(|text| {
+                let mut row = of(text);
+                row.resize(longest, padding);
+                row
+            });
+            Tensor::from_vec(rows.collect::<Vec<u32>>(), (texts.len(), longest), &Device::Cpu)
+        };
+        let ids = tensor(|text| text.ids.clone(), self.padding)?;
+        let types = tensor(|text| text.types.clone(), 0)?;
+        let mask = tensor(|text| vec![1; text.ids.len()], 0)?;
+        let transformer = self.transformer.lock().unwrap_or_else(PoisonError::into_inner);
+        transformer.forward(&ids, &types, Some(&mask))?.to_vec3()
+    }
+}
+
+impl Blank {
+    fn new(tokenizer: &Tokenizer, prompts: &Prompts) -> Result<Self> {
+        let tokens = |prompt: &str| {
+            let encoded = tokenizer.encode(prompt, true);
+            encoded
+                .map(|encoding| encoding.len())
+                .map_err(|source| failed("a prompt can't be cut into tokens").with_source(source))
+        };
+        Ok(Self { query: tokens(&prompts.query)?, document: tokens(&prompts.document)? })
+    }
+}
+
+fn tokenizer(folder: &Path, json: &[u8], described: &ModelDescription) -> Result<Tokenizer> {
+    let wrong = |source| -> Error { broken(folder, TOKENIZER, "can't be used").with_source(source) };
+    let mut tokenizer = Tokenizer::from_bytes(json).map_err(wrong)?;
+    let known = tokenizer.get_vocab_size(true);
+    if known > described.vocabulary {
+        let what = format!("has {known} tokens, more than the {} of {CONFIG}", described.vocabulary);
+        return Err(broken(folder, TOKENIZER, what));
+    }
+    // Many files fix a length of their own for both, some of them less than the model takes.
+    tokenizer.with_padding(None);
+    let truncation = TruncationParams { max_length: described.max_tokens, ..TruncationParams::default() };
+    tokenizer.with_truncation(Some(truncation)).map_err(wrong)?;
+    tokenizer.set_encode_special_tokens(true);
+    Ok(tokenizer)
+}
+
+fn transformer(folder: &Path, weights: Vec<u8>, config: &Config) -> Result<BertModel> {
+    let wrong = |source| broken(folder, WEIGHTS, "can't be used").with_source(source);
+    let tensors = VarBuilder::from_buffered_safetensors(weights, DTYPE, &Device::Cpu).map_err(wrong)?;
+    BertModel::load(tensors, config).map_err(wrong)
+}
+
+fn read(folder: &Path, file: &str) -> Result<Vec<u8>> {
+    fs::read(folder.join(file)).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => broken(folder, file, "is missing"),
+        _ => broken(folder, file, "can't be read").with_source(error),
+    })
+}
+
+/// Weights that are not the ones that were installed are either broken or another model's.
+fn check_manifest(folder: &Path, weights: &str) -> Result<()> {
+    let manifest = Manifest::read(folder)?;
+    let files = manifest.as_ref().map_or(&[][..], |manifest| &manifest.files);
+    match files.iter().find(|file| file.path == WEIGHTS) {
+        Some(file) if file.sha256 != weights => {
+            let what = "has another content than when it was installed; `models verify` says more";
+            Err(broken(folder, WEIGHTS, what))
+        }
+        _ => Ok(()),
+    }
+}

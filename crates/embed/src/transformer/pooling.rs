@@ -1,0 +1,49 @@
+//! From the states of a text's tokens to its vector.
+
+use crate::models::Pooling;
+
+/// The vector of a text whose tokens have these states, of unit length; zeros where they cancel each other out.
+pub(super) fn pool(states: &[Vec<f32>], pooling: Pooling) -> Vec<f32> {
+    let Some((first, others)) = states.split_first() else { return Vec::new() };
+    let mut vector = first.clone();
+    for state in others {
+        for (pooled, value) in vector.iter_mut().zip(state) {
+            match pooling {
+                // The sum points where the mean does, and the length is made one anyway.
+                Pooling::Mean => *pooled += value,
+                Pooling::Max => *pooled = pooled.max(*value),
+                Pooling::Cls => {}
+            }
+        }
+    }
+    normalized(vector)
+}
+
+fn normalized(mut vector: Vec<f32>) -> Vec<f32> {
+    let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
+    if length > 0.0 {
+        vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+    }
+    vector
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_takes_what_it_is_named_for() {
+        let states = vec![vec![3.0, 0.0, -5.0], vec![1.0, 4.0, -1.0], vec![-1.0, 2.0, -3.0]];
+        let direction = |vector: [f32; 3]| normalized(vector.to_vec());
+        assert_eq!(pool(&states, Pooling::Mean), direction([3.0, 6.0, -9.0]));
+        assert_eq!(pool(&states, Pooling::Cls), direction([3.0, 0.0, -5.0]));
+        assert_eq!(pool(&states, Pooling::Max), direction([3.0, 4.0, -1.0]));
+    }
+
+    #[test]
+    fn vectors_are_of_unit_length_or_zeros() {
+        assert_eq!(pool(&[vec![3.0, 4.0]], Pooling::Cls), [0.6, 0.8]);
+        assert_eq!(pool(&[vec![1.0, 2.0], vec![-1.0, -2.0]], Pooling::Mean), [0.0, 0.0]);
+        assert!(pool(&[], Pooling::Max).is_empty());
+    }
+}

@@ -1,0 +1,72 @@
+//! A service that is down is left alone, and asked once whether it is back.
+
+use std::{sync::Arc, time::Duration};
+
+use amplifier_session_embed::{
+    clock::ManualClock,
+    wrappers::{BreakerState, RetryOptions, Stack, StackOptions},
+};
+use amplifier_session_testkit::http::{Fault, MockEmbeddings};
+
+use crate::{assert_vectors, embed, provider, server, small};
+
+/// Calls to the server that are made once each, and by this clock.
+fn stack(mock: &MockEmbeddings) -> (Stack, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new());
+    let options = StackOptions::default()
+        .with_memory_entries(0)
+        .with_retry(RetryOptions::default().with_attempts(1))
+        .with_clock(Arc::clone(&clock) as _);
+    (options.wrap(Arc::new(provider(mock, small()))).unwrap(), clock)
+}
+
+#[tokio::test]
+async fn it_opens_probes_once_and_closes() {
+    let mock = server().await;
+    let (stack, clock) = stack(&mock);
+    let model = stack.provider();
+    for fault in [Fault::status(500), Fault::CutBefore, Fault::CutInside, Fault::status(503), Fault::Garbage]
+    {
+        assert_eq!(stack.statistics().breaker, BreakerState::Closed);
+        mock.script([fault]);
+        embed(&*model, &["one"]).await.unwrap_err();
+    }
+    assert_eq!((stack.statistics().breaker, mock.calls()), (BreakerState::Open, 5));
+
+    clock.advance(Duration::from_secs(59));
+    let error = embed(&*model, &["one"]).await.unwrap_err();
+    assert!(error.to_string().contains("down"), "{error}");
+    assert_eq!(mock.calls(), 5, "the service was not left alone");
+
+    clock.advance(Duration::from_secs(1));
+    mock.hold();
+    let asking = tokio::spawn({
+        let model = Arc::clone(&model);
+        async move { embed(&*model, &["one"]).await }
+    });
+    mock.until_calls(6).await;
+    for _ in 0..3 {
+        embed(&*model, &["two"]).await.unwrap_err();
+    }
+    mock.release();
+    assert_vectors(&asking.await.unwrap().unwrap(), &["one"]);
+    assert_eq!((stack.statistics().breaker, mock.calls()), (BreakerState::Closed, 6));
+    assert_vectors(&embed(&*model, &["two"]).await.unwrap(), &["two"]);
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_leaves_it_open_for_another_minute() {
+    let mock = server().await;
+    let (stack, clock) = stack(&mock);
+    let model = stack.provider();
+    mock.fail_always(Some(Fault::status(503)));
+    for _ in 0..5 {
+        embed(&*model, &["one"]).await.unwrap_err();
+    }
+    for probe in 1..=3 {
+        clock.advance(Duration::from_secs(60));
+        embed(&*model, &["one"]).await.unwrap_err();
+        embed(&*model, &["one"]).await.unwrap_err();
+        assert_eq!((stack.statistics().breaker, mock.calls()), (BreakerState::Open, 5 + probe));
+    }
+}
