@@ -51,6 +51,7 @@ pub mod config;
 pub mod identity;
 mod open;
 mod store_url;
+pub mod upgrade;
 
 pub use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer, backend, content, events,

@@ -223,6 +223,12 @@ impl App {
         Sources::from_env().with_configured_user(self.global.user.clone())
     }
 
+    /// The URL of the store that is named, which must exist.
+    pub(crate) fn existing_store(&self) -> Result<StoreUrl, Failure> {
+        self.check_existence()?;
+        self.store_url()
+    }
+
     fn store_url(&self) -> Result<StoreUrl, Failure> {
         Ok(StoreUrl::parse(&self.global.store, self.home.as_deref())?)
     }

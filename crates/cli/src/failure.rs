@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use amplifier_session_storage::{Error, ErrorKind};
+use amplifier_session_storage::{Error, ErrorKind, upgrade::PythonDatabase};
 
 use crate::program;
 
@@ -228,6 +228,11 @@ fn is_about_arguments(error: &Error) -> bool {
 fn hint_against(error: &Error, program: &str) -> Option<String> {
     const STORE: &str = "a store is named like --store sqlite:~/.amplifier/sessions.sqlite";
     let field = error.context("field").unwrap_or_default();
+    if PythonDatabase::cause_of(error).is_some() {
+        return Some(format!(
+            "`{program} upgrade` makes a store of it and keeps the old file; `upgrade --check` tells more"
+        ));
+    }
     let hint = match (error.kind(), field) {
         (ErrorKind::SessionNotFound, _) => &format!("`{program} sessions` lists the sessions that there are"),
         (ErrorKind::Validation, "session_id") => {

@@ -9,6 +9,7 @@ use std::{
 use amplifier_session_storage::{
     storage::EmbedReport,
     sync::{Progress, SessionFolder, SessionOutcome, Stage},
+    upgrade,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -90,6 +91,32 @@ impl VectorBar {
 
 impl Drop for VectorBar {
     fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A bar on stderr, where that is a terminal, of rows that were brought over.
+#[derive(Debug, Clone)]
+pub(crate) struct RowBar(ProgressBar);
+
+impl RowBar {
+    pub(crate) fn new() -> Self {
+        let bar = match std::io::stderr().is_terminal() {
+            true => ProgressBar::new(0),
+            false => ProgressBar::hidden(),
+        };
+        if let Ok(style) = ProgressStyle::with_template("upgrading {wide_bar} {pos}/{len} rows, {eta} left") {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    pub(crate) fn advance(&self, progress: upgrade::Progress) {
+        self.0.set_length(progress.total);
+        self.0.set_position(progress.done);
+    }
+
+    pub(crate) fn clear(&self) {
         self.0.finish_and_clear();
     }
 }

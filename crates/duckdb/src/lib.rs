@@ -10,6 +10,7 @@
 //! | `generations.rs` | from one generation of vectors to the next |
 //! | `conditions.rs`, `columns.rs` | how DuckDB keeps what `amplifier-session-sql` asks for and reads |
 //! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
+//! | `python.rs` | files of the Python library: read, and upgraded |
 //! | `rows.rs` | what the search index reads |
 //! | `sql/` | questions in SQL, and the views that are there for them |
 //! | `error.rs` | DuckDB's errors as ours |
@@ -29,6 +30,7 @@ mod generations;
 mod messages;
 mod open_files;
 mod pool;
+mod python;
 mod rows;
 mod schema;
 mod sessions;
@@ -38,4 +40,5 @@ mod vectors;
 mod write;
 
 pub use backend::{Access, DuckDbBackend};
+pub use python::DuckDbUpgrade;
 pub use sql::{READY_VIEWS, ReadyView, SqlAnswer, SqlColumn, SqlForm, SqlQuery, SqlRow};

@@ -3,15 +3,17 @@
 use std::{fs::File, io::Read, path::Path};
 
 use amplifier_session_core::{
-    Result,
+    Error, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
 use amplifier_session_sql::file::refused;
+use amplifier_session_upgrade::{Found, Origin, origin};
 use duckdb::{Connection, OptionalExt, params};
 
 use crate::{
     Access, connect,
     error::storage,
+    python::{self, OldDuckDb},
     tables::{self, LAYOUT, LAYOUT_KEY, TABLES, VIEWS},
 };
 
@@ -23,6 +25,33 @@ const MAGIC: &[u8] = b"DUCK";
 ///
 /// No process may have it open here: closing any handle to a file gives up the locks of this process on it.
 pub(crate) fn check(path: &Path) -> Result<Presence> {
+    if presence(path)? == Presence::Missing {
+        return Ok(Presence::Missing);
+    }
+    if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
+        // Whoever opens it to write works off the log first, which changes the file.
+        let database = OldDuckDb::open(path)?;
+        accept(path, &database.connection, Access::ReadOnly)?;
+    }
+    Ok(Presence::There)
+}
+
+/// What is in a file, which is not changed. One that is missing or empty is as good as ours.
+pub(crate) fn look(path: &Path) -> Result<Found> {
+    match presence(path) {
+        Ok(Presence::There) => {}
+        Ok(Presence::Missing) => return Ok(Found::Ours),
+        Err(error) => return Ok(Found::Other(error)),
+    }
+    let database = OldDuckDb::open(path)?;
+    Ok(match describe(&database.connection).map_err(storage("open"))? {
+        Description::Ours | Description::Empty => Found::Ours,
+        Description::NotOurs(Origin::Python { generation }) => Found::Python { generation },
+        other => Found::Other(refusal(path, &other)),
+    })
+}
+
+fn presence(path: &Path) -> Result<Presence> {
     match std::fs::metadata(path) {
         Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
         Ok(file) if file.len() > 0 => {}
@@ -31,15 +60,7 @@ pub(crate) fn check(path: &Path) -> Result<Presence> {
     let mut head = [0; 12];
     let is_duckdb =
         File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head[8..] == *MAGIC);
-    if !is_duckdb {
-        return Err(refused(path, "is no DuckDB database"));
-    }
-    if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
-        // Whoever opens it to write works off the log first, which changes the file.
-        let connection = connect::open(path, Access::ReadOnly)?;
-        accept(path, &connection, Access::ReadOnly)?;
-    }
-    Ok(Presence::There)
+    if is_duckdb { Ok(Presence::There) } else { Err(refused(path, "is no DuckDB database")) }
 }
 
 /// Whether there is a database in a file.
@@ -54,22 +75,7 @@ pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Re
     match describe(connection).map_err(storage("open"))? {
         Description::Ours => Ok(()),
         Description::Empty if access == Access::ReadWrite => create(connection),
-        Description::Empty => Err(refused(path, "holds no sessions")),
-        Description::Layout(layout) => {
-            let message =
-                format!("has layout {layout}, which this program does not know (it knows {LAYOUT})");
-            Err(refused(path, &message))
-        }
-        Description::Other { version } => {
-            let message = format!(
-                "has schema version {version}, which this program does not know (it knows {SCHEMA_VERSION})"
-            );
-            Err(refused(path, &message))
-        }
-        Description::PythonLibrary => {
-            Err(refused(path, "was written by the Python library amplifier_session_storage"))
-        }
-        Description::Foreign => Err(refused(path, "is a database of another program")),
+        other => Err(refusal(path, &other)),
     }
 }
 
@@ -78,8 +84,20 @@ enum Description {
     Ours,
     Layout(String),
     Other { version: String },
-    PythonLibrary,
-    Foreign,
+    NotOurs(Origin),
+}
+
+/// Why a file that is described so is not opened.
+fn refusal(path: &Path, description: &Description) -> Error {
+    let unknown = |what: &str, found: &str, known: &str| {
+        refused(path, &format!("has {what} {found}, which this program does not know (it knows {known})"))
+    };
+    match description {
+        Description::Empty | Description::Ours => refused(path, "holds no sessions"),
+        Description::Layout(layout) => unknown("layout", layout, LAYOUT),
+        Description::Other { version } => unknown("schema version", version, &SCHEMA_VERSION.to_string()),
+        Description::NotOurs(origin) => origin.refusal(path),
+    }
 }
 
 fn describe(connection: &Connection) -> duckdb::Result<Description> {
@@ -106,15 +124,15 @@ fn describe(connection: &Connection) -> duckdb::Result<Description> {
         let layout = entry(connection, LAYOUT_KEY)?.unwrap_or_else(|| "none".to_owned());
         return Ok(if layout == LAYOUT { Description::Ours } else { Description::Layout(layout) });
     }
-    let is_python = has_table("sessions")? && has_table("transcripts")?;
-    Ok(if is_python { Description::PythonLibrary } else { Description::Foreign })
+    let version = if has_table("schema_meta")? { entry(connection, VERSION)? } else { None };
+    Ok(Description::NotOurs(origin(&python::relations(connection)?, version.as_deref())))
 }
 
 fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
     // Another program's table of this name may have other columns, and then it is not ours.
     let sql = "SELECT CAST(value AS VARCHAR) FROM schema_meta WHERE CAST(key AS VARCHAR) = ?1";
     match connection.prepare(sql) {
-        Ok(mut statement) => statement.query_row([key], |row| row.get(0)).optional(),
+        Ok(mut statement) => Ok(statement.query_row([key], |row| row.get(0)).optional()?.flatten()),
         Err(_) => Ok(None),
     }
 }

@@ -8,6 +8,7 @@
 //! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
 //! | `conditions.rs`, `columns.rs` | how SQLite keeps what `amplifier-session-sql` asks for and reads |
 //! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
+//! | `python.rs` | files of the Python library: told from others, read, and upgraded |
 //! | `functions.rs` | functions of the library that SQL calls |
 //! | `rows.rs` | what the search index reads |
 //! | `error.rs` | SQLite's errors as ours |
@@ -26,6 +27,7 @@ mod messages;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod python;
 mod rows;
 mod schema;
 mod sessions;
@@ -34,3 +36,4 @@ mod vectors;
 mod write;
 
 pub use backend::SqliteBackend;
+pub use python::SqliteUpgrade;

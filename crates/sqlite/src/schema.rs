@@ -7,10 +7,12 @@ use amplifier_session_core::{
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
 use amplifier_session_sql::file::refused;
+use amplifier_session_upgrade::{Found, Origin, origin};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::{
     error::storage,
+    python,
     tables::{INDEXES, LAYOUT, TABLES, UPGRADES, VIEWS},
 };
 
@@ -19,80 +21,88 @@ const APPLICATION_ID: i32 = 0x416d_5373;
 
 /// Refuses a file that is not ours, without touching it. A missing or empty file is fine.
 pub(crate) fn check(path: &Path) -> Result<()> {
+    match look(path)? {
+        Found::Ours => Ok(()),
+        Found::Python { generation } => Err(Origin::Python { generation }.refusal(path)),
+        Found::Other(error) => Err(error),
+    }
+}
+
+/// What is in a file, which is not touched. A missing or empty file is as good as ours.
+pub(crate) fn look(path: &Path) -> Result<Found> {
     match std::fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() > 0 => {}
-        Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
-        _ => return Ok(()),
+        Ok(file) if file.is_dir() => return Ok(Found::Other(refused(path, "is a folder"))),
+        _ => return Ok(Found::Ours),
     }
-    let described = match describe_file(path, OpenFlags::SQLITE_OPEN_READ_ONLY) {
+    let described = match describe_file(path, python::open_to_look) {
         // A process was killed before it had committed the very first page. Only a connection that writes may take
         // that back, as any program does that opens such a file.
-        Err(error) if is_unfinished(&error) => describe_file(path, OpenFlags::SQLITE_OPEN_READ_WRITE),
+        Err(error) if is_unfinished(&error) => {
+            describe_file(path, |path| python::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE))
+        }
         described => described,
     };
     let described = described.map_err(|error| storage("open")(error).with("file", path.display()))?;
-    match described {
-        Description::Empty | Description::Ours { layout: 0..=LAYOUT } => Ok(()),
+    Ok(match described {
+        Description::Empty | Description::Ours { layout: 0..=LAYOUT } => Found::Ours,
         Description::Ours { layout } => {
             let message =
                 format!("has layout {layout}, which this program does not know (it knows {LAYOUT})");
-            Err(refused(path, &message))
+            Found::Other(refused(path, &message))
         }
         Description::Other { version } => {
             let message = format!(
                 "has schema version {version}, which this program does not know (it knows {SCHEMA_VERSION})"
             );
-            Err(refused(path, &message))
+            Found::Other(refused(path, &message))
         }
-        Description::PythonLibrary => {
-            Err(refused(path, "was written by the Python library amplifier_session_storage"))
-        }
-        Description::Foreign => Err(refused(path, "is a database of another program")),
-    }
+        Description::NotOurs(Origin::Python { generation }) => Found::Python { generation },
+        Description::NotOurs(origin) => Found::Other(origin.refusal(path)),
+    })
 }
 
 enum Description {
     Empty,
     Ours { layout: i32 },
     Other { version: String },
-    PythonLibrary,
-    Foreign,
+    NotOurs(Origin),
 }
 
 fn is_unfinished(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }
 
-fn describe_file(path: &Path, flags: OpenFlags) -> rusqlite::Result<Description> {
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(std::time::Duration::from_secs(30))?;
-    describe(&connection)
+fn describe_file(
+    path: &Path,
+    open: impl FnOnce(&Path) -> rusqlite::Result<Connection>,
+) -> rusqlite::Result<Description> {
+    describe(&open(path)?)
 }
 
 fn describe(connection: &Connection) -> rusqlite::Result<Description> {
-    let has_table = |name: &str| -> rusqlite::Result<bool> {
-        connection.query_one("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)", [name], |row| {
-            row.get(0)
-        })
-    };
     let application: i32 = connection.query_one("PRAGMA application_id", [], |row| row.get(0))?;
     let objects: i64 = connection.query_one("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let version = || {
+        let sql = "SELECT CAST(value AS TEXT) FROM schema_meta WHERE key = ?1";
+        connection.query_row(sql, [VERSION], |row| row.get::<_, Option<String>>(0)).optional()
+    };
     if application == APPLICATION_ID && objects > 0 {
-        let version: Option<String> = connection
-            .query_row("SELECT value FROM schema_meta WHERE key = ?1", [VERSION], |row| row.get(0))
-            .optional()?;
-        return Ok(match version {
+        return Ok(match version()?.flatten() {
             Some(version) if version == SCHEMA_VERSION.to_string() => {
                 Description::Ours { layout: layout(connection)? }
             }
             other => Description::Other { version: other.unwrap_or_else(|| "none".to_owned()) },
         });
     }
-    Ok(match objects {
-        0 if application == 0 || application == APPLICATION_ID => Description::Empty,
-        _ if has_table("sessions")? && has_table("transcripts")? => Description::PythonLibrary,
-        _ => Description::Foreign,
-    })
+    if objects == 0 && (application == 0 || application == APPLICATION_ID) {
+        return Ok(Description::Empty);
+    }
+    let relations = python::relations(connection)?;
+    let has_meta =
+        relations.iter().any(|table| table.name == "schema_meta" && table.has("key") && table.has("value"));
+    let version = if has_meta { version()?.flatten() } else { None };
+    Ok(Description::NotOurs(origin(&relations, version.as_deref())))
 }
 
 fn layout(connection: &Connection) -> rusqlite::Result<i32> {

@@ -9,6 +9,7 @@
 //! - [`lines`] builds lines of transcripts and event logs, [`AmplifierHome`] and [`SessionFolder`] the
 //!   folders that hold them.
 //! - [`corpus`] makes up sessions of realistic shape, for benchmarks.
+//! - [`python_library`] has the databases of the Python library, all generations.
 //! - `http`, a feature, is an embedding service on this machine.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
@@ -22,6 +23,7 @@ mod folder;
 pub mod http;
 pub mod lines;
 mod memory;
+pub mod python_library;
 mod tiny_model;
 
 pub use clock::TestClock;

@@ -20,6 +20,7 @@ mod show;
 mod sql;
 mod stats;
 mod sync;
+mod upgrade;
 mod user;
 
 use clap::{Parser, Subcommand};
@@ -48,6 +49,7 @@ pub(crate) use sql::SqlArgs;
 pub(crate) use sql::SqlFormat;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
+pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
 
 const ABOUT: &str = "Keeps the sessions of AI agents and finds them again";
@@ -113,6 +115,7 @@ pub(crate) enum Command {
     Embeddings(EmbeddingsArgs),
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),
+    Upgrade(UpgradeArgs),
     User(UserArgs),
     Config(ConfigArgs),
     Models(ModelsArgs),

@@ -20,6 +20,7 @@ mod sql;
 mod stats;
 mod sync;
 mod tag;
+mod upgrade;
 mod user;
 
 use crate::{
@@ -50,6 +51,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,
+        Command::Upgrade(args) => upgrade::run(app, args).await,
         Command::User(args) => user::run(app, args).await,
         Command::Config(args) => config::run(app, &args),
         Command::Models(args) => models::run(app, args).await,

@@ -20,3 +20,4 @@ pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod tool_call;
+pub(crate) mod upgrade;

@@ -33,3 +33,7 @@ mod services;
 mod support;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod upgrade;
+#[cfg(test)]
+mod upgrade_samples;

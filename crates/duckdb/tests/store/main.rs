@@ -8,3 +8,4 @@ mod processes;
 mod sql;
 mod support;
 mod tables;
+mod upgrade;

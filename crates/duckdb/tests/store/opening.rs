@@ -87,21 +87,27 @@ async fn an_empty_file_becomes_a_store() {
     filled(&folder).await;
 }
 
+/// As much of the Python library's tables as they are told by.
+const PYTHON: &str = "CREATE TABLE sessions (user_id VARCHAR, session_id VARCHAR);
+    CREATE TABLE transcripts (user_id VARCHAR, session_id VARCHAR, sequence INTEGER, content JSON)";
+const PYTHON_META: &str = "CREATE TABLE schema_meta (key VARCHAR, value VARCHAR)";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn files_of_others_are_refused_untouched() {
     let folder = Folder::new();
     fs::write(folder.database(), b"SQLite format 3\0 and more").unwrap();
     refused(&folder, "is no DuckDB database").await;
+    let python =
+        |version| format!("{PYTHON}; {PYTHON_META}; INSERT INTO schema_meta VALUES ('version', '{version}')");
+    let (second, newer) = (python(2), python(4));
     for (tables, says) in [
         ("CREATE TABLE birds (name VARCHAR)", "another program"),
         ("CREATE VIEW birds AS SELECT 1", "another program"),
         ("CREATE TABLE schema_meta (id INTEGER)", "another program"),
-        ("CREATE TABLE sessions (id VARCHAR); CREATE TABLE transcripts (id VARCHAR)", "Python library"),
-        (
-            "CREATE TABLE sessions (id VARCHAR); CREATE TABLE transcripts (id VARCHAR);
-             CREATE TABLE schema_meta (key VARCHAR, value VARCHAR); INSERT INTO schema_meta VALUES ('version', '2')",
-            "Python library",
-        ),
+        ("CREATE TABLE sessions (id VARCHAR); CREATE TABLE transcripts (id VARCHAR)", "another program"),
+        (PYTHON, "Python library amplifier_session_storage, generation 1;"),
+        (second.as_str(), "Python library amplifier_session_storage, generation 2;"),
+        (newer.as_str(), "schema version 4 of the Python library"),
     ] {
         let folder = Folder::new();
         let connection = Connection::open(folder.database()).unwrap();

@@ -5,3 +5,4 @@
 mod erasure;
 mod layout;
 mod support;
+mod upgrade;

@@ -1,0 +1,129 @@
+//! `upgrade` as its users meet it, and killed.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use amplifier_session_storage::{OpenOptions, open};
+use amplifier_session_testkit::python_library::{Dialect, PythonLibrary, assert_upgraded};
+use rusqlite::Connection;
+
+use crate::{output::check, support::Home, terminal::Terminal};
+
+/// The default store, as the Python library wrote it.
+fn old(home: &Home, generation: u32, more: &str) -> PathBuf {
+    let file = home.amplifier().join("sessions.sqlite");
+    fs::create_dir_all(home.amplifier()).unwrap();
+    let connection = Connection::open(&file).unwrap();
+    connection.execute_batch(&PythonLibrary::new(generation, Dialect::Sqlite).sql()).unwrap();
+    connection.execute_batch(more).unwrap();
+    file
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn help() {
+    crate::output::text("help_upgrade", &["upgrade", "--help"]);
+}
+
+#[test]
+fn the_life_of_an_old_store() {
+    let home = Home::new();
+    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
+    pipe("error_upgrade_missing", &["upgrade"]);
+    let file = old(
+        &home,
+        2,
+        "UPDATE transcript_vectors SET embedding_model = 'other' WHERE id LIKE '1%_msg_0_user_query_0'",
+    );
+    let before = fs::read(&file).unwrap();
+    let root = home.path().join("root");
+    fs::create_dir_all(root.join("projects")).unwrap();
+    let sync = ["sync", "--root", root.to_str().unwrap()];
+    for command in [&["sessions"][..], &["search", "x"], &sync, &["stats"], &["backfill"]] {
+        let ran = home.run(command);
+        assert_eq!(ran.code, 1, "{command:?}");
+        assert!(
+            ran.stderr.contains("Python library amplifier_session_storage, generation 2"),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.contains(" upgrade` makes a store of it"), "{}", ran.stderr);
+    }
+    pipe("error_old_store", &["sessions"]);
+    pipe("upgrade_check", &["upgrade", "--check"]);
+    pipe("upgrade_check_json", &["upgrade", "--check", "--json"]);
+    let shown = Terminal::new(&home).run(&["upgrade", "--check", "--color", "never"]).all();
+    check("upgrade_check_terminal", &home, &shown);
+    assert_eq!(names(&home.amplifier()), ["sessions.sqlite"]);
+    assert!(fs::read(&file).unwrap() == before);
+    pipe("upgrade", &["upgrade"]);
+    pipe("upgrade_again", &["upgrade"]);
+    pipe("upgrade_again_json", &["upgrade", "--json"]);
+    assert!(fs::read(home.amplifier().join("sessions.sqlite.v2-backup")).unwrap() == before);
+    pipe("upgrade_then_search", &["--user", "alice", "search", "answer1x2", "--limit", "1"]);
+    pipe("upgrade_then_embeddings", &["embeddings", "--scope", "all"]);
+}
+
+#[test]
+fn what_is_not_known_is_refused_untouched() {
+    let home = Home::new();
+    let file = old(&home, 3, "UPDATE schema_meta SET value = '7'");
+    let before = fs::read(&file).unwrap();
+    check("error_upgrade_newer", &home, &home.run(&["upgrade"]).all());
+    assert_eq!(home.run(&["upgrade", "--check"]).code, 1);
+    assert!(fs::read(&file).unwrap() == before);
+    assert_eq!(names(&home.amplifier()), ["sessions.sqlite"]);
+}
+
+/// Killed at moments all over an upgrade, the file is the old one or the new one, and the next upgrade ends it.
+#[test]
+fn a_killed_upgrade_is_ended_by_the_next() {
+    const MOMENTS: u32 = 16;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let begun = Instant::now();
+    let home = Home::new();
+    old(&home, 1, "");
+    home.ok(&["upgrade"]);
+    let whole = begun.elapsed();
+    let mut killed = 0;
+    for moment in 0..MOMENTS {
+        let (home, generation) = (Home::new(), moment % 3 + 1);
+        let file = old(&home, generation, "");
+        let before = fs::read(&file).unwrap();
+        let mut child =
+            home.command(&["upgrade"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        // Half by the time, half by what is there: those meet the last steps.
+        let backup = home.amplifier().join(format!("sessions.sqlite.v{generation}-backup"));
+        let reached = || match moment % 2 {
+            0 => begun.elapsed() >= whole * moment / MOMENTS,
+            _ => backup.exists(),
+        };
+        while !reached() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        let is_old = fs::read(&file).unwrap() == before;
+        if backup.exists() {
+            assert!(fs::read(&backup).unwrap() == before, "moment {moment}");
+        }
+        assert!(is_old || home.run(&["sessions", "--scope", "all"]).code == 0, "moment {moment}");
+        home.ok(&["upgrade"]);
+        assert!(fs::read(&backup).unwrap() == before, "moment {moment}");
+        let url = format!("sqlite:{}", file.display());
+        runtime.block_on(async { assert_upgraded(&open(&url, OpenOptions::default()).await.unwrap()).await });
+        assert!(!home.amplifier().join("sessions.sqlite.upgrading").exists());
+    }
+    assert!(killed > 2, "only {killed} upgrades were killed before they ended");
+}

@@ -1,0 +1,150 @@
+//! Databases that the Python library itself wrote, which are no part of the project.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_storage::{
+    OpenOptions, Scope, SessionStorage,
+    backend::SessionQuery,
+    model::Timestamp,
+    open,
+    search::{SearchOptions, VectorSearchOptions},
+};
+use serde_json::Value;
+
+use crate::support::Home;
+
+/// A message by session and sequence: role, turn, time, content.
+type Messages = BTreeMap<(String, u32), (String, Option<u32>, Timestamp, Value)>;
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/python-library-databases").join(name)
+}
+
+/// Upgrades a copy of a sample; returns its storage.
+async fn upgraded(home: &Home, scheme: &str, name: &str, generation: u64) -> SessionStorage {
+    let mut bytes = fs::read(sample(name)).unwrap();
+    if name.ends_with(".gz") {
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).unwrap();
+        bytes = plain;
+    }
+    let file = home.path().join("old");
+    fs::write(&file, &bytes).unwrap();
+    let url = format!("{scheme}:{}", file.display());
+    assert_eq!(home.run(&["--store", &url, "sessions"]).code, 1);
+    let planned = home.json(&["--store", &url, "upgrade", "--check"]);
+    assert!(fs::read(&file).unwrap() == bytes);
+    let done = home.json(&["--store", &url, "upgrade"]);
+    for told in [&planned, &done] {
+        assert_eq!(told["generation"], generation);
+        let counts = ["sessions", "messages", "events", "vectors"].map(|name| told[name].as_u64().unwrap());
+        assert_eq!(counts, [3, 45, 12, 60]);
+        assert_eq!(told["space"], serde_json::json!({"model": "fake-64", "dimensions": 64}));
+    }
+    assert!(fs::read(done["backup"].as_str().unwrap()).unwrap() == bytes);
+    assert_eq!(home.json(&["--store", &url, "upgrade"])["outcome"], "up_to_date");
+    open(&url, OpenOptions::default()).await.unwrap()
+}
+
+async fn messages(storage: &SessionStorage) -> Messages {
+    let mut messages = Messages::new();
+    for session in storage.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap() {
+        let scope = Scope::from(session.user_id.clone());
+        let id = &session.session_id;
+        for message in storage.get_transcript_lines(&scope, id, None, usize::MAX).await.unwrap() {
+            let said = (message.role.to_string(), message.turn, message.ts, message.content());
+            messages.insert((id.to_string(), message.sequence), said);
+        }
+    }
+    messages
+}
+
+/// What the tables of a SQLite sample hold.
+fn held(name: &str) -> (Messages, Vec<(String, u32, Vec<f32>)>) {
+    let connection =
+        rusqlite::Connection::open_with_flags(sample(name), rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let connection = connection.unwrap();
+    let sql = "SELECT session_id, sequence, role, turn, ts, content_json FROM transcripts";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| {
+        let (ts, content): (String, String) = (row.get(4)?, row.get(5)?);
+        let said = (
+            row.get(2)?,
+            row.get(3)?,
+            Timestamp::parse(&ts).unwrap(),
+            serde_json::from_str(&content).unwrap(),
+        );
+        Ok(((row.get(0)?, row.get(1)?), said))
+    });
+    let messages = rows.unwrap().map(Result::unwrap).collect();
+    let sql = match name {
+        "v1.sqlite" => {
+            "SELECT session_id, sequence, coalesce(user_query_vector_json, assistant_response_vector_json, tool_output_vector_json)
+             FROM transcripts"
+        }
+        _ => {
+            "SELECT t.session_id, t.sequence, v.vector_json FROM transcript_vectors v JOIN transcripts t ON t.id = v.parent_id"
+        }
+    };
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| {
+        let vector: String = row.get(2)?;
+        Ok((row.get(0)?, row.get(1)?, serde_json::from_str(&vector).unwrap()))
+    });
+    let vectors = rows.unwrap().map(Result::unwrap).collect();
+    (messages, vectors)
+}
+
+/// Everything that the SQLite sample of a generation holds; those of DuckDB say the same.
+async fn assert_holds(storage: &SessionStorage, name: &str) {
+    let (expected, vectors) = held(name);
+    assert_eq!(expected.len(), 45);
+    assert_eq!(messages(storage).await, expected);
+    for (session, sequence, vector) in vectors {
+        // Some messages say the same, and so have the same vector.
+        let options = VectorSearchOptions::new(vector).with_limit(45).with_min_similarity(Some(0.9999));
+        let found = storage.vector_search(&Scope::Everyone, &options).await.unwrap().results;
+        assert!(
+            found.iter().any(|found| found.session_id.as_str() == session && found.sequence == sequence),
+            "{session} {sequence}"
+        );
+    }
+    let found = storage.search_transcripts(&Scope::Everyone, &SearchOptions::new("packaging")).await.unwrap();
+    assert_eq!(found.results.len(), 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+async fn sqlite_of_the_first_generation() {
+    let home = Home::new();
+    assert_holds(&upgraded(&home, "sqlite", "v1.sqlite", 1).await, "v1.sqlite").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+async fn sqlite_of_the_second_generation() {
+    let home = Home::new();
+    assert_holds(&upgraded(&home, "sqlite", "v2.sqlite", 2).await, "v2.sqlite").await;
+}
+
+#[cfg(feature = "duckdb-system")]
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+async fn duckdb_of_the_first_generation() {
+    let home = Home::new();
+    assert_holds(&upgraded(&home, "duckdb", "v1.duckdb.gz", 1).await, "v1.sqlite").await;
+}
+
+/// Its HNSW index is not needed, nor the extension that it was made with.
+#[cfg(feature = "duckdb-system")]
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+async fn duckdb_of_the_second_generation_with_an_index() {
+    let home = Home::new();
+    assert_holds(&upgraded(&home, "duckdb", "v2-hnsw.duckdb.gz", 2).await, "v2.sqlite").await;
+}

@@ -1,0 +1,212 @@
+//! Files of the Python library: told from others, read, and upgraded.
+
+use std::{
+    fmt,
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result, backend::StorageBackend};
+use amplifier_session_upgrade::{Cell, Driver, Found, OldDatabase, Purpose, Relation};
+use async_trait::async_trait;
+use rusqlite::{Connection, ErrorCode, OpenFlags, types::ValueRef};
+
+use crate::{SqliteBackend, error::storage, schema};
+
+/// The logs that SQLite keeps beside a file.
+const LOGS: [&str; 2] = ["-wal", "-journal"];
+
+/// How long an upgrade waits for another program that writes.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How SQLite files are upgraded.
+#[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct SqliteUpgrade;
+
+#[async_trait]
+impl Driver for SqliteUpgrade {
+    fn logs(&self) -> &'static [&'static str] {
+        &LOGS
+    }
+
+    fn look(&self, file: &Path) -> Result<Found> {
+        schema::look(file)
+    }
+
+    fn open_old(&self, file: &Path, purpose: Purpose) -> Result<Box<dyn OldDatabase>> {
+        Ok(Box::new(match purpose {
+            Purpose::Look => OldSqlite::look(file)?,
+            Purpose::Replace => OldSqlite::hold(file)?,
+        }))
+    }
+
+    async fn open_new(&self, file: &Path) -> Result<Arc<dyn StorageBackend>> {
+        Ok(Arc::new(SqliteBackend::open(file).await?))
+    }
+}
+
+/// A file of the Python library.
+struct OldSqlite {
+    connection: Connection,
+    /// A copy that is read in its place.
+    _copy: Option<tempfile::TempDir>,
+}
+
+impl OldSqlite {
+    /// Opens a file so that nothing changes beside it either. Reading a log takes files that SQLite makes: where there is
+    /// one, a copy is read.
+    fn look(file: &Path) -> Result<Self> {
+        if !LOGS.iter().any(|log| holds_something(&beside(file, log))) {
+            let connection = open_to_look(file).map_err(|error| unopened(file, error))?;
+            return Ok(Self { connection, _copy: None });
+        }
+        let failed = |source: std::io::Error| {
+            Error::new(ErrorKind::StorageIo, format!("can't copy the database: {source}")).with_source(source)
+        };
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let copy = tempfile::Builder::new().prefix(".upgrade-check-").tempdir_in(folder).map_err(failed)?;
+        let copied = copy.path().join("copy");
+        for suffix in std::iter::once("").chain(LOGS) {
+            let from = beside(file, suffix);
+            if from.exists() {
+                std::fs::copy(from, beside(&copied, suffix)).map_err(failed)?;
+            }
+        }
+        let connection =
+            open(&copied, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| unopened(file, error))?;
+        Ok(Self { connection, _copy: Some(copy) })
+    }
+
+    /// Opens a file that nobody else reads or writes until it is closed. Its log goes into it.
+    fn hold(file: &Path) -> Result<Self> {
+        let connection =
+            open(file, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| unopened(file, error))?;
+        let hold = || {
+            connection.busy_timeout(PATIENCE)?;
+            let mode: String = connection.query_one("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+            connection.execute_batch("BEGIN EXCLUSIVE")?;
+            Ok(mode)
+        };
+        match hold() {
+            Ok(mode) if mode.eq_ignore_ascii_case("delete") => {}
+            Err(error) if !is_busy(&error) => return Err(unopened(file, error)),
+            Ok(_) | Err(_) => {
+                let message = "another program has the database open: close it and try again";
+                return Err(Error::new(ErrorKind::StorageConnection, message)
+                    .with("file", file.display())
+                    .retryable());
+            }
+        }
+        Ok(Self { connection, _copy: None })
+    }
+}
+
+fn unopened(file: &Path, error: rusqlite::Error) -> Error {
+    storage("open")(error).with("file", file.display())
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+impl fmt::Debug for OldSqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OldSqlite").finish_non_exhaustive()
+    }
+}
+
+impl OldDatabase for OldSqlite {
+    fn relations(&self) -> Result<Vec<Relation>> {
+        relations(&self.connection).map_err(storage("upgrade"))
+    }
+
+    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<Cell>) -> Result<()>) -> Result<()> {
+        let mut statement = self.connection.prepare(sql).map_err(storage("upgrade"))?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).map_err(storage("upgrade"))?;
+        while let Some(row) = rows.next().map_err(storage("upgrade"))? {
+            let cells = (0..columns).map(|index| row.get_ref(index).map(cell));
+            each(cells.collect::<rusqlite::Result<_>>().map_err(storage("upgrade"))?)?;
+        }
+        Ok(())
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Real(number) => Cell::Real(number),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            Cell::Text(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
+}
+
+/// The tables and views of a database.
+pub(crate) fn relations(connection: &Connection) -> rusqlite::Result<Vec<Relation>> {
+    let names = "SELECT name, type = 'table' FROM sqlite_schema
+        WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+    let mut statement = connection.prepare(names)?;
+    let names: Vec<(String, bool)> =
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let relations = names.into_iter().map(|(name, is_table)| {
+        // Views may be of tables that are gone.
+        let found = columns.query_map([&name], |row| row.get(0)).and_then(Iterator::collect);
+        let columns = if is_table { found? } else { found.unwrap_or_default() };
+        Ok(Relation { name, is_table, columns })
+    });
+    relations.collect()
+}
+
+/// Opens a file to read. One that is known to be at rest is opened so that SQLite makes no files beside it.
+pub(crate) fn open_to_look(path: &Path) -> rusqlite::Result<Connection> {
+    if is_at_rest(path)
+        && let Some(uri) = at_rest_uri(path)
+    {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        return open(Path::new(&uri), flags);
+    }
+    open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+pub(crate) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(Duration::from_secs(30))?;
+    Ok(connection)
+}
+
+/// Whether a file has a write-ahead log by its header, and none is there: so nobody has it open.
+fn is_at_rest(path: &Path) -> bool {
+    let mut head = [0; 20];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok()
+        && head[18..] == [2, 2]
+        && !beside(path, "-wal").exists()
+        && !beside(path, "-journal").exists()
+}
+
+fn at_rest_uri(path: &Path) -> Option<String> {
+    let path = std::path::absolute(path).ok()?;
+    let escaped: String = path
+        .to_str()?
+        .chars()
+        .map(|c| if matches!(c, '%' | '?' | '#') { format!("%{:02x}", u32::from(c)) } else { c.to_string() })
+        .collect();
+    Some(format!("file:{escaped}?immutable=1"))
+}
+
+fn holds_something(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}

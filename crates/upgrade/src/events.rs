@@ -1,0 +1,139 @@
+//! From rows of `events`.
+
+use std::collections::HashSet;
+
+use amplifier_session_core::{
+    Result,
+    events::{EventFields, parse_event_line, store},
+    model::{Digest, Event, Level, Payload, RawJson, Session, StoredEvent, Timestamp, UserId},
+};
+
+use crate::{json, tables::Row};
+
+/// What is read of an event.
+pub(crate) const COLUMNS: [&str; 17] = [
+    "id",
+    "event_id",
+    "user_id",
+    "host_id",
+    "project_slug",
+    "session_id",
+    "sequence",
+    "ts",
+    "lvl",
+    "level",
+    "event",
+    "event_type",
+    "turn",
+    "data",
+    "data_json",
+    "summary",
+    "synced_at",
+];
+
+/// Ids that were given already, by user.
+pub(crate) type TakenIds = HashSet<(UserId, String)>;
+
+/// The event of a row, in the place `sequence` of `session`. `before` is the time of an event that says none.
+///
+/// # Errors
+///
+/// Those of compressing its line.
+pub(crate) fn event(
+    row: &Row<'_>,
+    session: &Session,
+    sequence: u32,
+    before: Timestamp,
+    taken: &mut TakenIds,
+) -> Result<StoredEvent> {
+    let (raw, fields) = match whole_line(row) {
+        Some(line) => line,
+        None => {
+            let line = made_line(row);
+            let fields = parse_event_line(&line)?;
+            (line, fields)
+        }
+    };
+    let payload = store(&raw, fields.data_size_bytes)?;
+    let chunk_count = match &payload {
+        Payload::Chunks(chunks) => Some(chunks.len() as u32),
+        _ => None,
+    };
+    let ts = row.time("ts").or(fields.ts);
+    let event_type = row.text(&["event", "event_type"]).map(|name| name.trim().to_owned());
+    let level = row.text(&["lvl", "level"]).and_then(|name| Level::parse(&name));
+    let event = Event {
+        event_id: id(row, session, sequence, taken),
+        user_id: session.user_id.clone(),
+        host_id: session.host_id.clone(),
+        project_slug: session.project_slug.clone(),
+        session_id: session.session_id.clone(),
+        sequence,
+        event_type: event_type.filter(|name| !name.is_empty()).unwrap_or(fields.event_type),
+        ts: ts.unwrap_or(before),
+        ts_estimated: ts.is_none(),
+        turn: row.turn("turn").or(fields.turn),
+        level: level.unwrap_or(fields.level),
+        tool_name: fields.tool_name,
+        error_type: fields.error_type,
+        model: fields.model,
+        provider: fields.provider,
+        summary: fields.summary,
+        is_chunked: chunk_count.is_some(),
+        chunk_count,
+        data_size_bytes: fields.data_size_bytes,
+        digest: Digest::of(raw.as_bytes()),
+    };
+    Ok(StoredEvent { event, payload })
+}
+
+/// `data` where it is the whole line of the log, as the library mostly stored it, with what it says.
+fn whole_line(row: &Row<'_>) -> Option<(RawJson, EventFields)> {
+    let data = row.text(&["data", "data_json"])?;
+    let line = RawJson::new(json::part(&data).into_bytes());
+    let fields = parse_event_line(&line).ok()?;
+    let names = row.text(&["event", "event_type"]).is_none_or(|name| same_type(&name, &fields.event_type));
+    names.then_some((line, fields))
+}
+
+/// Whether two names are the same but for dots of older writers.
+fn same_type(name: &str, other: &str) -> bool {
+    name.trim().replace('.', ":") == other.replace('.', ":")
+}
+
+/// A line that says what the columns do.
+fn made_line(row: &Row<'_>) -> RawJson {
+    let mut line = String::from("{");
+    if let Some(ts) = row.time("ts").map(|ts| ts.to_string()).or_else(|| row.text(&["ts"])) {
+        line += &format!("\"ts\":{},", json::string(&ts));
+    }
+    if let Some(level) = row.text(&["lvl", "level"]) {
+        line += &format!("\"lvl\":{},", json::string(&level));
+    }
+    let name = row.text(&["event", "event_type"]).filter(|name| !name.trim().is_empty());
+    line += &format!("\"event\":{}", json::string(name.as_deref().unwrap_or("unknown")));
+    if let Some(turn) = row.turn("turn") {
+        line += &format!(",\"turn\":{turn}");
+    }
+    if let Some(data) = row.text(&["data", "data_json", "summary"]) {
+        line += &format!(",\"data\":{}", json::part(&data));
+    }
+    line.push('}');
+    RawJson::new(line.into_bytes())
+}
+
+/// The id that the row has, unless it looks like one that is derived here or is another event's.
+fn id(row: &Row<'_>, session: &Session, sequence: u32, taken: &mut TakenIds) -> String {
+    let derived = format!("{}_evt_{sequence}", session.session_id);
+    let given = row.text(&["event_id", "id"]).filter(|id| {
+        let mut parts = id.rsplit("_evt_");
+        let looks_derived =
+            parts.next().is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+                && parts.next().is_some();
+        !id.is_empty() && id.len() <= 255 && !looks_derived && !id.chars().any(char::is_control)
+    });
+    match given {
+        Some(id) if taken.insert((session.user_id.clone(), id.clone())) => id,
+        _ => derived,
+    }
+}

@@ -1,0 +1,56 @@
+//! Identifiers of any quality: the Python library checked none.
+
+use amplifier_session_core::{
+    Result,
+    model::{Digest, HostId, ProjectSlug, SessionId, UserId},
+};
+
+/// How much of an identifier is kept that has to change.
+const KEPT: usize = 200;
+
+pub(crate) fn user(text: &str) -> Result<UserId> {
+    UserId::new(text).or_else(|_| UserId::new(mended(text, |c| !c.is_control())))
+}
+
+pub(crate) fn session(text: &str) -> Result<SessionId> {
+    SessionId::new(text).or_else(|_| {
+        SessionId::new(mended(text, |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-')))
+    })
+}
+
+pub(crate) fn host(text: Option<String>) -> Result<HostId> {
+    let text = text.filter(|text| !text.is_empty()).unwrap_or_else(|| "unknown".to_owned());
+    HostId::new(&text).or_else(|_| HostId::new(mended(&text, |c| !c.is_control())))
+}
+
+pub(crate) fn project(text: Option<String>) -> Result<ProjectSlug> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(ProjectSlug::unnamed()) };
+    ProjectSlug::new(&text).or_else(|_| ProjectSlug::new(mended(&text, |c| !c.is_control())))
+}
+
+/// `text` with what is not allowed replaced, and its digest behind it: two that differ stay two.
+fn mended(text: &str, allowed: impl Fn(char) -> bool) -> String {
+    let mut mended: String = text.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
+    while mended.len() > KEPT {
+        mended.pop();
+    }
+    let digest = format!("{:?}", Digest::of(text.as_bytes()));
+    format!("{}-{}", if mended.is_empty() { "unknown" } else { &mended }, digest.get(..12).unwrap_or(&digest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_ones_stay_and_others_are_mended_apart() {
+        assert_eq!(session("a-1_x").unwrap().as_str(), "a-1_x");
+        let [slash, space] = ["a/b", "a b"].map(|id| session(id).unwrap().to_string());
+        assert!(slash.starts_with("a_b-") && space.starts_with("a_b-") && slash != space, "{slash} {space}");
+        assert!(session("").unwrap().as_str().starts_with("unknown-"));
+        assert!(session(&"x".repeat(400)).unwrap().as_str().len() <= 255);
+        assert!(user(&"é\n".repeat(400)).unwrap().as_str().len() <= 255);
+        assert_eq!(project(None).unwrap(), ProjectSlug::unnamed());
+        assert_eq!(host(Some(String::new())).unwrap().as_str(), "unknown");
+    }
+}

@@ -1,0 +1,123 @@
+//! From rows of `transcripts`.
+
+use amplifier_session_core::{
+    content::{ExtractedText, extract, first_prompt},
+    model::{ContentType, Digest, Message, RawJson, Role, Session, Timestamp, VectorState},
+};
+use serde_json::{Map, Value};
+
+use crate::{json, tables::Row};
+
+/// What is read of a message, but for the vectors of the first generation.
+pub(crate) const COLUMNS: [&str; 13] = [
+    "id",
+    "user_id",
+    "host_id",
+    "project_slug",
+    "session_id",
+    "sequence",
+    "role",
+    "content_json",
+    "content",
+    "turn",
+    "ts",
+    "metadata",
+    "synced_at",
+];
+
+/// A message, and what a part of the rest is made of.
+#[derive(Debug)]
+pub(crate) struct OldMessage {
+    pub(crate) message: Message,
+    /// Its texts.
+    pub(crate) texts: Vec<ExtractedText>,
+    /// What its session would go by, if it is the first.
+    pub(crate) first_prompt: Option<String>,
+    /// Whether its role was none that we know.
+    pub(crate) role_is_guessed: bool,
+}
+
+/// The message of a row, in the place `sequence` of `session`. `before` is the time of a message that says none.
+///
+/// Role, turn and time are those of the columns, also where the line would say something else: they are what the old
+/// library showed and searched.
+pub(crate) fn message(
+    row: &Row<'_>,
+    session: &Session,
+    sequence: u32,
+    before: Timestamp,
+    now: Timestamp,
+) -> OldMessage {
+    let named = row.text(&["role"]).unwrap_or_default();
+    let (role, role_is_guessed) = role(&named);
+    let raw = line(row, &named);
+    let object = raw.parse_object().unwrap_or_default();
+    let texts = extract(&object, role);
+    let embeddable = texts.iter().any(|text| text.content_type != ContentType::System);
+    let (ts, turn) = (row.time("ts").or_else(|| metadata_time(&object)), row.turn("turn"));
+    let is_prompt = role == Role::User && turn.is_some();
+    OldMessage {
+        message: Message {
+            user_id: session.user_id.clone(),
+            host_id: session.host_id.clone(),
+            project_slug: session.project_slug.clone(),
+            session_id: session.session_id.clone(),
+            sequence,
+            role,
+            turn,
+            ts: ts.unwrap_or(before),
+            ts_estimated: ts.is_none(),
+            synced_at: row.time("synced_at").unwrap_or(now),
+            vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
+            digest: Digest::of(raw.as_bytes()),
+            raw,
+        },
+        first_prompt: if is_prompt { first_prompt(&object) } else { None },
+        texts,
+        role_is_guessed,
+    }
+}
+
+fn role(named: &str) -> (Role, bool) {
+    match (named.parse(), named) {
+        (Ok(role), _) => (role, false),
+        (Err(_), "function") => (Role::Tool, false),
+        // Nothing is said in anybody's name; `--in system` finds it.
+        (Err(_), _) => (Role::System, true),
+    }
+}
+
+/// The line that the row was made of, as far as it can be told: the library kept `content`, and lost what stood beside it.
+fn line(row: &Row<'_>, role: &str) -> RawJson {
+    let content = row.text(&["content_json", "content"]);
+    if let Some(line) = content.as_deref().and_then(|content| whole_line(content, role)) {
+        return line;
+    }
+    let content = content.map_or_else(|| "null".to_owned(), |content| json::part(&content));
+    let mut line = format!("{{\"role\":{},\"content\":{content}", json::string(role));
+    if let Some(ts) = row.time("ts").map(|ts| ts.to_string()).or_else(|| row.text(&["ts"])) {
+        line += &format!(",\"timestamp\":{}", json::string(&ts));
+    }
+    if let Some(turn) = row.turn("turn") {
+        line += &format!(",\"turn\":{turn}");
+    }
+    if let Some(metadata) = row.text(&["metadata"]) {
+        line += &format!(",\"metadata\":{}", json::part(&metadata));
+    }
+    line.push('}');
+    RawJson::new(line.into_bytes())
+}
+
+/// `content` where it is not only the content, but the whole line.
+fn whole_line(content: &str, role: &str) -> Option<RawJson> {
+    if !content.trim_start().starts_with('{') {
+        return None;
+    }
+    let object = RawJson::from(content).parse_object().ok()?;
+    let is_line = object.contains_key("content") && object.get("role").and_then(Value::as_str) == Some(role);
+    is_line.then(|| RawJson::new(json::part(content).into_bytes()))
+}
+
+fn metadata_time(line: &Map<String, Value>) -> Option<Timestamp> {
+    line.get("metadata")?.get("timestamp").and_then(Timestamp::from_json)
+}

@@ -1,0 +1,148 @@
+//! The whole of an upgrade.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result, blocking, model::Timestamp};
+use tokio::runtime::Handle;
+
+use crate::{
+    Driver, Found, OnProgress, Outcome, Purpose, Upgrade,
+    place::{self, Fingerprint, STORE},
+    transfer::Transfer,
+    workshop::{Workshop, beside},
+    writing::Target,
+};
+
+/// What can be chosen of an upgrade.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct UpgradeOptions {
+    /// Whether nothing is changed, and only told what would be. Default: no.
+    pub check: bool,
+    /// The time for what names none.
+    pub now: Timestamp,
+}
+
+impl UpgradeOptions {
+    /// An upgrade at this time.
+    #[must_use]
+    pub fn new(now: Timestamp) -> Self {
+        Self { check: false, now }
+    }
+
+    /// Sets whether nothing is changed.
+    #[must_use]
+    pub fn with_check(mut self, check: bool) -> Self {
+        self.check = check;
+        self
+    }
+}
+
+/// Makes a store of this library of a file that the Python library wrote.
+///
+/// The new store is built beside the file and takes its place when it is whole; the old file stays as a backup. A process
+/// that is killed leaves the old file or the new one, and the next call goes on. A file that is a store of this library
+/// is left alone.
+///
+/// # Errors
+///
+/// `StorageConnection` when the file is neither, is in use by another process or can't be opened; `StorageIo` when it
+/// can't be read or the new one not written; `Conflict` when somebody wrote to the file meanwhile. The old file is as it
+/// was then.
+pub async fn upgrade(
+    driver: Arc<dyn Driver>,
+    file: &Path,
+    options: UpgradeOptions,
+    progress: OnProgress,
+) -> Result<Upgrade> {
+    let (file, runtime) = (file.to_owned(), Handle::current());
+    blocking(move || Run { driver: driver.as_ref(), runtime, options, progress }.run(&file)).await?
+}
+
+struct Run<'a> {
+    driver: &'a dyn Driver,
+    runtime: Handle,
+    options: UpgradeOptions,
+    progress: OnProgress,
+}
+
+impl Run<'_> {
+    fn run(self, file: &Path) -> Result<Upgrade> {
+        // Behind a link it is the file that is replaced.
+        let file = fs::canonicalize(file).map_err(|source| {
+            let message = format!("there is no store at {}: {source}", file.display());
+            Error::new(ErrorKind::StorageConnection, message).with_source(source)
+        })?;
+        if let Some(upgrade) = place::waiting(&file, self.driver.logs()) {
+            return self.go_on(&file, upgrade);
+        }
+        match self.driver.look(&file)? {
+            Found::Other(error) => Err(error),
+            Found::Ours => {
+                if !self.options.check {
+                    Workshop::remove_left(&file);
+                }
+                Ok(Upgrade::nothing(&file))
+            }
+            Found::Python { generation } if self.options.check => self.check(&file, generation),
+            Found::Python { generation } => self.upgrade(&file, generation),
+        }
+    }
+
+    /// Only the last step is missing. The file may lack what was in its log.
+    fn go_on(self, file: &Path, upgrade: Upgrade) -> Result<Upgrade> {
+        if self.options.check {
+            return Ok(Upgrade { outcome: Outcome::WouldUpgrade, ..upgrade });
+        }
+        let mut workshop = Workshop::enter(file)?;
+        place::finish(&mut workshop, file, self.driver.logs(), upgrade)
+    }
+
+    fn check(self, file: &Path, generation: u32) -> Result<Upgrade> {
+        let database = self.driver.open_old(file, Purpose::Look)?;
+        let mut transfer = Transfer::new(database.as_ref(), None, self.options.now, self.progress)?;
+        transfer.run()?;
+        let mut upgrade = transfer.told(file, generation, Outcome::WouldUpgrade);
+        upgrade.backup = Some(place::backup_path(file, self.driver.logs(), Some(generation)));
+        Ok(upgrade)
+    }
+
+    fn upgrade(self, file: &Path, generation: u32) -> Result<Upgrade> {
+        let logs = self.driver.logs();
+        let mut workshop = Workshop::enter(file)?;
+        workshop.clear()?;
+        // Held until the new store is in its place: nobody writes to the old one meanwhile.
+        let database = self.driver.open_old(file, Purpose::Replace)?;
+        let fingerprint = Fingerprint::of(file, logs)?;
+        let store = workshop.join(STORE);
+        let backend = self.runtime.block_on(self.driver.open_new(&store))?;
+        let target = Target::new(backend, self.runtime.clone());
+        let mut transfer =
+            Transfer::new(database.as_ref(), Some(target.clone()), self.options.now, self.progress)?;
+        transfer.run()?;
+        let upgrade = transfer.told(file, generation, Outcome::Upgraded);
+        drop(transfer);
+        target.close()?;
+        check_closed(&store, logs)?;
+        place::replace(&mut workshop, file, logs, &fingerprint, upgrade)
+    }
+}
+
+/// Rows that are not in the file yet would be lost with its log.
+fn check_closed(store: &Path, logs: &[&str]) -> Result<()> {
+    let left: Option<PathBuf> = logs
+        .iter()
+        .map(|log| beside(store, log))
+        .find(|log| fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0));
+    match left {
+        Some(_) => {
+            Err(Error::new(ErrorKind::StorageIo, "the new store could not be closed")
+                .with_operation("upgrade"))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,138 @@
+//! Rows by the names of their columns, which not every generation has.
+
+use std::{collections::HashMap, fmt::Write as _};
+
+use amplifier_session_core::{Error, ErrorKind, Result, model::Timestamp};
+
+use crate::{Cell, OldDatabase, Relation};
+
+/// A table with those columns that are wanted and there.
+#[derive(Debug)]
+pub(crate) struct Table {
+    name: &'static str,
+    columns: Vec<&'static str>,
+}
+
+/// A row of a [`Table`].
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    columns: &'a [&'static str],
+    cells: Vec<Cell>,
+}
+
+impl Table {
+    /// The table of this name, if there is one.
+    pub(crate) fn of(relations: &[Relation], name: &'static str, wanted: &[&'static str]) -> Option<Self> {
+        let relation = relations.iter().find(|relation| relation.is_table && relation.name == name)?;
+        let columns = wanted.iter().copied().filter(|column| relation.has(column)).collect();
+        Some(Self { name, columns })
+    }
+
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.columns.contains(&column)
+    }
+
+    /// The column in a statement; nothing where it is not there.
+    fn quoted(&self, column: &str) -> String {
+        if self.has(column) { format!("\"{column}\"") } else { "NULL".to_owned() }
+    }
+
+    /// The numbers of all rows with what is in two columns, ordered by `order` where that is there.
+    pub(crate) fn places(
+        &self,
+        database: &dyn OldDatabase,
+        columns: [&str; 2],
+        order: Option<&str>,
+        each: &mut dyn FnMut(i64, [String; 2]),
+    ) -> Result<()> {
+        let [first, second] = columns.map(|column| self.quoted(column));
+        let order = order.filter(|order| self.has(order)).map_or_else(String::new, |o| format!("\"{o}\", "));
+        let sql = format!("SELECT rowid, {first}, {second} FROM \"{}\" ORDER BY {order}rowid", self.name);
+        database.read(&sql, &mut |cells| {
+            let [Cell::Integer(number), first, second] = cells.as_slice() else {
+                return Err(unreadable(self.name));
+            };
+            each(*number, [first, second].map(|cell| text(cell).unwrap_or_default()));
+            Ok(())
+        })
+    }
+
+    /// The rows of these numbers, in this order.
+    pub(crate) fn rows(&self, database: &dyn OldDatabase, numbers: &[i64]) -> Result<Vec<(i64, Row<'_>)>> {
+        let (Some(first), false) = (numbers.first(), self.columns.is_empty()) else { return Ok(Vec::new()) };
+        let columns: Vec<String> = self.columns.iter().map(|column| self.quoted(column)).collect();
+        let mut sql =
+            format!("SELECT rowid, {} FROM \"{}\" WHERE rowid IN ({first}", columns.join(", "), self.name);
+        for number in numbers.iter().skip(1) {
+            // Writing to a string does not fail.
+            let _ = write!(sql, ", {number}");
+        }
+        sql.push(')');
+        let mut found = HashMap::with_capacity(numbers.len());
+        database.read(&sql, &mut |mut cells| {
+            let values = cells.split_off(1.min(cells.len()));
+            let Some(Cell::Integer(number)) = cells.first() else { return Err(unreadable(self.name)) };
+            found.insert(*number, values);
+            Ok(())
+        })?;
+        let rows = numbers.iter().map(|number| {
+            let cells = found.remove(number).ok_or_else(|| unreadable(self.name))?;
+            Ok((*number, Row { columns: &self.columns, cells }))
+        });
+        rows.collect()
+    }
+}
+
+impl Row<'_> {
+    /// What is in a column; nothing where it is not there.
+    pub(crate) fn get(&self, column: &str) -> &Cell {
+        let index = self.columns.iter().position(|name| *name == column);
+        index.and_then(|index| self.cells.get(index)).unwrap_or(&Cell::Null)
+    }
+
+    /// The first of some columns that holds a text.
+    pub(crate) fn text(&self, columns: &[&str]) -> Option<String> {
+        columns.iter().find_map(|column| text(self.get(column)))
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(&self, column: &str) -> Option<i64> {
+        match self.get(column) {
+            Cell::Integer(number) => Some(*number),
+            Cell::Real(number) if number.fract() == 0.0 && number.abs() < 1e15 => Some(*number as i64),
+            Cell::Text(text) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// A number of a turn, from 1.
+    pub(crate) fn turn(&self, column: &str) -> Option<u32> {
+        self.integer(column).and_then(|turn| u32::try_from(turn).ok()).filter(|turn| *turn >= 1)
+    }
+
+    /// A point in time.
+    pub(crate) fn time(&self, column: &str) -> Option<Timestamp> {
+        match self.get(column) {
+            Cell::Time(time) => Some(*time),
+            Cell::Text(text) => Timestamp::parse(text).ok(),
+            Cell::Integer(number) => Timestamp::from_json(&(*number).into()),
+            Cell::Real(number) => Timestamp::from_json(&(*number).into()),
+            _ => None,
+        }
+    }
+}
+
+fn text(cell: &Cell) -> Option<String> {
+    match cell {
+        Cell::Text(text) => Some(text.clone()),
+        Cell::Integer(number) => Some(number.to_string()),
+        Cell::Real(number) => Some(number.to_string()),
+        Cell::Time(time) => Some(time.to_string()),
+        Cell::Null | Cell::Vector(_) => None,
+    }
+}
+
+fn unreadable(table: &str) -> Error {
+    let message = format!("the table {table:?} of the old database can't be read");
+    Error::new(ErrorKind::StorageIo, message).with_operation("upgrade")
+}

@@ -1,0 +1,300 @@
+//! All rows of an old database, session by session.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    path::Path,
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    model::{EmbeddingSpace, SessionKey, Timestamp, UserId},
+};
+
+use crate::{
+    Cell, Counts, OldDatabase, OnProgress, Outcome, Progress, Relation, Upgrade, events, ids, messages,
+    sessions::{self, OldSession},
+    tables::Table,
+    vectors::{self, LeftOut, OldVector},
+    writing::{Target, Writing},
+};
+
+/// How many rows are read and written at a time.
+const BATCH: usize = 256;
+
+/// The rows of a session, by their numbers.
+#[derive(Debug, Default)]
+struct Rows {
+    own: Option<i64>,
+    messages: Vec<i64>,
+    events: Vec<i64>,
+}
+
+/// Brings all rows over, or only counts what would come of them.
+pub(crate) struct Transfer<'a> {
+    database: &'a dyn OldDatabase,
+    target: Option<Target>,
+    now: Timestamp,
+    progress: OnProgress,
+    sessions: Table,
+    messages: Table,
+    events: Option<Table>,
+    vectors: Option<Table>,
+    has_inline: bool,
+    /// Of each vector in a row of its own the message and the row, in order.
+    vector_rows: Vec<(i64, i64)>,
+    space: Option<EmbeddingSpace>,
+    taken_ids: events::TakenIds,
+    done: Progress,
+    counts: Counts,
+    owing: u64,
+    unknown_roles: u64,
+    left_out: LeftOut,
+}
+
+impl<'a> Transfer<'a> {
+    pub(crate) fn new(
+        database: &'a dyn OldDatabase,
+        target: Option<Target>,
+        now: Timestamp,
+        progress: OnProgress,
+    ) -> Result<Self> {
+        let relations: Vec<Relation> = database.relations()?;
+        let inline = vectors::INLINE.iter().flat_map(|(_, column, json)| [*column, *json]);
+        let wanted: Vec<&'static str> =
+            messages::COLUMNS.into_iter().chain(inline.clone()).chain(["embedding_model"]).collect();
+        let missing = || Error::new(ErrorKind::StorageIo, "the old database has lost a table");
+        let messages = Table::of(&relations, "transcripts", &wanted).ok_or_else(missing)?;
+        Ok(Self {
+            database,
+            target,
+            now,
+            progress,
+            sessions: Table::of(&relations, "sessions", &sessions::COLUMNS).ok_or_else(missing)?,
+            has_inline: inline.into_iter().any(|column| messages.has(column)),
+            messages,
+            events: Table::of(&relations, "events", &events::COLUMNS),
+            vectors: Table::of(&relations, "transcript_vectors", &vectors::COLUMNS),
+            vector_rows: Vec::new(),
+            space: None,
+            taken_ids: events::TakenIds::default(),
+            done: Progress::default(),
+            counts: Counts::default(),
+            owing: 0,
+            unknown_roles: 0,
+            left_out: LeftOut::new(),
+        })
+    }
+
+    pub(crate) fn run(&mut self) -> Result<()> {
+        let sessions = self.find_rows()?;
+        let rows = |rows: &Rows| rows.messages.len() as u64 + rows.events.len() as u64;
+        self.done.total = sessions.values().map(rows).sum();
+        (self.progress)(self.done);
+        self.find_vectors()?;
+        self.choose_space(&sessions)?;
+        if let (Some(target), Some(space)) = (&self.target, &self.space) {
+            target.claim(space)?;
+        }
+        let mut users = BTreeSet::new();
+        for (names, rows) in &sessions {
+            let key = SessionKey::new(ids::user(&names[0])?, ids::session(&names[1])?);
+            users.insert(key.user_id.clone());
+            self.session(key, rows)?;
+        }
+        self.pin_user(&users)
+    }
+
+    /// What is told of it when it has run.
+    pub(crate) fn told(&self, file: &Path, generation: u32, outcome: Outcome) -> Upgrade {
+        let mut upgrade = Upgrade::nothing(file);
+        upgrade.outcome = outcome;
+        upgrade.generation = Some(generation);
+        upgrade.counts = self.counts;
+        upgrade.space = self.space.clone();
+        upgrade.owing = self.owing;
+        upgrade.left_out = self.left_out.clone();
+        upgrade.unknown_roles = self.unknown_roles;
+        upgrade
+    }
+
+    /// The numbers of all rows, by user and session. Messages and events without a session get one.
+    fn find_rows(&self) -> Result<BTreeMap<[String; 2], Rows>> {
+        const KEY: [&str; 2] = ["user_id", "session_id"];
+        let mut sessions: BTreeMap<[String; 2], Rows> = BTreeMap::new();
+        self.sessions.places(self.database, KEY, None, &mut |number, key| {
+            sessions.entry(key).or_default().own = Some(number);
+        })?;
+        self.messages.places(self.database, KEY, Some("sequence"), &mut |number, key| {
+            sessions.entry(key).or_default().messages.push(number);
+        })?;
+        if let Some(events) = &self.events {
+            events.places(self.database, KEY, Some("sequence"), &mut |number, key| {
+                sessions.entry(key).or_default().events.push(number);
+            })?;
+        }
+        Ok(sessions)
+    }
+
+    /// Which vectors belong to which messages; those of none are counted.
+    fn find_vectors(&mut self) -> Result<()> {
+        let Some(vectors) = &self.vectors else { return Ok(()) };
+        let parent =
+            if vectors.has("parent_id") && self.messages.has("id") { "v.parent_id = t.id" } else { "false" };
+        let sql = format!(
+            "SELECT v.rowid, t.rowid FROM transcript_vectors v LEFT JOIN transcripts t ON {parent} ORDER BY v.rowid"
+        );
+        let (mut found, mut lost) = (Vec::new(), Vec::new());
+        self.database.read(&sql, &mut |cells| {
+            match cells.as_slice() {
+                [Cell::Integer(vector), Cell::Integer(message)] => found.push((*message, *vector)),
+                [Cell::Integer(vector), ..] => lost.push(*vector),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        found.sort_unstable();
+        for numbers in lost.chunks(BATCH) {
+            let rows = vectors.rows(self.database, numbers)?;
+            let count = rows.iter().filter_map(|(_, row)| OldVector::of_row(row)).count();
+            if count > 0 {
+                *self.left_out.entry(vectors::OF_ANOTHER_MESSAGE.to_owned()).or_default() += count as u64;
+            }
+        }
+        self.vector_rows = found;
+        Ok(())
+    }
+
+    /// The space of most vectors: a store has one.
+    fn choose_space(&mut self, sessions: &BTreeMap<[String; 2], Rows>) -> Result<()> {
+        let mut spaces: HashMap<EmbeddingSpace, u64> = HashMap::new();
+        let mut count = |vector: &OldVector| {
+            if let Some(space) = vector.space() {
+                *spaces.entry(space).or_default() += 1;
+            }
+        };
+        if let Some(vectors) = &self.vectors {
+            let numbers: Vec<i64> = self.vector_rows.iter().map(|(_, vector)| *vector).collect();
+            for numbers in numbers.chunks(BATCH) {
+                let rows = vectors.rows(self.database, numbers)?;
+                rows.iter().filter_map(|(_, row)| OldVector::of_row(row)).for_each(|vector| count(&vector));
+            }
+        }
+        if self.has_inline {
+            for numbers in sessions.values().flat_map(|rows| rows.messages.chunks(BATCH)) {
+                let rows = self.messages.rows(self.database, numbers)?;
+                rows.iter().flat_map(|(_, row)| OldVector::inline(row)).for_each(|vector| count(&vector));
+            }
+        }
+        let most = spaces.into_iter().max_by(|(a, of_a), (b, of_b)| {
+            of_a.cmp(of_b).then_with(|| (&b.model, b.dimensions).cmp(&(&a.model, a.dimensions)))
+        });
+        self.space = most.map(|(space, _)| space);
+        Ok(())
+    }
+
+    fn session(&mut self, key: SessionKey, rows: &Rows) -> Result<()> {
+        let old = self.old_session(key, rows)?;
+        let mut writing = Writing::new(old, self.now);
+        for numbers in rows.messages.chunks(BATCH) {
+            self.read_messages(numbers, &mut writing)?;
+            writing.flush_when_full(self.target.as_ref())?;
+            self.advance(numbers.len());
+        }
+        for numbers in rows.events.chunks(BATCH) {
+            self.read_events(numbers, &mut writing)?;
+            self.advance(numbers.len());
+        }
+        self.finish(writing)
+    }
+
+    fn old_session(&self, key: SessionKey, rows: &Rows) -> Result<OldSession> {
+        let places = [
+            (Some(&self.sessions), rows.own),
+            (Some(&self.messages), rows.messages.first().copied()),
+            (self.events.as_ref(), rows.events.first().copied()),
+        ];
+        let place = places.into_iter().find_map(|(table, number)| table.zip(number));
+        let found = match place {
+            Some((table, number)) => table.rows(self.database, &[number])?,
+            None => Vec::new(),
+        };
+        OldSession::of(key, found.first().map(|(_, row)| row), rows.own.is_some(), self.now)
+    }
+
+    fn read_messages(&mut self, numbers: &[i64], writing: &mut Writing) -> Result<()> {
+        let mut of_messages = self.vectors_of(numbers)?;
+        for (number, row) in self.messages.rows(self.database, numbers)? {
+            let (session, sequence) = (&writing.session, writing.messages);
+            let old = messages::message(&row, session, sequence, writing.last_ts(), self.now);
+            let mut found = of_messages.remove(&number).unwrap_or_default();
+            // A migration that was broken off leaves them in both places.
+            let is_new =
+                |vector: &OldVector| !found.iter().any(|known| known.content_type() == vector.content_type());
+            let inline: Vec<_> = OldVector::inline(&row).into_iter().filter(is_new).collect();
+            found.extend(inline);
+            let vectors = self.space.as_ref().and_then(|space| {
+                vectors::of_message(&old.message, &old.texts, found, space, &mut self.left_out)
+            });
+            self.unknown_roles += u64::from(old.role_is_guessed);
+            self.owing += u64::from(vectors.is_none() && old.message.vectors.is_owed());
+            writing.message(old, vectors);
+        }
+        Ok(())
+    }
+
+    /// The vectors that stand in rows of their own, by message.
+    fn vectors_of(&self, messages: &[i64]) -> Result<HashMap<i64, Vec<OldVector>>> {
+        let Some(table) = &self.vectors else { return Ok(HashMap::new()) };
+        let mut places: Vec<(i64, i64)> = Vec::new();
+        for message in messages {
+            let start = self.vector_rows.partition_point(|(of, _)| of < message);
+            places.extend(self.vector_rows.iter().skip(start).take_while(|(of, _)| of == message));
+        }
+        let mut of_messages: HashMap<i64, Vec<OldVector>> = HashMap::new();
+        for places in places.chunks(BATCH) {
+            let numbers: Vec<i64> = places.iter().map(|(_, vector)| *vector).collect();
+            let rows = table.rows(self.database, &numbers)?;
+            for ((message, _), (_, row)) in places.iter().zip(&rows) {
+                of_messages.entry(*message).or_default().extend(OldVector::of_row(row));
+            }
+        }
+        Ok(of_messages)
+    }
+
+    fn read_events(&mut self, numbers: &[i64], writing: &mut Writing) -> Result<()> {
+        let Some(table) = &self.events else { return Ok(()) };
+        for (_, row) in table.rows(self.database, numbers)? {
+            let (session, sequence) = (&writing.session, writing.events);
+            let event = events::event(&row, session, sequence, writing.last_ts(), &mut self.taken_ids)?;
+            writing.event(event);
+            writing.flush_when_full(self.target.as_ref())?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, mut writing: Writing) -> Result<()> {
+        writing.describe();
+        writing.flush(self.target.as_ref())?;
+        if let Some(target) = &self.target {
+            writing.check(target)?;
+        }
+        self.counts.sessions += 1;
+        self.counts.messages += u64::from(writing.messages);
+        self.counts.events += u64::from(writing.events);
+        self.counts.vectors += writing.vectors;
+        Ok(())
+    }
+
+    fn advance(&mut self, rows: usize) {
+        self.done.done += rows as u64;
+        (self.progress)(self.done);
+    }
+
+    /// A store of one person is that person's.
+    fn pin_user(&self, users: &BTreeSet<UserId>) -> Result<()> {
+        match (&self.target, users.first(), users.len()) {
+            (Some(target), Some(user), 1) => target.pin(user),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The new store, and a session that is being written to it.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{
+        MessageVectors, SessionChange, StorageBackend, Version,
+        meta::{EMBEDDING_SPACE, Generation, USER_ID},
+    },
+    model::{EmbeddingSpace, Session, StoredEvent, Timestamp, UserId},
+};
+use tokio::runtime::Handle;
+
+use crate::{messages::OldMessage, sessions::OldSession};
+
+/// A write is made when so many bytes are waiting,
+const FLUSH_BYTES: usize = 16 * 1024 * 1024;
+/// or so many messages.
+const FLUSH_MESSAGES: usize = 256;
+
+/// Where rows go.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    backend: Arc<dyn StorageBackend>,
+    runtime: Handle,
+}
+
+impl Target {
+    pub(crate) fn new(backend: Arc<dyn StorageBackend>, runtime: Handle) -> Self {
+        Self { backend, runtime }
+    }
+
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Says whose vectors the store holds, before there are any.
+    pub(crate) fn claim(&self, space: &EmbeddingSpace) -> Result<()> {
+        let generation = Generation { space: space.clone(), number: 0 };
+        self.wait(self.backend.put_meta_if_absent(EMBEDDING_SPACE, &generation.to_value()))?;
+        Ok(())
+    }
+
+    /// Says whose store it is.
+    pub(crate) fn pin(&self, user: &UserId) -> Result<()> {
+        self.wait(self.backend.put_meta_if_absent(USER_ID, user.as_str()))?;
+        Ok(())
+    }
+
+    /// Builds the index and closes the store.
+    pub(crate) fn close(self) -> Result<()> {
+        self.wait(self.backend.update_index())
+    }
+}
+
+/// A session that is being written.
+pub(crate) struct Writing {
+    pub(crate) session: Session,
+    created: Option<Timestamp>,
+    updated: Option<Timestamp>,
+    version: Option<Version>,
+    change: SessionChange,
+    pending_vectors: Vec<MessageVectors>,
+    bytes: usize,
+    pub(crate) messages: u32,
+    pub(crate) events: u32,
+    pub(crate) vectors: u64,
+    first: Option<Timestamp>,
+    last: Option<Timestamp>,
+    /// The time of the row before.
+    before: Option<Timestamp>,
+    turns: u32,
+}
+
+impl Writing {
+    pub(crate) fn new(old: OldSession, now: Timestamp) -> Self {
+        let mut session = old.session;
+        session.created = old.created.unwrap_or(now);
+        session.updated = old.updated.unwrap_or(session.created);
+        let mut change = SessionChange::new(session.clone(), None);
+        change.metadata_files = Some(old.files);
+        Self {
+            session,
+            created: old.created,
+            updated: old.updated,
+            version: None,
+            change,
+            pending_vectors: Vec::new(),
+            bytes: 0,
+            messages: 0,
+            events: 0,
+            vectors: 0,
+            first: None,
+            last: None,
+            before: None,
+            turns: 0,
+        }
+    }
+
+    /// The time of a row that says none.
+    pub(crate) fn last_ts(&self) -> Timestamp {
+        self.before.unwrap_or(self.session.created)
+    }
+
+    pub(crate) fn message(&mut self, old: OldMessage, vectors: Option<MessageVectors>) {
+        self.seen(old.message.ts, old.message.ts_estimated);
+        self.turns = self.turns.max(old.message.turn.unwrap_or(0));
+        if self.session.first_prompt.is_none() {
+            self.session.first_prompt = old.first_prompt;
+        }
+        self.messages += 1;
+        self.bytes += old.message.raw.as_bytes().len();
+        self.bytes += vectors.as_ref().map_or(0, MessageVectors::vector_bytes);
+        self.vectors += vectors.as_ref().map_or(0, |vectors| vectors.records.len() as u64);
+        self.change.messages.put.push(old.message);
+        self.pending_vectors.extend(vectors);
+    }
+
+    pub(crate) fn event(&mut self, event: StoredEvent) {
+        self.seen(event.event.ts, event.event.ts_estimated);
+        self.events += 1;
+        self.bytes += usize::try_from(event.event.data_size_bytes).unwrap_or(usize::MAX / 2) + 512;
+        self.change.events.put.push(event);
+    }
+
+    fn seen(&mut self, ts: Timestamp, estimated: bool) {
+        self.before = Some(ts);
+        if !estimated {
+            self.first = Some(self.first.map_or(ts, |first| first.min(ts)));
+            self.last = self.last.max(Some(ts));
+        }
+    }
+
+    /// Sets what is known when all rows are read.
+    pub(crate) fn describe(&mut self) {
+        let session = &mut self.session;
+        session.created = self.created.or(self.first).unwrap_or(session.created);
+        session.updated = self.updated.or(self.last).unwrap_or(session.created).max(session.created);
+        (session.message_count, session.event_count) = (self.messages, self.events);
+        if self.messages > 0 {
+            session.turn_count = self.turns;
+        }
+    }
+
+    /// Looks whether the store holds what was written.
+    pub(crate) fn check(&self, target: &Target) -> Result<()> {
+        let rows = target.wait(target.backend.session_rows(&self.session.key()))?;
+        let expected = (u64::from(self.messages), u64::from(self.events), self.vectors);
+        let found = (rows.messages.count, rows.events.count, rows.vectors);
+        if found == expected {
+            return Ok(());
+        }
+        let message =
+            format!("the new store does not hold what was written: {found:?} and not {expected:?} rows");
+        Err(Error::new(ErrorKind::StorageIo, message).with("session", &self.session.session_id))
+    }
+
+    /// [`Writing::flush`] where much waits.
+    pub(crate) fn flush_when_full(&mut self, target: Option<&Target>) -> Result<()> {
+        let is_full = self.bytes >= FLUSH_BYTES || self.change.messages.put.len() >= FLUSH_MESSAGES;
+        if is_full { self.flush(target) } else { Ok(()) }
+    }
+
+    /// Writes what waits; forgets it where there is no target.
+    pub(crate) fn flush(&mut self, target: Option<&Target>) -> Result<()> {
+        let mut session = self.session.clone();
+        (session.message_count, session.event_count) = (self.messages, self.events);
+        let mut change = SessionChange::new(session, self.version.take());
+        let waiting = SessionChange::new(self.session.clone(), None);
+        let waiting = std::mem::replace(&mut self.change, waiting);
+        (change.metadata_files, change.messages, change.events) =
+            (waiting.metadata_files, waiting.messages, waiting.events);
+        let vectors = std::mem::take(&mut self.pending_vectors);
+        self.bytes = 0;
+        let Some(target) = target else { return Ok(()) };
+        let key = self.session.key();
+        self.version = Some(target.wait(target.backend.write(change))?);
+        if !vectors.is_empty() {
+            target.wait(target.backend.write_vectors(&key, 0, vectors))?;
+            // Which may have made it another version.
+            let stored = target.wait(target.backend.get_session(&key))?;
+            self.version = stored.map(|stored| stored.version);
+        }
+        Ok(())
+    }
+}
