@@ -59,6 +59,8 @@ pub use amplifier_session_core::{
 };
 #[cfg(feature = "duckdb-system")]
 pub use amplifier_session_duckdb as duckdb;
+#[cfg(feature = "parquet")]
+pub use amplifier_session_parquet as parquet;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use open::{OpenOptions, open, open_at};

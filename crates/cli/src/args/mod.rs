@@ -25,7 +25,7 @@ mod user;
 
 use clap::{Parser, Subcommand};
 
-pub(crate) use archive::{ExportArgs, ImportArgs};
+pub(crate) use archive::{ArchiveFormat, ExportArgs, ImportArgs};
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use context::ContextArgs;

@@ -1,16 +1,16 @@
 //! `export` and `import`: sessions as a file, from store to store.
 
-use std::{fs::File, io::BufReader};
+use std::{fs::File, io::BufReader, path::Path};
 
 use amplifier_session_storage::{
     Scope, StorageSettings,
     search::SessionFilter,
-    storage::{ImportOptions, ImportReport},
+    storage::{ArchiveReader, ExportReport, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter},
 };
 
 use crate::{
-    app::App,
-    args::{ExportArgs, ImportArgs, ScopeArg},
+    app::{App, Reader},
+    args::{ArchiveFormat, ExportArgs, ImportArgs, ScopeArg},
     failure::{Failure, Outcome, say},
     file::WholeFile,
     render::text::{counted, grouped},
@@ -34,11 +34,10 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
             Scope::User(found.user_id)
         }
     };
-    let mut file = WholeFile::begin(&args.out)?;
-    let report = reader.storage.export_sessions(&scope, filter, file.writer()).await?;
-    if report.sessions > 0 {
-        file.place()?;
-    }
+    let report = match args.format.unwrap_or_else(|| ArchiveFormat::of(&args.out)) {
+        ArchiveFormat::Jsonl => to_lines(&reader, &scope, filter, &args.out).await?,
+        ArchiveFormat::Parquet => to_parquet(&reader, &scope, filter, &args.out).await?,
+    };
     if app.out.is_json() {
         app.out.json(&report)?;
     } else if report.sessions > 0 {
@@ -54,16 +53,77 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     Ok(Outcome::found(report.sessions > 0))
 }
 
-pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
-    let file = File::open(&args.file).map_err(|error| {
-        let message = format!("can't read {}: {error}", args.file.display());
+async fn to_lines(
+    reader: &Reader,
+    scope: &Scope,
+    filter: SessionFilter,
+    out: &Path,
+) -> Result<ExportReport, Failure> {
+    let mut file = WholeFile::begin(out)?;
+    let mut lines = JsonLinesWriter::new(file.writer());
+    let report = reader.storage.export_sessions(scope, filter, &mut lines).await?;
+    if report.sessions > 0 {
+        file.place()?;
+    }
+    Ok(report)
+}
+
+#[cfg(feature = "parquet")]
+async fn to_parquet(
+    reader: &Reader,
+    scope: &Scope,
+    filter: SessionFilter,
+    out: &Path,
+) -> Result<ExportReport, Failure> {
+    use amplifier_session_storage::parquet::{FILES, ParquetWriter};
+
+    let folder = crate::file::WholeFolder::begin(out, &FILES)?;
+    let mut files = ParquetWriter::new(folder.folder());
+    let report = reader.storage.export_sessions(scope, filter, &mut files).await?;
+    if report.sessions > 0 {
+        folder.place()?;
+    }
+    Ok(report)
+}
+
+#[cfg(not(feature = "parquet"))]
+async fn to_parquet(_: &Reader, _: &Scope, _: SessionFilter, _: &Path) -> Result<ExportReport, Failure> {
+    Err(no_parquet())
+}
+
+#[cfg(feature = "parquet")]
+fn from_parquet(folder: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
+    Ok(Box::new(amplifier_session_storage::parquet::ParquetReader::open(folder)?))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn from_parquet(_: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
+    Err(no_parquet())
+}
+
+#[cfg(not(feature = "parquet"))]
+fn no_parquet() -> Failure {
+    Failure::wrong_use(
+        "this program was built without Parquet",
+        "build it with --features parquet; DuckDB brings it along",
+    )
+}
+
+fn from_lines(file: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
+    let opened = File::open(file).map_err(|error| {
+        let message = format!("can't read {}: {error}", file.display());
         Failure::failed(message, "`export --out FILE` writes what `import` reads")
     })?;
+    Ok(Box::new(JsonLinesReader::new(BufReader::new(opened))))
+}
+
+pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
+    let mut archive = if args.file.is_dir() { from_parquet(&args.file)? } else { from_lines(&args.file)? };
     let writer = app.writer(StorageSettings::default()).await?;
     let owner = (app.global.scope != ScopeArg::All).then(|| writer.user.clone());
     let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
     writer.storage.pin_user(&writer.user).await?;
-    let imported = writer.storage.import_sessions(&mut BufReader::new(file), &options).await;
+    let imported = writer.storage.import_sessions(archive.as_mut(), &options).await;
     // Also where it stopped: what was read before is stored.
     writer.storage.backend().update_index().await?;
     let report = imported?;

@@ -45,6 +45,40 @@ fn sessions_go_from_store_to_store() {
     }
 }
 
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_is_a_folder_that_comes_back() {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none"]);
+    home.ok(&["edit", "38e6d1f5", "--name", "By hand"]);
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let folder = at("sessions.parquet");
+    check("export_parquet", &home, &home.run(&["export", "--out", &folder]).all());
+    let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
+    let imported = home.run(&[&["import", folder.as_str()], &other[..]].concat());
+    assert_eq!(imported.code, 0, "{}", imported.stderr);
+    assert_eq!(imported.stdout, "sessions  12\nmessages  192\nevents    357\n");
+    home.ok(&["export", "--out", &at("a.jsonl")]);
+    home.ok(&[&["export", "--out", &at("b.jsonl")], &other[..]].concat());
+    assert!(fs::read(at("a.jsonl")).unwrap() == fs::read(at("b.jsonl")).unwrap(), "the exports differ");
+
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    // Again in the same place, but not where something else is.
+    let again = ["export", "--out", folder.as_str(), "--session", "38e6d1f5"];
+    assert_eq!(home.json(&again)["sessions"], 1);
+    assert_eq!(home.json(&[&["import", folder.as_str(), "--replace"], &other[..]].concat())["replaced"], 1);
+    fs::write(home.path().join("sessions.parquet/mine.txt"), "mine").unwrap();
+    check("error_export_folder", &home, &home.run(&again).all());
+    assert_eq!(home.run(&["export", "--format", "parquet", "--out", &at("a.jsonl")]).code, 1);
+    fs::remove_file(home.path().join("sessions.parquet/events.parquet")).unwrap();
+    check("error_import_folder", &home, &home.run(&["import", &folder]).all());
+}
+
 #[test]
 fn others_have_to_be_meant() {
     let home = Home::with_samples();

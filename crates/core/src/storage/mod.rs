@@ -30,7 +30,10 @@ use crate::{
 };
 
 pub use activity::Activity;
-pub use archive::{ExportReport, ImportOptions, ImportReport, RefusedSession};
+pub use archive::{
+    ArchiveReader, ArchiveWriter, EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport,
+    JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession, SessionRecord,
+};
 pub use context::{MessageContext, TurnContext};
 pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};

@@ -1,11 +1,13 @@
 //! Sessions as lines of JSON, and back.
 
 use amplifier_session_core::{
-    ErrorKind, Scope,
+    ErrorKind, Result, Scope,
     backend::{SkippedLine, StorageBackend},
     model::{MetadataFile, RawJson},
     search::SessionFilter,
-    storage::{EventDetail, ImportOptions, SessionEdit, SyncLines},
+    storage::{
+        EventDetail, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter, SessionEdit, SyncLines,
+    },
 };
 
 use super::{
@@ -17,8 +19,13 @@ use crate::lines;
 
 async fn exported(store: &Store, scope: &Scope) -> String {
     let mut archive = Vec::new();
-    store.storage.export_sessions(scope, SessionFilter::default(), &mut archive).await.unwrap();
+    let mut writer = JsonLinesWriter::new(&mut archive);
+    store.storage.export_sessions(scope, SessionFilter::default(), &mut writer).await.unwrap();
     String::from_utf8(archive).unwrap()
+}
+
+async fn imported(store: &Store, archive: &str, options: &ImportOptions) -> Result<ImportReport> {
+    store.storage.import_sessions(&mut JsonLinesReader::new(archive.as_bytes()), options).await
 }
 
 /// Everything but vectors comes back, byte for byte, also what a person set and what the lines do not say.
@@ -54,8 +61,7 @@ pub async fn sessions_come_back_as_they_were(subject: &dyn Subject) {
     for key in [&target.key, &without_lines.key] {
         assert!(store.backend.delete_session(key).await.unwrap());
     }
-    let report =
-        store.storage.import_sessions(&mut archive.as_bytes(), &ImportOptions::default()).await.unwrap();
+    let report = imported(&store, &archive, &ImportOptions::default()).await.unwrap();
     assert_eq!((report.sessions, report.refused.len()), (2, 0));
     assert_eq!(exported(&store, &scope).await, archive);
     let stored = store.stored(&target).await;
@@ -78,9 +84,7 @@ pub async fn what_is_there_is_replaced_only_when_asked_for(subject: &dyn Subject
     store.sync(&target("s"), vec![lines::user("other"), lines::user("words"), lines::user("here")]).await;
     let changed = exported(&store, &Scope::Everyone).await;
 
-    let import = async |options: ImportOptions| {
-        store.storage.import_sessions(&mut archive.as_bytes(), &options).await.unwrap()
-    };
+    let import = async |options: ImportOptions| imported(&store, &archive, &options).await.unwrap();
     let report = import(ImportOptions::default()).await;
     assert_eq!((report.sessions, report.refused.len()), (0, 2));
     assert_eq!(exported(&store, &Scope::Everyone).await, changed);
@@ -116,11 +120,7 @@ pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject)
         let mut lines = good.clone();
         lines[at] = wrong;
         let broken = lines.join("\n");
-        let error = store
-            .storage
-            .import_sessions(&mut broken.as_bytes(), &ImportOptions::default())
-            .await
-            .unwrap_err();
+        let error = imported(&store, &broken, &ImportOptions::default()).await.unwrap_err();
         assert_eq!(
             (error.kind(), error.context("field")),
             (ErrorKind::Validation, Some("archive")),
@@ -131,17 +131,14 @@ pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject)
         assert_eq!(exported(&store, &scope).await.lines().count(), 5, "{wrong}: one session");
     }
     let cut = good[..8].join("\n");
-    let error = store
-        .storage
-        .import_sessions(&mut cut.as_bytes(), &ImportOptions::default().with_replace(true))
-        .await;
+    let error = imported(&store, &cut, &ImportOptions::default().with_replace(true)).await;
     assert!(error.unwrap_err().to_string().contains("in the middle of a session"));
     for (whole, says) in [("", "is empty"), ("{\"record\":\"again\"}", "does not begin")] {
-        let error = store.storage.import_sessions(&mut whole.as_bytes(), &ImportOptions::default()).await;
+        let error = imported(&store, whole, &ImportOptions::default()).await;
         assert!(error.unwrap_err().to_string().contains(says), "{whole}");
     }
     let newer = archive.replacen("\"format\":1", "\"format\":2", 1);
-    let error = store.storage.import_sessions(&mut newer.as_bytes(), &ImportOptions::default()).await;
+    let error = imported(&store, &newer, &ImportOptions::default()).await;
     assert!(error.unwrap_err().to_string().contains("format 2"));
 }
 
@@ -156,8 +153,7 @@ pub async fn events_of_other_sessions_are_left_to_them(subject: &dyn Subject) {
     assert!(archive.contains("\"event_id\":\"e-1\""), "{archive}");
     store.backend.delete_session(&target("a").key).await.unwrap();
     store.sync_events(&target("b"), vec![event()]).await;
-    let report =
-        store.storage.import_sessions(&mut archive.as_bytes(), &ImportOptions::default()).await.unwrap();
+    let report = imported(&store, &archive, &ImportOptions::default()).await.unwrap();
     assert_eq!((report.sessions, report.refused.len()), (0, 1));
     assert!(report.refused[0].reason.contains("session b"), "{:?}", report.refused);
 }

@@ -1,10 +1,8 @@
 //! Writing an archive.
 
-use std::io::Write;
-
 use serde::Serialize;
 
-use super::{EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record, SessionRecord, hex};
+use super::{ArchiveWriter, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record, SessionRecord, hex};
 use crate::{
     Error, ErrorKind, Result, Scope, SessionStorage,
     backend::{SequenceRange, SessionCursor, SessionQuery, StoredSession},
@@ -32,21 +30,21 @@ pub struct ExportReport {
 }
 
 impl SessionStorage {
-    /// Writes the sessions of `scope` that `filter` admits, line by line: see [`ImportOptions`](super::ImportOptions) for
-    /// the way back. Memory does not grow with the store.
+    /// Writes the sessions of `scope` that `filter` admits; [`SessionStorage::import_sessions`] is the way back. No more is
+    /// held in memory than some rows, whatever the size of the store.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when `out` fails; `Conflict` (retryable) when a session changes again and again meanwhile; those of the
+    /// Those of `out`; `Conflict` (retryable) when a session changes again and again meanwhile; those of the
     /// backend.
     pub async fn export_sessions(
         &self,
         scope: &Scope,
         filter: SessionFilter,
-        out: &mut (dyn Write + Send),
+        out: &mut dyn ArchiveWriter,
     ) -> Result<ExportReport> {
         let writer = format!("amplifier-session-storage {}", env!("CARGO_PKG_VERSION"));
-        put(out, &Record::Archive { format: FORMAT, writer })?;
+        out.put(Record::Archive { format: FORMAT, writer })?;
         let mut report = ExportReport::default();
         let mut query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(SESSIONS);
         loop {
@@ -59,38 +57,38 @@ impl SessionStorage {
             }
             query.after = page.last().map(SessionCursor::from);
         }
-        out.flush().map_err(failed)?;
+        out.finish()?;
         Ok(report)
     }
 
     async fn export_session(
         &self,
         key: &SessionKey,
-        out: &mut (dyn Write + Send),
+        out: &mut dyn ArchiveWriter,
         report: &mut ExportReport,
     ) -> Result<()> {
         for _ in 0..ATTEMPTS {
             // Deleted since it was listed.
             let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
             let version = stored.version.clone();
-            put(out, &session_record(stored))?;
+            out.put(session_record(stored))?;
             let messages = self.export_messages(key, out).await?;
             let events = self.export_events(key, out).await?;
             let after = self.backend.get_session(key).await?;
             if after.is_some_and(|after| after.version == version) {
-                put(out, &Record::End { messages, events })?;
+                out.put(Record::End { messages, events })?;
                 report.sessions += 1;
                 report.messages += u64::from(messages);
                 report.events += u64::from(events);
                 return Ok(());
             }
-            put(out, &Record::Again)?;
+            out.put(Record::Again)?;
         }
         let message = "the session changes faster than it can be written";
         Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable())
     }
 
-    async fn export_messages(&self, key: &SessionKey, out: &mut (dyn Write + Send)) -> Result<u32> {
+    async fn export_messages(&self, key: &SessionKey, out: &mut dyn ArchiveWriter) -> Result<u32> {
         let mut range = SequenceRange { start: 0, limit: ROWS };
         let mut count = 0;
         loop {
@@ -99,12 +97,12 @@ impl SessionStorage {
             range.start = last.sequence.saturating_add(1);
             for message in page {
                 count += 1;
-                put(out, &message_record(message))?;
+                out.put(message_record(message))?;
             }
         }
     }
 
-    async fn export_events(&self, key: &SessionKey, out: &mut (dyn Write + Send)) -> Result<u32> {
+    async fn export_events(&self, key: &SessionKey, out: &mut dyn ArchiveWriter) -> Result<u32> {
         let mut range = SequenceRange { start: 0, limit: ROWS };
         let mut count = 0;
         loop {
@@ -119,7 +117,7 @@ impl SessionStorage {
                     Some((_, payload)) => crate::events::assemble(payload)?,
                     None => None,
                 };
-                put(out, &event_record(event, raw))?;
+                out.put(event_record(event, raw))?;
             }
         }
     }
@@ -162,13 +160,4 @@ fn event_record(event: Event, raw: Option<RawJson>) -> Record {
         digest: hex(&event.digest.0),
         raw: raw.map(Raw::from).unwrap_or_default(),
     }))
-}
-
-fn put(out: &mut (dyn Write + Send), record: &Record) -> Result<()> {
-    serde_json::to_writer(&mut *out, record).map_err(|error| failed(error.into()))?;
-    out.write_all(b"\n").map_err(failed)
-}
-
-fn failed(source: std::io::Error) -> Error {
-    Error::new(ErrorKind::StorageIo, "can't write the archive").with_operation("export").with_source(source)
 }

@@ -1,10 +1,8 @@
 //! Reading an archive.
 
-use std::io::BufRead;
-
 use serde::Serialize;
 
-use super::{EventRecord, FORMAT, MessageRecord, Record, SessionRecord, digest};
+use super::{ArchiveReader, EventRecord, FORMAT, MessageRecord, Record, SessionRecord, digest};
 use crate::{
     Error, ErrorKind, Result, SessionStorage,
     backend::{RowChange, SessionChange},
@@ -88,39 +86,24 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `Validation` (`archive`, with the line) when a line is none of an archive; `StorageIo` when `lines` fails; those of
-    /// the backend. Sessions that were read before that are stored.
+    /// `Validation` (`archive`, with its place) when a record is out of place; those of `archive` and of the backend.
+    /// Sessions that were read before that are stored.
     pub async fn import_sessions(
         &self,
-        lines: &mut (dyn BufRead + Send),
+        archive: &mut dyn ArchiveReader,
         options: &ImportOptions,
     ) -> Result<ImportReport> {
-        let mut report = ImportReport::default();
-        let mut reading = None;
-        let (mut number, mut line) = (0_u64, Vec::new());
-        loop {
-            line.clear();
-            let read = lines.read_until(b'\n', &mut line).map_err(|source| {
-                Error::new(ErrorKind::StorageIo, "can't read the archive")
-                    .with_operation("import")
-                    .with_source(source)
-            })?;
-            if read == 0 {
-                break;
-            }
-            number += 1;
-            let record = parse(&line, number == 1).map_err(|error| error.with("line", number))?;
-            self.take(record, &mut reading, options, &mut report).await.map_err(|error| {
-                if error.kind() == ErrorKind::Validation { error.with("line", number) } else { error }
-            })?;
-        }
-        if number == 0 {
-            return Err(Error::validation("archive", "the archive is empty"));
+        let first = archive.next()?.ok_or_else(|| Error::validation("archive", "the archive is empty"))?;
+        check_first(&first).map_err(|error| placed(error, archive))?;
+        let (mut report, mut reading) = (ImportReport::default(), None);
+        while let Some(record) = archive.next()? {
+            let taken = self.take(record, &mut reading, options, &mut report).await;
+            taken.map_err(|error| placed(error, archive))?;
         }
         if let Some(Reading { change, .. }) = reading {
             let message = "the archive ends in the middle of a session, which is not taken";
-            let id = &change.session.session_id;
-            return Err(Error::validation("archive", message).with("session", id).with("line", number));
+            let error = Error::validation("archive", message).with("session", &change.session.session_id);
+            return Err(placed(error, archive));
         }
         Ok(report)
     }
@@ -133,7 +116,9 @@ impl SessionStorage {
         report: &mut ImportReport,
     ) -> Result<()> {
         match (record, reading.as_mut()) {
-            (Record::Archive { .. }, None) => {}
+            (Record::Archive { .. }, _) => {
+                return Err(Error::validation("archive", "the archive begins a second time"));
+            }
             (Record::Session(record), None) => *reading = Some(self.begin(*record, options).await?),
             (Record::Message(record), Some(reading)) => reading.message(*record)?,
             (Record::Event(record), Some(reading)) => reading.event(*record)?,
@@ -143,7 +128,7 @@ impl SessionStorage {
                     self.end(reading, (messages, events), report).await?;
                 }
             }
-            (Record::Archive { .. } | Record::Session(_), Some(_)) => {
+            (Record::Session(_), Some(_)) => {
                 return Err(Error::validation("archive", "a session begins before the one above has ended"));
             }
             (_, None) => return Err(Error::validation("archive", "the record belongs to no session")),
@@ -291,23 +276,22 @@ fn next<T>(rows: &RowChange<T>, sequence: u32) -> Result<()> {
     Err(Error::validation("archive", message))
 }
 
-fn parse(line: &[u8], is_first: bool) -> Result<Record> {
-    let record: Record = serde_json::from_slice(line).map_err(|source| {
-        // Where in the line it is wrong is told by serde as if the line were a file.
-        let told = source.to_string();
-        let told = told.split(" at line ").next().unwrap_or_default();
-        Error::validation("archive", format!("a line is no record of an archive: {told}"))
-    })?;
-    match &record {
-        Record::Archive { format: FORMAT, .. } if is_first => Ok(record),
-        Record::Archive { format, .. } if is_first => {
+/// An archive begins with what it is.
+fn check_first(record: &Record) -> Result<()> {
+    match record {
+        Record::Archive { format: FORMAT, .. } => Ok(()),
+        Record::Archive { format, .. } => {
             let message = format!(
                 "the archive has format {format}, which this program does not know (it knows {FORMAT})"
             );
             Err(Error::validation("archive", message))
         }
-        Record::Archive { .. } => Err(Error::validation("archive", "the archive begins a second time")),
-        _ if is_first => Err(Error::validation("archive", "the file does not begin like an archive")),
-        _ => Ok(record),
+        _ => Err(Error::validation("archive", "the file does not begin like an archive")),
     }
+}
+
+/// Says where in the archive something is wrong.
+fn placed(error: Error, archive: &dyn ArchiveReader) -> Error {
+    let (what, number) = archive.place();
+    if error.kind() == ErrorKind::Validation { error.with(what, number) } else { error }
 }

@@ -1,4 +1,4 @@
-//! Sessions as lines of JSON: out of one store, and into another of any kind.
+//! Sessions out of one store, and into another of any kind: an archive is a row of records.
 //!
 //! | record | is |
 //! | --- | --- |
@@ -10,9 +10,13 @@
 //!
 //! Lines of transcripts, of event logs and metadata files stand there as texts, and where they are not UTF-8 in hexadecimal
 //! digits, so that they come back byte for byte. Vectors are left out: they are made from the lines again.
+//!
+//! Records are written as lines of JSON here ([`JsonLinesWriter`]); other forms bring an [`ArchiveWriter`] and an
+//! [`ArchiveReader`].
 
 mod export;
 mod import;
+mod json_lines;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -25,78 +29,157 @@ use crate::{
 
 pub use export::ExportReport;
 pub use import::{ImportOptions, ImportReport, RefusedSession};
+pub use json_lines::{JsonLinesReader, JsonLinesWriter};
 
 /// The version of the format that is written, and the only one that is read.
 const FORMAT: u32 = 1;
 
-/// A line of an archive.
-#[derive(Debug, Serialize, Deserialize)]
+/// Takes the records of an archive as they come.
+pub trait ArchiveWriter: Send {
+    /// Writes one more.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` when it can't be written.
+    fn put(&mut self, record: Record) -> Result<()>;
+
+    /// Writes what has been held back. Nothing is put after it.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` when it can't be written.
+    fn finish(&mut self) -> Result<()>;
+}
+
+/// Hands out the records of an archive.
+pub trait ArchiveReader: Send {
+    /// The next one, or nothing at the end.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` when it can't be read, `Validation` (`archive`) when it is no record.
+    fn next(&mut self) -> Result<Option<Record>>;
+
+    /// Where the last one stood, for a person: what is counted, and its number from 1. `("line", 7)`.
+    fn place(&self) -> (&'static str, u64);
+}
+
+/// A record of an archive.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-enum Record {
-    Archive { format: u32, writer: String },
+pub enum Record {
+    /// The first.
+    Archive {
+        /// The version of the format.
+        format: u32,
+        /// Who wrote it.
+        writer: String,
+    },
+    /// A session begins.
     Session(Box<SessionRecord>),
+    /// A message of the session.
     Message(Box<MessageRecord>),
+    /// An event of the session.
     Event(Box<EventRecord>),
+    /// The session changed while it was written. What was told of it does not count, and it follows anew.
     Again,
-    End { messages: u32, events: u32 },
+    /// The session is whole.
+    End {
+        /// How many messages it has.
+        messages: u32,
+        /// How many events it has.
+        events: u32,
+    },
 }
 
 /// A session with what is kept beside it.
-#[derive(Debug, Serialize, Deserialize)]
-struct SessionRecord {
-    session: Session,
-    metadata_files: Vec<FileRecord>,
-    skipped: Vec<SkippedLine>,
-    sync_state: Option<String>,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Its fields.
+    pub session: Session,
+    /// Its metadata files.
+    pub metadata_files: Vec<FileRecord>,
+    /// Lines of its files that were left out.
+    pub skipped: Vec<SkippedLine>,
+    /// How far it was synced: for the one who syncs.
+    pub sync_state: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct FileRecord {
-    name: String,
+/// A metadata file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Its name.
+    pub name: String,
+    /// What is in it.
     #[serde(flatten)]
-    raw: Raw,
+    pub raw: Raw,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct MessageRecord {
-    sequence: u32,
-    role: Role,
-    turn: Option<u32>,
-    ts: Timestamp,
-    ts_estimated: bool,
-    synced_at: Timestamp,
+/// A message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MessageRecord {
+    /// Its place, from 0.
+    pub sequence: u32,
+    /// Who speaks.
+    pub role: Role,
+    /// Its turn, from 1.
+    pub turn: Option<u32>,
+    /// When it was said.
+    pub ts: Timestamp,
+    /// Whether that is a guess.
+    pub ts_estimated: bool,
+    /// When it was stored.
+    pub synced_at: Timestamp,
+    /// Its line.
     #[serde(flatten)]
-    raw: Raw,
+    pub raw: Raw,
 }
 
 /// An event. Its fields stand there too, because its line may not be kept.
-#[derive(Debug, Serialize, Deserialize)]
-struct EventRecord {
-    sequence: u32,
-    event_id: String,
-    event_type: String,
-    ts: Timestamp,
-    ts_estimated: bool,
-    turn: Option<u32>,
-    level: Level,
-    tool_name: Option<String>,
-    error_type: Option<String>,
-    model: Option<String>,
-    provider: Option<String>,
-    summary: Map<String, Value>,
-    data_size_bytes: u64,
-    digest: String,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// Its place, from 0.
+    pub sequence: u32,
+    /// Its id, unique for its user.
+    pub event_id: String,
+    /// What happened.
+    pub event_type: String,
+    /// When.
+    pub ts: Timestamp,
+    /// Whether that is a guess.
+    pub ts_estimated: bool,
+    /// The turn it belongs to, from 1.
+    pub turn: Option<u32>,
+    /// How much it matters.
+    pub level: Level,
+    /// The tool it tells of.
+    pub tool_name: Option<String>,
+    /// The kind of failure it tells of.
+    pub error_type: Option<String>,
+    /// The model it tells of.
+    pub model: Option<String>,
+    /// That model's provider.
+    pub provider: Option<String>,
+    /// What is kept of its payload for queries.
+    pub summary: Map<String, Value>,
+    /// The length of its payload in bytes.
+    pub data_size_bytes: u64,
+    /// The digest of its line, as hexadecimal digits.
+    pub digest: String,
+    /// Its line, where it is kept.
     #[serde(flatten)]
-    raw: Raw,
+    pub raw: Raw,
 }
 
 /// Bytes: a text, or hexadecimal digits where they are none; neither where they are not kept.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Raw {
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Raw {
+    /// The text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    raw: Option<String>,
+    pub raw: Option<String>,
+    /// The digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    raw_hex: Option<String>,
+    pub raw_hex: Option<String>,
 }
 
 impl From<RawJson> for Raw {

@@ -1,0 +1,178 @@
+//! Reading a folder of files.
+
+use std::{
+    collections::VecDeque,
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::{
+    Error, Result,
+    model::Session,
+    storage::{ArchiveReader, Record},
+};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+
+use crate::{
+    FORMAT_KEY, Fields, WRITER_KEY, batches, failed, rows,
+    tables::{EVENTS, MESSAGES, OWNER, SESSIONS, Table},
+};
+
+/// How many rows are read at once: few, because lines may be long.
+const ROWS: usize = 64;
+
+/// Reads an archive from a folder that [`ParquetWriter`](crate::ParquetWriter) wrote.
+#[derive(Debug)]
+pub struct ParquetReader {
+    sessions: File,
+    messages: File,
+    events: File,
+    state: State,
+    /// Where the last record stood.
+    place: (&'static str, u64),
+}
+
+/// What comes next.
+#[derive(Debug)]
+enum State {
+    Archive,
+    Session,
+    Parts(Box<Session>),
+}
+
+#[derive(Debug)]
+struct File {
+    table: &'static Table,
+    path: PathBuf,
+    /// The format and the writer.
+    told: Option<(u32, String)>,
+    batches: ParquetRecordBatchReader,
+    rows: VecDeque<Fields>,
+    /// How many rows were taken.
+    taken: u64,
+}
+
+impl ParquetReader {
+    /// Reads from `folder`.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` when a file is missing or is none of Parquet.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let file = |table| File::open(folder, table);
+        Ok(Self {
+            sessions: file(&SESSIONS)?,
+            messages: file(&MESSAGES)?,
+            events: file(&EVENTS)?,
+            state: State::Archive,
+            place: (SESSIONS.file, 0),
+        })
+    }
+
+    fn archive(&mut self) -> Result<Record> {
+        let told = self.sessions.told.take();
+        let (format, writer) = told.ok_or_else(|| {
+            Error::validation("archive", format!("{} is none of an export", self.sessions.path.display()))
+        })?;
+        self.state = State::Session;
+        Ok(Record::Archive { format, writer })
+    }
+
+    fn session(&mut self) -> Result<Option<Record>> {
+        let Some(row) = self.sessions.take()? else { return self.nothing_left() };
+        self.place = self.sessions.place();
+        let record = rows::to_session(row, &SESSIONS)?;
+        self.state = State::Parts(Box::new(record.session.clone()));
+        Ok(Some(Record::Session(Box::new(record))))
+    }
+
+    fn part(&mut self, session: Session) -> Result<Record> {
+        if let Some(row) = self.messages.take_of(&session)? {
+            self.place = self.messages.place();
+            self.state = State::Parts(Box::new(session));
+            return Ok(Record::Message(Box::new(rows::to_message(row, &MESSAGES)?)));
+        }
+        if let Some(row) = self.events.take_of(&session)? {
+            self.place = self.events.place();
+            self.state = State::Parts(Box::new(session));
+            return Ok(Record::Event(Box::new(rows::to_event(row, &EVENTS)?)));
+        }
+        self.state = State::Session;
+        self.place = self.sessions.place();
+        Ok(Record::End { messages: session.message_count, events: session.event_count })
+    }
+
+    /// Rows behind the last session are of none.
+    fn nothing_left(&mut self) -> Result<Option<Record>> {
+        for file in [&mut self.messages, &mut self.events] {
+            if file.take()?.is_some() {
+                let (what, number) = file.place();
+                let message = "the row belongs to no session, or stands apart from the others of its session";
+                return Err(Error::validation("archive", message).with(what, number));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl ArchiveReader for ParquetReader {
+    fn next(&mut self) -> Result<Option<Record>> {
+        let record = match std::mem::replace(&mut self.state, State::Session) {
+            State::Archive => self.archive().map(Some),
+            State::Session => self.session(),
+            State::Parts(session) => self.part(*session).map(Some),
+        };
+        let (what, number) = self.place;
+        record.map_err(|error| if error.context(what).is_some() { error } else { error.with(what, number) })
+    }
+
+    fn place(&self) -> (&'static str, u64) {
+        self.place
+    }
+}
+
+impl File {
+    fn open(folder: &Path, table: &'static Table) -> Result<Self> {
+        let path = folder.join(table.file);
+        let file = std::fs::File::open(&path).map_err(|source| failed("read", &path)(source.into()))?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+            .map_err(|source| failed("read", &path)(source.into()))?;
+        let told = builder.metadata().file_metadata().key_value_metadata();
+        let told = |key: &str| told?.iter().find(|told| told.key == key)?.value.clone();
+        let format = told(FORMAT_KEY).and_then(|format| format.parse().ok());
+        let told = format.map(|format| (format, told(WRITER_KEY).unwrap_or_default()));
+        let batches =
+            builder.with_batch_size(ROWS).build().map_err(|source| failed("read", &path)(source.into()))?;
+        Ok(Self { table, path, told, batches, rows: VecDeque::new(), taken: 0 })
+    }
+
+    fn peek(&mut self) -> Result<Option<&Fields>> {
+        while self.rows.is_empty() {
+            let Some(batch) = self.batches.next() else { break };
+            let batch = batch.map_err(|source| failed("read", &self.path)(source.into()))?;
+            self.rows = batches::to_rows(&batch, self.table)?.into();
+        }
+        Ok(self.rows.front())
+    }
+
+    fn take(&mut self) -> Result<Option<Fields>> {
+        self.peek()?;
+        self.taken += u64::from(!self.rows.is_empty());
+        Ok(self.rows.pop_front())
+    }
+
+    /// The next row, if it is one of `session`.
+    fn take_of(&mut self, session: &Session) -> Result<Option<Fields>> {
+        let ids = [session.user_id.as_str(), session.session_id.as_str()];
+        let is_of = |row: &Fields| {
+            OWNER
+                .iter()
+                .zip(ids)
+                .all(|(name, id)| row.get(*name).and_then(|value| value.as_str()) == Some(id))
+        };
+        if self.peek()?.is_some_and(is_of) { self.take() } else { Ok(None) }
+    }
+
+    fn place(&self) -> (&'static str, u64) {
+        (self.table.file, self.taken)
+    }
+}

@@ -1,0 +1,135 @@
+//! The files of an archive and their columns.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+
+/// A file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) file: &'static str,
+    pub(crate) columns: &'static [(&'static str, Kind)],
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Texts,
+    /// JSON, as a text.
+    Json,
+    Number,
+    Size,
+    /// A point in time, in microseconds.
+    Time,
+    Flag,
+}
+
+use Kind::{Flag, Json, Number, Size, Text, Texts, Time};
+
+/// The columns that say whose a row is.
+pub(crate) const OWNER: [&str; 3] = ["user_id", "session_id", "project_slug"];
+
+pub(crate) const SESSIONS: Table = Table {
+    file: "sessions.parquet",
+    columns: &[
+        ("user_id", Text),
+        ("session_id", Text),
+        ("project_slug", Text),
+        ("host_id", Text),
+        ("created", Time),
+        ("updated", Time),
+        ("name", Text),
+        ("description", Text),
+        ("bundle", Text),
+        ("model", Text),
+        ("turn_count", Number),
+        ("message_count", Number),
+        ("event_count", Number),
+        ("parent_id", Text),
+        ("forked_from_turn", Number),
+        ("tags", Texts),
+        ("visibility", Text),
+        ("org_id", Text),
+        ("team_ids", Texts),
+        ("shared_at", Time),
+        ("working_dir", Text),
+        ("first_prompt", Text),
+        ("edited", Texts),
+        ("metadata_files", Json),
+        ("skipped", Json),
+        ("sync_state", Text),
+    ],
+};
+
+pub(crate) const MESSAGES: Table = Table {
+    file: "messages.parquet",
+    columns: &[
+        ("user_id", Text),
+        ("session_id", Text),
+        ("project_slug", Text),
+        ("sequence", Number),
+        ("role", Text),
+        ("turn", Number),
+        ("ts", Time),
+        ("ts_estimated", Flag),
+        ("synced_at", Time),
+        ("raw", Text),
+        ("raw_hex", Text),
+    ],
+};
+
+pub(crate) const EVENTS: Table = Table {
+    file: "events.parquet",
+    columns: &[
+        ("user_id", Text),
+        ("session_id", Text),
+        ("project_slug", Text),
+        ("sequence", Number),
+        ("event_id", Text),
+        ("event_type", Text),
+        ("ts", Time),
+        ("ts_estimated", Flag),
+        ("turn", Number),
+        ("level", Text),
+        ("tool_name", Text),
+        ("error_type", Text),
+        ("model", Text),
+        ("provider", Text),
+        ("summary", Json),
+        ("data_size_bytes", Size),
+        ("digest", Text),
+        ("raw", Text),
+        ("raw_hex", Text),
+    ],
+};
+
+impl Kind {
+    /// The type in the file.
+    pub(crate) fn stored(self) -> DataType {
+        match self {
+            Text | Json => DataType::Utf8,
+            Texts => DataType::List(Arc::new(Field::new("item", DataType::Utf8, true))),
+            Number => DataType::UInt32,
+            Size => DataType::UInt64,
+            Time => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+            Flag => DataType::Boolean,
+        }
+    }
+
+    /// The type while it is JSON: times are numbers there, since texts of all times can't be read.
+    pub(crate) fn as_json(self) -> DataType {
+        match self {
+            Time => DataType::Int64,
+            other => other.stored(),
+        }
+    }
+}
+
+impl Table {
+    /// The columns, of the types that `of` says.
+    pub(crate) fn schema(&self, of: fn(Kind) -> DataType) -> SchemaRef {
+        let fields = self.columns.iter().map(|(name, kind)| Field::new(*name, of(*kind), true));
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+}

@@ -1,0 +1,158 @@
+//! Archives go to Parquet and come back.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{fs, path::Path};
+
+use amplifier_session_core::{
+    ErrorKind,
+    model::{RawJson, Timestamp},
+    storage::{ArchiveReader, ArchiveWriter, MessageRecord, Raw, Record},
+};
+use amplifier_session_parquet::{ParquetReader, ParquetWriter};
+use serde_json::{Value, json};
+
+fn archive() -> Record {
+    Record::Archive { format: 1, writer: "test".to_owned() }
+}
+
+fn session(user: &str, id: &str, messages: u32, events: u32) -> Record {
+    let record = json!({"record": "session", "session": {
+        "session_id": id, "user_id": user, "host_id": "h", "project_slug": "p", "created": "2026-01-05T08:00:00.000001Z",
+        "updated": "0001-01-01T00:00:00Z", "name": "caf\u{e9} \u{0} \u{2028}", "description": null, "bundle": null,
+        "model": null, "turn_count": 1, "message_count": messages, "event_count": events, "parent_id": null,
+        "forked_from_turn": null, "tags": ["a", ""], "visibility": "private", "org_id": null, "team_ids": [],
+        "shared_at": null, "working_dir": null, "first_prompt": "", "edited": ["name"]},
+        "metadata_files": [{"name": "metadata.json", "raw": "{\"a\": 1.10}\r\n"}],
+        "skipped": [{"file": "events.jsonl", "line": 7, "reason": "broken"}], "sync_state": null});
+    serde_json::from_value(record).unwrap()
+}
+
+fn message(sequence: u32, raw: impl Into<Vec<u8>>) -> Record {
+    Record::Message(Box::new(MessageRecord {
+        sequence,
+        role: "assistant".parse().unwrap(),
+        turn: sequence.checked_sub(1),
+        ts: Timestamp::from_micros(i64::from(sequence) * 1_000_001 - 62_000_000_000_000_000),
+        ts_estimated: sequence % 2 == 1,
+        synced_at: Timestamp::from_micros(250_000_000_000_000_001),
+        raw: Raw::from(RawJson::new(raw)),
+    }))
+}
+
+fn event(sequence: u32, raw: Option<&str>) -> Record {
+    let record = json!({"record": "event", "sequence": sequence, "event_id": format!("e{sequence}"), "event_type": "tool:post",
+        "ts": "2026-01-05T08:00:00Z", "ts_estimated": false, "turn": null, "level": "WARN", "tool_name": "bash",
+        "error_type": null, "model": null, "provider": null, "summary": {"n": 1.5, "deep": [{"a": null}]},
+        "data_size_bytes": 6_000_000_000_u64, "digest": "00", "raw": raw});
+    serde_json::from_value(record).unwrap()
+}
+
+fn records() -> Vec<Record> {
+    let long = "x".repeat(600_000);
+    vec![
+        archive(),
+        session("ana", "s", 3, 2),
+        message(0, "{\"role\":\"user\",\"content\":\"<|endoftext|> \\u0000 \\ud800\"}"),
+        message(1, &b"{\"a\":\"caf\xe9\"}\r"[..]),
+        message(2, format!("{{\"content\":\"{long}\"}}")),
+        event(0, Some("{\"event\": 1.10}")),
+        event(1, None),
+        Record::End { messages: 3, events: 2 },
+        session("ana", "empty", 0, 0),
+        Record::End { messages: 0, events: 0 },
+        // Of the same id as the one above, and next to it.
+        session("ben", "empty", 1, 0),
+        message(0, "{}"),
+        Record::End { messages: 1, events: 0 },
+    ]
+}
+
+fn write(folder: &Path, records: Vec<Record>) {
+    let mut writer = ParquetWriter::new(folder);
+    records.into_iter().for_each(|record| writer.put(record).unwrap());
+    writer.finish().unwrap();
+}
+
+fn read(folder: &Path) -> amplifier_session_core::Result<Vec<Record>> {
+    let mut reader = ParquetReader::open(folder)?;
+    std::iter::from_fn(|| reader.next().transpose()).collect()
+}
+
+fn json_of(records: &[Record]) -> Vec<Value> {
+    records.iter().map(|record| serde_json::to_value(record).unwrap()).collect()
+}
+
+#[test]
+fn records_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), records());
+    assert_eq!(json_of(&read(folder.path()).unwrap()), json_of(&records()));
+}
+
+#[test]
+fn many_rows_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut records = vec![archive(), session("ana", "s", 5_000, 3_000)];
+    records.extend((0..5_000).map(|n| message(n, format!("{{\"content\":{n}}}"))));
+    records.extend((0..3_000).map(|n| event(n, Some("{}"))));
+    records.push(Record::End { messages: 5_000, events: 3_000 });
+    write(folder.path(), records.clone());
+    assert_eq!(json_of(&read(folder.path()).unwrap()), json_of(&records));
+}
+
+#[test]
+fn what_is_told_again_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = records();
+    let mut records =
+        vec![archive(), session("ana", "s", 9, 9), message(0, "{}"), event(0, None), Record::Again];
+    records.extend(whole.iter().skip(1).cloned());
+    write(folder.path(), records);
+    assert_eq!(json_of(&read(folder.path()).unwrap()), json_of(&whole));
+}
+
+#[test]
+fn an_empty_archive_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), vec![archive()]);
+    assert_eq!(read(folder.path()).unwrap().len(), 1);
+}
+
+#[test]
+fn rows_out_of_place_are_named() {
+    let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    write(folder.path(), records());
+    let mut strangers = records();
+    strangers
+        .splice(1..1, [session("eve", "s", 1, 0), message(0, "{}"), Record::End { messages: 1, events: 0 }]);
+    write(other.path(), strangers);
+    fs::copy(other.path().join("messages.parquet"), folder.path().join("messages.parquet")).unwrap();
+    let error = read(folder.path()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Validation);
+    assert!(error.to_string().contains("belongs to no session"), "{error}");
+    assert_eq!(error.context("messages.parquet"), Some("1"));
+}
+
+#[test]
+fn files_that_are_missing_or_broken_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), records());
+    fs::write(folder.path().join("events.parquet"), "PAR1 and so on").unwrap();
+    let error = read(folder.path()).unwrap_err();
+    assert!(error.kind() == ErrorKind::StorageIo && error.to_string().contains("events.parquet"), "{error}");
+    fs::remove_file(folder.path().join("events.parquet")).unwrap();
+    assert!(read(folder.path()).unwrap_err().to_string().contains("events.parquet"));
+}
+
+#[cfg(unix)]
+#[test]
+fn files_are_for_their_owner() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), records());
+    for file in amplifier_session_parquet::FILES {
+        assert_eq!(fs::metadata(folder.path().join(file)).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
