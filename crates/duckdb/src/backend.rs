@@ -83,8 +83,8 @@ impl DuckDbBackend {
         self.inner.pool.path()
     }
 
-    /// Asks a question in SQL; the views of [`READY_VIEWS`](crate::READY_VIEWS) are there for it. Columns that hold vectors have
-    /// their type for a value.
+    /// Asks a question in SQL; the views of [`READY_VIEWS`](crate::READY_VIEWS) are there for it. Columns that hold vectors
+    /// are not.
     ///
     /// # Errors
     ///

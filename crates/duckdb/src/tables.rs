@@ -137,7 +137,9 @@ pub(crate) fn vectors(dimensions: Option<usize>) -> String {
          DROP VIEW IF EXISTS vectors_of_generations;
          DROP TABLE IF EXISTS transcript_vectors;
          {current}
-         {VECTOR_VIEWS}"
+         {VECTORS_OF_GENERATIONS}
+         CREATE VIEW {with_context};",
+        with_context = vectors_with_context(true)
     )
 }
 
@@ -176,21 +178,27 @@ fn vector_table(name: &str, vector: &str) -> String {
     )
 }
 
-/// Vectors of all generations, as lists; and those of the current one with what their messages say.
-const VECTOR_VIEWS: &str = "
+/// Vectors of all generations, as lists.
+const VECTORS_OF_GENERATIONS: &str = "
 CREATE VIEW vectors_of_generations AS
 SELECT * REPLACE (CAST(vector AS FLOAT[]) AS vector) FROM transcript_vectors
 UNION ALL SELECT * FROM other_vectors;
+";
 
-CREATE VIEW vectors_with_context AS
+/// The view of vectors of the current generation with what their messages say, with or without their numbers.
+pub(crate) fn vectors_with_context(with_vectors: bool) -> String {
+    let vector = if with_vectors { ", v.vector" } else { "" };
+    format!(
+        "vectors_with_context AS
 SELECT v.session_id || '_msg_' || v.sequence || '_' || v.content_type || '_' || v.chunk_index AS id,
     v.session_id || '_msg_' || v.sequence AS parent_id, v.user_id, v.session_id, v.sequence, s.project_slug, m.role,
     m.turn, m.ts, v.content_type, v.chunk_index, v.total_chunks, v.span_start, v.span_end, v.token_count,
-    v.embedding_model, v.created_at, v.vector
+    v.embedding_model, v.created_at{vector}
 FROM transcript_vectors v
 JOIN transcripts m USING (user_id, session_id, sequence)
-JOIN sessions s USING (user_id, session_id);
-";
+JOIN sessions s USING (user_id, session_id)"
+    )
+}
 
 /// What is in the raw lines, and ids that are made of other columns: for people and their tools. What is no JSON shows as
 /// nothing.

@@ -5,6 +5,7 @@
 //! `WITH`, `VALUES`, `DESCRIBE`, `SHOW`, `SUMMARIZE`): its own parser decides.
 
 mod shown;
+mod vectors;
 mod views;
 
 use std::{fs, path::Path};
@@ -161,9 +162,7 @@ pub(crate) fn write_parquet(
             .with_source(source)
     };
     let columns = prepare(connection, scope, &query.sql)?;
-    let named = |column: &str, of: &SqlColumn| {
-        format!("{} AS {}", shown::kept(column, &of.sql_type), quoted(&of.name, '"'))
-    };
+    let named = |column: &str, of: &SqlColumn| format!("{column} AS {}", quoted(&of.name, '"'));
     let sql = selected(&columns, query, named);
     // As DuckDB was told the folder.
     let workshop = std::path::absolute(workshop).map_err(failed)?;
@@ -184,11 +183,13 @@ pub(crate) fn write_parquet(
 fn prepare(connection: &Connection, scope: &Scope, sql: &str) -> Result<Vec<SqlColumn>> {
     check_scope(connection, scope)?;
     check_statement(connection, sql)?;
+    vectors::hide(connection)?;
     for view in READY_VIEWS {
         connection.execute_batch(&view.create()).map_err(storage("sql"))?;
     }
     // As it was typed, so that an error points to the right place.
     connection.prepare(sql).map_err(question)?;
+    vectors::check(connection, sql)?;
     let mut describe = connection.prepare(&format!("DESCRIBE FROM {}", nested(sql))).map_err(question)?;
     let column = |row: &duckdb::Row<'_>| {
         let (name, sql_type): (String, String) = (row.get(0)?, row.get(1)?);

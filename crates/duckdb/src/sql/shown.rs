@@ -30,11 +30,6 @@ pub(super) fn is_number(sql_type: &str) -> bool {
     NUMBERS.contains(&sql_type) || sql_type.starts_with("DECIMAL(") && sql_type.ends_with(')')
 }
 
-/// What stands for every value of a type that holds vectors, which no result carries: `float[384]`.
-fn instead_of_vectors(sql_type: &str) -> Option<String> {
-    sql_type.contains("FLOAT[").then(|| sql_type.to_lowercase())
-}
-
 /// The expression for the column `column` of type `sql_type`.
 pub(super) fn expression(column: &str, sql_type: &str, form: SqlForm) -> String {
     let text = text(column, sql_type);
@@ -48,25 +43,14 @@ pub(super) fn expression(column: &str, sql_type: &str, form: SqlForm) -> String 
         "BOOLEAN" => text,
         "BIGNUM" | "BIT" => format!("CAST(to_json({text}) AS VARCHAR)"),
         _ if is_number(sql_type) => text,
-        _ if is_nested(sql_type) && instead_of_vectors(sql_type).is_none() => {
-            format!("CAST(to_json({column}) AS VARCHAR)")
-        }
+        _ if is_nested(sql_type) => format!("CAST(to_json({column}) AS VARCHAR)"),
         "JSON" => text,
         _ => format!("CAST(to_json({text}) AS VARCHAR)"),
     }
 }
 
-/// The expression for a column in a file, whose types are kept but for vectors.
-pub(super) fn kept(column: &str, sql_type: &str) -> String {
-    if instead_of_vectors(sql_type).is_some() { text(column, sql_type) } else { column.to_owned() }
-}
-
 fn text(column: &str, sql_type: &str) -> String {
     const ISO: &str = "'%Y-%m-%dT%H:%M:%S.%fZ'";
-    if let Some(instead) = instead_of_vectors(sql_type) {
-        let instead = instead.replace('\'', "''");
-        return format!("CASE WHEN {column} IS NOT NULL THEN '{instead}' END");
-    }
     match sql_type {
         "VARCHAR" => column.to_owned(),
         "BLOB" => format!("coalesce(TRY(decode({column})), lower(hex({column})))"),
@@ -96,17 +80,5 @@ mod tests {
     fn numbers_are_told_from_what_looks_like_them() {
         assert!(is_number("HUGEINT") && is_number("DECIMAL(38,2)"));
         assert!(!is_number("BIGINT[]") && !is_number("DECIMAL(3,1)[]") && !is_number("VARCHAR"));
-    }
-
-    #[test]
-    fn no_type_that_holds_vectors_is_written_out() {
-        for sql_type in ["FLOAT[384]", "FLOAT[]", "STRUCT(v FLOAT[3], n INTEGER)", "FLOAT[3][]"] {
-            for form in [SqlForm::Text, SqlForm::Json] {
-                let written = expression("c", sql_type, form);
-                assert!(written.contains(&sql_type.to_lowercase()), "{written}");
-            }
-            assert_ne!(kept("c", sql_type), "c");
-        }
-        assert_eq!(kept("c", "DOUBLE[]"), "c");
     }
 }

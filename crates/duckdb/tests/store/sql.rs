@@ -86,15 +86,40 @@ async fn rows_keep_their_order_and_stop_at_the_limit() {
 async fn no_answer_carries_a_vector() {
     let folder = Folder::new();
     let backend = asked(&folder).await;
-    for sql in [
-        "SELECT vector FROM transcript_vectors LIMIT 1",
-        "SELECT list(vector) FROM transcript_vectors",
-        "SELECT {'v': vector} FROM vectors_with_context LIMIT 1",
-        "SELECT vector FROM vectors_of_generations LIMIT 1",
-    ] {
-        for form in [SqlForm::Text, SqlForm::Json] {
-            let cell = row(&backend, sql, form).await.remove(0);
-            assert!(cell.contains("float[") && !cell.contains('.'), "{sql}: {cell}");
+    let counted =
+        "SELECT (SELECT count(*) FROM transcript_vectors), (SELECT count(*) FROM vectors_with_context)";
+    assert_eq!(row(&backend, counted, SqlForm::Text).await, ["2", "2"]);
+    let name = row(&backend, "SELECT current_database()", SqlForm::Text).await.remove(0);
+    for relation in ["transcript_vectors", "other_vectors", "vectors_with_context", "vectors_of_generations"]
+    {
+        for relation in
+            [relation.to_owned(), format!("main.{relation}"), format!("\"{name}\".main.{relation}")]
+        {
+            for sql in [
+                format!("SELECT vector[1] FROM {relation}"),
+                format!("SELECT CAST(vector AS VARCHAR) FROM {relation}"),
+                format!("SELECT count(*) FROM {relation} WHERE vector[1] > 0"),
+                format!("SELECT (SELECT list_sum(vector::FLOAT[]) FROM {relation} LIMIT 1)"),
+                format!("SELECT max(x.vector) FROM {relation} x JOIN {relation} y USING (user_id)"),
+            ] {
+                let refused = backend.sql(&Scope::Everyone, &SqlQuery::new(&sql)).await;
+                let Err(error) = refused else { panic!("{sql} was taken") };
+                let told = error.message();
+                assert!(told.contains("carries a vector") || told.contains("\"vector\""), "{sql}: {error}");
+            }
+            for sql in [
+                format!("SELECT x FROM {relation} x"),
+                format!("SUMMARIZE {relation}"),
+                format!("DESCRIBE {relation}"),
+            ] {
+                let Ok(mut answer) = backend.sql(&Scope::Everyone, &SqlQuery::new(&sql)).await else {
+                    continue;
+                };
+                while let Some(rows) = answer.next_rows().await.unwrap() {
+                    let told = format!("{rows:?}");
+                    assert!(!told.contains("\"vector\"") && !told.contains("'vector'"), "{sql}: {told}");
+                }
+            }
         }
     }
 }
@@ -189,7 +214,7 @@ async fn parquet_keeps_types_and_leaves_nothing_beside() {
     let folder = Folder::new();
     let backend = asked(&folder).await;
     let file = folder.path().join("it's here.parquet");
-    let query = SqlQuery::new("SELECT sequence, ts, raw, tags, vector, role AS \"a \"\"role\"\"\"
+    let query = SqlQuery::new("SELECT sequence, ts, raw, tags, chunk_index, role AS \"a \"\"role\"\"\"
         FROM transcripts JOIN sessions USING (user_id, session_id) JOIN transcript_vectors USING (sequence) ORDER BY 1");
     assert_eq!(backend.sql_to_parquet(&Scope::Everyone, &query, &file).await.unwrap(), 2);
     drop(backend);
@@ -206,7 +231,7 @@ async fn parquet_keeps_types_and_leaves_nothing_beside() {
     let types: String = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
     assert_eq!(
         types,
-        "sequence UINTEGER, ts TIMESTAMP, raw BLOB, tags VARCHAR[], vector VARCHAR, a \"role\" VARCHAR"
+        "sequence UINTEGER, ts TIMESTAMP, raw BLOB, tags VARCHAR[], chunk_index UINTEGER, a \"role\" VARCHAR"
     );
 }
 
