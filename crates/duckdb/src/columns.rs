@@ -42,7 +42,10 @@ impl Columns for Cursor<'_, '_> {
         match self.0.get_ref(index).map_err(storage("read"))? {
             ValueRef::Null => Ok(None),
             ValueRef::Timestamp(unit, value) => Ok(Some(Timestamp::from_micros(unit.to_micros(value)))),
-            ValueRef::Date32(days) => Ok(Some(Timestamp::from_micros(i64::from(days) * 86_400_000_000))),
+            // The first and the last day that there are stand for what has no end.
+            ValueRef::Date32(days) => {
+                Ok(Some(Timestamp::from_micros(i64::from(days).saturating_mul(86_400_000_000))))
+            }
             _ => Err(damaged("time")),
         }
     }

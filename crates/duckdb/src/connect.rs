@@ -88,7 +88,12 @@ pub(crate) const REWRITING: &str = ".rewriting-";
 
 /// A folder beside `path` that only the owner may enter; it is removed when it is dropped.
 pub(crate) fn workshop(path: &Path, suffix: &str) -> io::Result<tempfile::TempDir> {
-    tempfile::Builder::new().prefix(&workshop_name(path, suffix)).tempdir_in(folder_of(path))
+    let name = workshop_name(path, suffix);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&name);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir_in(folder_of(path))
 }
 
 /// Removes what a process that was killed while it wrote the database anew has left of it. Whoever calls it has the

@@ -4,12 +4,15 @@
 //! and such an index is left alone. Only a log in which one was made can't be read so; a copy of both is opened for
 //! writing then, which never is written to.
 
-use std::{fmt, fs, io, path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
-use amplifier_session_core::{Error, ErrorKind, Result, backend::StorageBackend, model::Timestamp};
-use amplifier_session_upgrade::{Cell, Driver, Found, OldDatabase, Purpose, Relation};
+use amplifier_session_core::{Error, Result, backend::StorageBackend, model::Timestamp};
+use amplifier_session_upgrade::{Cell, Driver, FileCopy, Found, OldDatabase, Purpose, Relation};
 use async_trait::async_trait;
-use duckdb::{Connection, Row, types::ValueRef};
+use duckdb::{
+    Connection, Row,
+    types::{Value, ValueRef},
+};
 
 use crate::{Access, DuckDbBackend, columns, connect, error::storage, schema};
 
@@ -48,7 +51,7 @@ impl Driver for DuckDbUpgrade {
 pub(crate) struct OldDuckDb {
     pub(crate) connection: Connection,
     /// A copy that is read in its place.
-    _copy: Option<tempfile::TempDir>,
+    _copy: Option<FileCopy>,
 }
 
 impl OldDuckDb {
@@ -61,14 +64,8 @@ impl OldDuckDb {
     }
 
     fn open_copy(file: &Path) -> Result<Self> {
-        let failed = |source: io::Error| {
-            Error::new(ErrorKind::StorageIo, format!("can't copy the database: {source}")).with_source(source)
-        };
-        let copy = connect::workshop(file, ".reading-").map_err(failed)?;
-        let copied = copy.path().join("copy.duckdb");
-        fs::copy(file, &copied).map_err(failed)?;
-        fs::copy(connect::log_path(file), connect::log_path(&copied)).map_err(failed)?;
-        let connection = connect::open(&copied, Access::ReadWrite)?;
+        let copy = FileCopy::of(file, &LOGS)?;
+        let connection = connect::open(&copy.path(), Access::ReadWrite)?;
         // Writing it would need the extension.
         let stays = "PRAGMA disable_checkpoint_on_shutdown; PRAGMA wal_autocheckpoint = '1TB'";
         connection.execute_batch(stays).map_err(storage("open"))?;
@@ -121,18 +118,45 @@ fn cell(row: &Row<'_>, index: usize) -> Result<Cell> {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
             Cell::Text(String::from_utf8_lossy(bytes).into_owned())
         }
-        ValueRef::Timestamp(unit, value) => Cell::Time(Timestamp::from_micros(unit.to_micros(value))),
-        ValueRef::Date32(days) => Cell::Time(Timestamp::from_micros(i64::from(days) * 86_400_000_000)),
+        ValueRef::Timestamp(unit, value) => time(unit.to_micros(value)),
+        ValueRef::Date32(days) => time(i64::from(days).saturating_mul(86_400_000_000)),
         ValueRef::Array(..) | ValueRef::List(..) => {
             let mut vector = Vec::new();
             match columns::read_vector(row, index, &mut vector) {
                 Ok(()) => Cell::Vector(vector),
-                // A list of something else: shown as what it is not, and so left out.
-                Err(_) => Cell::Text("?".to_owned()),
+                Err(_) => list(value.to_owned()),
             }
         }
         _ => Cell::Null,
     })
+}
+
+/// A point in time; `infinity` and what no calendar has is none.
+fn time(micros: i64) -> Cell {
+    let time = Timestamp::from_micros(micros);
+    if Timestamp::parse(&time.to_string()).is_ok() { Cell::Time(time) } else { Cell::Null }
+}
+
+/// A list of something else than single floats: of doubles, or of texts, which are JSON then.
+fn list(value: Value) -> Cell {
+    let (Value::List(items) | Value::Array(items)) = value else { return Cell::Null };
+    let float = |item: &Value| match item {
+        Value::Double(number) => Some(*number as f32),
+        _ => None,
+    };
+    let text = |item: Value| match item {
+        Value::Text(text) => Some(text),
+        _ => None,
+    };
+    if let Some(vector) = items.iter().map(float).collect::<Option<Vec<_>>>().filter(|list| !list.is_empty())
+    {
+        return Cell::Vector(vector);
+    }
+    // What is neither is shown as what it is not, and so left out.
+    match items.into_iter().map(text).collect::<Option<Vec<_>>>() {
+        Some(texts) => Cell::Text(serde_json::json!(texts).to_string()),
+        None => Cell::Text("?".to_owned()),
+    }
 }
 
 /// The tables and views of a database.

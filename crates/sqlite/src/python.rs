@@ -10,7 +10,7 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result, backend::StorageBackend};
-use amplifier_session_upgrade::{Cell, Driver, Found, OldDatabase, Purpose, Relation};
+use amplifier_session_upgrade::{Cell, Driver, FileCopy, Found, OldDatabase, Purpose, Relation};
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags, types::ValueRef};
 
@@ -53,7 +53,7 @@ impl Driver for SqliteUpgrade {
 struct OldSqlite {
     connection: Connection,
     /// A copy that is read in its place.
-    _copy: Option<tempfile::TempDir>,
+    _copy: Option<FileCopy>,
 }
 
 impl OldSqlite {
@@ -64,20 +64,9 @@ impl OldSqlite {
             let connection = open_to_look(file).map_err(|error| unopened(file, error))?;
             return Ok(Self { connection, _copy: None });
         }
-        let failed = |source: std::io::Error| {
-            Error::new(ErrorKind::StorageIo, format!("can't copy the database: {source}")).with_source(source)
-        };
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let copy = tempfile::Builder::new().prefix(".upgrade-check-").tempdir_in(folder).map_err(failed)?;
-        let copied = copy.path().join("copy");
-        for suffix in std::iter::once("").chain(LOGS) {
-            let from = beside(file, suffix);
-            if from.exists() {
-                std::fs::copy(from, beside(&copied, suffix)).map_err(failed)?;
-            }
-        }
+        let copy = FileCopy::of(file, &LOGS)?;
         let connection =
-            open(&copied, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| unopened(file, error))?;
+            open(&copy.path(), OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| unopened(file, error))?;
         Ok(Self { connection, _copy: Some(copy) })
     }
 
@@ -149,17 +138,18 @@ fn cell(value: ValueRef<'_>) -> Cell {
 
 /// The tables and views of a database.
 pub(crate) fn relations(connection: &Connection) -> rusqlite::Result<Vec<Relation>> {
-    let names = "SELECT name, type = 'table' FROM sqlite_schema
+    let names = "SELECT name, type = 'table', sql LIKE 'CREATE VIRTUAL%' FROM sqlite_schema
         WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
     let mut statement = connection.prepare(names)?;
-    let names: Vec<(String, bool)> =
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let names: Vec<(String, bool, bool)> = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+        .collect::<rusqlite::Result<_>>()?;
     let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
-    let relations = names.into_iter().map(|(name, is_table)| {
-        // Views may be of tables that are gone.
+    let relations = names.into_iter().map(|(name, is_table, is_virtual)| {
+        // Views may be of tables that are gone, and virtual tables of an extension that is not here.
         let found = columns.query_map([&name], |row| row.get(0)).and_then(Iterator::collect);
-        let columns = if is_table { found? } else { found.unwrap_or_default() };
-        Ok(Relation { name, is_table, columns })
+        let columns = if is_table && !is_virtual { found? } else { found.unwrap_or_default() };
+        Ok(Relation { name, is_table: is_table && !is_virtual, columns })
     });
     relations.collect()
 }

@@ -34,22 +34,23 @@ pub(crate) const COLUMNS: [&str; 17] = [
 /// Ids that were given already, by user.
 pub(crate) type TakenIds = HashSet<(UserId, String)>;
 
-/// The event of a row, in the place `sequence` of `session`. `before` is the time of an event that says none.
+/// The event of a row with its payload, in the place `sequence` of `session`. `before` is the time of an event that says none.
 ///
 /// # Errors
 ///
 /// Those of compressing its line.
 pub(crate) fn event(
     row: &Row<'_>,
+    data: Option<String>,
     session: &Session,
     sequence: u32,
     before: Timestamp,
     taken: &mut TakenIds,
 ) -> Result<StoredEvent> {
-    let (raw, fields) = match whole_line(row) {
+    let (raw, fields) = match whole_line(row, data.as_deref()) {
         Some(line) => line,
         None => {
-            let line = made_line(row);
+            let line = made_line(row, data);
             let fields = parse_event_line(&line)?;
             (line, fields)
         }
@@ -88,9 +89,8 @@ pub(crate) fn event(
 }
 
 /// `data` where it is the whole line of the log, as the library mostly stored it, with what it says.
-fn whole_line(row: &Row<'_>) -> Option<(RawJson, EventFields)> {
-    let data = row.text(&["data", "data_json"])?;
-    let line = RawJson::new(json::part(&data).into_bytes());
+fn whole_line(row: &Row<'_>, data: Option<&str>) -> Option<(RawJson, EventFields)> {
+    let line = RawJson::new(json::part(data?).into_bytes());
     let fields = parse_event_line(&line).ok()?;
     let names = row.text(&["event", "event_type"]).is_none_or(|name| same_type(&name, &fields.event_type));
     names.then_some((line, fields))
@@ -102,7 +102,7 @@ fn same_type(name: &str, other: &str) -> bool {
 }
 
 /// A line that says what the columns do.
-fn made_line(row: &Row<'_>) -> RawJson {
+fn made_line(row: &Row<'_>, data: Option<String>) -> RawJson {
     let mut line = String::from("{");
     if let Some(ts) = row.time("ts").map(|ts| ts.to_string()).or_else(|| row.text(&["ts"])) {
         line += &format!("\"ts\":{},", json::string(&ts));
@@ -115,7 +115,7 @@ fn made_line(row: &Row<'_>) -> RawJson {
     if let Some(turn) = row.turn("turn") {
         line += &format!(",\"turn\":{turn}");
     }
-    if let Some(data) = row.text(&["data", "data_json", "summary"]) {
+    if let Some(data) = data.or_else(|| row.text(&["summary"])) {
         line += &format!(",\"data\":{}", json::part(&data));
     }
     line.push('}');

@@ -15,13 +15,16 @@
 //! | --- | --- |
 //! | `origin.rs` | what a file is, by its tables |
 //! | `driver.rs`, `tables.rs` | what is asked of a database; rows by the names of their columns |
+//! | `copy.rs` | files that can't be read where they are |
 //! | `ids.rs`, `json.rs` | identifiers and JSON of any quality |
-//! | `sessions.rs`, `messages.rs`, `events.rs`, `vectors.rs` | from old rows to the model |
+//! | `sessions.rs`, `messages.rs`, `events.rs`, `event_chunks.rs`, `vectors.rs` | from old rows to the model |
 //! | `transfer.rs`, `writing.rs` | all rows of a file, session by session; what is written of one |
 //! | `workshop.rs`, `place.rs` | where the new store is built; how it takes the place of the old file |
 //! | `run.rs`, `report.rs` | the whole, and what is told of it |
 
+mod copy;
 mod driver;
+mod event_chunks;
 mod events;
 mod ids;
 mod json;
@@ -37,6 +40,7 @@ mod vectors;
 mod workshop;
 mod writing;
 
+pub use copy::FileCopy;
 pub use driver::{Cell, Driver, Found, OldDatabase, Purpose};
 pub use origin::{Origin, PythonDatabase, Relation, origin};
 pub use report::{Counts, OnProgress, Outcome, Progress, Upgrade};

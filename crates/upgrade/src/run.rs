@@ -10,7 +10,7 @@ use amplifier_session_core::{Error, ErrorKind, Result, blocking, model::Timestam
 use tokio::runtime::Handle;
 
 use crate::{
-    Driver, Found, OnProgress, Outcome, Purpose, Upgrade,
+    Driver, FileCopy, Found, OnProgress, Outcome, Purpose, Upgrade,
     place::{self, Fingerprint, STORE},
     transfer::Transfer,
     workshop::{Workshop, beside},
@@ -63,6 +63,16 @@ pub async fn upgrade(
     blocking(move || Run { driver: driver.as_ref(), runtime, options, progress }.run(&file)).await?
 }
 
+/// What is to be done with a file.
+enum Work {
+    /// It is a store already.
+    None,
+    /// A process was killed when the new store was whole: it has to be put in its place.
+    LastStep(Box<Upgrade>),
+    /// It is the Python library's.
+    All { generation: u32 },
+}
+
 struct Run<'a> {
     driver: &'a dyn Driver,
     runtime: Handle,
@@ -77,29 +87,45 @@ impl Run<'_> {
             let message = format!("there is no store at {}: {source}", file.display());
             Error::new(ErrorKind::StorageConnection, message).with_source(source)
         })?;
-        if let Some(upgrade) = place::waiting(&file, self.driver.logs()) {
-            return self.go_on(&file, upgrade);
-        }
-        match self.driver.look(&file)? {
-            Found::Other(error) => Err(error),
-            Found::Ours => {
+        let found = self.find(&file)?;
+        match found {
+            Work::None => {
                 if !self.options.check {
                     Workshop::remove_left(&file);
+                    FileCopy::remove_left(&file);
                 }
                 Ok(Upgrade::nothing(&file))
             }
-            Found::Python { generation } if self.options.check => self.check(&file, generation),
-            Found::Python { generation } => self.upgrade(&file, generation),
+            Work::All { generation } if self.options.check => self.check(&file, generation),
+            Work::LastStep(upgrade) if self.options.check => {
+                Ok(Upgrade { outcome: Outcome::WouldUpgrade, ..*upgrade })
+            }
+            Work::All { .. } | Work::LastStep(_) => self.replace(&file),
         }
     }
 
-    /// Only the last step is missing. The file may lack what was in its log.
-    fn go_on(self, file: &Path, upgrade: Upgrade) -> Result<Upgrade> {
-        if self.options.check {
-            return Ok(Upgrade { outcome: Outcome::WouldUpgrade, ..upgrade });
+    /// What is to be done with a file.
+    fn find(&self, file: &Path) -> Result<Work> {
+        // Without its last step the file may lack what was in its log.
+        if let Some(upgrade) = place::waiting(file, self.driver.logs()) {
+            return Ok(Work::LastStep(Box::new(upgrade)));
         }
+        match self.driver.look(file)? {
+            Found::Other(error) => Err(error),
+            Found::Ours => Ok(Work::None),
+            Found::Python { generation } => Ok(Work::All { generation }),
+        }
+    }
+
+    fn replace(self, file: &Path) -> Result<Upgrade> {
         let mut workshop = Workshop::enter(file)?;
-        place::finish(&mut workshop, file, self.driver.logs(), upgrade)
+        FileCopy::remove_left(file);
+        // Another process may have been in it, and be done.
+        match self.find(file)? {
+            Work::None => Ok(Upgrade::nothing(file)),
+            Work::LastStep(upgrade) => place::finish(&mut workshop, file, self.driver.logs(), *upgrade),
+            Work::All { generation } => self.upgrade(workshop, file, generation),
+        }
     }
 
     fn check(self, file: &Path, generation: u32) -> Result<Upgrade> {
@@ -111,9 +137,8 @@ impl Run<'_> {
         Ok(upgrade)
     }
 
-    fn upgrade(self, file: &Path, generation: u32) -> Result<Upgrade> {
+    fn upgrade(self, mut workshop: Workshop, file: &Path, generation: u32) -> Result<Upgrade> {
         let logs = self.driver.logs();
-        let mut workshop = Workshop::enter(file)?;
         workshop.clear()?;
         // Held until the new store is in its place: nobody writes to the old one meanwhile.
         let database = self.driver.open_old(file, Purpose::Replace)?;

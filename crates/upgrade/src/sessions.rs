@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     Result,
     metadata::Metadata,
-    model::{MetadataFile, RawJson, Session, SessionId, SessionKey, Timestamp},
+    model::{MetadataFile, RawJson, Session, SessionKey, Timestamp},
 };
 
 use crate::{ids, tables::Row};
@@ -78,7 +78,7 @@ fn apply(row: &Row<'_>, session: &mut Session) {
     fill(&mut session.bundle, "bundle");
     fill(&mut session.model, "model");
     fill(&mut session.org_id, "org_id");
-    if let Some(parent) = given("parent_id").and_then(|id| SessionId::new(id).ok()) {
+    if let Some(parent) = given("parent_id").and_then(|id| ids::session(&id).ok()) {
         session.parent_id = Some(parent);
     }
     session.forked_from_turn = row.turn("forked_from_turn").or(session.forked_from_turn);

@@ -1,10 +1,13 @@
 //! Rows by the names of their columns, which not every generation has.
 
-use std::{collections::HashMap, fmt::Write as _};
+use std::collections::HashMap;
 
 use amplifier_session_core::{Error, ErrorKind, Result, model::Timestamp};
 
 use crate::{Cell, OldDatabase, Relation};
+
+/// Rows whose numbers are no further apart are read together, with those between them.
+const NEAR: i64 = 8;
 
 /// A table with those columns that are wanted and there.
 #[derive(Debug)]
@@ -59,22 +62,27 @@ impl Table {
 
     /// The rows of these numbers, in this order.
     pub(crate) fn rows(&self, database: &dyn OldDatabase, numbers: &[i64]) -> Result<Vec<(i64, Row<'_>)>> {
-        let (Some(first), false) = (numbers.first(), self.columns.is_empty()) else { return Ok(Vec::new()) };
-        let columns: Vec<String> = self.columns.iter().map(|column| self.quoted(column)).collect();
-        let mut sql =
-            format!("SELECT rowid, {} FROM \"{}\" WHERE rowid IN ({first}", columns.join(", "), self.name);
-        for number in numbers.iter().skip(1) {
-            // Writing to a string does not fail.
-            let _ = write!(sql, ", {number}");
+        if self.columns.is_empty() {
+            return Ok(Vec::new());
         }
-        sql.push(')');
+        let columns: Vec<String> = self.columns.iter().map(|column| self.quoted(column)).collect();
+        let select = format!("SELECT rowid, {} FROM \"{}\"", columns.join(", "), self.name);
         let mut found = HashMap::with_capacity(numbers.len());
-        database.read(&sql, &mut |mut cells| {
-            let values = cells.split_off(1.min(cells.len()));
-            let Some(Cell::Integer(number)) = cells.first() else { return Err(unreadable(self.name)) };
-            found.insert(*number, values);
-            Ok(())
-        })?;
+        let mut sorted = numbers.to_vec();
+        sorted.sort_unstable();
+        // For a list of numbers DuckDB would read the whole table, for those between two only where they are.
+        for run in sorted.chunk_by(|a, b| b - a <= NEAR) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            let sql = format!("{select} WHERE rowid BETWEEN {first} AND {last}");
+            database.read(&sql, &mut |mut cells| {
+                let values = cells.split_off(1.min(cells.len()));
+                let Some(Cell::Integer(number)) = cells.first() else { return Err(unreadable(self.name)) };
+                if run.binary_search(number).is_ok() {
+                    found.insert(*number, values);
+                }
+                Ok(())
+            })?;
+        }
         let rows = numbers.iter().map(|number| {
             let cells = found.remove(number).ok_or_else(|| unreadable(self.name))?;
             Ok((*number, Row { columns: &self.columns, cells }))
@@ -114,12 +122,18 @@ impl Row<'_> {
     pub(crate) fn time(&self, column: &str) -> Option<Timestamp> {
         match self.get(column) {
             Cell::Time(time) => Some(*time),
-            Cell::Text(text) => Timestamp::parse(text).ok(),
+            Cell::Text(text) => time(text.trim()),
             Cell::Integer(number) => Timestamp::from_json(&(*number).into()),
             Cell::Real(number) => Timestamp::from_json(&(*number).into()),
             _ => None,
         }
     }
+}
+
+/// A point in time as a text: also a number of seconds, and with the name of the time zone behind it.
+fn time(text: &str) -> Option<Timestamp> {
+    let number = || serde_json::from_str(text).ok().and_then(|number| Timestamp::from_json(&number));
+    Timestamp::parse(text.trim_end_matches(" UTC")).ok().or_else(number)
 }
 
 fn text(cell: &Cell) -> Option<String> {

@@ -7,13 +7,15 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{EmbeddingSpace, SessionKey, Timestamp, UserId},
+    model::{EmbeddingSpace, Session, SessionKey, Timestamp, UserId},
 };
 
 use crate::{
-    Cell, Counts, OldDatabase, OnProgress, Outcome, Progress, Relation, Upgrade, events, ids, messages,
+    Cell, Counts, OldDatabase, OnProgress, Outcome, Progress, Relation, Upgrade,
+    event_chunks::EventChunks,
+    events, ids, messages,
     sessions::{self, OldSession},
-    tables::Table,
+    tables::{Row, Table},
     vectors::{self, LeftOut, OldVector},
     writing::{Target, Writing},
 };
@@ -38,6 +40,7 @@ pub(crate) struct Transfer<'a> {
     sessions: Table,
     messages: Table,
     events: Option<Table>,
+    event_chunks: Option<EventChunks>,
     vectors: Option<Table>,
     has_inline: bool,
     /// Of each vector in a row of its own the message and the row, in order.
@@ -73,6 +76,7 @@ impl<'a> Transfer<'a> {
             has_inline: inline.into_iter().any(|column| messages.has(column)),
             messages,
             events: Table::of(&relations, "events", &events::COLUMNS),
+            event_chunks: EventChunks::find(database, &relations)?,
             vectors: Table::of(&relations, "transcript_vectors", &vectors::COLUMNS),
             vector_rows: Vec::new(),
             space: None,
@@ -232,9 +236,8 @@ impl<'a> Transfer<'a> {
                 |vector: &OldVector| !found.iter().any(|known| known.content_type() == vector.content_type());
             let inline: Vec<_> = OldVector::inline(&row).into_iter().filter(is_new).collect();
             found.extend(inline);
-            let vectors = self.space.as_ref().and_then(|space| {
-                vectors::of_message(&old.message, &old.texts, found, space, &mut self.left_out)
-            });
+            let space = self.space.as_ref();
+            let vectors = vectors::of_message(&old.message, &old.texts, found, space, &mut self.left_out);
             self.unknown_roles += u64::from(old.role_is_guessed);
             self.owing += u64::from(vectors.is_none() && old.message.vectors.is_owed());
             writing.message(old, vectors);
@@ -265,11 +268,24 @@ impl<'a> Transfer<'a> {
         let Some(table) = &self.events else { return Ok(()) };
         for (_, row) in table.rows(self.database, numbers)? {
             let (session, sequence) = (&writing.session, writing.events);
-            let event = events::event(&row, session, sequence, writing.last_ts(), &mut self.taken_ids)?;
+            let data = self.event_data(&row, session)?;
+            let event = events::event(&row, data, session, sequence, writing.last_ts(), &mut self.taken_ids)?;
             writing.event(event);
             writing.flush_when_full(self.target.as_ref())?;
         }
         Ok(())
+    }
+
+    fn event_data(&self, row: &Row<'_>, session: &Session) -> Result<Option<String>> {
+        let (data, id) = (row.text(&["data", "data_json"]), row.text(&["event_id", "id"]));
+        match (data, &self.event_chunks, id) {
+            (None, Some(chunks), Some(id)) => {
+                // By the name that it had there.
+                let of = row.text(&["session_id"]).unwrap_or_else(|| session.session_id.to_string());
+                chunks.payload(self.database, &id, &of)
+            }
+            (data, ..) => Ok(data),
+        }
     }
 
     fn finish(&mut self, mut writing: Writing) -> Result<()> {

@@ -145,7 +145,7 @@ pub(crate) fn of_message(
     message: &Message,
     texts: &[ExtractedText],
     vectors: Vec<OldVector>,
-    space: &EmbeddingSpace,
+    space: Option<&EmbeddingSpace>,
     left_out: &mut LeftOut,
 ) -> Option<MessageVectors> {
     let created_at = vectors.iter().filter_map(|vector| vector.created_at).max();
@@ -165,7 +165,8 @@ pub(crate) fn of_message(
     // One that says it is the third of two makes three.
     for content_type in ContentType::EMBEDDED {
         let of_type = || records.iter().filter(|record| record.content_type == content_type);
-        let total = of_type().map(|record| record.total_chunks.max(record.chunk_index + 1)).max();
+        let total =
+            of_type().map(|record| record.total_chunks.max(record.chunk_index.saturating_add(1))).max();
         let of_type = records.iter_mut().filter(|record| record.content_type == content_type);
         of_type.for_each(|record| record.total_chunks = total.unwrap_or(1));
     }
@@ -186,10 +187,10 @@ pub(crate) fn of_message(
 fn record(
     vector: OldVector,
     texts: &[ExtractedText],
-    space: &EmbeddingSpace,
+    space: Option<&EmbeddingSpace>,
 ) -> Result<VectorRecord, String> {
     let of = vector.space().ok_or(UNREADABLE)?;
-    if of != *space {
+    if Some(&of) != space {
         return Err(format!("of {of}"));
     }
     let (Some(content_type), Some(values)) = (vector.content_type, vector.values) else {

@@ -99,6 +99,52 @@ async fn what_is_made_is_its_owners_alone() {
     }
 }
 
+/// Only one of them upgrades the file. The other sees that it is done, or that somebody is at it.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_upgrades_at_the_same_time_make_one_store() {
+    for _ in 0..8 {
+        let folder = old(2, "");
+        let both = [(); 2].map(|()| {
+            let file = folder.database();
+            tokio::spawn(async move { run(&file, false).await })
+        });
+        let mut upgraded = 0;
+        for one in both {
+            match one.await.unwrap() {
+                Ok(upgrade) => upgraded += usize::from(upgrade.outcome == Outcome::Upgraded),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::StorageConnection, "{error}"),
+            }
+        }
+        assert_eq!(upgraded, 1);
+        assert_upgraded(&opened(&folder).await).await;
+    }
+}
+
+/// Tables of extensions that are not here, payloads in pieces, and vectors that are none.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_beside_is_read_or_told_of() {
+    const VIRTUAL: &str = "PRAGMA writable_schema = ON;
+        INSERT INTO sqlite_schema VALUES ('table', 'transcript_embeddings', 'transcript_embeddings', 0,
+            'CREATE VIRTUAL TABLE transcript_embeddings USING vss0(v(64))');
+        PRAGMA writable_schema = OFF;";
+    let folder = old(1, VIRTUAL);
+    run(&folder.database(), false).await.unwrap();
+    assert_upgraded(&opened(&folder).await).await;
+
+    let chunked =
+        "CREATE TABLE event_chunks (chunk_id TEXT, event_id TEXT, chunk_index INTEGER, chunk_data TEXT);
+        INSERT INTO event_chunks SELECT id || '_1', id, 1, substr(data, 31) FROM events;
+        INSERT INTO event_chunks SELECT id || '_0', id, 0, substr(data, 1, 30) FROM events;
+        UPDATE events SET data = NULL";
+    let folder = old(3, chunked);
+    run(&folder.database(), false).await.unwrap();
+    assert_upgraded(&opened(&folder).await).await;
+
+    let folder = old(2, "UPDATE transcript_vectors SET vector_json = '[NaN]'");
+    let told = run(&folder.database(), true).await.unwrap();
+    assert_eq!((told.counts.vectors, told.left_out.values().sum::<u64>()), (0, 60), "{told:?}");
+}
+
 /// A model that can't be run: words find by themselves, and say so.
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_with_another_model_go_by_words() {

@@ -1,0 +1,111 @@
+//! Copies of files that can't be read without writing to them.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use tempfile::TempDir;
+
+use crate::workshop::beside;
+
+/// What the names of the folders end in, before what makes them different.
+const COPYING: &str = ".copying-";
+
+/// A copy of a file with its logs, for its owner alone. It is removed when it is dropped.
+#[derive(Debug)]
+pub struct FileCopy {
+    folder: TempDir,
+}
+
+impl FileCopy {
+    /// Copies `file` and those of its `logs` that there are: beside it, or where that is not allowed among the system's
+    /// temporary files.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` when there is no room, or the file can't be read.
+    pub fn of(file: &Path, logs: &[&str]) -> Result<Self> {
+        let copied = || {
+            let copy = Self { folder: private_folder(file)? };
+            for suffix in std::iter::once(&"").chain(logs) {
+                let from = beside(file, suffix);
+                if from.exists() {
+                    fs::copy(from, beside(&copy.path(), suffix))?;
+                }
+            }
+            Ok(copy)
+        };
+        copied().map_err(|source: io::Error| {
+            Error::new(ErrorKind::StorageIo, format!("can't copy the database: {source}"))
+                .with("file", file.display())
+                .with_source(source)
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("copy")
+    }
+
+    /// Removes the copies that processes have left which were killed.
+    pub(crate) fn remove_left(file: &Path) {
+        let name = name(file);
+        for entry in fs::read_dir(folder_of(file)).into_iter().flatten().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
+                // What can't be removed goes with the next upgrade.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+fn private_folder(file: &Path) -> io::Result<TempDir> {
+    let name = name(file);
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(&name);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir_in(folder_of(file)).or_else(|_| builder.tempdir())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn name(file: &Path) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(file.file_name().unwrap_or_default());
+    name.push(COPYING);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_its_owners_and_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("old");
+        fs::write(&file, "rows").unwrap();
+        fs::write(beside(&file, "-wal"), "more").unwrap();
+        let copy = FileCopy::of(&file, &["-wal", "-journal"]).unwrap();
+        assert_eq!(fs::read_to_string(beside(&copy.path(), "-wal")).unwrap(), "more");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(fs::metadata(copy.folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        drop(copy);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        // Killed.
+        let left = FileCopy::of(&file, &[]).unwrap().folder.keep();
+        assert!(left.exists());
+        FileCopy::remove_left(&file);
+        assert!(!left.exists() && file.exists());
+    }
+}
