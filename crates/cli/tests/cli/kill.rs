@@ -21,10 +21,9 @@ const SESSIONS: usize = 60;
 const QUERIES: [&str; 3] = ["violin in the harbour", "deadlock of a ledger import", "needle17"];
 
 /// Everything that a store holds and finds, as text.
-async fn dump(file: &Path) -> Vec<String> {
+async fn dump(url: &str) -> Vec<String> {
     let options = OpenOptions::default().with_embedding(embedding::provider("local").unwrap());
-    let storage =
-        amplifier_session_storage::open(&format!("sqlite:{}", file.display()), options).await.unwrap();
+    let storage = amplifier_session_storage::open(url, options).await.unwrap();
     let scope = Scope::from(UserId::new("dana").unwrap());
     let query = SessionQuery::new(scope.clone()).with_limit(SESSIONS * 2);
     let mut dump = Vec::new();
@@ -120,21 +119,32 @@ fn size(folder: &Path) -> u64 {
 
 #[test]
 fn a_killed_sync_is_completed_by_the_next() {
+    kill_and_go_on("sqlite", &[]);
+}
+
+#[cfg(feature = "duckdb-system")]
+#[test]
+fn a_killed_sync_to_duckdb_is_completed_by_the_next() {
+    kill_and_go_on("duckdb", &[]);
+}
+
+/// Syncs to stores of this kind are killed, each at another moment, and then run to the end.
+fn kill_and_go_on(kind: &str, settings: &[(&str, &str)]) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let folders = folders();
     let root = folders.path().to_str().unwrap();
     let home = Home::new();
-    let store = |name: &str| home.path().join(name).join("sessions.sqlite");
-    let arguments = |url: &str| ["--store", url, "sync", "--root", root].map(str::to_owned);
+    let url = |name: &str| format!("{kind}:{}", home.path().join(name).join("sessions.db").display());
     let sync = |name: &str| {
-        let arguments = arguments(&format!("sqlite:{}", store(name).display()));
-        home.command(&arguments.each_ref().map(String::as_str))
+        let mut command = home.command(&["--store", &url(name), "sync", "--root", root]);
+        command.envs(settings.iter().copied());
+        command
     };
 
     let begun = Instant::now();
     assert!(sync("whole").output().unwrap().status.success());
     let whole_time = begun.elapsed();
-    let whole = runtime.block_on(dump(&store("whole")));
+    let whole = runtime.block_on(dump(&url("whole")));
     let whole_size = size(&home.path().join("whole"));
 
     let mut seen = BTreeSet::new();
@@ -157,7 +167,7 @@ fn a_killed_sync_is_completed_by_the_next() {
         seen.insert(size(&folder));
         let output = sync(&name).output().unwrap();
         assert!(output.status.success(), "moment {moment}: {}", String::from_utf8_lossy(&output.stderr));
-        let dump = runtime.block_on(dump(&store(&name)));
+        let dump = runtime.block_on(dump(&url(&name)));
         for (found, expected) in dump.iter().zip(&whole) {
             assert_eq!(found, expected, "moment {moment}");
         }
