@@ -23,6 +23,10 @@ pub struct OpenOptions {
     pub settings: StorageSettings,
     /// Whether nothing is written. A DuckDB store that several processes look at is opened so by all of them. Default: no.
     pub read_only: bool,
+    /// Whether a DuckDB store has an HNSW index too, which DuckDB's extension VSS makes; other stores have none. Default: no.
+    pub hnsw: bool,
+    /// Where DuckDB's extensions are. Default: where DuckDB installs them.
+    pub extension_directory: Option<PathBuf>,
     /// The folder that `~` stands for. Default: unknown, so that a URL with `~` is refused.
     pub home: Option<PathBuf>,
 }
@@ -52,6 +56,20 @@ impl OpenOptions {
     #[must_use]
     pub fn with_read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Sets whether a DuckDB store has an HNSW index too.
+    #[must_use]
+    pub fn with_hnsw(mut self, hnsw: bool) -> Self {
+        self.hnsw = hnsw;
+        self
+    }
+
+    /// Sets where DuckDB's extensions are.
+    #[must_use]
+    pub fn with_extension_directory(mut self, directory: Option<PathBuf>) -> Self {
+        self.extension_directory = directory;
         self
     }
 
@@ -85,21 +103,26 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         StoreUrl::Sqlite(path) => Arc::new(SqliteBackend::open(path).await?),
-        StoreUrl::DuckDb(path) => duckdb(path, options.read_only).await?,
+        StoreUrl::DuckDb(path) => duckdb(path, &options).await?,
     };
     Ok(SessionStorage::new(backend).with_embedding(options.embedding).with_settings(options.settings))
 }
 
 #[cfg(feature = "duckdb-system")]
-async fn duckdb(path: &Path, read_only: bool) -> Result<Arc<dyn StorageBackend>> {
-    use amplifier_session_duckdb::{Access, DuckDbBackend};
+async fn duckdb(path: &Path, options: &OpenOptions) -> Result<Arc<dyn StorageBackend>> {
+    use amplifier_session_duckdb::{Access, DuckDbBackend, HnswOptions};
 
-    let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
-    Ok(Arc::new(DuckDbBackend::open(path, access).await?))
+    let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    let backend = DuckDbBackend::open(path, access).await?;
+    if !options.hnsw {
+        return Ok(Arc::new(backend));
+    }
+    let hnsw = HnswOptions::default().with_extension_directory(options.extension_directory.clone());
+    Ok(Arc::new(backend.with_hnsw(hnsw)))
 }
 
 #[cfg(not(feature = "duckdb-system"))]
-async fn duckdb(_: &Path, _: bool) -> Result<Arc<dyn StorageBackend>> {
+async fn duckdb(_: &Path, _: &OpenOptions) -> Result<Arc<dyn StorageBackend>> {
     Err(StoreUrl::duckdb_not_built_in())
 }
 
@@ -118,5 +141,14 @@ mod tests {
         assert_eq!(storage.backend().capabilities().name, "duckdb");
         drop(storage);
         open(&url, read_only).await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_hnsw_index_that_cannot_be_made_is_no_reason_not_to_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("duckdb:{}", folder.path().join("s.duckdb").display());
+        let nowhere = Some(folder.path().join("extensions"));
+        let options = OpenOptions::default().with_hnsw(true).with_extension_directory(nowhere);
+        open(&url, options).await.unwrap().update_index().await.unwrap();
     }
 }

@@ -102,7 +102,7 @@ impl App {
         // A model that is read from a folder takes its time, and is of no use to most commands.
         let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
-        let options = OpenOptions::default().with_embedding(provider).with_read_only(self.global.read_only);
+        let options = self.open_options()?.with_embedding(provider);
         Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)
     }
 
@@ -171,11 +171,16 @@ impl App {
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
-        let options = OpenOptions::default()
-            .with_embedding(self.embedding()?)
-            .with_settings(settings)
-            .with_read_only(self.global.read_only);
+        let options = self.open_options()?.with_embedding(self.embedding()?).with_settings(settings);
         Ok(amplifier_session_storage::open_at(url, options).await?)
+    }
+
+    /// How stores are opened, as far as it is the same for all commands.
+    fn open_options(&self) -> Result<OpenOptions, Failure> {
+        Ok(OpenOptions::default()
+            .with_read_only(self.global.read_only)
+            .with_hnsw(self.config.switch("hnsw")?)
+            .with_extension_directory(self.config.extension_directory()))
     }
 
     /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.

@@ -21,7 +21,9 @@ use async_trait::async_trait;
 use duckdb::Connection;
 
 use crate::{
-    SqlAnswer, SqlQuery, connect, counts, event_search, events, generations, messages, open_files,
+    HnswOptions, SqlAnswer, SqlQuery, connect, counts, event_search, events, generations,
+    hnsw::{Hnsw, Nearest},
+    messages, open_files,
     pool::{Pool, Writer, with_snapshot},
     rows::DuckDbSnapshots,
     sessions, sql, vectors, write,
@@ -45,6 +47,8 @@ pub struct DuckDbBackend {
 }
 
 pub(crate) struct Inner {
+    /// Dropped first: nobody else opens its file while the store's is open.
+    hnsw: Hnsw,
     keeper: Keeper<DuckDbSnapshots>,
     pool: Arc<Pool>,
 }
@@ -68,13 +72,22 @@ impl DuckDbBackend {
             let pool = Arc::new(Pool::open(path, access, file)?);
             let index = SearchIndex::open(connect::beside(path, ".index"));
             let keeper = Keeper::new(index, DuckDbSnapshots(Arc::clone(&pool)));
-            Ok(Inner { keeper, pool })
+            Ok(Inner { hnsw: Hnsw::new(pool.path(), access), keeper, pool })
         })?;
         if (access, inner.pool.access()) == (Access::ReadWrite, Access::ReadOnly) {
             let message = "this process has the database open for reading only";
             return Err(Error::new(ErrorKind::StorageConnection, message).with("file", path.display()));
         }
         Ok(Self { inner, access })
+    }
+
+    /// Has an HNSW index too, which DuckDB's extension VSS makes in the file `<path>.hnsw`, for whatever opens this file in
+    /// this process. Searches that leave nothing out use it, when it is up to date, which [`Self::update_index`] brings it.
+    /// Without the extension everything goes as without the index, and such searches say so.
+    #[must_use]
+    pub fn with_hnsw(self, options: HnswOptions) -> Self {
+        self.inner.hnsw.ask_for(options);
+        self
     }
 
     /// The database file.
@@ -158,7 +171,7 @@ impl DuckDbBackend {
     async fn erase(&self) -> Result<()> {
         let folded = self.inner.keeper.fold(WhenBusy::Wait).await;
         let inner = Arc::clone(&self.inner);
-        blocking(move || inner.pool.rewrite()).await?.and(folded)
+        blocking(move || inner.pool.rewrite().and(inner.hnsw.remove())).await?.and(folded)
     }
 }
 
@@ -176,7 +189,10 @@ impl Inner {
         };
         let index = self.keeper.index();
         let store = size(self.pool.path()) + size(&self.pool.log_path());
-        vec![place("store", self.pool.path(), store), place("index", index.dir(), index.bytes())]
+        let mut places =
+            vec![place("store", self.pool.path(), store), place("index", index.dir(), index.bytes())];
+        places.extend(self.hnsw.file().map(|file| place("index", &file, size(&file))));
+        places
     }
 }
 
@@ -386,14 +402,27 @@ impl StorageBackend for DuckDbBackend {
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
-        self.inner.keeper.vector_candidates(query).await
+        let (inner, asked) = (Arc::clone(&self.inner), query.clone());
+        let reason = match blocking(move || inner.hnsw.nearest(&inner.pool, &asked)).await?? {
+            Nearest::Found(items) => return Ok(Candidates { items, notice: None }),
+            Nearest::NotAsked => None,
+            Nearest::Unavailable(reason) => Some(format!("the HNSW index was not used: {reason}")),
+        };
+        let mut found = self.inner.keeper.vector_candidates(query).await?;
+        let notices: Vec<String> = found.notice.into_iter().chain(reason).collect();
+        found.notice = (!notices.is_empty()).then(|| notices.join("; "));
+        Ok(found)
     }
 
-    /// Also works off the write-ahead log.
+    /// Also works off the write-ahead log, and brings up the HNSW index where there is one.
     async fn update_index(&self) -> Result<()> {
         let folded = self.inner.keeper.fold(WhenBusy::Wait).await;
         let inner = Arc::clone(&self.inner);
-        blocking(move || inner.pool.checkpoint()).await?;
+        blocking(move || {
+            inner.pool.checkpoint();
+            inner.hnsw.update(&inner.pool);
+        })
+        .await?;
         folded
     }
 

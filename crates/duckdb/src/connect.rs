@@ -40,13 +40,22 @@ fn confined(path: &Path) -> String {
     )
 }
 
+/// Opens a database in memory that keeps what does not fit beside `path`.
+pub(crate) fn in_memory(path: &Path) -> duckdb::Result<Connection> {
+    Connection::open_in_memory_with_flags(bounds(path)?)
+}
+
 fn config(path: &Path, access: Access) -> duckdb::Result<Config> {
     let access = match access {
         Access::ReadWrite => AccessMode::ReadWrite,
         Access::ReadOnly => AccessMode::ReadOnly,
     };
+    bounds(path)?.access_mode(access)
+}
+
+/// What every database of the program is held to.
+fn bounds(path: &Path) -> duckdb::Result<Config> {
     Config::default()
-        .access_mode(access)?
         .max_memory(MEMORY)?
         .with("temp_directory", spill_folder(path).to_string_lossy())?
         // Nothing is fetched from the network behind anybody's back.

@@ -76,7 +76,8 @@ fn is_duplicate(told: &str) -> bool {
     told.contains("Duplicate key \"") || told.contains("duplicate key")
 }
 
-fn first_line(told: &str) -> &str {
+/// The first line of what DuckDB tells.
+pub(crate) fn first_line(told: &str) -> &str {
     told.lines().next().unwrap_or_default()
 }
 

@@ -12,6 +12,7 @@
 //! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
 //! | `python.rs` | files of the Python library: read, and upgraded |
 //! | `rows.rs` | what the search index reads |
+//! | `hnsw/` | the HNSW index of the extension VSS, for those who ask for it |
 //! | `sql/` | questions in SQL, and the views that are there for them |
 //! | `error.rs` | DuckDB's errors as ours |
 //!
@@ -27,6 +28,7 @@ mod error;
 mod event_search;
 mod events;
 mod generations;
+mod hnsw;
 mod messages;
 mod open_files;
 mod pool;
@@ -40,5 +42,6 @@ mod vectors;
 mod write;
 
 pub use backend::{Access, DuckDbBackend};
+pub use hnsw::HnswOptions;
 pub use python::DuckDbUpgrade;
 pub use sql::{READY_VIEWS, ReadyView, SqlAnswer, SqlColumn, SqlForm, SqlQuery, SqlRow};

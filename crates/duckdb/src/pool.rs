@@ -202,6 +202,9 @@ impl Handles {
     fn open(path: &Path, access: Access) -> Result<Self> {
         let root = connect::open(path, access)?;
         schema::accept(path, &root, access)?;
+        if access == Access::ReadWrite {
+            schema::drop_indexes_of_others(&root).map_err(storage("open"))?;
+        }
         let connection = root.try_clone().map_err(|error| opening(path, error))?;
         let numbers = Numbers::read(&connection).map_err(storage("open"))?;
         let writer = Mutex::new(Writer { connection, numbers });

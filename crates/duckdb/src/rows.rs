@@ -10,7 +10,13 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
 use amplifier_session_sql::{Columns, damaged, rows::count};
-use duckdb::{OptionalExt, Row, Transaction};
+use duckdb::{
+    OptionalExt, Row, Transaction,
+    arrow::{
+        array::{Array, Int64Array},
+        record_batch::RecordBatch,
+    },
+};
 
 use crate::{
     columns::{Cursor, bytes, read_vector, text},
@@ -27,6 +33,9 @@ const MESSAGES: usize = 256;
 /// How many vectors are read at once.
 const VECTORS: usize = 1024;
 
+/// How many vectors are handed on at once in columns.
+const VECTORS_IN_A_BATCH: usize = 8192;
+
 /// The rows of a store, each time as they are then.
 pub(crate) struct DuckDbSnapshots(pub(crate) Arc<Pool>);
 
@@ -38,6 +47,45 @@ impl Snapshots for DuckDbSnapshots {
 
 /// The rows as one transaction sees them.
 pub(crate) struct DuckDbRows<'a>(pub(crate) &'a Transaction<'a>);
+
+/// What the HNSW index reads beside: vectors of the current generation, in the order of their keys.
+impl DuckDbRows<'_> {
+    /// Whether every session is this user's.
+    pub(crate) fn are_all_of(&self, user: &UserId) -> Result<bool> {
+        let sql = "SELECT count(*) = 0 FROM sessions WHERE user_id <> ?1";
+        self.0.query_row(sql, [user.as_str()], |row| row.get(0)).map_err(storage("read_rows"))
+    }
+
+    /// The highest key, 0 where there are no vectors.
+    pub(crate) fn last_vector_key(&self) -> Result<i64> {
+        let sql = "SELECT coalesce(max(key), 0) FROM transcript_vectors";
+        self.0.query_row(sql, [], |row| row.get(0)).map_err(storage("read_rows"))
+    }
+
+    /// Calls `each` with those above a key, some at a time, in columns `key` and `vector`.
+    pub(crate) fn vector_batches_after(
+        &self,
+        mut key: i64,
+        mut each: impl FnMut(RecordBatch) -> duckdb::Result<()>,
+    ) -> Result<()> {
+        let sql = format!(
+            "SELECT key, vector FROM transcript_vectors WHERE key > ?1 ORDER BY key LIMIT {VECTORS_IN_A_BATCH}"
+        );
+        loop {
+            let mut statement = self.0.prepare(&sql).map_err(storage("read_rows"))?;
+            let batches: Vec<RecordBatch> =
+                statement.query_arrow([key]).map_err(storage("read_rows"))?.collect();
+            let Some(last) = batches.iter().filter_map(last_key).next_back() else { return Ok(()) };
+            key = last;
+            batches.into_iter().try_for_each(&mut each).map_err(storage("hnsw"))?;
+        }
+    }
+}
+
+/// The last number in the first column.
+fn last_key(batch: &RecordBatch) -> Option<i64> {
+    batch.column(0).as_any().downcast_ref::<Int64Array>()?.values().last().copied()
+}
 
 impl Rows for DuckDbRows<'_> {
     fn mark(&mut self) -> Result<Mark> {

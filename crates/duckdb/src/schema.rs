@@ -79,6 +79,22 @@ pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Re
     }
 }
 
+/// Removes indexes of a kind that only an extension knows, such as one by HNSW that somebody made: without the extension no
+/// row of its table could be written, and the next checkpoint would end the database.
+pub(crate) fn drop_indexes_of_others(connection: &Connection) -> duckdb::Result<()> {
+    let sql = "SELECT schema_name, index_name FROM duckdb_indexes()
+        WHERE database_name = current_database() AND upper(sql) LIKE '% USING %' AND upper(sql) NOT LIKE '% USING ART%'";
+    let mut statement = connection.prepare(sql)?;
+    let found: Vec<(String, String)> =
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<duckdb::Result<_>>()?;
+    for (schema, index) in found {
+        tracing::warn!(index, "an index that needs an extension of DuckDB is removed from the store");
+        let quoted = [schema, index].map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
+        connection.execute_batch(&format!("DROP INDEX {}; CHECKPOINT", quoted.join(".")))?;
+    }
+    Ok(())
+}
+
 enum Description {
     Empty,
     Ours,

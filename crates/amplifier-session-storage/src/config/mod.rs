@@ -296,7 +296,17 @@ impl Configuration {
         if entry.origin == Origin::Default {
             return self.sources.folder("XDG_CACHE_HOME", ".cache");
         }
-        let text = entry.value.as_deref()?;
+        self.path(entry.value.as_deref()?)
+    }
+
+    /// The folder with DuckDB's extensions; `None` leaves it to DuckDB.
+    #[must_use]
+    pub fn extension_directory(&self) -> Option<PathBuf> {
+        self.path(self.text("extension_directory")?)
+    }
+
+    /// A path that may begin in the home folder; `None` where that is unknown.
+    fn path(&self, text: &str) -> Option<PathBuf> {
         match text.strip_prefix("~/") {
             Some(rest) => Some(self.sources.home.as_ref()?.join(rest)),
             None => Some(PathBuf::from(text)),

@@ -87,6 +87,8 @@ pub const SETTINGS: &[Setting] = &[
         .with_option("--redact")
         .with_default("true"),
     Setting::new("price_per_million_tokens", "AMPLIFIER_SESSIONS_PRICE_PER_MILLION_TOKENS", Kind::Number),
+    Setting::new("hnsw", "AMPLIFIER_SESSIONS_HNSW", Kind::Switch).with_default("false"),
+    Setting::text("extension_directory", "AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY"),
     Setting::text("cache.directory", "AMPLIFIER_SESSIONS_CACHE_DIRECTORY")
         .with_default("~/.cache/amplifier-sessions"),
     Setting::count("cache.max_megabytes", "AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES").with_default("1024"),

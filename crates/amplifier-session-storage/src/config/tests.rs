@@ -101,3 +101,13 @@ fn the_cache_is_where_caches_are() {
     let named = xdg.with_variable("AMPLIFIER_SESSIONS_CACHE_DIRECTORY", "~/vectors");
     assert_eq!(folder(&named), home.path().join("vectors"));
 }
+
+#[test]
+fn extensions_are_where_duckdb_has_them_or_where_they_are_said_to_be() {
+    let (home, sources) = home("hnsw = true");
+    let read = |sources: &ConfigSources| Configuration::read(sources).unwrap();
+    assert!(read(&sources).switch("hnsw").unwrap());
+    assert_eq!(read(&sources).extension_directory(), None);
+    let named = sources.with_variable("AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY", "~/extensions");
+    assert_eq!(read(&named).extension_directory(), Some(home.path().join("extensions")));
+}

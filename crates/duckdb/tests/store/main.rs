@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod erasure;
+mod hnsw;
 mod opening;
 mod processes;
 mod sql;

@@ -1,0 +1,39 @@
+//! Loading DuckDB's extension VSS.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use duckdb::Connection;
+
+use crate::error::first_line;
+
+/// The name of its file.
+const FILE: &str = "vss.duckdb_extension";
+
+/// Loads the extension: from `directory`, else from where DuckDB installs extensions. Nothing is fetched, and DuckDB takes
+/// it only if it is signed and made for its own version.
+pub(super) fn load(connection: &Connection, directory: Option<&Path>) -> Result<()> {
+    let what = match directory {
+        None => "vss".to_owned(),
+        Some(directory) => {
+            let file = find(connection, directory).map_err(|error| missing(&error.to_string()))?;
+            let file = file.ok_or_else(|| missing(&format!("{FILE} is not in {}", directory.display())))?;
+            format!("'{}'", file.to_string_lossy().replace('\'', "''"))
+        }
+    };
+    connection.execute_batch(&format!("LOAD {what}")).map_err(|error| missing(&error.to_string()))
+}
+
+/// The file in a folder that DuckDB installs to, in one of a Python package with the extension, or in its own.
+fn find(connection: &Connection, directory: &Path) -> duckdb::Result<Option<PathBuf>> {
+    let text = |sql| connection.query_row(sql, [], |row| row.get::<_, String>(0));
+    let of_version = directory.join(text("SELECT library_version FROM pragma_version()")?);
+    let of_platform = of_version.join(text("SELECT platform FROM pragma_platform()")?);
+    let files = [of_platform, of_version, directory.to_owned()].map(|folder| folder.join(FILE));
+    Ok(files.into_iter().find(|file| file.is_file()))
+}
+
+fn missing(told: &str) -> Error {
+    let message = format!("DuckDB's extension vss can't be loaded: {}", first_line(told));
+    Error::new(ErrorKind::Unsupported, message)
+}

@@ -1,0 +1,212 @@
+//! The file with the vectors and the HNSW index over them.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_session_core::{Error, ErrorKind, Result, backend::meta::Generation};
+use amplifier_session_index::Mark;
+use amplifier_session_sql::file;
+use duckdb::{Connection, params};
+
+use super::{HnswOptions, extension, path};
+use crate::{Access, conditions::is_one_of, connect, error::storage, rows::DuckDbRows};
+
+/// The name of the index, the one that databases of the Python library have.
+const INDEX: &str = "idx_vectors_hnsw";
+
+/// How many of the nearest rows are gathered while the graph is walked: more find better, and take longer. So many for
+/// each that is wanted, and not fewer than [`LEAST_GATHERED`].
+const GATHERED_A_RESULT: usize = 2;
+const LEAST_GATHERED: usize = 256;
+
+/// An open file. It is a database of its own, so that no error in it ends the store's.
+#[derive(Debug)]
+pub(super) struct Graph {
+    file: PathBuf,
+    connection: Connection,
+    held: Held,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    /// The state of the store that it was made of.
+    pub(super) mark: Mark,
+    /// The generation of the vectors.
+    pub(super) generation: u32,
+    dimensions: usize,
+    /// The highest key of a vector.
+    pub(super) last_key: i64,
+    /// How many vectors there are.
+    pub(super) rows: u64,
+    /// How many of them the store has removed since.
+    pub(super) removed: u64,
+}
+
+impl Held {
+    /// Nothing yet of the vectors of a generation.
+    pub(super) fn nothing(mark: Mark, of: &Generation) -> Self {
+        let (generation, dimensions) = (of.number, of.space.dimensions);
+        Self { mark, generation, dimensions, last_key: 0, rows: 0, removed: 0 }
+    }
+
+    fn read(connection: &Connection) -> duckdb::Result<Self> {
+        let sql = "SELECT store, revision, nonce, generation, dimensions, removed,
+                (SELECT coalesce(max(key), 0) FROM vectors), (SELECT count(*) FROM vectors)
+            FROM held";
+        connection.query_row(sql, [], |row| {
+            let store: Vec<u8> = row.get(0)?;
+            let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
+            Ok(Self {
+                // Another length is that of no store.
+                mark: Mark {
+                    store: store.try_into().unwrap_or_default(),
+                    revision: number(1)?,
+                    nonce: number(2)?,
+                },
+                generation: row.get(3)?,
+                dimensions: row.get(4)?,
+                removed: number(5)?,
+                last_key: row.get(6)?,
+                rows: number(7)?,
+            })
+        })
+    }
+
+    fn write(&self, connection: &Connection) -> duckdb::Result<()> {
+        connection.execute("DELETE FROM held", [])?;
+        connection.execute(
+            "INSERT INTO held VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                self.mark.store.as_slice(),
+                self.mark.revision.cast_signed(),
+                self.mark.nonce.cast_signed(),
+                self.generation,
+                self.dimensions,
+                self.removed.cast_signed()
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+impl Graph {
+    /// Opens the file of a store's index.
+    pub(super) fn open(store: &Path, access: Access, options: &HnswOptions) -> Result<Self> {
+        let connection = with_extension(store, options)?;
+        let file = path(store);
+        let unusable = |why: &str| Error::new(ErrorKind::StorageIo, why);
+        if !file.exists() {
+            return Err(unusable("it is not there until the next sync"));
+        }
+        // A log is left by a process that ended while it wrote. What is in it VSS may not be able to work off.
+        if std::fs::metadata(connect::log_path(&file)).is_ok_and(|log| log.len() > 0) {
+            return Err(unusable("it was not written to its end, and is made anew by the next sync"));
+        }
+        let open = || {
+            attach(&connection, &file, access)?;
+            let held = Held::read(&connection)?;
+            Ok((connection, held))
+        };
+        let (connection, held) = open().map_err(storage("hnsw"))?;
+        Ok(Self { file, connection, held })
+    }
+
+    /// Makes a file without any vectors, and without the index.
+    pub(super) fn create(file: &Path, store: &Path, options: &HnswOptions, held: Held) -> Result<Self> {
+        let connection = with_extension(store, options)?;
+        let create = || {
+            attach(&connection, file, Access::ReadWrite)?;
+            connection.execute_batch(&format!(
+                "CREATE TABLE held (store BLOB, revision BIGINT, nonce BIGINT, generation UINTEGER, dimensions UBIGINT,
+                     removed BIGINT);
+                 CREATE TABLE vectors (key BIGINT NOT NULL, vector FLOAT[{}] NOT NULL);",
+                held.dimensions
+            ))?;
+            held.write(&connection)
+        };
+        create().map_err(storage("hnsw"))?;
+        Ok(Self { file: file.to_owned(), connection, held })
+    }
+
+    /// What is held.
+    pub(super) fn held(&self) -> &Held {
+        &self.held
+    }
+
+    /// Takes up the vectors that came since.
+    pub(super) fn take_up(&mut self, rows: &DuckDbRows<'_>) -> Result<()> {
+        rows.vector_batches_after(self.held.last_key, |batch| {
+            let mut appender = self.connection.appender("vectors")?;
+            appender.append_record_batch(batch)?;
+            appender.flush()
+        })
+    }
+
+    /// Makes the index over the vectors, and moves it into the file.
+    pub(super) fn index(&self) -> Result<()> {
+        let sql = format!(
+            "CREATE INDEX {INDEX} ON vectors USING HNSW (vector) WITH (metric = 'cosine'); CHECKPOINT"
+        );
+        self.connection.execute_batch(&sql).map_err(storage("hnsw"))
+    }
+
+    /// Takes up what came since and counts what is gone, so that `mark` of the store is what is held.
+    pub(super) fn change(&mut self, mark: Mark, removed: &[u64], rows: &DuckDbRows<'_>) -> Result<()> {
+        // DuckDB would make the log readable by everybody.
+        file::create(&connect::log_path(&self.file))?;
+        let which = is_one_of("key", removed.iter().map(|key| key.cast_signed()));
+        let gone = format!("SELECT count(*) FROM vectors WHERE {which}");
+        let gone =
+            self.connection.query_row(&gone, [], |row| row.get::<_, i64>(0)).map_err(storage("hnsw"))?;
+        self.connection.execute_batch("BEGIN").map_err(storage("hnsw"))?;
+        self.take_up(rows)?;
+        self.held.mark = mark;
+        self.held.removed += gone.cast_unsigned();
+        let end = || {
+            self.held.write(&self.connection)?;
+            self.connection.execute_batch("COMMIT; CHECKPOINT")?;
+            Held::read(&self.connection)
+        };
+        self.held = end().map_err(storage("hnsw"))?;
+        Ok(())
+    }
+
+    /// The keys of the vectors that are nearest, as far as the index finds them.
+    pub(super) fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<u64>> {
+        let gathered = (limit * GATHERED_A_RESULT).max(LEAST_GATHERED);
+        let find = || {
+            self.connection.execute_batch(&format!("SET hnsw_ef_search = {gathered}"))?;
+            let mut statement = self.connection.prepare(&nearest_sql(self.held.dimensions, limit))?;
+            let keys = statement.query_map([literal(vector)], |row| row.get::<_, i64>(0))?;
+            keys.map(|key| key.map(i64::cast_unsigned)).collect::<duckdb::Result<_>>()
+        };
+        find().map_err(storage("hnsw"))
+    }
+}
+
+/// A database in memory that knows what an HNSW index is, before it sees any: the file is attached to it.
+fn with_extension(store: &Path, options: &HnswOptions) -> Result<Connection> {
+    let connection = connect::in_memory(store).map_err(storage("hnsw"))?;
+    extension::load(&connection, options.extension_directory.as_deref())?;
+    let persists = "SET hnsw_enable_experimental_persistence = true";
+    connection.execute_batch(persists).map_err(storage("hnsw"))?;
+    Ok(connection)
+}
+
+fn attach(connection: &Connection, file: &Path, access: Access) -> duckdb::Result<()> {
+    let file = file.to_string_lossy().replace('\'', "''");
+    let access = if access == Access::ReadOnly { "(READ_ONLY)" } else { "" };
+    connection.execute_batch(&format!("ATTACH '{file}' AS hnsw {access}; USE hnsw"))
+}
+
+fn nearest_sql(dimensions: usize, limit: usize) -> String {
+    format!(
+        "SELECT key FROM vectors ORDER BY array_cosine_distance(vector, CAST(?1 AS FLOAT[{dimensions}])) LIMIT {limit}"
+    )
+}
+
+/// A vector as a text that DuckDB reads as one: it binds no arrays.
+fn literal(vector: &[f32]) -> String {
+    let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
+    format!("[{}]", numbers.join(","))
+}
