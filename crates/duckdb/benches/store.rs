@@ -47,7 +47,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// How often each is measured; the best counts, since everything else on the machine only makes it slower.
 const RUNS: usize = 3;
 const DIMENSIONS: usize = 384;
-const QUERIES: usize = 50;
+const QUERIES: u64 = 50;
 
 #[tokio::main]
 async fn main() {
@@ -171,7 +171,7 @@ async fn measure_semantic() {
         let (storage, file) = store(folder.path(), kind).await;
         let space = EmbeddingSpace { model: "made-up".to_owned(), dimensions: DIMENSIONS };
         let storage = storage.with_embedding(Some(Arc::new(MadeUp(space))));
-        fill(&storage, 2_000, 50, |n| lines::user(&n.to_string()).raw()).await;
+        fill(&storage, 100, 1_000, |n| lines::user(&n.to_string()).raw()).await;
         let (scope, mut found) = (Scope::from(user()), Vec::new());
         let mut times = Vec::new();
         for round in 0..RUNS {
