@@ -27,10 +27,12 @@ use crate::{
     vectors::TABLES,
 };
 
-/// How many messages are read at once: an answer of DuckDB is in memory as a whole.
-const MESSAGES: usize = 256;
+/// How many rows are read at once, and how many bytes of lines: an answer of DuckDB is in memory as a whole. Each question
+/// goes through whole tables, so that few of them matter.
+const ROWS: usize = 4096;
+const BYTES: u64 = 16 << 20;
 
-/// How many vectors are read at once.
+/// How many rows are looked up at once by their keys.
 const VECTORS: usize = 1024;
 
 /// How many vectors are handed on at once in columns.
@@ -122,8 +124,9 @@ impl Rows for DuckDbRows<'_> {
         revision: u64,
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let newer = "SELECT key FROM transcripts WHERE revision > ?1 ORDER BY revision, key";
-        self.in_batches(newer, revision, MESSAGES, |which| {
+        let newer =
+            "SELECT key, octet_length(raw) FROM transcripts WHERE revision > ?1 ORDER BY revision, key";
+        self.in_batches(newer, revision, |which| {
             let sql = format!(
                 "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
                  FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
@@ -150,11 +153,11 @@ impl Rows for DuckDbRows<'_> {
         revision: u64,
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let newer = "SELECT key FROM (
+        let newer = "SELECT key, 0 FROM (
                 SELECT key, revision FROM transcript_vectors UNION ALL SELECT key, revision FROM other_vectors
             ) WHERE revision > ?1 ORDER BY revision, key";
         let mut vector = Vec::new();
-        self.in_batches(newer, revision, VECTORS, |which| {
+        self.in_batches(newer, revision, |which| {
             let sql = format!(
                 "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, m.role, t.content_type,
                     m.ts, t.generation, t.vector
@@ -249,26 +252,34 @@ impl DuckDbRows<'_> {
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
-    /// The keys that `newer` selects, some at a time, as a condition on the table `t`, until `each` has enough.
+    /// The keys that `newer` selects with the lengths of their lines, some at a time, as a condition on the table `t`, until
+    /// `each` has enough.
     fn in_batches(
         &self,
         newer: &str,
         revision: u64,
-        size: usize,
         mut each: impl FnMut(&str) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let keys: Vec<u64> = self
+        let read = |row: &Row<'_>| {
+            Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
+        };
+        let rows: Vec<(u64, u64)> = self
             .0
             .prepare_cached(newer)
             .and_then(|mut statement| {
-                statement
-                    .query_map([revision.cast_signed()], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
-                    .and_then(Iterator::collect)
+                statement.query_map([revision.cast_signed()], read).and_then(Iterator::collect)
             })
             .map_err(storage("read_rows"))?;
-        for keys in keys.chunks(size) {
-            if each(&of_keys("t.key", keys))?.is_break() {
-                break;
+        let (mut keys, mut bytes) = (Vec::new(), 0);
+        for (at, (key, length)) in rows.iter().enumerate() {
+            keys.push(*key);
+            bytes += length;
+            if keys.len() == ROWS || bytes >= BYTES || at + 1 == rows.len() {
+                if each(&of_keys("t.key", &keys))?.is_break() {
+                    break;
+                }
+                keys.clear();
+                bytes = 0;
             }
         }
         Ok(())

@@ -124,10 +124,9 @@ fn a_killed_sync_is_completed_by_the_next() {
 #[cfg(feature = "duckdb-system")]
 #[test]
 fn a_killed_sync_to_duckdb_is_completed_by_the_next() {
-    kill_and_go_on("duckdb", &[], 50);
+    kill_and_go_on("duckdb", &[], kills(16));
 }
 
-/// `AMPLIFIER_TEST_KILLS` sets how many are killed: making an index takes its time.
 #[cfg(feature = "duckdb-system")]
 #[test]
 #[ignore = "needs the extension VSS of DuckDB in AMPLIFIER_TEST_DUCKDB_VSS; ./test provides it"]
@@ -135,8 +134,13 @@ fn a_killed_sync_to_duckdb_with_an_hnsw_index_is_completed_by_the_next() {
     let directory = std::env::var("AMPLIFIER_TEST_DUCKDB_VSS").unwrap();
     let settings =
         [("AMPLIFIER_SESSIONS_HNSW", "true"), ("AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY", &directory)];
-    let moments = std::env::var("AMPLIFIER_TEST_KILLS").map_or(8, |number| number.parse().unwrap());
-    kill_and_go_on("duckdb", &settings, moments);
+    kill_and_go_on("duckdb", &settings, kills(6));
+}
+
+/// `AMPLIFIER_TEST_KILLS` sets how many are killed: those of DuckDB take their time.
+#[cfg(feature = "duckdb-system")]
+fn kills(usual: u32) -> u32 {
+    std::env::var("AMPLIFIER_TEST_KILLS").map_or(usual, |number| number.parse().unwrap())
 }
 
 /// Syncs to stores of this kind are killed, each at another moment, and then run to the end.
