@@ -1,7 +1,6 @@
 //! Files and folders that are asked for.
 
 use std::{
-    fs,
     io::{self, BufWriter, Write},
     path::Path,
 };
@@ -69,11 +68,11 @@ impl<'a> WholeFolder<'a> {
         let cannot = |error: io::Error| cannot_write(self.path, &error);
         // The one of before goes when the new one is there.
         let before = private_folder(self.path).map_err(cannot)?;
-        match fs::rename(self.path, before.path()) {
+        match std::fs::rename(self.path, before.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             _ => {}
         }
-        fs::rename(self.fresh.keep(), self.path).map_err(cannot)
+        std::fs::rename(self.fresh.keep(), self.path).map_err(cannot)
     }
 }
 
@@ -89,7 +88,7 @@ fn private_folder(path: &Path) -> io::Result<TempDir> {
 /// The name of something in a folder that is none of `files`.
 #[cfg(feature = "parquet")]
 fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
-    let entries = match fs::read_dir(folder) {
+    let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         entries => entries?,
     };
