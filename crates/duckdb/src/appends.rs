@@ -11,7 +11,9 @@ use duckdb::{
     types::{Null, ToSqlOutput, Value},
 };
 
-use crate::{conditions::time, error::storage, events, pool::Numbers, sessions::SessionRow};
+use crate::{
+    conditions::time, error::storage, events, messages::message_key, pool::Numbers, sessions::SessionRow,
+};
 
 /// What a transaction adds.
 #[derive(Debug)]
@@ -52,9 +54,10 @@ impl<'a> Appends<'a> {
         self.sessions.push(session);
     }
 
-    /// Adds messages.
-    pub(crate) fn messages(&mut self, messages: &'a [Message], revision: i64) {
-        self.messages.extend(messages.iter().map(|message| (revision, self.numbers.next_key(), message)));
+    /// Adds messages of the session whose row has this key.
+    pub(crate) fn messages(&mut self, messages: &'a [Message], session: i64, revision: i64) {
+        let key = |message: &Message| message_key(session, message.sequence);
+        self.messages.extend(messages.iter().map(|message| (revision, key(message), message)));
     }
 
     /// Adds events.

@@ -1,6 +1,6 @@
 //! Rows of `transcripts`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Result,
@@ -17,7 +17,7 @@ use crate::{
     columns::{Cursor, bytes},
     conditions::{DUCKDB, is_one_of, values},
     error::storage,
-    sessions::limit,
+    sessions::{self, limit},
     vectors::Target,
 };
 
@@ -44,25 +44,22 @@ pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRan
     select(connection, &sql, params![place.0, place.1, range.start, limit(range.limit.min(PAGE))])
 }
 
-/// The messages at `places`: those of one session by one statement.
+/// The key of a message: DuckDB finds rows by one column, and so by their place in a session.
+pub(crate) fn message_key(session: i64, sequence: u32) -> i64 {
+    (session << u32::BITS) | i64::from(sequence)
+}
+
+/// The messages at `places`.
 pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Message>> {
-    let mut of_sessions: HashMap<&SessionKey, Vec<i64>> = HashMap::new();
-    for place in places {
-        of_sessions.entry(&place.session).or_default().push(place.sequence.into());
-    }
+    let sessions: BTreeSet<_> = places.iter().map(|place| &place.session).collect();
+    let sessions = sessions::keys_of(connection, &sessions).map_err(storage("messages_at"))?;
+    let key = |place: &Place| Some(message_key(*sessions.get(&place.session)?, place.sequence));
+    let sql = format!("{MESSAGES} WHERE {}", is_one_of("t.key", places.iter().filter_map(key)));
+    let mut statement = connection.prepare(&sql).map_err(storage("messages_at"))?;
+    let mut found = statement.query([]).map_err(storage("messages_at"))?;
     let mut messages = Vec::with_capacity(places.len());
-    for (key, sequences) in of_sessions {
-        let sql = format!(
-            "{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND {}",
-            is_one_of("t.sequence", sequences)
-        );
-        let mut statement = connection.prepare(&sql).map_err(storage("messages_at"))?;
-        let mut found = statement
-            .query([key.user_id.as_str(), key.session_id.as_str()])
-            .map_err(storage("messages_at"))?;
-        while let Some(row) = found.next().map_err(storage("messages_at"))? {
-            messages.push(rows::message(&Cursor(row))?);
-        }
+    while let Some(row) = found.next().map_err(storage("messages_at"))? {
+        messages.push(rows::message(&Cursor(row))?);
     }
     Ok(messages)
 }
@@ -163,13 +160,14 @@ pub(crate) fn stored_lines(
     key: &SessionKey,
     sequences: impl Iterator<Item = u32>,
 ) -> Result<HashMap<u32, StoredLine>> {
-    let sql = format!(
-        "SELECT sequence, key, digest, vectors FROM transcripts WHERE user_id = ?1 AND session_id = ?2 AND {}",
-        is_one_of("sequence", sequences.map(i64::from))
-    );
+    let Some(session) = sessions::present(connection, key).map_err(storage("write_vectors"))? else {
+        return Ok(HashMap::new());
+    };
+    let keys = sequences.map(|sequence| message_key(session.key, sequence));
+    let sql =
+        format!("SELECT sequence, key, digest, vectors FROM transcripts WHERE {}", is_one_of("key", keys));
     let mut statement = connection.prepare(&sql).map_err(storage("write_vectors"))?;
-    let mut found =
-        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("write_vectors"))?;
+    let mut found = statement.query([]).map_err(storage("write_vectors"))?;
     let mut lines = HashMap::new();
     while let Some(row) = found.next().map_err(storage("write_vectors"))? {
         let row = Cursor(row);

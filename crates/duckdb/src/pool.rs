@@ -25,6 +25,7 @@ const IDLE_READERS: usize = 4;
 pub(crate) struct Pool {
     path: PathBuf,
     access: Access,
+    store_id: [u8; 16],
     /// Written to when the file is put in the place of another.
     handles: RwLock<Handles>,
     /// Dropped last.
@@ -66,9 +67,8 @@ impl Numbers {
 
     fn read(connection: &Connection) -> duckdb::Result<Self> {
         let keys = "SELECT coalesce(max(key), 0) FROM (
-                SELECT max(key) AS key FROM sessions UNION ALL SELECT max(key) FROM transcripts
-                UNION ALL SELECT max(key) FROM transcript_vectors UNION ALL SELECT max(key) FROM other_vectors
-                UNION ALL SELECT max(key) FROM removed
+                SELECT max(key) AS key FROM sessions UNION ALL SELECT max(key) FROM transcript_vectors
+                UNION ALL SELECT max(key) FROM other_vectors UNION ALL SELECT max(key) FROM removed WHERE kind = 1
             )";
         let revision = "SELECT coalesce(max(revision), 0) FROM revisions";
         let number = |sql| connection.query_row(sql, [], |row| row.get(0));
@@ -91,6 +91,7 @@ impl Pool {
             }
         }
         let handles = Handles::open(path, access)?;
+        let store_id = schema::store_id(&lock(&handles.root))?;
         let made = connect::make_spill_folder(path);
         // Who only reads may not be allowed to write there.
         if access == Access::ReadWrite {
@@ -98,7 +99,7 @@ impl Pool {
             connect::remove_leftovers(path);
         }
         let _closing = Closing { path: path.to_owned(), _file: file };
-        Ok(Self { path: path.to_owned(), access, handles: RwLock::new(handles), _closing })
+        Ok(Self { path: path.to_owned(), access, store_id, handles: RwLock::new(handles), _closing })
     }
 
     /// The database file.
@@ -109,6 +110,11 @@ impl Pool {
     /// Whether it may be written.
     pub(crate) fn access(&self) -> Access {
         self.access
+    }
+
+    /// What tells this store from all others.
+    pub(crate) fn store_id(&self) -> [u8; 16] {
+        self.store_id
     }
 
     /// The write-ahead log beside it.

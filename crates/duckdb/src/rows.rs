@@ -1,15 +1,18 @@
 //! What the search index reads: rows by revision, in one read transaction.
 
-use std::{collections::HashMap, ops::ControlFlow, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+    sync::Arc,
+};
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::meta::STORE_ID,
     model::{ContentType, Place, Role, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
-use amplifier_session_sql::{Columns, damaged, rows::count};
+use amplifier_session_sql::{Columns, rows::count};
 use duckdb::{
     OptionalExt, Row, Transaction,
     arrow::{
@@ -43,25 +46,42 @@ pub(crate) struct DuckDbSnapshots(pub(crate) Arc<Pool>);
 
 impl Snapshots for DuckDbSnapshots {
     fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()> {
-        self.0.read(|connection| with_snapshot(connection, |snapshot| read(&mut DuckDbRows(snapshot))))
+        DuckDbRows::with(&self.0, |rows| read(rows))
     }
 }
 
 /// The rows as one transaction sees them.
-pub(crate) struct DuckDbRows<'a>(pub(crate) &'a Transaction<'a>);
+pub(crate) struct DuckDbRows<'a> {
+    pub(crate) snapshot: &'a Transaction<'a>,
+    store: [u8; 16],
+    /// Of vectors that were looked at.
+    places: HashMap<u64, VectorPlace>,
+}
+
+impl DuckDbRows<'_> {
+    /// Runs `read` with the rows as they are now.
+    pub(crate) fn with<T>(pool: &Pool, read: impl FnOnce(&mut DuckDbRows<'_>) -> Result<T>) -> Result<T> {
+        let store = pool.store_id();
+        pool.read(|connection| {
+            with_snapshot(connection, |snapshot| {
+                read(&mut DuckDbRows { snapshot, store, places: HashMap::new() })
+            })
+        })
+    }
+}
 
 /// What the HNSW index reads beside: vectors of the current generation, in the order of their keys.
 impl DuckDbRows<'_> {
     /// Whether every session is this user's.
     pub(crate) fn are_all_of(&self, user: &UserId) -> Result<bool> {
         let sql = "SELECT count(*) = 0 FROM sessions WHERE user_id <> ?1";
-        self.0.query_row(sql, [user.as_str()], |row| row.get(0)).map_err(storage("read_rows"))
+        self.snapshot.query_row(sql, [user.as_str()], |row| row.get(0)).map_err(storage("read_rows"))
     }
 
     /// The highest key, 0 where there are no vectors.
     pub(crate) fn last_vector_key(&self) -> Result<i64> {
         let sql = "SELECT coalesce(max(key), 0) FROM transcript_vectors";
-        self.0.query_row(sql, [], |row| row.get(0)).map_err(storage("read_rows"))
+        self.snapshot.query_row(sql, [], |row| row.get(0)).map_err(storage("read_rows"))
     }
 
     /// Calls `each` with those above a key, some at a time, in columns `key` and `vector`.
@@ -74,7 +94,7 @@ impl DuckDbRows<'_> {
             "SELECT key, vector FROM transcript_vectors WHERE key > ?1 ORDER BY key LIMIT {VECTORS_IN_A_BATCH}"
         );
         loop {
-            let mut statement = self.0.prepare(&sql).map_err(storage("read_rows"))?;
+            let mut statement = self.snapshot.prepare(&sql).map_err(storage("read_rows"))?;
             let batches: Vec<RecordBatch> =
                 statement.query_arrow([key]).map_err(storage("read_rows"))?.collect();
             let Some(last) = batches.iter().filter_map(last_key).next_back() else { return Ok(()) };
@@ -91,26 +111,21 @@ fn last_key(batch: &RecordBatch) -> Option<i64> {
 
 impl Rows for DuckDbRows<'_> {
     fn mark(&mut self) -> Result<Mark> {
-        let store: String = self
-            .0
-            .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")
-            .and_then(|mut statement| statement.query_row([STORE_ID], |row| row.get(0)))
-            .map_err(storage("read_revision"))?;
-        let store = u128::from_str_radix(&store, 16).map_err(|_| damaged("store id"))?.to_be_bytes();
+        let newest =
+            "SELECT coalesce(max(revision), 0), coalesce(arg_max(nonce, revision), 0) FROM revisions";
         let (revision, nonce) = self
-            .0
-            .prepare_cached("SELECT revision, nonce FROM revisions ORDER BY revision DESC LIMIT 1")
-            .and_then(|mut statement| statement.query_row([], revision_and_nonce).optional())
-            .map_err(storage("read_revision"))?
-            .unwrap_or_default();
-        Ok(Mark { store, revision, nonce })
+            .snapshot
+            .prepare_cached(newest)
+            .and_then(|mut statement| statement.query_row([], revision_and_nonce))
+            .map_err(storage("read_revision"))?;
+        Ok(Mark { store: self.store, revision, nonce })
     }
 
     fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {
         if revision == 0 {
             return Ok(Some(0));
         }
-        self.0
+        self.snapshot
             .prepare_cached("SELECT revision, nonce FROM revisions WHERE revision = ?1")
             .and_then(|mut statement| {
                 statement.query_row([revision.cast_signed()], revision_and_nonce).optional()
@@ -195,21 +210,17 @@ impl Rows for DuckDbRows<'_> {
     }
 
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
-        sessions::keys(self.0, scope, filter)
+        sessions::keys(self.snapshot, scope, filter)
     }
 
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
         let mut vector = Vec::new();
-        for keys in keys.chunks(VECTORS) {
-            for table in TABLES {
-                let sql = format!("SELECT key, vector FROM {table} WHERE {}", of_keys("key", keys));
-                self.each_row(&sql, |row| {
-                    read_vector(row, 1, &mut vector)?;
-                    each(unsigned(row, 0)?, &vector)
-                })?;
-            }
-        }
-        Ok(())
+        self.each_vector(keys, ", vector", |places, key, row| {
+            read_vector(row, VECTOR_PLACE_COLUMNS, &mut vector)?;
+            // What a search compares is what it asks the places of.
+            places.insert(key, vector_place(row)?);
+            each(key, &vector)
+        })
     }
 }
 
@@ -219,21 +230,42 @@ impl PlacedRows for DuckDbRows<'_> {
     }
 
     fn vector_places(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorPlace>>> {
-        let fields = "key, user_id, session_id, sequence, content_type, span_start, span_end";
-        let read = |row: &Row<'_>| {
-            Ok(VectorPlace {
-                message: place(row)?,
-                content_type: text(row, 4)?.parse()?,
-                span: (count(&Cursor(row), 5)? as u32, count(&Cursor(row), 6)? as u32),
-            })
-        };
-        let [current, others] =
-            TABLES.map(|table| self.each_key(&format!("SELECT {fields} FROM {table}"), keys, read));
-        Ok(current?.into_iter().zip(others?).map(|(current, other)| current.or(other)).collect())
+        let unknown: Vec<u64> = keys.iter().copied().filter(|key| !self.places.contains_key(key)).collect();
+        self.each_vector(&unknown, "", |places, key, row| {
+            places.insert(key, vector_place(row)?);
+            Ok(())
+        })?;
+        Ok(keys.iter().map(|key| self.places.get(key).cloned()).collect())
     }
 }
 
 impl DuckDbRows<'_> {
+    /// Calls `each` with the rows of these keys, in all tables of vectors.
+    fn each_vector(
+        &mut self,
+        keys: &[u64],
+        more: &str,
+        mut each: impl FnMut(&mut HashMap<u64, VectorPlace>, u64, &Row<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut places = std::mem::take(&mut self.places);
+        for keys in keys.chunks(VECTORS) {
+            let mut missing: HashSet<u64> = keys.iter().copied().collect();
+            for table in TABLES {
+                if missing.is_empty() {
+                    break;
+                }
+                let which = of_keys("key", keys);
+                self.each_row(&format!("SELECT {VECTOR_PLACE}{more} FROM {table} WHERE {which}"), |row| {
+                    let key = unsigned(row, 0)?;
+                    missing.remove(&key);
+                    each(&mut places, key, row)
+                })?;
+            }
+        }
+        self.places = places;
+        Ok(())
+    }
+
     /// What `read` makes of the row of each key.
     fn each_key<T: Clone>(
         &self,
@@ -264,7 +296,7 @@ impl DuckDbRows<'_> {
             Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
         };
         let rows: Vec<(u64, u64)> = self
-            .0
+            .snapshot
             .prepare_cached(newer)
             .and_then(|mut statement| {
                 statement.query_map([revision.cast_signed()], read).and_then(Iterator::collect)
@@ -295,7 +327,7 @@ impl DuckDbRows<'_> {
         sql: &str,
         mut each: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        let mut statement = self.0.prepare(sql).map_err(storage("read_rows"))?;
+        let mut statement = self.snapshot.prepare(sql).map_err(storage("read_rows"))?;
         let mut rows = statement.query([]).map_err(storage("read_rows"))?;
         while let Some(row) = rows.next().map_err(storage("read_rows"))? {
             if each(row)?.is_break() {
@@ -306,7 +338,7 @@ impl DuckDbRows<'_> {
     }
 
     fn removed_after(&self, kind: i64, revision: u64) -> Result<Vec<u64>> {
-        self.0
+        self.snapshot
             .prepare_cached("SELECT key FROM removed WHERE kind = ?1 AND revision > ?2")
             .and_then(|mut statement| {
                 statement
@@ -331,6 +363,18 @@ fn revision_and_nonce(row: &Row<'_>) -> duckdb::Result<(u64, u64)> {
 fn place(row: &Row<'_>) -> Result<Place> {
     let session = SessionKey::new(UserId::new(text(row, 1)?)?, SessionId::new(text(row, 2)?)?);
     Ok(Place::new(session, count(&Cursor(row), 3)? as u32))
+}
+
+/// The columns that [`vector_place`] reads, behind the key.
+const VECTOR_PLACE: &str = "key, user_id, session_id, sequence, content_type, span_start, span_end";
+const VECTOR_PLACE_COLUMNS: usize = 7;
+
+fn vector_place(row: &Row<'_>) -> Result<VectorPlace> {
+    Ok(VectorPlace {
+        message: place(row)?,
+        content_type: text(row, 4)?.parse()?,
+        span: (count(&Cursor(row), 5)? as u32, count(&Cursor(row), 6)? as u32),
+    })
 }
 
 fn unsigned(row: &Row<'_>, index: usize) -> Result<u64> {

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::file::refused;
+use amplifier_session_sql::{damaged, file::refused};
 use amplifier_session_upgrade::{Found, Origin, origin};
 use duckdb::{Connection, OptionalExt, params};
 
@@ -151,6 +151,13 @@ fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
         Ok(mut statement) => Ok(statement.query_row([key], |row| row.get(0)).optional()?.flatten()),
         Err(_) => Ok(None),
     }
+}
+
+/// What tells the store from all others.
+pub(crate) fn store_id(connection: &Connection) -> Result<[u8; 16]> {
+    let id = entry(connection, STORE_ID).map_err(storage("open"))?;
+    let number = id.and_then(|id| u128::from_str_radix(&id, 16).ok());
+    number.map(u128::to_be_bytes).ok_or_else(|| damaged("store id"))
 }
 
 /// Makes the tables of an empty database, in one transaction.

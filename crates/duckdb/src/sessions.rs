@@ -1,6 +1,6 @@
 //! Rows of `sessions`, `metadata_files` and `schema_meta`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
     Result, Scope,
@@ -13,7 +13,7 @@ use amplifier_session_sql::{
     rows::{self, SESSION, SESSION_STATE},
 };
 use duckdb::{
-    Connection, OptionalExt, params,
+    Connection, OptionalExt, params, params_from_iter,
     types::{ToSql, Value},
 };
 
@@ -105,6 +105,31 @@ pub(crate) fn sync_states(
         .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
         .map_err(storage("sync_states"))?;
     states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
+}
+
+/// The keys of the rows of sessions, of those that are there.
+pub(crate) fn keys_of(
+    connection: &Connection,
+    sessions: &BTreeSet<&SessionKey>,
+) -> duckdb::Result<BTreeMap<SessionKey, i64>> {
+    if sessions.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // DuckDB takes longer for a list of pairs than for the same ids of other users.
+    let ids = vec!["?"; sessions.len()].join(", ");
+    let sql = format!("SELECT user_id, session_id, key FROM sessions WHERE session_id IN ({ids})");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(sessions.iter().map(|key| key.session_id.as_str())))?;
+    let mut keys = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let [user, session] = [row.get::<_, String>(0)?, row.get(1)?];
+        let wanted =
+            sessions.iter().find(|key| key.user_id.as_str() == user && key.session_id.as_str() == session);
+        if let Some(wanted) = wanted {
+            keys.insert((*wanted).clone(), row.get(2)?);
+        }
+    }
+    Ok(keys)
 }
 
 /// What a write has to know of the session that is there.

@@ -9,13 +9,14 @@
 pub(crate) const LAYOUT_KEY: &str = "layout";
 
 /// The value under [`LAYOUT_KEY`].
-pub(crate) const LAYOUT: &str = "0";
+pub(crate) const LAYOUT: &str = "1";
 
 /// The tables of schema version 4, but for [`vectors`].
 ///
 /// Times are `TIMESTAMP`: UTC in microseconds, without a time zone, so that no setting of a session changes what is read.
 /// Lines are bytes, as they came in; what stands in one is not stored again: [`VIEWS`] take it from there. No generated
-/// columns, which rows can't be appended beside. `key` is the row's number in the search index. Every write takes the
+/// columns, which rows can't be appended beside. `key` is the row's number in the search index; a message's is made of its
+/// session's and of its place there. Every write takes the
 /// next revision; rows carry the one that last changed them, and `removed` tells the index of those that are gone.
 ///
 /// `transcripts.vectors` is the state of a message's vectors of the current generation; `transcripts.generation` is the

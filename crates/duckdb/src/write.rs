@@ -74,7 +74,7 @@ fn put<'a>(connection: &Connection, change: &'a SessionChange, appends: &mut App
         change.metadata_files.as_deref(),
     );
     appends.session(row);
-    appends.messages(&change.messages.put, revision);
+    appends.messages(&change.messages.put, row_key, revision);
     appends.events(&change.events.put);
     Ok(Version(revision.to_string()))
 }

@@ -22,10 +22,11 @@ pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, 
 /// The columns behind [`SESSION`] that [`stored_session`] reads.
 pub const SESSION_STATE: &str = "revision, skipped_lines, sync_state";
 
-/// A message with what its session says of it: what [`message`] reads.
+/// A message with what its session says of it: what [`message`] reads. The session is joined from the left so that DuckDB looks
+/// the message up first, by its key: else it goes through all of them.
 pub const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.turn, t.ts, t.ts_estimated, t.synced_at, \
     t.vectors, t.digest, t.raw, s.host_id, s.project_slug \
-    FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
+    FROM transcripts t LEFT JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
 
 /// The columns of a message that [`message_state`] reads.
 pub const MESSAGE_STATE: &str = "digest, turn, ts, ts_estimated";

@@ -34,12 +34,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{Mark, PlacedRows, Rows, VectorPlace};
 
-use crate::{
-    Access, connect,
-    pool::{Pool, with_snapshot},
-    rows::DuckDbRows,
-    sessions,
-};
+use crate::{Access, connect, pool::Pool, rows::DuckDbRows, sessions};
 use graph::{Graph, Held};
 
 /// Rows are only added: what VSS removes takes the places of other results, and compacting its graph ends the process
@@ -99,7 +94,7 @@ impl Hnsw {
     /// The vectors nearest to that of `query`.
     pub(crate) fn nearest(&self, pool: &Pool, query: &VectorQuery) -> Result<Nearest> {
         let Some(options) = self.options.get() else { return Ok(Nearest::NotAsked) };
-        with_rows(pool, |rows| {
+        DuckDbRows::with(pool, |rows| {
             if !leaves_nothing_out(rows, query)? {
                 return Ok(Nearest::NotAsked);
             }
@@ -122,7 +117,7 @@ impl Hnsw {
     /// Brings the index up to the rows, or makes it anew. That it can't be is no failure: the searches that miss it say so.
     pub(crate) fn update(&self, pool: &Pool) {
         let (Some(options), Access::ReadWrite) = (self.options.get(), self.access) else { return };
-        if let Err(error) = with_rows(pool, |rows| self.bring_up(rows, options)) {
+        if let Err(error) = DuckDbRows::with(pool, |rows| self.bring_up(rows, options)) {
             tracing::warn!(%error, "the HNSW index could not be brought up to date");
         }
     }
@@ -139,7 +134,7 @@ impl Hnsw {
     }
 
     fn bring_up(&self, rows: &mut DuckDbRows<'_>, options: &HnswOptions) -> Result<()> {
-        let Some(current) = Generations::of(&sessions::meta(rows.0)?).current else { return Ok(()) };
+        let Some(current) = Generations::of(&sessions::meta(rows.snapshot)?).current else { return Ok(()) };
         let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
         match self.opened(&mut graph, options).and_then(|graph| bring_up(graph, rows, &current)) {
             Ok(true) => return Ok(()),
@@ -174,10 +169,6 @@ impl Hnsw {
         fs::rename(&fresh, path(&self.store)).map_err(failed)?;
         Graph::open(&self.store, self.access, options)
     }
-}
-
-fn with_rows<T>(pool: &Pool, work: impl FnOnce(&mut DuckDbRows<'_>) -> Result<T>) -> Result<T> {
-    pool.read(|connection| with_snapshot(connection, |snapshot| work(&mut DuckDbRows(snapshot))))
 }
 
 /// The file of a store's index.
