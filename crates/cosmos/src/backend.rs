@@ -17,7 +17,7 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 use azure_core::credentials::TokenCredential;
-use azure_data_cosmos::CosmosRuntime;
+use azure_data_cosmos::CosmosRuntimeBuilder;
 
 use crate::{
     config::CosmosConfig,
@@ -49,7 +49,7 @@ impl CosmosBackend {
     ///
     /// As [`CosmosBackend::connect`]; `StorageConnection` also when a container is missing.
     pub async fn connect_with(config: CosmosConfig, credential: Arc<dyn TokenCredential>) -> Result<Self> {
-        Self::open(config, Means { credential: Some(credential), runtime: None }).await
+        Self::open(config, Means { credential: Some(credential), ..Means::default() }).await
     }
 
     /// Connects through a transport of one's own: for tests.
@@ -58,8 +58,8 @@ impl CosmosBackend {
     ///
     /// As [`CosmosBackend::connect`].
     #[doc(hidden)]
-    pub async fn connect_through(config: CosmosConfig, runtime: CosmosRuntime) -> Result<Self> {
-        Self::open(config, Means { credential: None, runtime: Some(runtime) }).await
+    pub async fn connect_through(config: CosmosConfig, runtime: CosmosRuntimeBuilder) -> Result<Self> {
+        Self::open(config, Means { credential: None, runtime }).await
     }
 
     async fn open(config: CosmosConfig, means: Means) -> Result<Self> {

@@ -11,9 +11,9 @@ use amplifier_session_core::{
 };
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_data_cosmos::{
-    AccountReference, CosmosClient, CosmosError, CosmosRuntime, RoutingStrategy,
+    AccountReference, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
     models::ContainerProperties,
-    options::{BinaryEncodingOptions, OperationOptions},
+    options::BinaryEncodingOptions,
 };
 use tokio::sync::OwnedMutexGuard;
 
@@ -42,8 +42,8 @@ pub(crate) struct Store {
 pub(crate) struct Means {
     /// The credential for [`Authentication::DefaultCredential`].
     pub(crate) credential: Option<Arc<dyn TokenCredential>>,
-    /// The SDK's transport, where it is not the usual one.
-    pub(crate) runtime: Option<CosmosRuntime>,
+    /// The SDK's transport.
+    pub(crate) runtime: CosmosRuntimeBuilder,
 }
 
 impl Store {
@@ -106,15 +106,13 @@ async fn client(config: &CosmosConfig, means: Means) -> Result<CosmosClient> {
             return Err(Error::new(ErrorKind::Authentication, "no credential of Entra ID was handed in"));
         }
     };
-    let mut builder = CosmosClient::builder()
-        .with_default_operation_options(OperationOptions::default())
+    let failed = |e| error::of_sdk("connecting", e);
+    let builder = CosmosClient::builder()
+        .with_runtime(means.runtime.build().await.map_err(failed)?)
         // In preview, and emulators don't know it.
         .with_binary_encoding_options(BinaryEncodingOptions::new().with_enabled(false));
-    if let Some(runtime) = means.runtime {
-        builder = builder.with_runtime(runtime);
-    }
     let routing = RoutingStrategy::PreferredRegions(Vec::new());
-    builder.build(account, routing).await.map_err(|e| error::of_sdk("connecting", e))
+    builder.build(account, routing).await.map_err(failed)
 }
 
 /// Opens a container; makes it, and the database, if they are not there and we are allowed to.

@@ -31,7 +31,7 @@ impl Emulator {
 #[async_trait::async_trait]
 impl Subject for Emulator {
     async fn open(&self) -> Arc<dyn StorageBackend> {
-        let runtime = CosmosRuntimeBuilder::from(self.0.runtime_builder()).build().await.unwrap();
+        let runtime = CosmosRuntimeBuilder::from(self.0.runtime_builder());
         let config = CosmosConfig::new(ENDPOINT)
             .with_authentication(Authentication::Key("dGVzdGtleQ==".to_owned()))
             .with_vector(false)
