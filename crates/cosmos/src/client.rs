@@ -4,8 +4,7 @@
 //!
 //! - A batch of which an operation is refused comes back as a success, with a status for each operation.
 //! - Writes answer without a body unless asked for one; ETags of a batch stand in its results.
-//! - A throttled request is tried again for up to 30 seconds, nine times; fewer here, for callers have retries of
-//!   their own and show that they wait.
+//! - A throttled request is tried again by the SDK itself, up to nine times in 30 seconds, before it is an error here.
 
 use std::sync::{
     Arc,
@@ -18,7 +17,8 @@ use azure_data_cosmos::{
     ContainerClient, CosmosError, FeedScope, PartitionKey, Query as SdkQuery, TransactionalBatch,
     feed::QueryPageIterator,
     options::{
-        BatchDeleteOptions, BatchReplaceOptions, ItemReadOptions, MaxItemCountHint, Precondition, QueryOptions,
+        BatchDeleteOptions, BatchReplaceOptions, ItemReadOptions, MaxItemCountHint, Precondition,
+        QueryOptions,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -73,7 +73,9 @@ impl Operation {
     /// How many bytes it takes in a batch, without what stands around it.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Create(document) | Self::Upsert(document) | Self::Replace { document, .. } => json_bytes(document),
+            Self::Create(document) | Self::Upsert(document) | Self::Replace { document, .. } => {
+                json_bytes(document)
+            }
             Self::Delete { id, .. } => id.len(),
         }
     }
@@ -250,7 +252,8 @@ impl Container {
         // Operations that did not happen because of another one have 424.
         match answer.results().iter().find(|result| !result.is_success() && result.status_code() != 424) {
             None => {
-                let etags = answer.results().iter().map(|result| result.etag().unwrap_or_default().to_owned());
+                let etags =
+                    answer.results().iter().map(|result| result.etag().unwrap_or_default().to_owned());
                 Ok(Outcome::Done(etags.collect()))
             }
             Some(refused) if matches!(refused.status_code(), 404 | 409 | 412) => Ok(Outcome::Refused),

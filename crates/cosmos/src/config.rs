@@ -76,7 +76,8 @@ impl CosmosConfig {
         if let Some(database) = set("AMPLIFIER_COSMOS_DATABASE") {
             config.database = database;
         }
-        config.authentication = authentication(set("AMPLIFIER_COSMOS_AUTH_METHOD"), set("AMPLIFIER_COSMOS_KEY"))?;
+        config.authentication =
+            authentication(set("AMPLIFIER_COSMOS_AUTH_METHOD"), set("AMPLIFIER_COSMOS_KEY"))?;
         if let Some(value) = set("AMPLIFIER_COSMOS_ENABLE_VECTOR") {
             config.enable_vector = boolean("AMPLIFIER_COSMOS_ENABLE_VECTOR", &value)?;
         }
@@ -201,7 +202,8 @@ mod tests {
 
     #[test]
     fn the_key_is_not_shown() {
-        let config = CosmosConfig::new("https://a/").with_authentication(Authentication::Key("c2VjcmV0".into()));
+        let config =
+            CosmosConfig::new("https://a/").with_authentication(Authentication::Key("c2VjcmV0".into()));
         assert!(!format!("{config:?}").contains("c2VjcmV0"));
     }
 }

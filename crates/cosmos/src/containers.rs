@@ -2,8 +2,9 @@
 
 use amplifier_session_core::{Error, Result};
 use azure_data_cosmos::models::{
-    CompositeIndex, CompositeIndexOrder, CompositeIndexProperty, ContainerProperties, IndexingMode, IndexingPolicy,
-    VectorDataType, VectorDistanceFunction, VectorEmbedding, VectorEmbeddingPolicy, VectorIndex, VectorIndexType,
+    CompositeIndex, CompositeIndexOrder, CompositeIndexProperty, ContainerProperties, IndexingMode,
+    IndexingPolicy, VectorDataType, VectorDistanceFunction, VectorEmbedding, VectorEmbeddingPolicy,
+    VectorIndex, VectorIndexType,
 };
 
 use crate::{config::CosmosConfig, limits};
@@ -150,9 +151,11 @@ pub(crate) fn compare(expected: &ContainerProperties, found: &ContainerPropertie
     if let Some(wanted) = dimensions(expected) {
         let there = dimensions(found);
         if there != Some(wanted) {
-            let there = there.map_or("no vectors".to_owned(), |there| format!("vectors of {there} dimensions"));
+            let there =
+                there.map_or("no vectors".to_owned(), |there| format!("vectors of {there} dimensions"));
             let hint = "set AMPLIFIER_COSMOS_VECTOR_DIMENSIONS or AMPLIFIER_COSMOS_ENABLE_VECTOR=false";
-            let message = format!("the container {name} has {there}, where {wanted} dimensions are expected; {hint}");
+            let message =
+                format!("the container {name} has {there}, where {wanted} dimensions are expected; {hint}");
             return Err(Error::validation("container", message));
         }
     }
@@ -192,8 +195,10 @@ mod tests {
     #[test]
     fn containers_are_parted_as_the_schema_says() {
         let found = as_json(&config());
-        let keys: Vec<_> =
-            found.iter().map(|one| (one["id"].as_str().unwrap(), one["partitionKey"]["paths"].clone())).collect();
+        let keys: Vec<_> = found
+            .iter()
+            .map(|one| (one["id"].as_str().unwrap(), one["partitionKey"]["paths"].clone()))
+            .collect();
         let joined = json!(["/user_id_session_id"]);
         assert_eq!(
             keys,

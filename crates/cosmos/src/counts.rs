@@ -62,7 +62,11 @@ struct MessageTime {
 }
 
 /// Messages by day and role.
-pub(crate) async fn messages(store: &Store, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+pub(crate) async fn messages(
+    store: &Store,
+    scope: &Scope,
+    filter: &SearchFilter,
+) -> Result<Vec<MessageCount>> {
     let within = sessions::within(store, scope, &filter.sessions).await?;
     let query = queries::message_times(scope, filter);
     let mut pages = store.messages.query::<MessageTime>(Within::All, query).await?;

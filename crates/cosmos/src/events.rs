@@ -12,9 +12,7 @@ use serde::Deserialize;
 
 use crate::{
     client::Within,
-    documents::{
-        ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, digest_of_hex, kind, payload,
-    },
+    documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, digest_of_hex, kind, payload},
     ids, queries, sessions,
     store::Store,
 };
@@ -73,7 +71,8 @@ async fn chunks(store: &Store, partition: &str, ids: &[String]) -> Result<Vec<Ch
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let found: Vec<ChunkDocument> = store.chunks.all(Within::Partition(partition), queries::of_ids(ids)).await?;
+    let found: Vec<ChunkDocument> =
+        store.chunks.all(Within::Partition(partition), queries::of_ids(ids)).await?;
     let mut found: HashMap<String, ChunkDocument> =
         found.into_iter().map(|chunk| (chunk.id.clone(), chunk)).collect();
     Ok(ids.iter().filter_map(|id| found.remove(id)).collect())

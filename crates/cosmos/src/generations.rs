@@ -45,7 +45,8 @@ pub(crate) async fn complete(store: &Store, generation: u32) -> Result<bool> {
     // The states first: when this breaks off, the next generation is still the next one, and the call is repeated.
     let stored = |document: &mut MessageDocument| document.vectors = VectorState::Stored.code();
     change_messages(store, queries::owed(), stored).await?;
-    let (Some(current), Some(next)) = (entries.get(EMBEDDING_SPACE), entries.get(NEXT_EMBEDDING_SPACE)) else {
+    let (Some(current), Some(next)) = (entries.get(EMBEDDING_SPACE), entries.get(NEXT_EMBEDDING_SPACE))
+    else {
         return Err(rule());
     };
     schema::replace(store, EMBEDDING_SPACE, current, next).await
@@ -54,7 +55,8 @@ pub(crate) async fn complete(store: &Store, generation: u32) -> Result<bool> {
 /// Removes what is of generations that nobody needs any more; returns how much it was.
 pub(crate) async fn prune(store: &Store, limit: usize) -> Result<usize> {
     let kept: Vec<u32> = schema::generations(store).await?.numbers().collect();
-    let stale: Vec<StaleVector> = store.messages.all(Within::All, queries::stale_vectors(&kept, limit)).await?;
+    let stale: Vec<StaleVector> =
+        store.messages.all(Within::All, queries::stale_vectors(&kept, limit)).await?;
     let mut pruned = stale.len();
     let mut partitions: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
     for vector in stale {
@@ -81,7 +83,11 @@ struct StaleVector {
 }
 
 /// Changes the messages of a query; returns how many became other ones.
-async fn change_messages(store: &Store, query: Query, change: impl Fn(&mut MessageDocument)) -> Result<usize> {
+async fn change_messages(
+    store: &Store,
+    query: Query,
+    change: impl Fn(&mut MessageDocument),
+) -> Result<usize> {
     let documents: Vec<MessageDocument> = store.messages.all(Within::All, query).await?;
     let mut partitions: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
     let mut changed = 0;

@@ -24,7 +24,8 @@ pub(crate) fn partition(key: &SessionKey) -> String {
 /// The session of a partition.
 pub(crate) fn session_of(partition: &str) -> Result<SessionKey> {
     let (user, session) = partition.rsplit_once(JOINT).ok_or_else(|| {
-        Error::new(ErrorKind::StorageIo, "a document has a partition key of somebody else").with("key", partition)
+        Error::new(ErrorKind::StorageIo, "a document has a partition key of somebody else")
+            .with("key", partition)
     })?;
     Ok(SessionKey::new(UserId::new(user)?, SessionId::new(session)?))
 }
@@ -101,11 +102,10 @@ mod tests {
 
     #[test]
     fn the_longest_names_fit() {
-        let key = SessionKey::new(
-            UserId::new("é".repeat(127)).unwrap(),
-            SessionId::new("s".repeat(255)).unwrap(),
-        );
+        let key =
+            SessionKey::new(UserId::new("é".repeat(127)).unwrap(), SessionId::new("s".repeat(255)).unwrap());
         limits::check_partition(&partition(&key)).unwrap();
-        limits::check_id(&vector(&key.session_id, u32::MAX, u32::MAX, (ContentType::ToolOutput, u32::MAX))).unwrap();
+        limits::check_id(&vector(&key.session_id, u32::MAX, u32::MAX, (ContentType::ToolOutput, u32::MAX)))
+            .unwrap();
     }
 }

@@ -90,7 +90,8 @@ pub(crate) async fn documents_at(
 pub(crate) async fn owing(store: &Store, query: &OwingQuery) -> Result<Vec<Message>> {
     let held = schema::generations(store).await?;
     let Some(sql) = queries::owing(query, &held) else { return Ok(Vec::new()) };
-    let partition = query.session.clone().map(|session| ids::partition(&SessionKey::new(query.user.clone(), session)));
+    let partition =
+        query.session.clone().map(|session| ids::partition(&SessionKey::new(query.user.clone(), session)));
     let within = partition.as_deref().map_or(Within::All, Within::Partition);
     let limit = query.limit.min(PAGE);
     let mut pages = store.messages.query::<MessageDocument>(within, sql).await?;

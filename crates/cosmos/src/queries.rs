@@ -347,7 +347,12 @@ pub(crate) fn event_ids(user: &str) -> Query {
 }
 
 /// Events of a scope, newest first where an order is asked for.
-pub(crate) fn events(scope: &Scope, filter: &EventFilter, after: Option<&EventCursor>, newest_first: bool) -> Query {
+pub(crate) fn events(
+    scope: &Scope,
+    filter: &EventFilter,
+    after: Option<&EventCursor>,
+    newest_first: bool,
+) -> Query {
     let mut conditions = Conditions::of(kind::EVENT);
     only_user(&mut conditions, scope);
     conditions.and_some("c.session_id = @", filter.sessions.session.as_ref().map(|session| session.as_str()));
@@ -366,8 +371,11 @@ pub(crate) fn events(scope: &Scope, filter: &EventFilter, after: Option<&EventCu
             (conditions.parameter(category.as_str()), conditions.parameter(format!("{category}:")));
         conditions.and_text(&format!("(c.event_type = {category} OR STARTSWITH(c.event_type, {prefix}))"));
     }
-    let order =
-        if newest_first { " ORDER BY c.ts DESC, c.user_id DESC, c.session_id DESC, c.sequence DESC" } else { "" };
+    let order = if newest_first {
+        " ORDER BY c.ts DESC, c.user_id DESC, c.session_id DESC, c.sequence DESC"
+    } else {
+        ""
+    };
     conditions.select(EVENT_FIELDS, order)
 }
 

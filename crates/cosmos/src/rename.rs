@@ -80,8 +80,9 @@ async fn move_session(store: &Store, session: &Session, to: &UserId) -> Result<(
     let writer = Writer::begin(store, &new, &Expected::Exactly(None), Some(&renamed)).await?;
     let mut writer = writer.ok_or_else(error::conflict)?;
     for container in [&store.messages, &store.events, &store.chunks] {
-        let documents: Vec<Value> = container.all(Within::Partition(&old_partition), queries::everything()).await?;
-        let moved = documents.into_iter().filter(|document| document["id"] != ids::FENCE);
+        let documents: Vec<Value> =
+            container.all(Within::Partition(&old_partition), queries::everything()).await?;
+        let moved = documents.into_iter().filter(|document| document.get("id").is_none_or(|id| id != ids::FENCE));
         let operations = moved.map(|document| Operation::Upsert(in_partition(document, &new)));
         container.write_many(&ids::partition(&new), operations.collect()).await?;
     }

@@ -122,7 +122,8 @@ pub(crate) async fn vectors(store: &Store, query: &VectorQuery) -> Result<Candid
         });
         items.truncate(query.limit);
     }
-    let notice = (!is_indexed).then(|| "vectors were read and compared one by one: the container has no index for them");
+    let notice = (!is_indexed)
+        .then(|| "vectors were read and compared one by one: the container has no index for them");
     Ok(Candidates { items, notice: notice.map(str::to_owned) })
 }
 

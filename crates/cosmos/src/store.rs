@@ -5,15 +5,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use amplifier_session_core::{
-    Error, ErrorKind, Result,
-    model::SessionKey,
-};
+use amplifier_session_core::{Error, ErrorKind, Result, model::SessionKey};
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_data_cosmos::{
     AccountReference, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
-    models::ContainerProperties,
-    options::BinaryEncodingOptions,
+    models::ContainerProperties, options::BinaryEncodingOptions,
 };
 use tokio::sync::OwnedMutexGuard;
 
@@ -59,7 +55,10 @@ impl Store {
             opened.push(Container::new(container, Arc::clone(&units)));
         }
         let Ok([sessions, messages, events, chunks]) = <[Container; 4]>::try_from(opened) else {
-            return Err(Error::new(ErrorKind::StorageConnection, "the containers are not as many as expected"));
+            return Err(Error::new(
+                ErrorKind::StorageConnection,
+                "the containers are not as many as expected",
+            ));
         };
         let turns = Mutex::default();
         let store = Self { config, sessions, messages, events, chunks, units, full_text, turns };

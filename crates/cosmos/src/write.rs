@@ -102,9 +102,8 @@ pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Ve
     let files = files(store, &mut change).await?;
     if change.messages.is_empty() && change.events.is_empty() {
         let writer = Writer::for_fields(store, &expected, &change.session).await?;
-        let same_project = |writer: &Writer<'_>| {
-            writer.document.session.project_slug == change.session.project_slug
-        };
+        let same_project =
+            |writer: &Writer<'_>| writer.document.session.project_slug == change.session.project_slug;
         if let Some(mut writer) = writer.filter(same_project) {
             writer.document.session = change.session;
             return writer.finish(files.as_ref()).await;
@@ -190,7 +189,8 @@ fn put_message(
     let document = MessageDocument::new(message, partition);
     let pieces = pieces_of(message, &document);
     let texts: Vec<TextDocument> = texts_of(message, partition, analyzer);
-    let beside = pieces.iter().map(|piece| piece.id.as_str()).chain(texts.iter().map(|text| text.id.as_str()));
+    let beside =
+        pieces.iter().map(|piece| piece.id.as_str()).chain(texts.iter().map(|text| text.id.as_str()));
     let ids: HashSet<&str> = beside.chain([document.id.as_str()]).collect();
     operations.extend(plan.leftovers(message.sequence, &ids));
     for piece in &pieces {
@@ -239,7 +239,8 @@ async fn write_events(
     }
     store.chunks.write_many(partition, chunks_put).await?;
     fence.write(operations).await?;
-    let gone = plan.there.iter().filter(|row| !plan.keeps(row.sequence)).flat_map(|row| row.ids.iter().flatten());
+    let gone =
+        plan.there.iter().filter(|row| !plan.keeps(row.sequence)).flat_map(|row| row.ids.iter().flatten());
     let gone: Vec<String> = gone.filter(|id| !named.contains(*id)).cloned().collect();
     remove_chunks(store, partition, &gone).await
 }

@@ -140,7 +140,8 @@ impl<'a> Writer<'a> {
         let (id, user) = (self.document.id.clone(), self.document.session.user_id.clone());
         let mut operations = vec![Operation::Delete { id, etag: Some(self.document.etag) }];
         if files_exist {
-            operations.push(Operation::Delete { id: ids::files(&self.document.session.session_id), etag: None });
+            operations
+                .push(Operation::Delete { id: ids::files(&self.document.session.session_id), etag: None });
         }
         match self.store.sessions.write(user.as_str(), operations).await? {
             Outcome::Done(_) => Ok(()),

@@ -2,9 +2,7 @@
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{
-        Digest, Event, HostId, Level, Payload, ProjectSlug, SessionId, StoredEvent, Timestamp, UserId,
-    },
+    model::{Digest, Event, HostId, Level, Payload, ProjectSlug, SessionId, StoredEvent, Timestamp, UserId},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -56,10 +54,16 @@ pub(crate) const FIELDS: &str = "c.id, c.type, c.user_id_session_id, c.event_id,
 pub(crate) enum PayloadDocument {
     /// Not kept.
     None,
-    Plain { line: Bytes },
-    Zstd { line: Bytes },
+    Plain {
+        line: Bytes,
+    },
+    Zstd {
+        line: Bytes,
+    },
     /// In documents of these ids, in order.
-    Chunks { ids: Vec<String> },
+    Chunks {
+        ids: Vec<String>,
+    },
 }
 
 impl PayloadDocument {

@@ -131,7 +131,8 @@ impl MessageDocument {
 
 pub(crate) fn vector_state(code: u8) -> Result<VectorState> {
     VectorState::from_code(code).ok_or_else(|| {
-        Error::new(ErrorKind::StorageIo, "a message has a state of vectors that is not known").with("state", code)
+        Error::new(ErrorKind::StorageIo, "a message has a state of vectors that is not known")
+            .with("state", code)
     })
 }
 

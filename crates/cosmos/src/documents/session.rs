@@ -115,9 +115,10 @@ impl FilesDocument {
     }
 
     fn into_parts(self) -> Result<(Vec<MetadataFile>, Vec<SkippedLine>, Option<String>)> {
-        let files = self.metadata_files.into_iter().map(|file| {
-            Ok(MetadataFile { name: file.name, raw: RawJson::new(file.raw.into_bytes()?) })
-        });
+        let files = self
+            .metadata_files
+            .into_iter()
+            .map(|file| Ok(MetadataFile { name: file.name, raw: RawJson::new(file.raw.into_bytes()?) }));
         Ok((files.collect::<Result<_>>()?, self.skipped, self.sync_state))
     }
 }

@@ -1,7 +1,7 @@
 use amplifier_session_core::{
     Viewer,
-    model::{EmbeddingSpace, Place, Role, SessionKey, Timestamp, UserId},
     backend::meta::Generation,
+    model::{EmbeddingSpace, Place, Role, SessionKey, Timestamp, UserId},
     search::EventFilter,
 };
 
@@ -121,7 +121,9 @@ fn each_order_of_several_properties_has_its_index() {
         if order.len() > 1 {
             let index: Vec<Value> = order
                 .iter()
-                .map(|(path, up)| json!({"path": path, "order": if *up { "ascending" } else { "descending" }}))
+                .map(
+                    |(path, up)| json!({"path": path, "order": if *up { "ascending" } else { "descending" }}),
+                )
                 .collect();
             let indexes = policy["compositeIndexes"].as_array().unwrap();
             assert!(indexes.contains(&Value::Array(index)), "{text}\n{policy}");
