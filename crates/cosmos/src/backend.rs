@@ -1,0 +1,230 @@
+//! The backend: what a store does, in the words of the trait.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{
+        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
+        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
+        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+    },
+    model::{
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
+        SessionKey, UserId, VectorRecord,
+    },
+    search::{EventFilter, EventSearchOptions, SearchFilter},
+};
+use async_trait::async_trait;
+use azure_core::credentials::TokenCredential;
+use azure_data_cosmos::CosmosRuntimeBuilder;
+
+use crate::{
+    config::CosmosConfig,
+    counts, events, generations, messages, rename, schema, search, sessions,
+    store::{Means, Store},
+    vectors, write,
+};
+
+/// Sessions in Azure Cosmos DB. Cheap to clone; clones share connections.
+#[derive(Debug, Clone)]
+pub struct CosmosBackend(Arc<Store>);
+
+impl CosmosBackend {
+    /// Connects to the account with a key. The database and its containers are made where they are missing.
+    ///
+    /// # Errors
+    ///
+    /// `Authentication` when the key is refused, or when the configuration asks for Entra ID, for which there is
+    /// [`CosmosBackend::connect_with`]; `StorageConnection` when the account can't be reached; `Validation` when a
+    /// container is other than expected.
+    pub async fn connect(config: CosmosConfig) -> Result<Self> {
+        Self::open(config, Means::default()).await
+    }
+
+    /// Connects with a credential of Entra ID. The database and its containers must be there: with such a credential
+    /// they can't be made.
+    ///
+    /// # Errors
+    ///
+    /// As [`CosmosBackend::connect`]; `StorageConnection` also when a container is missing.
+    pub async fn connect_with(config: CosmosConfig, credential: Arc<dyn TokenCredential>) -> Result<Self> {
+        Self::open(config, Means { credential: Some(credential), ..Means::default() }).await
+    }
+
+    /// Connects through a transport of one's own: for tests.
+    ///
+    /// # Errors
+    ///
+    /// As [`CosmosBackend::connect`].
+    #[doc(hidden)]
+    pub async fn connect_through(config: CosmosConfig, runtime: CosmosRuntimeBuilder) -> Result<Self> {
+        Self::open(config, Means { credential: None, runtime }).await
+    }
+
+    async fn open(config: CosmosConfig, means: Means) -> Result<Self> {
+        let opened = Store::connect(config, means).await;
+        opened.map(|store| Self(Arc::new(store))).map_err(|error| error.with_operation("connect"))
+    }
+
+    /// Request units that this handle used so far: what Azure charges for.
+    #[must_use]
+    pub fn request_units(&self) -> f64 {
+        self.0.units.total()
+    }
+}
+
+#[async_trait]
+impl StorageBackend for CosmosBackend {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::new("cosmos").with_atomic_writes(false)
+    }
+
+    async fn meta(&self) -> Result<BTreeMap<String, String>> {
+        schema::entries(&self.0).await
+    }
+
+    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
+        schema::put_if_absent(&self.0, key, value).await
+    }
+
+    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
+        schema::replace(&self.0, key, expected, value).await
+    }
+
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        sessions::get(&self.0, key).await
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        sessions::list(&self.0, query).await
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        sessions::sync_states(&self.0, user, after, limit).await
+    }
+
+    async fn write(&self, change: SessionChange) -> Result<Version> {
+        write::write(&self.0, change).await
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        write::delete(&self.0, key).await
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        rename::rename(&self.0, from, to).await
+    }
+
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        messages::states(&self.0, key).await
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        messages::read(&self.0, key, range).await
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        messages::at(&self.0, places).await
+    }
+
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+        messages::owing(&self.0, query).await
+    }
+
+    async fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        vectors: Vec<MessageVectors>,
+    ) -> Result<usize> {
+        vectors::write(&self.0, key, generation, vectors).await
+    }
+
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        vectors::owe(&self.0, key, which).await
+    }
+
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        generations::complete(&self.0, generation).await
+    }
+
+    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        generations::prune(&self.0, limit).await
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        generations::count(&self.0, scope).await
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        vectors::of_texts(&self.0, generation, texts).await
+    }
+
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
+        vectors::types(&self.0, generation, key, range).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        counts::rows_of(&self.0, key).await
+    }
+
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        events::digests(&self.0, key, range).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        events::read(&self.0, key, range).await
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        events::payloads(&self.0, key, sequences).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        events::find(&self.0, user, event_ids).await
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        events::search(&self.0, scope, options).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        events::count(&self.0, scope, filter).await
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        counts::messages(&self.0, scope, filter).await
+    }
+
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        search::texts(&self.0, query).await
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        search::vectors(&self.0, query).await
+    }
+
+    async fn update_index(&self) -> Result<()> {
+        // The service keeps its indexes with each write.
+        Ok(())
+    }
+
+    async fn places(&self) -> Result<Vec<StorePlace>> {
+        Ok(vec![StorePlace { what: "store", location: self.0.location(), bytes: None }])
+    }
+}

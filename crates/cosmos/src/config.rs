@@ -1,0 +1,209 @@
+//! How to reach an account: the variables `AMPLIFIER_COSMOS_*`.
+
+use std::{fmt, time::Duration};
+
+use amplifier_session_core::{Error, Result};
+
+/// The database when none is named.
+pub const DEFAULT_DATABASE: &str = "amplifier-db";
+
+/// Length of vectors when neither the configuration nor a provider says it: that of `text-embedding-3-large`.
+pub const DEFAULT_DIMENSIONS: usize = 3072;
+
+/// How to prove who is asking.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Authentication {
+    /// Microsoft Entra ID, with the credentials that the environment offers.
+    DefaultCredential,
+    /// A key of the account.
+    Key(String),
+}
+
+impl fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DefaultCredential => "DefaultCredential",
+            Self::Key(_) => "Key(hidden)",
+        })
+    }
+}
+
+/// Where the store is, and how it is made and spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CosmosConfig {
+    /// Address of the account: `https://<account>.documents.azure.com/`.
+    pub endpoint: String,
+    /// The database. Default: `amplifier-db`.
+    pub database: String,
+    /// How to prove who is asking. Default: Entra ID.
+    pub authentication: Authentication,
+    /// Whether the server compares vectors, which an account has to be enabled for. Without it they are read and
+    /// compared here, which is slow. Default: true.
+    pub enable_vector: bool,
+    /// Length of the vectors that the container's index is made for. Default: 3072.
+    pub vector_dimensions: usize,
+    /// How long the write of another process may stand still before it counts as dead. Default: 10 seconds.
+    pub takeover_after: Duration,
+}
+
+impl CosmosConfig {
+    /// The account at `endpoint`, with the defaults of everything else.
+    #[must_use]
+    pub fn new(endpoint: impl Into<String>) -> Self {
+        Self {
+            endpoint: endpoint.into(),
+            database: DEFAULT_DATABASE.to_owned(),
+            authentication: Authentication::DefaultCredential,
+            enable_vector: true,
+            vector_dimensions: DEFAULT_DIMENSIONS,
+            takeover_after: Duration::from_secs(10),
+        }
+    }
+
+    /// Reads the variables `AMPLIFIER_COSMOS_ENDPOINT`, `_DATABASE`, `_AUTH_METHOD` (`default_credential` or `key`),
+    /// `_KEY`, `_ENABLE_VECTOR` and `_VECTOR_DIMENSIONS` with `variable`, which gives the value of a name. `None`
+    /// when there is no endpoint.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` naming the variable whose value makes no sense.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
+        let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|v| !v.is_empty());
+        let Some(endpoint) = set("AMPLIFIER_COSMOS_ENDPOINT") else { return Ok(None) };
+        let mut config = Self::new(endpoint);
+        if let Some(database) = set("AMPLIFIER_COSMOS_DATABASE") {
+            config.database = database;
+        }
+        config.authentication =
+            authentication(set("AMPLIFIER_COSMOS_AUTH_METHOD"), set("AMPLIFIER_COSMOS_KEY"))?;
+        if let Some(value) = set("AMPLIFIER_COSMOS_ENABLE_VECTOR") {
+            config.enable_vector = boolean("AMPLIFIER_COSMOS_ENABLE_VECTOR", &value)?;
+        }
+        if let Some(value) = set("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS") {
+            let name = "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS";
+            let wrong = |_| Error::validation(name, "must be a number of dimensions");
+            config.vector_dimensions = value.parse().map_err(wrong)?;
+        }
+        Ok(Some(config))
+    }
+
+    /// [`CosmosConfig::from_variables`] with those of the process.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn from_env() -> Result<Option<Self>> {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// Sets the database.
+    #[must_use]
+    pub fn with_database(mut self, database: impl Into<String>) -> Self {
+        self.database = database.into();
+        self
+    }
+
+    /// Sets how to prove who is asking.
+    #[must_use]
+    pub fn with_authentication(mut self, authentication: Authentication) -> Self {
+        self.authentication = authentication;
+        self
+    }
+
+    /// Sets whether the server compares vectors.
+    #[must_use]
+    pub fn with_vector(mut self, enable_vector: bool) -> Self {
+        self.enable_vector = enable_vector;
+        self
+    }
+
+    /// Sets the length of vectors.
+    #[must_use]
+    pub fn with_vector_dimensions(mut self, dimensions: usize) -> Self {
+        self.vector_dimensions = dimensions;
+        self
+    }
+
+    /// Sets how long the write of another process may stand still.
+    #[must_use]
+    pub fn with_takeover_after(mut self, takeover_after: Duration) -> Self {
+        self.takeover_after = takeover_after;
+        self
+    }
+}
+
+fn authentication(method: Option<String>, key: Option<String>) -> Result<Authentication> {
+    match (method.as_deref(), key) {
+        (None | Some("default_credential"), _) => Ok(Authentication::DefaultCredential),
+        (Some("key"), Some(key)) => Ok(Authentication::Key(key)),
+        (Some("key"), None) => {
+            Err(Error::validation("AMPLIFIER_COSMOS_KEY", "must be set with the method `key`"))
+        }
+        (Some(_), _) => {
+            Err(Error::validation("AMPLIFIER_COSMOS_AUTH_METHOD", "must be default_credential or key"))
+        }
+    }
+}
+
+fn boolean(name: &'static str, value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(Error::validation(name, "must be true or false")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Option<CosmosConfig>> {
+        CosmosConfig::from_variables(|name| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn without_an_endpoint_there_is_no_store() {
+        assert_eq!(read(&[("AMPLIFIER_COSMOS_KEY", "k")]).unwrap(), None);
+    }
+
+    #[test]
+    fn every_variable_counts() {
+        let config = read(&[
+            ("AMPLIFIER_COSMOS_ENDPOINT", "https://a.documents.azure.com/"),
+            ("AMPLIFIER_COSMOS_DATABASE", "d"),
+            ("AMPLIFIER_COSMOS_AUTH_METHOD", "key"),
+            ("AMPLIFIER_COSMOS_KEY", "c2VjcmV0"),
+            ("AMPLIFIER_COSMOS_ENABLE_VECTOR", "false"),
+            ("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS", "1536"),
+        ]);
+        let expected = CosmosConfig::new("https://a.documents.azure.com/")
+            .with_database("d")
+            .with_authentication(Authentication::Key("c2VjcmV0".to_owned()))
+            .with_vector(false)
+            .with_vector_dimensions(1536);
+        assert_eq!(config.unwrap(), Some(expected));
+    }
+
+    #[test]
+    fn a_value_that_makes_no_sense_is_named() {
+        let field = |name, value| {
+            let error = read(&[("AMPLIFIER_COSMOS_ENDPOINT", "https://a/"), (name, value)]).unwrap_err();
+            error.context("field").unwrap().to_owned()
+        };
+        assert_eq!(field("AMPLIFIER_COSMOS_AUTH_METHOD", "password"), "AMPLIFIER_COSMOS_AUTH_METHOD");
+        assert_eq!(field("AMPLIFIER_COSMOS_AUTH_METHOD", "key"), "AMPLIFIER_COSMOS_KEY");
+        assert_eq!(field("AMPLIFIER_COSMOS_ENABLE_VECTOR", "perhaps"), "AMPLIFIER_COSMOS_ENABLE_VECTOR");
+        assert_eq!(field("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS", "x"), "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS");
+    }
+
+    #[test]
+    fn the_key_is_not_shown() {
+        let config =
+            CosmosConfig::new("https://a/").with_authentication(Authentication::Key("c2VjcmV0".into()));
+        assert!(!format!("{config:?}").contains("c2VjcmV0"));
+    }
+}

@@ -1,0 +1,88 @@
+//! What the service accepts, checked before anything is sent.
+//!
+//! The numbers are those of <https://learn.microsoft.com/azure/cosmos-db/concepts-limits>.
+
+use amplifier_session_core::{Error, Result};
+
+/// The most bytes of an item, of the 2 MB that the service takes: its own fields have to fit beside ours.
+pub(crate) const ITEM_BYTES: usize = 1_800_000;
+
+/// The most operations of a batch.
+pub(crate) const BATCH_OPERATIONS: usize = 100;
+
+/// The most bytes of a batch, of the 2 MB that the service takes.
+pub(crate) const BATCH_BYTES: usize = 1_800_000;
+
+/// The most bytes of an id.
+const ID_BYTES: usize = 1_023;
+
+/// The most bytes of a partition key.
+const PARTITION_BYTES: usize = 2_048;
+
+/// The most bytes of a query with its parameters.
+const QUERY_BYTES: usize = 512 * 1024;
+
+/// The most dimensions of a vector under an index of quantised vectors.
+const VECTOR_DIMENSIONS: usize = 4_096;
+
+pub(crate) fn check_item(bytes: usize) -> Result<()> {
+    at_most("document", bytes, ITEM_BYTES, "bytes")
+}
+
+pub(crate) fn check_query(bytes: usize) -> Result<()> {
+    at_most("query", bytes, QUERY_BYTES, "bytes")
+}
+
+pub(crate) fn check_partition(key: &str) -> Result<()> {
+    at_most("partition", key.len(), PARTITION_BYTES, "bytes")
+}
+
+pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
+    if dimensions == 0 {
+        return Err(Error::validation("vector_dimensions", "must be at least 1"));
+    }
+    at_most("vector_dimensions", dimensions, VECTOR_DIMENSIONS, "dimensions")
+}
+
+pub(crate) fn check_id(id: &str) -> Result<()> {
+    if id.is_empty() || id.contains(['/', '\\', '?', '#']) {
+        return Err(Error::validation("id", "must hold something other than '/', '\\', '?' and '#'"));
+    }
+    at_most("id", id.len(), ID_BYTES, "bytes")
+}
+
+fn at_most(field: &'static str, found: usize, most: usize, unit: &str) -> Result<()> {
+    if found > most {
+        let message = format!("has {found} {unit}; Cosmos DB takes at most {most}");
+        return Err(Error::validation(field, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_is_the_last_that_is_accepted() {
+        let field = |result: Result<()>| result.unwrap_err().context("field").unwrap().to_owned();
+        assert!(check_item(ITEM_BYTES).is_ok());
+        assert_eq!(field(check_item(ITEM_BYTES + 1)), "document");
+        assert!(check_query(QUERY_BYTES).is_ok());
+        assert_eq!(field(check_query(QUERY_BYTES + 1)), "query");
+        assert!(check_partition(&"x".repeat(PARTITION_BYTES)).is_ok());
+        assert_eq!(field(check_partition(&"x".repeat(PARTITION_BYTES + 1))), "partition");
+        assert!(check_id(&"x".repeat(ID_BYTES)).is_ok());
+        assert_eq!(field(check_id(&"x".repeat(ID_BYTES + 1))), "id");
+        assert!(check_dimensions(VECTOR_DIMENSIONS).is_ok());
+        assert_eq!(field(check_dimensions(VECTOR_DIMENSIONS + 1)), "vector_dimensions");
+        assert_eq!(field(check_dimensions(0)), "vector_dimensions");
+    }
+
+    #[test]
+    fn ids_hold_nothing_that_an_address_would_not() {
+        for id in ["", "a/b", "a\\b", "a?", "#"] {
+            assert!(check_id(id).is_err(), "{id:?}");
+        }
+    }
+}

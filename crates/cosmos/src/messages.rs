@@ -1,0 +1,123 @@
+//! Reading messages.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_core::{
+    Result,
+    backend::{OwingQuery, SequenceRange},
+    model::{Message, MessageState, Place, SessionKey, Timestamp},
+};
+use serde::Deserialize;
+
+use crate::{
+    client::Within,
+    documents::{MessageDocument, PieceDocument, digest_of_hex, kind},
+    ids, queries, schema,
+    store::Store,
+};
+
+/// The most messages in a page.
+const PAGE: usize = 200;
+
+/// The most sequences in a query.
+const SEQUENCES: usize = 500;
+
+#[derive(Debug, Deserialize)]
+struct State {
+    digest: String,
+    turn: Option<u32>,
+    ts: Timestamp,
+    ts_estimated: bool,
+}
+
+pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<MessageState>> {
+    let partition = ids::partition(key);
+    let query = queries::rows(kind::MESSAGE, "c.digest, c.turn, c.ts, c.ts_estimated", 0, None);
+    let states: Vec<State> = store.messages.all(Within::Partition(&partition), query).await?;
+    let states = states.into_iter().map(|state| {
+        Ok(MessageState {
+            digest: digest_of_hex(&state.digest)?,
+            turn: state.turn,
+            first_seen: state.ts_estimated.then_some(state.ts),
+        })
+    });
+    states.collect()
+}
+
+pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+    let partition = ids::partition(key);
+    let query = queries::rows(kind::MESSAGE, "*", range.start, Some(range.limit.min(PAGE)));
+    let documents = store.messages.all(Within::Partition(&partition), query).await?;
+    complete(store, documents).await
+}
+
+pub(crate) async fn at(store: &Store, places: &[Place]) -> Result<Vec<Message>> {
+    let mut documents = Vec::new();
+    for (partition, sequences) in by_partition(places.iter().map(|place| (&place.session, place.sequence))) {
+        documents.extend(documents_at(store, &partition, &sequences).await?);
+    }
+    complete(store, documents).await
+}
+
+/// Sequences by their partition, each once.
+pub(crate) fn by_partition<'a>(
+    places: impl Iterator<Item = (&'a SessionKey, u32)>,
+) -> BTreeMap<String, Vec<u32>> {
+    let mut partitions: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for (session, sequence) in places {
+        partitions.entry(ids::partition(session)).or_default().push(sequence);
+    }
+    for sequences in partitions.values_mut() {
+        sequences.sort_unstable();
+        sequences.dedup();
+    }
+    partitions
+}
+
+pub(crate) async fn documents_at(
+    store: &Store,
+    partition: &str,
+    sequences: &[u32],
+) -> Result<Vec<MessageDocument>> {
+    let mut documents = Vec::new();
+    for sequences in sequences.chunks(SEQUENCES) {
+        let query = queries::rows_at(kind::MESSAGE, "*", sequences);
+        documents.extend(store.messages.all(Within::Partition(partition), query).await?);
+    }
+    Ok(documents)
+}
+
+pub(crate) async fn owing(store: &Store, query: &OwingQuery) -> Result<Vec<Message>> {
+    let held = schema::generations(store).await?;
+    let Some(sql) = queries::owing(query, &held) else { return Ok(Vec::new()) };
+    let partition =
+        query.session.clone().map(|session| ids::partition(&SessionKey::new(query.user.clone(), session)));
+    let within = partition.as_deref().map_or(Within::All, Within::Partition);
+    let limit = query.limit.min(PAGE);
+    let mut pages = store.messages.query::<MessageDocument>(within, sql).await?;
+    let mut documents = Vec::new();
+    while documents.len() < limit {
+        let Some(page) = pages.next().await? else { break };
+        documents.extend(page);
+    }
+    documents.truncate(limit);
+    complete(store, documents).await
+}
+
+/// The messages of documents, with lines that lie in pieces.
+async fn complete(store: &Store, documents: Vec<MessageDocument>) -> Result<Vec<Message>> {
+    let mut messages = Vec::with_capacity(documents.len());
+    for document in documents {
+        let pieces = if document.raw.is_some() { Vec::new() } else { pieces(store, &document).await? };
+        messages.push(document.into_message(pieces)?);
+    }
+    Ok(messages)
+}
+
+async fn pieces(store: &Store, document: &MessageDocument) -> Result<Vec<PieceDocument>> {
+    let query = queries::rows_at(kind::PIECE, "*", &[document.sequence]);
+    let within = Within::Partition(&document.user_id_session_id);
+    let mut pieces: Vec<PieceDocument> = store.messages.all(within, query).await?;
+    pieces.sort_by_key(|piece| piece.number);
+    Ok(pieces)
+}

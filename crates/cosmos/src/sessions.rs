@@ -1,0 +1,90 @@
+//! Reading sessions.
+
+use std::collections::HashMap;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{SessionQuery, StoredSession},
+    model::{Session, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+};
+use serde::Deserialize;
+
+use crate::{
+    client::Within,
+    documents::{FilesDocument, SessionDocument},
+    ids, queries,
+    store::Store,
+    writer,
+};
+
+pub(crate) async fn get(store: &Store, key: &SessionKey) -> Result<Option<StoredSession>> {
+    match writer::read(store, key).await? {
+        Some(document) if document.committed => {
+            let files = files(store, key).await?;
+            document.into_stored(files).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// What is kept beside the fields of a session.
+pub(crate) async fn files(store: &Store, key: &SessionKey) -> Result<Option<FilesDocument>> {
+    store.sessions.read(key.user_id.as_str(), &ids::files(&key.session_id)).await
+}
+
+pub(crate) async fn list(store: &Store, query: &SessionQuery) -> Result<Vec<Session>> {
+    let within = within_of(&query.scope);
+    let mut pages = store.sessions.query::<SessionDocument>(within, queries::sessions(query)).await?;
+    let mut sessions = Vec::new();
+    while sessions.len() < query.limit {
+        let Some(page) = pages.next().await? else { break };
+        let page = page.into_iter().map(|document| document.session);
+        sessions.extend(page.filter(|session| query.admits(session)));
+    }
+    sessions.truncate(query.limit);
+    Ok(sessions)
+}
+
+/// The sessions that a read looks at, as they are now: what they are shared with and labelled with is kept nowhere else.
+pub(crate) async fn within(
+    store: &Store,
+    scope: &Scope,
+    filter: &SessionFilter,
+) -> Result<HashMap<String, Session>> {
+    let query = queries::scope(scope, filter);
+    let documents: Vec<SessionDocument> = store.sessions.all(within_of(scope), query).await?;
+    let sessions = documents.into_iter().map(|document| document.session);
+    let admitted = sessions.filter(|session| scope.allows(session) && filter.admits(session));
+    Ok(admitted.map(|session| (ids::partition(&session.key()), session)).collect())
+}
+
+fn within_of(scope: &Scope) -> Within<'_> {
+    match scope {
+        Scope::User(user) => Within::Partition(user.as_str()),
+        _ => Within::All,
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct SyncState {
+    session_id: SessionId,
+    sync_state: String,
+}
+
+pub(crate) async fn sync_states(
+    store: &Store,
+    user: &UserId,
+    after: Option<&SessionId>,
+    limit: usize,
+) -> Result<Vec<(SessionId, String)>> {
+    let within = Within::Partition(user.as_str());
+    let mut pages = store.sessions.query::<SyncState>(within, queries::sync_states(after)).await?;
+    let mut states = Vec::new();
+    while states.len() < limit {
+        let Some(page) = pages.next().await? else { break };
+        states.extend(page.into_iter().map(|state| (state.session_id, state.sync_state)));
+    }
+    states.truncate(limit);
+    Ok(states)
+}

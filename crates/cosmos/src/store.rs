@@ -1,0 +1,160 @@
+//! Connecting to an account: the containers are made, or compared with what is expected of them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result, model::SessionKey};
+use azure_core::credentials::{Secret, TokenCredential};
+use azure_data_cosmos::{
+    AccountReference, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
+    models::ContainerProperties, options::BinaryEncodingOptions,
+};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::{
+    client::{Container, RequestUnits},
+    config::{Authentication, CosmosConfig},
+    containers, error, schema,
+};
+
+/// The containers of a store, and what is known of them.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) config: CosmosConfig,
+    pub(crate) sessions: Container,
+    pub(crate) messages: Container,
+    pub(crate) events: Container,
+    pub(crate) chunks: Container,
+    pub(crate) units: Arc<RequestUnits>,
+    /// Whether the terms of texts have a full-text index.
+    pub(crate) full_text: bool,
+    turns: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// What a connection is made with beside its configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Means {
+    /// The credential for [`Authentication::DefaultCredential`].
+    pub(crate) credential: Option<Arc<dyn TokenCredential>>,
+    /// The SDK's transport.
+    pub(crate) runtime: CosmosRuntimeBuilder,
+}
+
+impl Store {
+    /// Connects; makes the database and its containers where they are missing and a key allows it.
+    pub(crate) async fn connect(config: CosmosConfig, means: Means) -> Result<Self> {
+        let account = client(&config, means).await?;
+        let units = Arc::new(RequestUnits::default());
+        let mut opened = Vec::new();
+        let mut full_text = false;
+        for expected in containers::definitions(&config)? {
+            let (container, found) = open_container(&config, &account, &expected).await?;
+            full_text |= containers::has_full_text(&found);
+            opened.push(Container::new(container, Arc::clone(&units)));
+        }
+        let Ok([sessions, messages, events, chunks]) = <[Container; 4]>::try_from(opened) else {
+            return Err(Error::new(
+                ErrorKind::StorageConnection,
+                "the containers are not as many as expected",
+            ));
+        };
+        let turns = Mutex::default();
+        let store = Self { config, sessions, messages, events, chunks, units, full_text, turns };
+        schema::put_first(&store).await?;
+        Ok(store)
+    }
+
+    /// One writer of a session at a time in this process; other processes are kept apart by fences.
+    pub(crate) async fn turn(&self, key: &SessionKey) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those that nobody holds are of no use any more.
+            turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+            turns.entry(key.clone()).or_default().clone()
+        };
+        turn.lock_owned().await
+    }
+
+    /// The address of the account and the database.
+    pub(crate) fn location(&self) -> String {
+        format!("{}/{}", self.config.endpoint.trim_end_matches('/'), self.config.database)
+    }
+}
+
+/// The SDK's HTTP client takes the provider of TLS from the process: ring, unless the program has chosen another one.
+fn provide_tls() {
+    // An error says that somebody else was faster.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+async fn client(config: &CosmosConfig, means: Means) -> Result<CosmosClient> {
+    provide_tls();
+    let endpoint = config.endpoint.parse().map_err(|e| {
+        Error::validation("endpoint", "is no address").with("value", &config.endpoint).with_source(e)
+    })?;
+    let account = match (&config.authentication, means.credential) {
+        (Authentication::Key(key), _) => {
+            AccountReference::with_authentication_key(endpoint, Secret::new(key.clone()))
+        }
+        (Authentication::DefaultCredential, Some(credential)) => {
+            AccountReference::with_credential(endpoint, credential)
+        }
+        (Authentication::DefaultCredential, None) => {
+            return Err(Error::new(ErrorKind::Authentication, "no credential of Entra ID was handed in"));
+        }
+    };
+    let failed = |e| error::of_sdk("connecting", e);
+    let builder = CosmosClient::builder()
+        .with_runtime(means.runtime.build().await.map_err(failed)?)
+        // In preview, and emulators don't know it.
+        .with_binary_encoding_options(BinaryEncodingOptions::new().with_enabled(false));
+    let routing = RoutingStrategy::PreferredRegions(Vec::new());
+    builder.build(account, routing).await.map_err(failed)
+}
+
+/// Opens a container; makes it, and the database, if they are not there and we are allowed to.
+async fn open_container(
+    config: &CosmosConfig,
+    account: &CosmosClient,
+    expected: &ContainerProperties,
+) -> Result<(azure_data_cosmos::ContainerClient, ContainerProperties)> {
+    let name = expected.id.to_string();
+    let database = account.database_client(config.database.clone());
+    let container = match database.container_client(name.clone(), None).await {
+        Err(missing) if is_missing(&missing) => {
+            make(config, account, expected).await?;
+            database.container_client(name, None).await
+        }
+        other => other,
+    };
+    let failed = |e| error::of_sdk("opening a container", e);
+    let container = container.map_err(failed)?;
+    let found = container.read(None).await.and_then(|answer| answer.into_model()).map_err(failed)?;
+    containers::compare(expected, &found)?;
+    Ok((container, found))
+}
+
+fn is_missing(error: &CosmosError) -> bool {
+    u16::from(error.status().status_code()) == 404
+}
+
+async fn make(config: &CosmosConfig, account: &CosmosClient, expected: &ContainerProperties) -> Result<()> {
+    if config.authentication == Authentication::DefaultCredential {
+        let message = format!("the container {} is missing; with Entra ID, have it made first", expected.id);
+        return Err(Error::new(ErrorKind::StorageConnection, message).with("database", &config.database));
+    }
+    unless_there(account.create_database(&config.database, None).await)?;
+    let database = account.database_client(config.database.clone());
+    unless_there(database.create_container(expected.clone(), None).await)
+}
+
+/// Somebody else may be faster.
+fn unless_there<T>(created: Result<T, CosmosError>) -> Result<()> {
+    match created {
+        Ok(_) => Ok(()),
+        Err(there) if u16::from(there.status().status_code()) == 409 => Ok(()),
+        Err(failure) => Err(error::of_sdk("making a container", failure)),
+    }
+}
