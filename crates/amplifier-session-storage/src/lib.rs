@@ -57,14 +57,16 @@ pub use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer, backend, content, events,
     metadata, model, search, storage, text,
 };
+#[cfg(feature = "cosmos")]
+pub use amplifier_session_cosmos as cosmos;
 #[cfg(feature = "duckdb-system")]
 pub use amplifier_session_duckdb as duckdb;
 #[cfg(feature = "parquet")]
 pub use amplifier_session_parquet as parquet;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
-pub use open::{OpenOptions, open, open_at};
-pub use store_url::StoreUrl;
+pub use open::{OpenOptions, Variables, open, open_at};
+pub use store_url::{CosmosAddress, StoreUrl};
 
 /// What turns texts into vectors: the trait, and the providers that come with the library.
 pub mod embedding {

@@ -1,6 +1,8 @@
 //! From a store's URL to a storage.
 
 use std::{
+    collections::BTreeMap,
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -11,7 +13,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sqlite::SqliteBackend;
 
-use crate::StoreUrl;
+use crate::{StoreUrl, store_url::CosmosAddress};
 
 /// What can be chosen when a store is opened.
 #[derive(Debug, Clone, Default)]
@@ -29,13 +31,49 @@ pub struct OpenOptions {
     pub extension_directory: Option<PathBuf>,
     /// The folder that `~` stands for. Default: unknown, so that a URL with `~` is refused.
     pub home: Option<PathBuf>,
+    /// Whether a database of Cosmos DB that is not there stays so, and can't be opened; files are made all the same. Default: no.
+    pub existing: bool,
+    /// What stores of a service are configured by: `AMPLIFIER_COSMOS_*`, and for Microsoft Entra ID `AZURE_*`. Default: nothing.
+    pub variables: Variables,
+}
+
+/// Variables of an environment. Only their names are shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    /// Those of this process, but for those that are no text.
+    #[must_use]
+    pub fn from_env() -> Self {
+        std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect()
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl FromIterator<(String, String)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 impl OpenOptions {
-    /// The defaults, with `~` standing for the home folder of this process' environment.
+    /// The defaults, with this process' environment: its variables, and `~` standing for its home folder.
     #[must_use]
     pub fn from_env() -> Self {
-        Self { home: std::env::home_dir(), ..Self::default() }
+        Self { home: std::env::home_dir(), variables: Variables::from_env(), ..Self::default() }
     }
 
     /// Sets what makes vectors.
@@ -79,6 +117,20 @@ impl OpenOptions {
         self.home = home;
         self
     }
+
+    /// Sets whether a database of Cosmos DB that is not there stays so.
+    #[must_use]
+    pub fn with_existing(mut self, existing: bool) -> Self {
+        self.existing = existing;
+        self
+    }
+
+    /// Sets what stores of a service are configured by.
+    #[must_use]
+    pub fn with_variables(mut self, variables: Variables) -> Self {
+        self.variables = variables;
+        self
+    }
 }
 
 /// Opens the store at `url`, which is made when it does not exist: see [`StoreUrl`] for what a URL looks like.
@@ -104,6 +156,7 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
         }
         StoreUrl::Sqlite(path) => Arc::new(SqliteBackend::open(path).await?),
         StoreUrl::DuckDb(path) => duckdb(path, &options).await?,
+        StoreUrl::Cosmos(address) => cosmos(address, &options).await?,
     };
     Ok(SessionStorage::new(backend).with_embedding(options.embedding).with_settings(options.settings))
 }
@@ -124,6 +177,90 @@ async fn duckdb(path: &Path, options: &OpenOptions) -> Result<Arc<dyn StorageBac
 #[cfg(not(feature = "duckdb-system"))]
 async fn duckdb(_: &Path, _: &OpenOptions) -> Result<Arc<dyn StorageBackend>> {
     Err(StoreUrl::duckdb_not_built_in())
+}
+
+#[cfg(feature = "cosmos")]
+async fn cosmos(address: &CosmosAddress, options: &OpenOptions) -> Result<Arc<dyn StorageBackend>> {
+    use amplifier_session_cosmos::{Authentication, CosmosBackend};
+    use amplifier_session_embed::EntraIdentity;
+
+    if options.read_only {
+        let message =
+            "a store in Cosmos DB has no reading only: many programs may read it while others write";
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    let config = cosmos_config(address, options)?;
+    Ok(Arc::new(match config.authentication {
+        Authentication::DefaultCredential => {
+            let variable = |name: &str| options.variables.get(name).map(str::to_owned);
+            let credential = EntraIdentity::from_env(variable).credential()?;
+            CosmosBackend::connect_with(config, credential).await?
+        }
+        _ => CosmosBackend::connect(config).await?,
+    }))
+}
+
+/// What the URL says counts, then the variables, then what the embedding provider makes.
+#[cfg(feature = "cosmos")]
+fn cosmos_config(
+    address: &CosmosAddress,
+    options: &OpenOptions,
+) -> Result<amplifier_session_cosmos::CosmosConfig> {
+    let dimensions = options.embedding.as_ref().map(|provider| provider.space().dimensions);
+    let variable = |name: &str| {
+        let of_url = match name {
+            "AMPLIFIER_COSMOS_ENDPOINT" => address.endpoint(),
+            "AMPLIFIER_COSMOS_DATABASE" => address.database.clone(),
+            _ => None,
+        };
+        let of_provider = || dimensions.filter(|_| name == "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS");
+        of_url
+            .or_else(|| options.variables.get(name).map(str::to_owned))
+            .or_else(|| of_provider().map(|dimensions| dimensions.to_string()))
+    };
+    let config = amplifier_session_cosmos::CosmosConfig::from_variables(variable)?.ok_or_else(|| {
+        Error::validation("store", "cosmos:// names no account, and AMPLIFIER_COSMOS_ENDPOINT is not set")
+    })?;
+    Ok(config.with_create(!options.existing))
+}
+
+#[cfg(not(feature = "cosmos"))]
+async fn cosmos(_: &CosmosAddress, _: &OpenOptions) -> Result<Arc<dyn StorageBackend>> {
+    Err(StoreUrl::cosmos_not_built_in())
+}
+
+#[cfg(all(test, feature = "cosmos"))]
+mod cosmos_tests {
+    use super::*;
+
+    fn config(url: &str, variables: &[(&str, &str)]) -> Result<amplifier_session_cosmos::CosmosConfig> {
+        let StoreUrl::Cosmos(address) = StoreUrl::parse(url, None)? else {
+            panic!("{url} is none of Cosmos DB")
+        };
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        cosmos_config(&address, &OpenOptions::default().with_variables(variables.collect()))
+    }
+
+    #[test]
+    fn the_url_counts_before_the_variables() {
+        let variables = [
+            ("AMPLIFIER_COSMOS_ENDPOINT", "https://b.documents.azure.com/"),
+            ("AMPLIFIER_COSMOS_DATABASE", "b"),
+        ];
+        let told = config("cosmos://a.documents.azure.com/a", &variables).unwrap();
+        assert_eq!((told.endpoint.as_str(), told.database.as_str()), ("https://a.documents.azure.com/", "a"));
+        let left_open = config("cosmos://", &variables).unwrap();
+        assert_eq!((left_open.endpoint, left_open.database), (variables[0].1.to_owned(), "b".to_owned()));
+        assert!(config("cosmos://", &[]).unwrap_err().to_string().contains("AMPLIFIER_COSMOS_ENDPOINT"));
+    }
+
+    #[test]
+    fn values_of_variables_are_not_shown() {
+        let variables: Variables =
+            [("AMPLIFIER_COSMOS_KEY".to_owned(), "c2VjcmV0".to_owned())].into_iter().collect();
+        let shown = format!("{:?}", OpenOptions::default().with_variables(variables));
+        assert!(shown.contains("AMPLIFIER_COSMOS_KEY") && !shown.contains("c2VjcmV0"));
+    }
 }
 
 #[cfg(all(test, feature = "duckdb-system"))]

@@ -9,8 +9,14 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 
 /// Where a store is.
 ///
-/// `sqlite:PATH` or `duckdb:PATH`, where a `~/` at the beginning of the path stands for the home folder. `sqlite://PATH` is taken for
-/// the same. DuckDB is there with the feature `duckdb` or `duckdb-system`.
+/// | URL | store | feature |
+/// | --- | --- | --- |
+/// | `sqlite:PATH` | a SQLite file | |
+/// | `duckdb:PATH` | a DuckDB file | `duckdb` or `duckdb-system` |
+/// | `cosmos://HOST[:PORT][/DATABASE]` | an account of Azure Cosmos DB | `cosmos` |
+///
+/// A `~/` at the beginning of a path stands for the home folder. `sqlite://PATH` is taken for the same as `sqlite:PATH`. What a URL of
+/// Cosmos DB does not say, the variables `AMPLIFIER_COSMOS_*` do; `cosmos://` alone leaves it all to them.
 ///
 /// ```
 /// use std::path::Path;
@@ -27,14 +33,49 @@ pub enum StoreUrl {
     Sqlite(PathBuf),
     /// A DuckDB file.
     DuckDb(PathBuf),
+    /// A database in an account of Azure Cosmos DB.
+    Cosmos(CosmosAddress),
+}
+
+/// Where a database of Azure Cosmos DB is, as far as a URL says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CosmosAddress {
+    /// Host of the account, and perhaps a port.
+    pub host: Option<String>,
+    /// The database.
+    pub database: Option<String>,
+}
+
+impl CosmosAddress {
+    /// The address of the account. A server on this machine, for tests, speaks no TLS.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<String> {
+        let host = self.host.as_ref()?;
+        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+        let scheme = if ["localhost", "127.0.0.1", "[::1]"].contains(&name) { "http" } else { "https" };
+        Some(format!("{scheme}://{host}/"))
+    }
+
+    fn parse(url: &str, rest: &str) -> Result<Self> {
+        let wrong = || invalid(url, "a URL of Cosmos DB is cosmos://HOST[:PORT][/DATABASE]".to_owned());
+        let rest = rest.strip_prefix("//").ok_or_else(wrong)?;
+        let (host, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_plain =
+            |part: &str| !part.contains(['/', '\\', '?', '#', '@']) && !part.contains(char::is_whitespace);
+        if !is_plain(host) || !is_plain(database) || (host.is_empty() && !database.is_empty()) {
+            return Err(wrong());
+        }
+        let said = |part: &str| (!part.is_empty()).then(|| part.to_owned());
+        Ok(Self { host: said(host), database: said(database) })
+    }
 }
 
 impl StoreUrl {
     /// The schemes of the backends that there are.
-    pub const SCHEMES: [&str; 2] = ["sqlite", "duckdb"];
+    pub const SCHEMES: [&str; 3] = ["sqlite", "duckdb", "cosmos"];
 
     /// Schemes of backends that are still to come.
-    const NOT_BUILT_IN: [&str; 2] = ["postgres", "cosmos"];
+    const NOT_BUILT_IN: [&str; 1] = ["postgres"];
 
     /// Reads a URL. `home` is what `~` stands for.
     ///
@@ -53,6 +94,14 @@ impl StoreUrl {
         }
         if !Self::SCHEMES.contains(&scheme) {
             return Err(invalid(url, format!("no such kind of store: {scheme:?}; known are {}", known())));
+        }
+        if scheme == "cosmos" {
+            let address = CosmosAddress::parse(url, rest)?;
+            return if cfg!(feature = "cosmos") {
+                Ok(Self::Cosmos(address))
+            } else {
+                Err(Self::cosmos_not_built_in())
+            };
         }
         let path = rest.strip_prefix("//").unwrap_or(rest);
         if path.is_empty() {
@@ -73,11 +122,17 @@ impl StoreUrl {
         Error::new(ErrorKind::Unsupported, message)
     }
 
+    pub(crate) fn cosmos_not_built_in() -> Error {
+        let message = "this build has no Azure Cosmos DB; it is there with the cargo feature `cosmos`";
+        Error::new(ErrorKind::Unsupported, message)
+    }
+
     /// The database file of an embedded store.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Sqlite(path) | Self::DuckDb(path) => Some(path),
+            Self::Cosmos(_) => None,
         }
     }
 }
@@ -87,6 +142,10 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::DuckDb(path) => write!(f, "duckdb:{}", path.display()),
+            Self::Cosmos(CosmosAddress { host, database }) => {
+                write!(f, "cosmos://{}", host.as_deref().unwrap_or_default())?;
+                database.as_ref().map_or(Ok(()), |database| write!(f, "/{database}"))
+            }
         }
     }
 }
@@ -133,11 +192,30 @@ mod tests {
             ("sqlite:", ErrorKind::Validation, "names no file"),
             ("sqlite:~/x", ErrorKind::Validation, "home folder"),
             ("postgres://h/db", ErrorKind::Unsupported, "not built in yet"),
-            ("cosmos:x", ErrorKind::Unsupported, "not built in yet"),
+            ("cosmos:x", ErrorKind::Validation, "cosmos://HOST"),
+            ("cosmos://h/d/e", ErrorKind::Validation, "cosmos://HOST"),
+            ("cosmos://ana:secret@h/d", ErrorKind::Validation, "cosmos://HOST"),
+            ("cosmos:///d", ErrorKind::Validation, "cosmos://HOST"),
         ] {
             let error = StoreUrl::parse(url, None).unwrap_err();
             assert_eq!(error.kind(), kind, "{url}");
             assert!(error.to_string().contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_url_of_cosmos_db_says_what_it_likes() {
+        let address = |rest: &str| CosmosAddress::parse("", rest).unwrap();
+        let all = address("//team.documents.azure.com/db");
+        assert_eq!(all.endpoint().unwrap(), "https://team.documents.azure.com/");
+        assert_eq!(all.database.as_deref(), Some("db"));
+        assert_eq!(address("//127.0.0.1:8081").endpoint().unwrap(), "http://127.0.0.1:8081/");
+        assert_eq!(address("//"), CosmosAddress { host: None, database: None });
+        for url in ["cosmos://", "cosmos://h", "cosmos://h:1/db"] {
+            match StoreUrl::parse(url, None) {
+                Ok(parsed) if cfg!(feature = "cosmos") => assert_eq!(parsed.to_string(), url),
+                other => assert_eq!(other.unwrap_err().kind(), ErrorKind::Unsupported),
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::Result;
+use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sqlite::SqliteUpgrade;
 pub use amplifier_session_upgrade::{
     Counts, OnProgress, Outcome, Progress, PythonDatabase, Upgrade, UpgradeOptions,
@@ -31,5 +31,9 @@ pub async fn upgrade(url: &StoreUrl, options: UpgradeOptions, progress: OnProgre
         }
         #[cfg(not(feature = "duckdb-system"))]
         StoreUrl::DuckDb(_) => Err(StoreUrl::duckdb_not_built_in()),
+        StoreUrl::Cosmos(_) => {
+            let message = "files of the Python library are upgraded; what lies in Cosmos DB is none";
+            Err(Error::new(ErrorKind::Unsupported, message))
+        }
     }
 }

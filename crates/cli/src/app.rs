@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use amplifier_session_storage::{
-    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
+    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Variables, Viewer,
     config::Configuration,
     embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
@@ -102,8 +102,14 @@ impl App {
         // A model that is read from a folder takes its time, and is of no use to most commands.
         let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
-        let options = self.open_options()?.with_embedding(provider);
-        Ok(amplifier_session_storage::open_at(&self.store_url()?, options).await?)
+        let options = self.open_options()?.with_embedding(provider).with_existing(true);
+        self.open(&self.store_url()?, options).await
+    }
+
+    async fn open(&self, url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage, Failure> {
+        let storage = amplifier_session_storage::open_at(url, options).await?;
+        self.out.asks_of(storage.backend());
+        Ok(storage)
     }
 
     /// Opens the DuckDB store that is named, which must exist, for questions in SQL about what `--scope` says.
@@ -172,7 +178,7 @@ impl App {
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
         let options = self.open_options()?.with_embedding(self.embedding()?).with_settings(settings);
-        Ok(amplifier_session_storage::open_at(url, options).await?)
+        self.open(url, options).await
     }
 
     /// How stores are opened, as far as it is the same for all commands.
@@ -180,7 +186,8 @@ impl App {
         Ok(OpenOptions::default()
             .with_read_only(self.global.read_only)
             .with_hnsw(self.config.switch("hnsw")?)
-            .with_extension_directory(self.config.extension_directory()))
+            .with_extension_directory(self.config.extension_directory())
+            .with_variables(Variables::from_env()))
     }
 
     /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.

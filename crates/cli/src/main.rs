@@ -59,7 +59,11 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     // Two threads keep a short search short; long work runs on threads for blocking work.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(commands::run(app, command));
-    app.out.finish().map_err(Failure::from).and(outcome)
+    app.out.finish()?;
+    if let Some(units) = app.out.request_units().filter(|_| !app.out.is_json()) {
+        failure::say("note", &format!("{units:.2} request units"));
+    }
+    outcome
 }
 
 /// Lets other processes go first: a long sync uses all processors, and somebody may search meanwhile, or work.

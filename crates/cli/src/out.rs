@@ -1,7 +1,11 @@
 //! Where results go: stdout, as people, pipes or programs want it.
 
-use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::{
+    io::{self, BufWriter, IsTerminal as _, StdoutLock, Write},
+    sync::{Arc, OnceLock},
+};
 
+use amplifier_session_storage::backend::StorageBackend;
 use serde::Serialize;
 
 use crate::{args::When, paint::Paint};
@@ -25,6 +29,17 @@ pub(crate) struct Out {
     pub(crate) paint: Paint,
     /// How many columns there are.
     pub(crate) width: usize,
+    /// The store that is asked.
+    store: OnceLock<Arc<dyn StorageBackend>>,
+}
+
+/// A result that was charged for.
+#[derive(Serialize)]
+struct Charged<'a, T> {
+    #[serde(flatten)]
+    result: &'a T,
+    /// What the command has used so far.
+    request_units: f64,
 }
 
 impl Out {
@@ -51,6 +66,7 @@ impl Out {
             asks,
             paint: Paint::new(paint),
             width: columns.unwrap_or(DEFAULT_WIDTH).clamp(40, WIDEST),
+            store: OnceLock::new(),
         }
     }
 
@@ -91,10 +107,26 @@ impl Out {
         &mut self.writer
     }
 
-    /// Writes `value` as one line of JSON.
+    /// Writes `value`, an object, as one line of JSON; with what it cost, where that is charged.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
-        serde_json::to_writer(&mut self.writer, value)?;
+        match self.request_units() {
+            Some(request_units) => {
+                serde_json::to_writer(&mut self.writer, &Charged { result: value, request_units })?;
+            }
+            None => serde_json::to_writer(&mut self.writer, value)?,
+        }
         self.writer.write_all(b"\n")
+    }
+
+    /// Remembers the store that is asked.
+    pub(crate) fn asks_of(&self, store: &Arc<dyn StorageBackend>) {
+        // A command asks one.
+        let _ = self.store.set(Arc::clone(store));
+    }
+
+    /// What the command has used so far, in a store that charges for it.
+    pub(crate) fn request_units(&self) -> Option<f64> {
+        self.store.get()?.request_units()
     }
 
     /// Lets go of what is still waiting to be written, for example before something is said on stderr.

@@ -66,18 +66,16 @@ impl CosmosBackend {
         let opened = Store::connect(config, means).await;
         opened.map(|store| Self(Arc::new(store))).map_err(|error| error.with_operation("connect"))
     }
-
-    /// Request units that this handle used so far: what Azure charges for.
-    #[must_use]
-    pub fn request_units(&self) -> f64 {
-        self.0.units.total()
-    }
 }
 
 #[async_trait]
 impl StorageBackend for CosmosBackend {
     fn capabilities(&self) -> Capabilities {
         Capabilities::new("cosmos").with_atomic_writes(false)
+    }
+
+    fn request_units(&self) -> Option<f64> {
+        Some(self.0.units.total())
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {

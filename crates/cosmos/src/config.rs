@@ -44,6 +44,8 @@ pub struct CosmosConfig {
     pub enable_vector: bool,
     /// Length of the vectors that the container's index is made for. Default: 3072.
     pub vector_dimensions: usize,
+    /// Whether the database and its containers are made where they are missing, which needs a key. Default: true.
+    pub create: bool,
     /// How long the write of another process may stand still before it counts as dead. Default: 10 seconds.
     pub takeover_after: Duration,
 }
@@ -58,6 +60,7 @@ impl CosmosConfig {
             authentication: Authentication::DefaultCredential,
             enable_vector: true,
             vector_dimensions: DEFAULT_DIMENSIONS,
+            create: true,
             takeover_after: Duration::from_secs(10),
         }
     }
@@ -123,6 +126,13 @@ impl CosmosConfig {
     #[must_use]
     pub fn with_vector_dimensions(mut self, dimensions: usize) -> Self {
         self.vector_dimensions = dimensions;
+        self
+    }
+
+    /// Sets whether the database and its containers are made where they are missing.
+    #[must_use]
+    pub fn with_create(mut self, create: bool) -> Self {
+        self.create = create;
         self
     }
 

@@ -141,6 +141,10 @@ fn is_missing(error: &CosmosError) -> bool {
 }
 
 async fn make(config: &CosmosConfig, account: &CosmosClient, expected: &ContainerProperties) -> Result<()> {
+    if !config.create {
+        let message = format!("there is no store: the container {} is missing", expected.id);
+        return Err(Error::new(ErrorKind::StorageConnection, message).with("database", &config.database));
+    }
     if config.authentication == Authentication::DefaultCredential {
         let message = format!("the container {} is missing; with Entra ID, have it made first", expected.id);
         return Err(Error::new(ErrorKind::StorageConnection, message).with("database", &config.database));

@@ -24,7 +24,7 @@ use azure_identity::{
     WorkloadIdentityCredential, WorkloadIdentityCredentialOptions,
 };
 
-use crate::{Secret, http, service_model::Variable};
+use crate::{Secret, http};
 
 /// Where tokens come from, whatever cloud they are for: what the client is built for is TLS.
 const SIGN_IN: &str = "https://login.microsoftonline.com";
@@ -66,7 +66,8 @@ impl EntraIdentity {
     /// Chooses by the environment, which `env` looks up.
     #[must_use]
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
-        let read = |name: &str| Variable::read(name.to_owned(), &env).map(|variable| variable.value);
+        let read =
+            |name: &str| env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let (tenant_id, client_id) = (read("AZURE_TENANT_ID"), read("AZURE_CLIENT_ID"));
         if let (Some(tenant_id), Some(client_id), Some(secret)) =
             (&tenant_id, &client_id, read("AZURE_CLIENT_SECRET"))

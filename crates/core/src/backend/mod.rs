@@ -77,6 +77,11 @@ pub trait StorageBackend: Debug + Send + Sync {
     /// What the backend can do. Never changes.
     fn capabilities(&self) -> Capabilities;
 
+    /// What this handle and its clones have used so far of a service that charges by request units; `None` where nothing is charged.
+    fn request_units(&self) -> Option<f64> {
+        None
+    }
+
     /// All entries of the schema meta table. [`meta::VERSION`] and [`meta::WRITER`] are among them from the beginning:
     /// the backend puts them when it makes a store.
     async fn meta(&self) -> Result<BTreeMap<String, String>>;
