@@ -150,8 +150,10 @@ fn with_causes(error: &Error) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        if !message.contains(&text) {
-            let _ = write!(message, ": {text}");
+        // What some say behind the first line is advice for programmers.
+        let line = text.lines().next().unwrap_or_default();
+        if !message.contains(line) {
+            let _ = write!(message, ": {line}");
         }
         cause = error.source();
     }
@@ -260,6 +262,15 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
             "search by words with --mode full-text, name what made the store's vectors with --embedding, or make all of them anew with `rebuild`"
         }
         (ErrorKind::Unsupported, _) => STORE,
+        (ErrorKind::Authentication, _) if error.context("account").is_some() => {
+            "AMPLIFIER_COSMOS_AUTH_METHOD=key takes the key in AMPLIFIER_COSMOS_KEY; without it, `az login` signs in"
+        }
+        (ErrorKind::StorageConnection, _) if error.context("account").is_some() => {
+            "is the account's address right, and can it be reached from here?"
+        }
+        _ if error.context("status").is_some() && error.is_retryable() => {
+            "the service was busy or away: try again"
+        }
         _ if error.is_retryable() => "another program is using the store: try again",
         _ => return None,
     };

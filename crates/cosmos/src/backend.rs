@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use amplifier_session_core::{
-    Result, Scope,
+    Error, Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
         SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
@@ -63,8 +63,10 @@ impl CosmosBackend {
     }
 
     async fn open(config: CosmosConfig, means: Means) -> Result<Self> {
+        let account = config.endpoint.clone();
         let opened = Store::connect(config, means).await;
-        opened.map(|store| Self(Arc::new(store))).map_err(|error| error.with_operation("connect"))
+        let failed = |error: Error| error.with_operation("connect").with("account", account);
+        opened.map(|store| Self(Arc::new(store))).map_err(failed)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Errors of the SDK become the project's.
 
-use std::{error::Error as _, fmt::Write as _, time::Duration};
+use std::time::Duration;
 
 use amplifier_session_core::{Error, ErrorKind};
-use azure_data_cosmos::CosmosError;
+use azure_data_cosmos::{CosmosError, SubStatusCode};
 
 /// The error of an answer with this status code. `message` says what was asked for.
 pub(crate) fn of_status(code: u16, message: String) -> Error {
@@ -26,12 +26,24 @@ fn is_temporary(code: u16) -> bool {
 /// The error of a request that `doing` names, for example `reading a document`.
 pub(crate) fn of_sdk(doing: &'static str, source: CosmosError) -> Error {
     let code = u16::from(source.status().status_code());
-    let error = of_status(code, described(doing, &source));
+    let message = described(doing, &source);
+    let error = match is_unreachable(&source) {
+        true => Error::new(ErrorKind::StorageConnection, message).with("status", code).retryable(),
+        false => of_status(code, message),
+    };
     let error = match retry_after(&source) {
         Some(wait) if error.is_retryable() => error.retryable_after(wait),
         _ => error,
     };
     error.with_source(source)
+}
+
+/// The SDK's own sub-statuses for a connection that was not made: refused, no such host, no HTTP/2.
+const UNREACHABLE: [SubStatusCode; 3] =
+    [SubStatusCode::new(20010), SubStatusCode::new(20012), SubStatusCode::new(20015)];
+
+fn is_unreachable(error: &CosmosError) -> bool {
+    error.status().sub_status().is_some_and(|code| UNREACHABLE.contains(&code))
 }
 
 /// How long the service asks to wait (`x-ms-retry-after-ms`).
@@ -40,14 +52,19 @@ fn retry_after(error: &CosmosError) -> Option<Duration> {
     headers.retry_after_ms.map(Duration::from_millis)
 }
 
-/// What went wrong with its causes: `Display` of the SDK's error leaves them out.
+/// What went wrong with those of its causes that say something new: `Display` of the SDK's error leaves them out.
 fn described(doing: &str, error: &CosmosError) -> String {
-    let mut text = format!("{doing} in Cosmos DB failed: {error}");
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        // To write into a string doesn't fail.
-        let _ = write!(text, ": {inner}");
-        cause = inner.source();
+    let mut text = format!("{doing} in Cosmos DB failed");
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        let words = error.to_string();
+        // Some go on with advice, in lines of their own.
+        let line = words.lines().next().unwrap_or_default();
+        if !text.contains(line) {
+            text.push_str(": ");
+            text.push_str(line);
+        }
+        cause = error.source();
     }
     text
 }

@@ -105,7 +105,7 @@ async fn client(config: &CosmosConfig, means: Means) -> Result<CosmosClient> {
             return Err(Error::new(ErrorKind::Authentication, "no credential of Entra ID was handed in"));
         }
     };
-    let failed = |e| error::of_sdk("connecting", e);
+    let failed = |e| error::of_sdk("opening the account", e);
     let builder = CosmosClient::builder()
         .with_runtime(means.runtime.build().await.map_err(failed)?)
         // In preview, and emulators don't know it.
