@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use amplifier_session_core::{Error, Result};
+use azure_core::http::Url;
 
 /// The database when none is named.
 pub const DEFAULT_DATABASE: &str = "amplifier-db";
@@ -33,7 +34,8 @@ impl fmt::Debug for Authentication {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CosmosConfig {
-    /// Address of the account: `https://<account>.documents.azure.com/`.
+    /// Address of the account: `https://<account>.documents.azure.com/`. Plain `http://` is taken on this machine only,
+    /// for emulators.
     pub endpoint: String,
     /// The database. Default: `amplifier-db`.
     pub database: String,
@@ -99,6 +101,24 @@ impl CosmosConfig {
     /// As there.
     pub fn from_env() -> Result<Option<Self>> {
         Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// The address, and whether it is one of a server of plain HTTP on this machine.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when it is no address, or asks for plain HTTP to another machine: keys and tokens would be on the wire.
+    pub(crate) fn address(&self) -> Result<(Url, bool)> {
+        let wrong = |what| Error::validation("endpoint", what).with("value", &self.endpoint);
+        let url: Url = self.endpoint.parse().map_err(|e| wrong("is no address").with_source(e))?;
+        // As the SDK has it, which knows no other names of this machine.
+        let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
+        match url.scheme() {
+            "https" => Ok((url, false)),
+            "http" if is_here => Ok((url, true)),
+            "http" => Err(wrong("must begin with https://, unless it is on this machine")),
+            _ => Err(wrong("must begin with https://")),
+        }
     }
 
     /// Sets the database.
@@ -208,6 +228,21 @@ mod tests {
         assert_eq!(field("AMPLIFIER_COSMOS_AUTH_METHOD", "key"), "AMPLIFIER_COSMOS_KEY");
         assert_eq!(field("AMPLIFIER_COSMOS_ENABLE_VECTOR", "perhaps"), "AMPLIFIER_COSMOS_ENABLE_VECTOR");
         assert_eq!(field("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS", "x"), "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS");
+    }
+
+    #[test]
+    fn plain_http_is_for_this_machine_only() {
+        let address = |endpoint| CosmosConfig::new(endpoint).address();
+        assert!(!address("https://a.documents.azure.com/").unwrap().1);
+        for here in ["http://127.0.0.1:8081", "http://[::1]:8081/", "http://LOCALHOST:1"] {
+            assert!(address(here).unwrap().1, "{here}");
+        }
+        for elsewhere in
+            ["http://a.documents.azure.com/", "http://127.0.0.1.example.com", "ftp://localhost", "a"]
+        {
+            let error = address(elsewhere).unwrap_err();
+            assert_eq!(error.context("field"), Some("endpoint"), "{elsewhere}");
+        }
     }
 
     #[test]

@@ -9,7 +9,8 @@ use amplifier_session_core::{Error, ErrorKind, Result, model::SessionKey};
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_data_cosmos::{
     AccountReference, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
-    models::ContainerProperties, options::BinaryEncodingOptions,
+    models::ContainerProperties,
+    options::{BinaryEncodingOptions, ConnectionPoolOptions},
 };
 use tokio::sync::OwnedMutexGuard;
 
@@ -91,23 +92,28 @@ fn provide_tls() {
 
 async fn client(config: &CosmosConfig, means: Means) -> Result<CosmosClient> {
     provide_tls();
-    let endpoint = config.endpoint.parse().map_err(|e| {
-        Error::validation("endpoint", "is no address").with("value", &config.endpoint).with_source(e)
-    })?;
+    let (endpoint, is_plain) = config.address()?;
     let account = match (&config.authentication, means.credential) {
         (Authentication::Key(key), _) => {
-            AccountReference::with_authentication_key(endpoint, Secret::new(key.clone()))
+            AccountReference::with_authentication_key(endpoint.into(), Secret::new(key.clone()))
         }
         (Authentication::DefaultCredential, Some(credential)) => {
-            AccountReference::with_credential(endpoint, credential)
+            AccountReference::with_credential(endpoint.into(), credential)
         }
         (Authentication::DefaultCredential, None) => {
             return Err(Error::new(ErrorKind::Authentication, "no credential of Entra ID was handed in"));
         }
     };
     let failed = |e| error::of_sdk("opening the account", e);
+    let runtime = if is_plain {
+        // HTTP/2 without TLS has to be agreed on beforehand; emulators speak HTTP/1.1.
+        let pool = ConnectionPoolOptions::builder().with_is_http2_allowed(false).build().map_err(failed)?;
+        means.runtime.with_connection_pool(pool)
+    } else {
+        means.runtime
+    };
     let builder = CosmosClient::builder()
-        .with_runtime(means.runtime.build().await.map_err(failed)?)
+        .with_runtime(runtime.build().await.map_err(failed)?)
         // In preview, and emulators don't know it.
         .with_binary_encoding_options(BinaryEncodingOptions::new().with_enabled(false));
     let routing = RoutingStrategy::PreferredRegions(Vec::new());

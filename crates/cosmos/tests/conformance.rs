@@ -1,42 +1,61 @@
-//! The conformance suite of the testkit on the SDK's emulator in memory.
+//! The conformance suite of the testkit over HTTP, on the testkit's account of this machine: with vector search and a
+//! full-text policy.
 //!
-//! The emulator answers the queries of this crate but those with `VectorDistance` and `FullTextContainsAny`, which it does
-//! not know: vectors are compared on this side here, as in an account without vector search.
+//! `vectors_compared_here` holds what is different in an account without them. `live` is the same list on an account in the
+//! cloud, which costs money and so runs only when asked for:
+//!
+//!     AMPLIFIER_COSMOS_ENDPOINT=... cargo nextest run -p amplifier-session-cosmos --run-ignored only -E 'test(/^live::/)'
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
 
 use amplifier_session_core::backend::StorageBackend;
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
-use amplifier_session_testkit::{conformance::Subject, conformance_suite};
-use azure_data_cosmos::CosmosRuntimeBuilder;
-use azure_data_cosmos_driver::in_memory_emulator::{
-    ConsistencyLevel, InMemoryEmulatorHttpClient, VirtualAccountConfig, VirtualRegion,
+use amplifier_session_testkit::{
+    conformance::Subject,
+    conformance_suite,
+    cosmos::{AccountOptions, CosmosAccount},
 };
+use tokio::sync::OnceCell;
 
-const ENDPOINT: &str = "https://eastus.emulator.local";
+/// An account, begun with the first handle; a second handle is a client of its own.
+struct Account {
+    options: AccountOptions,
+    vector: bool,
+    server: OnceCell<CosmosAccount>,
+}
 
-/// An account in memory; a second handle is a client of its own.
-struct Emulator(Arc<InMemoryEmulatorHttpClient>);
-
-impl Emulator {
+impl Account {
+    /// What the service offers.
     fn new() -> Self {
-        let region = VirtualRegion::new("East US", ENDPOINT.parse().unwrap());
-        let account = VirtualAccountConfig::new(vec![region]).unwrap();
-        Self(Arc::new(InMemoryEmulatorHttpClient::new(account.with_consistency(ConsistencyLevel::Session))))
+        Self { options: AccountOptions::default(), vector: true, server: OnceCell::new() }
+    }
+
+    /// Neither vector search nor full text.
+    fn bare() -> Self {
+        let options = AccountOptions::default().with_full_text(false);
+        Self { options, vector: false, server: OnceCell::new() }
     }
 }
 
 #[async_trait::async_trait]
-impl Subject for Emulator {
+impl Subject for Account {
     async fn open(&self) -> Arc<dyn StorageBackend> {
-        let runtime = CosmosRuntimeBuilder::from(self.0.runtime_builder());
-        let config = CosmosConfig::new(ENDPOINT)
-            .with_authentication(Authentication::Key("dGVzdGtleQ==".to_owned()))
-            .with_vector(false)
+        let start = || async { CosmosAccount::start(self.options.clone()).await.unwrap() };
+        let server = self.server.get_or_init(start).await;
+        let config = CosmosConfig::new(server.endpoint())
+            .with_authentication(Authentication::Key(server.key().to_owned()))
+            .with_vector(self.vector)
+            .with_vector_dimensions(64)
             .with_takeover_after(Duration::from_millis(300));
-        Arc::new(CosmosBackend::connect_through(config, runtime).await.unwrap())
+        Arc::new(CosmosBackend::connect(config).await.unwrap())
     }
 
     async fn open_again(&self) -> Arc<dyn StorageBackend> {
@@ -44,4 +63,59 @@ impl Subject for Emulator {
     }
 }
 
-conformance_suite!(Emulator::new());
+impl Drop for Account {
+    fn drop(&mut self) {
+        let refused = self.server.get().map(CosmosAccount::refused_queries).unwrap_or_default();
+        assert!(refused.is_empty() || std::thread::panicking(), "{refused:?}");
+    }
+}
+
+conformance_suite!(Account::new());
+
+mod vectors_compared_here {
+    use super::*;
+
+    amplifier_session_testkit::conformance_tests! { Account::bare();
+        search_text: [
+            words_are_found_wherever_they_stand,
+            candidates_are_scored_by_bm25,
+        ]
+        search_vectors: [
+            the_nearest_message_comes_first,
+            candidates_are_exact,
+            the_nearest_chunk_stands_for_its_message,
+        ]
+    }
+}
+
+/// A real account: that of the variables `AMPLIFIER_COSMOS_*`, with a key, so that databases can be made.
+mod live {
+    use super::*;
+
+    /// A database of its own, so that no two promises or runs meet. Nobody removes it but its owner: see docs/cosmos.md.
+    struct Live(CosmosConfig);
+
+    impl Live {
+        fn new() -> Self {
+            let config = CosmosConfig::from_env().unwrap().expect("AMPLIFIER_COSMOS_ENDPOINT is not set");
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let database = format!("amplifier-live-{}-{}-{number}", since.as_nanos(), std::process::id());
+            Self(config.with_database(database).with_vector_dimensions(64))
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl Subject for Live {
+        async fn open(&self) -> Arc<dyn StorageBackend> {
+            Arc::new(CosmosBackend::connect(self.0.clone()).await.unwrap())
+        }
+
+        async fn open_again(&self) -> Arc<dyn StorageBackend> {
+            self.open().await
+        }
+    }
+
+    conformance_suite!(Live::new(), ignore = "needs an account in the cloud: AMPLIFIER_COSMOS_ENDPOINT");
+}

@@ -10,18 +10,22 @@
 //!   folders that hold them.
 //! - [`corpus`] makes up sessions of realistic shape, for benchmarks.
 //! - [`python_library`] has the databases of the Python library, all generations.
-//! - `http`, a feature, is an embedding service on this machine.
+//! - `http`, a feature, is an embedding service on this machine; `cosmos`, another one, an account of Azure Cosmos DB.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
 mod clock;
 pub mod conformance;
 pub mod corpus;
+#[cfg(feature = "cosmos")]
+pub mod cosmos;
 mod embedding;
 mod flaky;
 mod folder;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod lines;
+#[cfg(any(feature = "cosmos", feature = "http"))]
+mod loopback;
 mod memory;
 pub mod python_library;
 mod tiny_model;

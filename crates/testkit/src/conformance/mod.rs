@@ -93,11 +93,17 @@ pub fn check(promise: impl Future<Output = ()>) {
 }
 
 /// Makes one test of every promise; the argument is an expression that builds a [`Subject`], new for each
-/// test.
+/// test. With `ignore = "why"` behind it, the tests run only when they are asked for.
 #[macro_export]
 macro_rules! conformance_suite {
     ($subject:expr) => {
-        $crate::conformance_tests! { $subject;
+        $crate::conformance_suite! { @all [] $subject }
+    };
+    ($subject:expr, ignore = $why:literal) => {
+        $crate::conformance_suite! { @all [ignore = $why] $subject }
+    };
+    (@all $attributes:tt $subject:expr) => {
+        $crate::conformance_tests! { @with $attributes $subject;
             sessions: [
                 all_fields_come_back,
                 creating_an_existing_session_is_refused,
@@ -428,25 +434,29 @@ macro_rules! conformance_suite {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_tests {
-    ($subject:expr; $($group:ident: [$($promise:ident),* $(,)?])*) => {
-        $crate::conformance_tests! { @groups $subject; $($group [$($promise)*])* }
+    (@with $attributes:tt $subject:expr; $($group:ident: [$($promise:ident),* $(,)?])*) => {
+        $crate::conformance_tests! { @groups $attributes $subject; $($group [$($promise)*])* }
     };
-    (@groups $subject:expr; ) => {};
-    (@groups $subject:expr; $group:ident [$($promise:ident)*] $($rest:tt)*) => {
+    (@groups $attributes:tt $subject:expr; ) => {};
+    (@groups $attributes:tt $subject:expr; $group:ident [$($promise:ident)*] $($rest:tt)*) => {
         mod $group {
             #[allow(unused_imports, reason = "the subject may be built of names of the module outside")]
             use super::*;
 
-            $crate::conformance_tests! { @tests $subject; $group $($promise)* }
+            $crate::conformance_tests! { @tests $attributes $subject; $group $($promise)* }
         }
-        $crate::conformance_tests! { @groups $subject; $($rest)* }
+        $crate::conformance_tests! { @groups $attributes $subject; $($rest)* }
     };
-    (@tests $subject:expr; $group:ident) => {};
-    (@tests $subject:expr; $group:ident $promise:ident $($rest:ident)*) => {
+    (@tests $attributes:tt $subject:expr; $group:ident) => {};
+    (@tests [$($attribute:meta)?] $subject:expr; $group:ident $promise:ident $($rest:ident)*) => {
         #[test]
+        $(#[$attribute])?
         fn $promise() {
             $crate::conformance::check($crate::conformance::$group::$promise(&$subject));
         }
-        $crate::conformance_tests! { @tests $subject; $group $($rest)* }
+        $crate::conformance_tests! { @tests [$($attribute)?] $subject; $group $($rest)* }
+    };
+    ($subject:expr; $($groups:tt)*) => {
+        $crate::conformance_tests! { @with [] $subject; $($groups)* }
     };
 }

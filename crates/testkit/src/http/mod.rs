@@ -5,7 +5,6 @@
 //! [`FakeEmbedding`](crate::FakeEmbedding).
 
 mod answer;
-mod body;
 mod fault;
 mod request;
 mod server;

@@ -3,33 +3,18 @@
 use std::{io, sync::Arc};
 
 use http_body_util::BodyExt as _;
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use tokio::{net::TcpListener, task::JoinSet};
+use hyper::{Request, Response, body::Incoming};
+use tokio::net::TcpListener;
 
 use super::{
     Fault, Shared, answer,
-    body::Piece,
     request::{self, Recorded},
 };
+use crate::loopback::{self, Piece};
 
 /// Answers until it is dropped, and all connections with it.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            accepted = listener.accept() => {
-                let Ok((stream, _)) = accepted else { continue };
-                // Without this an answer of several pieces waits for the other side's acknowledgement.
-                let _ = stream.set_nodelay(true);
-                let shared = Arc::clone(&shared);
-                let service = service_fn(move |request| respond(Arc::clone(&shared), request));
-                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-            }
-            // Those that have ended are forgotten.
-            Some(_) = connections.join_next() => {}
-        }
-    }
+    loopback::serve(listener, move |request| respond(Arc::clone(&shared), request)).await;
 }
 
 /// The answer to a call. An error ends the connection without one.

@@ -1,0 +1,85 @@
+//! What the servers on this machine share: connections, and bodies that end where they should not.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use hyper::{
+    Request, Response,
+    body::{Body, Bytes, Frame, Incoming, SizeHint},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpListener, task::JoinSet};
+
+/// Answers with `respond` until it is dropped, and all connections with it. An error of `respond` ends the connection
+/// without an answer.
+pub(crate) async fn serve<R, A>(listener: TcpListener, respond: R)
+where
+    R: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
+    A: Future<Output = io::Result<Response<Piece>>> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let Ok((stream, _)) = accepted else { continue };
+                // Without this an answer of several pieces waits for the other side's acknowledgement.
+                let _ = stream.set_nodelay(true);
+                let service = service_fn(respond.clone());
+                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+            // Those that have ended are forgotten.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+/// A body in one piece; or half of it, after which the connection ends.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    bytes: Option<Bytes>,
+    /// The length that is announced.
+    length: u64,
+    cut: bool,
+}
+
+impl Piece {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { length: bytes.len() as u64, bytes: Some(bytes).filter(|bytes| !bytes.is_empty()), cut: false }
+    }
+
+    pub(crate) fn half(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let half = bytes.slice(..bytes.len() / 2);
+        Self { length: bytes.len() as u64, bytes: Some(half), cut: true }
+    }
+}
+
+impl Body for Piece {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        Poll::Ready(match self.bytes.take() {
+            Some(bytes) => Some(Ok(Frame::data(bytes))),
+            None if self.cut => Some(Err(io::Error::other("cut as told"))),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none() && !self.cut
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.length)
+    }
+}
