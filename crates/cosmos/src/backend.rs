@@ -67,10 +67,22 @@ impl CosmosBackend {
         opened.map(|store| Self(Arc::new(store))).map_err(|error| error.with_operation("connect"))
     }
 
-    /// Request units that this handle used so far: what Azure charges for.
+    /// Request units that this handle and its clones used so far: what Azure charges for.
     #[must_use]
     pub fn request_units(&self) -> f64 {
-        self.0.units.total()
+        self.0.usage.request_units()
+    }
+
+    /// How many requests that took, with those that were repeated.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.0.usage.requests()
+    }
+
+    /// How many of the requests the service turned away for coming too fast.
+    #[must_use]
+    pub fn throttled_requests(&self) -> u64 {
+        self.0.usage.throttled()
     }
 }
 
