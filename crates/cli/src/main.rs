@@ -23,6 +23,7 @@ use app::App;
 use args::{Cli, Command};
 use clap::{CommandFactory as _, FromArgMatches as _};
 use failure::{Failure, Outcome};
+use render::text::counted;
 
 /// What one thread allocates is mostly freed by another here, which fragments the memory of glibc's allocator: a large
 /// sync took up to three times as much.
@@ -60,8 +61,13 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(commands::run(app, command));
     app.out.finish()?;
-    if let Some(units) = app.out.request_units().filter(|_| !app.out.is_json()) {
-        failure::say("note", &format!("{units:.2} request units"));
+    if let Some(usage) = app.out.service_usage().filter(|_| !app.out.is_json()) {
+        let requests = counted(usage.requests, "request");
+        let throttled = match usage.throttled_requests {
+            0 => String::new(),
+            throttled => format!(", {throttled} of them turned away for coming too fast"),
+        };
+        failure::say("note", &format!("{:.2} request units, {requests}{throttled}", usage.request_units));
     }
     outcome
 }

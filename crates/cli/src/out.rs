@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use amplifier_session_storage::backend::StorageBackend;
+use amplifier_session_storage::backend::{ServiceUsage, StorageBackend};
 use serde::Serialize;
 
 use crate::{args::When, paint::Paint};
@@ -39,7 +39,7 @@ struct Charged<'a, T> {
     #[serde(flatten)]
     result: &'a T,
     /// What the command has used so far.
-    request_units: f64,
+    service_usage: ServiceUsage,
 }
 
 impl Out {
@@ -109,9 +109,9 @@ impl Out {
 
     /// Writes `value`, an object, as one line of JSON; with what it cost, where that is charged.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
-        match self.request_units() {
-            Some(request_units) => {
-                serde_json::to_writer(&mut self.writer, &Charged { result: value, request_units })?;
+        match self.service_usage() {
+            Some(service_usage) => {
+                serde_json::to_writer(&mut self.writer, &Charged { result: value, service_usage })?;
             }
             None => serde_json::to_writer(&mut self.writer, value)?,
         }
@@ -125,8 +125,8 @@ impl Out {
     }
 
     /// What the command has used so far, in a store that charges for it.
-    pub(crate) fn request_units(&self) -> Option<f64> {
-        self.store.get()?.request_units()
+    pub(crate) fn service_usage(&self) -> Option<ServiceUsage> {
+        self.store.get()?.service_usage()
     }
 
     /// Lets go of what is still waiting to be written, for example before something is said on stderr.

@@ -6,8 +6,8 @@ use amplifier_session_core::{
     Error, Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
-        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+        SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
+        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -76,8 +76,8 @@ impl StorageBackend for CosmosBackend {
         Capabilities::new("cosmos").with_atomic_writes(false)
     }
 
-    fn request_units(&self) -> Option<f64> {
-        Some(self.0.units.total())
+    fn service_usage(&self) -> Option<ServiceUsage> {
+        Some(self.0.usage.total())
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {

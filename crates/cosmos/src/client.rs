@@ -4,12 +4,9 @@
 //!
 //! - A batch of which an operation is refused comes back as a success, with a status for each operation.
 //! - Writes answer without a body unless asked for one; ETags of a batch stand in its results.
-//! - A throttled request is tried again by the SDK itself, up to nine times in 30 seconds, before it is an error here.
+//! - A throttled request is tried again by the SDK itself, as long as it is told to (`store`), before it is an error here.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::Arc;
 
 use amplifier_session_core::{Error, Result};
 use azure_core::http::Etag;
@@ -23,26 +20,9 @@ use azure_data_cosmos::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::{error, limits};
-
-/// Request units that were used, of all containers of a store.
-#[derive(Debug, Default)]
-pub(crate) struct RequestUnits {
-    /// In thousandths: a charge has two decimals.
-    thousandths: AtomicU64,
-}
-
-impl RequestUnits {
-    fn add(&self, charge: Option<f64>) {
-        let thousandths = (charge.unwrap_or(0.0).max(0.0) * 1_000.0).round() as u64;
-        self.thousandths.fetch_add(thousandths, Ordering::Relaxed);
-    }
-
-    pub(crate) fn total(&self) -> f64 {
-        self.thousandths.load(Ordering::Relaxed) as f64 / 1_000.0
-    }
-}
 
 /// A change of one document.
 #[derive(Debug)]
@@ -107,14 +87,14 @@ impl Operation {
     }
 }
 
-/// Operations in as many batches as they need, each of at most `most` of them.
-pub(crate) fn batches(operations: Vec<Operation>, most: usize) -> Vec<Vec<Operation>> {
+/// Operations in as many batches as they need, each of at most `most` of them and of so many bytes.
+pub(crate) fn batches(operations: Vec<Operation>, most: usize, most_bytes: usize) -> Vec<Vec<Operation>> {
     let mut batches: Vec<Vec<Operation>> = Vec::new();
     let mut bytes = 0;
     for operation in operations {
         let more = operation.bytes();
         match batches.last_mut() {
-            Some(batch) if batch.len() < most && bytes + more <= limits::BATCH_BYTES => {
+            Some(batch) if batch.len() < most && bytes + more <= most_bytes => {
                 batch.push(operation);
                 bytes += more;
             }
@@ -206,7 +186,8 @@ pub(crate) enum Within<'a> {
 #[derive(Clone)]
 pub(crate) struct Container {
     sdk: ContainerClient,
-    units: Arc<RequestUnits>,
+    /// A permit for each batch that may be under way, in all containers of a store.
+    writes: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Container {
@@ -216,8 +197,8 @@ impl std::fmt::Debug for Container {
 }
 
 impl Container {
-    pub(crate) fn new(sdk: ContainerClient, units: Arc<RequestUnits>) -> Self {
-        Self { sdk, units }
+    pub(crate) fn new(sdk: ContainerClient, writes: Arc<Semaphore>) -> Self {
+        Self { sdk, writes }
     }
 
     /// The document of this id, if there is one.
@@ -225,7 +206,6 @@ impl Container {
         let key = PartitionKey::from(partition.to_owned());
         match self.sdk.read_item(key, id, Some(ItemReadOptions::default())).await {
             Ok(answer) => {
-                self.units.add(answer.headers().request_charge().map(|charge| charge.value()));
                 let body = answer.into_body().single().map_err(|e| error::of_sdk("reading a document", e))?;
                 serde_json::from_slice(&body).map(Some).map_err(error::malformed)
             }
@@ -246,8 +226,11 @@ impl Container {
         for operation in operations {
             batch = operation.add_to(batch).map_err(failed)?;
         }
-        let answer = self.sdk.execute_transactional_batch(batch, None).await.map_err(failed)?;
-        self.units.add(answer.headers().request_charge().map(|charge| charge.value()));
+        let answer = {
+            // An error says that the semaphore is closed, which it never is.
+            let _permit = self.writes.acquire().await.ok();
+            self.sdk.execute_transactional_batch(batch, None).await.map_err(failed)?
+        };
         let answer = answer.into_model().map_err(failed)?;
         // Operations that did not happen because of another one have 424.
         match answer.results().iter().find(|result| !result.is_success() && result.status_code() != 424) {
@@ -264,7 +247,7 @@ impl Container {
     /// Changes documents of one partition in as many batches as they need; true when none was refused.
     pub(crate) async fn write_many(&self, partition: &str, operations: Vec<Operation>) -> Result<bool> {
         let mut all = true;
-        for batch in batches(operations, limits::BATCH_OPERATIONS) {
+        for batch in batches(operations, limits::BATCH_OPERATIONS, limits::BATCH_BYTES) {
             all &= self.write(partition, batch).await? != Outcome::Refused;
         }
         Ok(all)
@@ -283,7 +266,7 @@ impl Container {
         let options = QueryOptions::default().with_max_item_count(MaxItemCountHint::ServerDecides);
         let answers = self.sdk.query_items(query.into_sdk()?, scope, Some(options)).await;
         let pages = answers.map_err(|e| error::of_sdk("a query", e))?.into_pages();
-        Ok(Pages { pages, units: Arc::clone(&self.units) })
+        Ok(Pages { pages })
     }
 
     /// All answers to a query.
@@ -312,16 +295,12 @@ fn refusal(code: u16, retry_after: Option<std::time::Duration>) -> Error {
 /// The answers to a query, a page at a time. A page may be empty before the end.
 pub(crate) struct Pages<T: Send + 'static> {
     pages: QueryPageIterator<T>,
-    units: Arc<RequestUnits>,
 }
 
 impl<T: DeserializeOwned + Send + 'static> Pages<T> {
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<T>>> {
         use futures_util::TryStreamExt as _;
         let page = self.pages.try_next().await.map_err(|e| error::of_sdk("a query", e))?;
-        Ok(page.map(|page| {
-            self.units.add(page.headers().request_charge().map(|charge| charge.value()));
-            page.into_items()
-        }))
+        Ok(page.map(|page| page.into_items()))
     }
 }

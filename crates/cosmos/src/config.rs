@@ -50,6 +50,11 @@ pub struct CosmosConfig {
     pub create: bool,
     /// How long the write of another process may stand still before it counts as dead. Default: 10 seconds.
     pub takeover_after: Duration,
+    /// How long a request that the service throttles is repeated, counted in waits, before it is an error that says when
+    /// to come back. Default: 30 seconds.
+    pub throttle_patience: Duration,
+    /// How many batches of writes may be under way at once. Default: 8.
+    pub write_concurrency: usize,
 }
 
 impl CosmosConfig {
@@ -64,6 +69,8 @@ impl CosmosConfig {
             vector_dimensions: DEFAULT_DIMENSIONS,
             create: true,
             takeover_after: Duration::from_secs(10),
+            throttle_patience: Duration::from_secs(30),
+            write_concurrency: 8,
         }
     }
 
@@ -160,6 +167,20 @@ impl CosmosConfig {
     #[must_use]
     pub fn with_takeover_after(mut self, takeover_after: Duration) -> Self {
         self.takeover_after = takeover_after;
+        self
+    }
+
+    /// Sets how long a throttled request is repeated.
+    #[must_use]
+    pub fn with_throttle_patience(mut self, patience: Duration) -> Self {
+        self.throttle_patience = patience;
+        self
+    }
+
+    /// Sets how many batches of writes may be under way at once.
+    #[must_use]
+    pub fn with_write_concurrency(mut self, batches: usize) -> Self {
+        self.write_concurrency = batches;
         self
     }
 }

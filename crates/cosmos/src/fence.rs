@@ -3,6 +3,10 @@
 //! Rows and session lie in different containers, so that no one batch can change both. Instead, whoever writes rows takes
 //! the partition's fence, a document with the writer's mark, and begins each batch with replacing it under the ETag that
 //! it has. When somebody else took the fence since, the batch is refused as a whole. No clock is involved.
+//!
+//! The session's document says what the last writer left: the ETag of the fence, and where the rows end. With that the
+//! fence is taken by the first batch itself, and what is appended needs no look at what is there. After a write that did
+//! not come to its end nothing is known; then the fence is taken first, and the rows are read.
 
 use amplifier_session_core::Result;
 use serde::{Deserialize, Serialize};
@@ -33,26 +37,43 @@ pub(crate) struct Fence<'a> {
 }
 
 impl<'a> Fence<'a> {
-    /// Takes the fence, from whoever has it.
-    pub(crate) async fn take(container: &'a Container, partition: &'a str, holder: &str) -> Result<Self> {
+    /// The fence as the last writer left it: with this ETag, or none at all. It is taken with the first batch, which is
+    /// refused when that is not so any more.
+    pub(crate) fn known(
+        container: &'a Container,
+        partition: &'a str,
+        holder: &str,
+        etag: Option<String>,
+    ) -> Self {
         let document = FenceDocument {
             id: ids::FENCE.to_owned(),
             kind: kind::FENCE.to_owned(),
             user_id_session_id: partition.to_owned(),
             holder: holder.to_owned(),
-            etag: String::new(),
+            etag: etag.unwrap_or_default(),
         };
-        let mut fence = Self { container, partition, document };
+        Self { container, partition, document }
+    }
+
+    /// Takes the fence at once, from whoever has it. Whoever does that has to look afterwards whether the session still
+    /// has its mark: it may have lost the session while it came to this.
+    pub(crate) async fn take(container: &'a Container, partition: &'a str, holder: &str) -> Result<Self> {
+        let mut fence = Self::known(container, partition, holder, None);
         let taken = container.write(partition, vec![Operation::upsert(&fence.document)?]).await?;
         fence.keep(taken)?;
         Ok(fence)
+    }
+
+    /// Its ETag, for the next writer; `None` when there is none.
+    pub(crate) fn into_etag(self) -> Option<String> {
+        Some(self.document.etag).filter(|etag| !etag.is_empty())
     }
 
     /// Changes documents, as many at once as fit; a `Conflict` when the fence is somebody else's by now, or when a document
     /// was changed meanwhile.
     pub(crate) async fn write(&mut self, operations: Vec<Operation>) -> Result<()> {
         // One operation of a batch is the fence's own.
-        for batch in batches(operations, limits::BATCH_OPERATIONS - 1) {
+        for batch in batches(operations, limits::BATCH_OPERATIONS - 1, limits::BATCH_BYTES) {
             self.write_batch(batch).await?;
         }
         Ok(())
@@ -68,7 +89,11 @@ impl<'a> Fence<'a> {
     }
 
     async fn write_batch(&mut self, mut batch: Vec<Operation>) -> Result<()> {
-        batch.insert(0, Operation::replace(ids::FENCE.to_owned(), &self.document, &self.document.etag)?);
+        let hold = match self.document.etag.as_str() {
+            "" => Operation::create(&self.document)?,
+            etag => Operation::replace(ids::FENCE.to_owned(), &self.document, etag)?,
+        };
+        batch.insert(0, hold);
         let outcome = self.container.write(self.partition, batch).await?;
         self.keep(outcome)
     }

@@ -36,6 +36,7 @@ mod schema;
 mod search;
 mod sessions;
 mod store;
+mod usage;
 mod vectors;
 mod write;
 mod writer;

@@ -10,15 +10,22 @@ use azure_core::credentials::{Secret, TokenCredential};
 use azure_data_cosmos::{
     AccountReference, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
     models::ContainerProperties,
-    options::{BinaryEncodingOptions, ConnectionPoolOptions},
+    options::{
+        BinaryEncodingOptions, ConnectionPoolOptions, OperationOptions, OperationOptionsBuilder,
+        ThrottlingRetryOptionsBuilder,
+    },
 };
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, Semaphore};
 
 use crate::{
-    client::{Container, RequestUnits},
+    client::Container,
     config::{Authentication, CosmosConfig},
     containers, error, schema,
+    usage::Usage,
 };
+
+/// How often a throttled request is repeated at most: far more than fit in its time.
+const THROTTLED_REQUESTS: u32 = 1_000;
 
 /// The containers of a store, and what is known of them.
 #[derive(Debug)]
@@ -28,7 +35,7 @@ pub(crate) struct Store {
     pub(crate) messages: Container,
     pub(crate) events: Container,
     pub(crate) chunks: Container,
-    pub(crate) units: Arc<RequestUnits>,
+    pub(crate) usage: Arc<Usage>,
     /// Whether the terms of texts have a full-text index.
     pub(crate) full_text: bool,
     turns: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
@@ -46,14 +53,15 @@ pub(crate) struct Means {
 impl Store {
     /// Connects; makes the database and its containers where they are missing and a key allows it.
     pub(crate) async fn connect(config: CosmosConfig, means: Means) -> Result<Self> {
-        let account = client(&config, means).await?;
-        let units = Arc::new(RequestUnits::default());
+        let usage = Arc::new(Usage::default());
+        let account = client(&config, means, Arc::clone(&usage)).await?;
+        let writes = Arc::new(Semaphore::new(config.write_concurrency.max(1)));
         let mut opened = Vec::new();
         let mut full_text = false;
         for expected in containers::definitions(&config)? {
             let (container, found) = open_container(&config, &account, &expected).await?;
             full_text |= containers::has_full_text(&found);
-            opened.push(Container::new(container, Arc::clone(&units)));
+            opened.push(Container::new(container, Arc::clone(&writes)));
         }
         let Ok([sessions, messages, events, chunks]) = <[Container; 4]>::try_from(opened) else {
             return Err(Error::new(
@@ -62,7 +70,7 @@ impl Store {
             ));
         };
         let turns = Mutex::default();
-        let store = Self { config, sessions, messages, events, chunks, units, full_text, turns };
+        let store = Self { config, sessions, messages, events, chunks, usage, full_text, turns };
         schema::put_first(&store).await?;
         Ok(store)
     }
@@ -90,7 +98,7 @@ fn provide_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-async fn client(config: &CosmosConfig, means: Means) -> Result<CosmosClient> {
+async fn client(config: &CosmosConfig, means: Means, usage: Arc<Usage>) -> Result<CosmosClient> {
     provide_tls();
     let (endpoint, is_plain) = config.address()?;
     let account = match (&config.authentication, means.credential) {
@@ -114,10 +122,21 @@ async fn client(config: &CosmosConfig, means: Means) -> Result<CosmosClient> {
     };
     let builder = CosmosClient::builder()
         .with_runtime(runtime.build().await.map_err(failed)?)
+        .with_default_operation_options(operations(config))
+        .with_diagnostics_handler(usage)
         // In preview, and emulators don't know it.
         .with_binary_encoding_options(BinaryEncodingOptions::new().with_enabled(false));
     let routing = RoutingStrategy::PreferredRegions(Vec::new());
     builder.build(account, routing).await.map_err(failed)
+}
+
+/// How long a throttled request is repeated. The service says when to come back: its waits count, not how many they are.
+fn operations(config: &CosmosConfig) -> OperationOptions {
+    let throttling = ThrottlingRetryOptionsBuilder::new()
+        .with_max_retry_count(THROTTLED_REQUESTS)
+        .with_max_retry_wait_time(config.throttle_patience)
+        .build();
+    OperationOptionsBuilder::new().with_throttling_retry_options(throttling).build()
 }
 
 /// Opens a container; makes it, and the database, if they are not there and we are allowed to.

@@ -7,10 +7,11 @@ use amplifier_session_core::{
     backend::{MessageVectors, OweAgain, SequenceRange, meta::Generations},
     model::{ContentType, ContentTypes, Place, SessionKey, VectorRecord, VectorState},
 };
+use futures_util::StreamExt as _;
 use serde::Deserialize;
 
 use crate::{
-    client::{Operation, Outcome, Within},
+    client::{Container, Operation, Outcome, Within, batches},
     documents::{GenerationState, MessageDocument, VectorDocument, hex, kind, vector_state},
     error, ids, limits,
     messages::{by_partition, documents_at},
@@ -18,13 +19,16 @@ use crate::{
     store::Store,
 };
 
+/// How many batches of one call are under way at once, as far as the store's own bound allows.
+const BATCHES: usize = 4;
+
 /// How often vectors of a message are written anew while others change it.
 const ATTEMPTS: usize = 10;
 
 /// The most texts with vectors in a page.
 const PAGE: usize = 500;
 
-/// Stores vectors: each message with its own in one batch, so that its state tells the truth.
+/// Stores vectors: those of a message together with its state, and as many messages in a batch as fit.
 pub(crate) async fn write(
     store: &Store,
     key: &SessionKey,
@@ -37,31 +41,159 @@ pub(crate) async fn write(
     let partition = ids::partition(key);
     let mut left = vectors;
     let mut stored = 0;
-    for _ in 0..ATTEMPTS {
-        let sequences: Vec<u32> = left.iter().map(|of| of.sequence).collect();
-        let found = documents_at(store, &partition, &sequences).await?;
-        let mut documents: HashMap<u32, MessageDocument> =
-            found.into_iter().map(|document| (document.sequence, document)).collect();
-        let old = vector_ids(store, &partition, generation, &sequences).await?;
-        let mut again = Vec::new();
-        for of in left {
-            let Some(document) = documents.remove(&of.sequence) else { continue };
-            if document.digest != hex(of.digest) {
-                continue;
-            }
-            let old = old.get(&of.sequence).map(Vec::as_slice).unwrap_or_default();
-            if put(store, document, (generation, &held), &of, old).await? {
-                stored += of.records.len();
-            } else {
-                again.push(of);
+    for attempt in 0..ATTEMPTS {
+        let made = made(store, &partition, (generation, &held), left).await?;
+        // A batch that was refused says little of its messages: each of them goes by itself then.
+        let groups = groups(made, if attempt == 0 { limits::BATCH_OPERATIONS } else { 1 });
+        let writes = groups.into_iter().map(|group| group.write(&store.messages, &partition));
+        let mut writes = futures_util::stream::iter(writes).buffer_unordered(BATCHES);
+        left = Vec::new();
+        while let Some(written) = writes.next().await {
+            match written? {
+                Written::Stored(records) => stored += records,
+                Written::Refused(vectors) => left.extend(vectors),
             }
         }
-        left = again;
         if left.is_empty() {
             return Ok(stored);
         }
+        left.sort_by_key(|of| of.sequence);
     }
     Err(error::conflict())
+}
+
+/// A message whose vectors are to be stored.
+struct Made {
+    vectors: MessageVectors,
+    /// The message without vectors of the generation, as it is while they are stored in several batches.
+    owing: MessageDocument,
+    /// The message with its vectors.
+    document: MessageDocument,
+    operations: Vec<Operation>,
+    /// How many bytes the message takes in a batch.
+    message_bytes: usize,
+    /// How many bytes all of it takes.
+    bytes: usize,
+}
+
+/// What is to be stored of those messages that are still the ones that the vectors are of.
+async fn made(
+    store: &Store,
+    partition: &str,
+    (generation, held): (u32, &Generations),
+    vectors: Vec<MessageVectors>,
+) -> Result<Vec<Made>> {
+    let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
+    let (found, old) = tokio::join!(
+        documents_at(store, partition, &sequences),
+        vector_ids(store, partition, generation, &sequences)
+    );
+    let old = old?;
+    let documents: HashMap<u32, MessageDocument> =
+        found?.into_iter().map(|document| (document.sequence, document)).collect();
+    let mut made = Vec::new();
+    for of in vectors {
+        let document = documents.get(&of.sequence).filter(|document| document.digest == hex(of.digest));
+        if let Some(document) = document {
+            let old = old.get(&of.sequence).map(Vec::as_slice).unwrap_or_default();
+            made.push(Made::new(document, of, old, (generation, held))?);
+        }
+    }
+    Ok(made)
+}
+
+impl Made {
+    fn new(
+        document: &MessageDocument,
+        vectors: MessageVectors,
+        old: &[String],
+        (generation, held): (u32, &Generations),
+    ) -> Result<Self> {
+        let new = VectorDocument::all_of(document, generation, &vectors);
+        let kept: HashSet<&str> = new.iter().map(|vector| vector.id.as_str()).collect();
+        let gone = old.iter().filter(|id| !kept.contains(id.as_str()));
+        let mut operations: Vec<Operation> =
+            gone.map(|id| Operation::Delete { id: id.clone(), etag: None }).collect();
+        for vector in &new {
+            operations.push(Operation::upsert(vector)?);
+        }
+        let (mut owing, mut document) = (document.clone(), document.clone());
+        owing.forget_generations(|number| number == generation);
+        document.set_generation(GenerationState {
+            number: generation,
+            vectors: u32::try_from(new.len()).unwrap_or(u32::MAX),
+            failure: vectors.failure.clone(),
+        });
+        if generation == held.current_number() {
+            document.vectors = VectorState::Stored.code();
+            if vector_state(owing.vectors)? == VectorState::Stored {
+                owing.vectors = VectorState::Outdated.code();
+            }
+        }
+        let message_bytes = Operation::upsert(&document)?.bytes();
+        let bytes = message_bytes + operations.iter().map(Operation::bytes).sum::<usize>();
+        Ok(Self { vectors, owing, document, operations, message_bytes, bytes })
+    }
+}
+
+/// Messages whose vectors are stored in one batch, or one message whose vectors need several.
+struct Group(Vec<Made>);
+
+enum Written {
+    /// So many vectors.
+    Stored(usize),
+    /// Nothing, or not all of it: a message was changed meanwhile.
+    Refused(Vec<MessageVectors>),
+}
+
+/// Messages in groups of at most `most` operations, each group at least one message.
+fn groups(made: Vec<Made>, most: usize) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let (mut operations, mut bytes) = (0, 0);
+    for of in made {
+        // One operation is for the message itself.
+        let more = of.operations.len() + 1;
+        let fits = operations + more <= most && bytes + of.bytes <= limits::BATCH_BYTES;
+        match groups.last_mut().filter(|_| fits) {
+            Some(group) => {
+                (operations, bytes) = (operations + more, bytes + of.bytes);
+                group.0.push(of);
+            }
+            None => {
+                (operations, bytes) = (more, of.bytes);
+                groups.push(Group(vec![of]));
+            }
+        }
+    }
+    groups
+}
+
+impl Group {
+    async fn write(self, container: &Container, partition: &str) -> Result<Written> {
+        let records = self.0.iter().map(|of| of.vectors.records.len()).sum();
+        let (mut vectors, mut operations) = (Vec::new(), Vec::new());
+        for mut of in self.0 {
+            let bytes = limits::BATCH_BYTES.saturating_sub(of.message_bytes);
+            let mut parts = batches(of.operations, limits::BATCH_OPERATIONS - 1, bytes);
+            let last = parts.pop().unwrap_or_default();
+            vectors.push(of.vectors);
+            // More than one batch: the message says that it owes vectors until the last one.
+            for part in parts {
+                let owing = Operation::replace(of.owing.id.clone(), &of.owing, &of.document.etag)?;
+                let part = std::iter::once(owing).chain(part).collect();
+                match container.write(partition, part).await? {
+                    Outcome::Done(etags) => of.document.etag = etags.into_iter().next().unwrap_or_default(),
+                    Outcome::Refused => return Ok(Written::Refused(vectors)),
+                }
+            }
+            operations.push(Operation::replace(of.document.id.clone(), &of.document, &of.document.etag)?);
+            operations.extend(last);
+        }
+        Ok(match container.write(partition, operations).await? {
+            Outcome::Done(_) => Written::Stored(records),
+            Outcome::Refused => Written::Refused(vectors),
+        })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,40 +217,6 @@ async fn vector_ids(
         ids.entry(vector.sequence).or_default().push(vector.id);
     }
     Ok(ids)
-}
-
-/// Stores the vectors of one message; false when somebody changed it meanwhile. Where they need several batches, the
-/// message's own document is in the last one.
-async fn put(
-    store: &Store,
-    mut document: MessageDocument,
-    (generation, held): (u32, &Generations),
-    vectors: &MessageVectors,
-    old: &[String],
-) -> Result<bool> {
-    let new = VectorDocument::all_of(&document, generation, vectors);
-    let kept: HashSet<&str> = new.iter().map(|vector| vector.id.as_str()).collect();
-    let gone = old.iter().filter(|id| !kept.contains(id.as_str()));
-    let mut operations: Vec<Operation> =
-        gone.map(|id| Operation::Delete { id: id.clone(), etag: None }).collect();
-    for vector in &new {
-        operations.push(Operation::upsert(vector)?);
-    }
-    document.set_generation(GenerationState {
-        number: generation,
-        vectors: u32::try_from(new.len()).unwrap_or(u32::MAX),
-        failure: vectors.failure.clone(),
-    });
-    if generation == held.current_number() {
-        document.vectors = VectorState::Stored.code();
-    }
-    operations.push(Operation::replace(document.id.clone(), &document, &document.etag)?);
-    for batch in crate::client::batches(operations, limits::BATCH_OPERATIONS) {
-        if store.messages.write(&document.user_id_session_id, batch).await? == Outcome::Refused {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// Makes vectors owed again; returns of how many messages.

@@ -1,6 +1,6 @@
 //! Writing and deleting sessions with their rows.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use amplifier_session_core::{
     Result,
@@ -13,11 +13,10 @@ use serde::Deserialize;
 use crate::{
     client::{Container, Operation, Within},
     documents::{
-        EventDocument, FilesDocument, MessageDocument, TextDocument, chunks_of, kind, pieces_of, texts_of,
+        EventDocument, FilesDocument, MessageDocument, Rows, TextDocument, chunks_of, kind, pieces_of,
+        texts_of,
     },
-    error,
-    fence::Fence,
-    ids, queries, sessions,
+    error, ids, queries, sessions,
     store::Store,
     writer::{Expected, Writer},
 };
@@ -45,52 +44,66 @@ impl Row {
 
 /// What happens to the rows of a partition.
 struct Plan {
-    there: Vec<Row>,
+    /// Rows from the first changed one on, by their sequence.
+    there: BTreeMap<u32, Vec<Row>>,
+    /// No row before the first changed one has this sequence or a higher one.
+    below: u32,
     /// Rows from here on go, unless they are put.
     truncate: u32,
     put: HashSet<u32>,
 }
 
 impl Plan {
+    /// `end` says from which sequence on there are no rows, where that is known: what lies behind is not asked for.
     async fn of<T>(
-        container: &Container,
-        partition: &str,
+        (container, partition): (&Container, &str),
         change: &RowChange<T>,
         sequence: impl Fn(&T) -> u32,
         wipe: bool,
+        end: Option<u32>,
     ) -> Result<Self> {
         let truncate = if wipe { 0 } else { change.truncate.unwrap_or(u32::MAX) };
         let put: HashSet<u32> = change.put.iter().map(sequence).collect();
         let first = put.iter().copied().min().unwrap_or(u32::MAX).min(truncate);
-        let there = if first == u32::MAX {
-            Vec::new()
-        } else {
-            container.all(Within::Partition(partition), queries::rows_from(first)).await?
-        };
-        Ok(Self { there, truncate, put })
+        let end = end.unwrap_or(u32::MAX);
+        let mut there: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
+        if first < end {
+            let rows: Vec<Row> =
+                container.all(Within::Partition(partition), queries::rows_from(first)).await?;
+            for row in rows {
+                there.entry(row.sequence).or_default().push(row);
+            }
+        }
+        Ok(Self { there, below: first.min(end), truncate, put })
     }
 
     /// The rows that go, the last ones first: what is left of a removal that breaks off has no gap.
     fn removals(&self) -> Vec<Operation> {
-        let goes = |row: &&Row| row.sequence >= self.truncate && !self.put.contains(&row.sequence);
-        let mut rows: Vec<&Row> = self.there.iter().filter(goes).collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.sequence));
-        rows.into_iter().map(Row::delete).collect()
+        let from_last = self.there.iter().rev();
+        let gone = from_last.filter(|(sequence, _)| !self.keeps(**sequence) && !self.put.contains(sequence));
+        gone.flat_map(|(_, rows)| rows).map(Row::delete).collect()
     }
 
     /// Removes what stands beside a row that is put, unless it has one of the ids that are put.
     fn leftovers(&self, sequence: u32, ids: &HashSet<&str>) -> Vec<Operation> {
-        let rows = self.there.iter().filter(|row| row.sequence == sequence && !ids.contains(row.id.as_str()));
-        rows.map(Row::delete).collect()
+        let rows = self.there.get(&sequence).into_iter().flatten();
+        rows.filter(|row| !ids.contains(row.id.as_str())).map(Row::delete).collect()
     }
 
-    fn etag(&self, id: &str) -> Option<&str> {
-        self.there.iter().find(|row| row.id == id).map(|row| row.etag.as_str())
+    fn etag(&self, sequence: u32, id: &str) -> Option<&str> {
+        self.there.get(&sequence)?.iter().find(|row| row.id == id).map(|row| row.etag.as_str())
     }
 
     /// Whether a row of another sequence stays as it is.
     fn keeps(&self, sequence: u32) -> bool {
         sequence < self.truncate && !self.put.contains(&sequence)
+    }
+
+    /// From which sequence on there are no rows when it is done.
+    fn end(&self) -> u32 {
+        let kept = self.there.keys().rev().find(|sequence| self.keeps(**sequence));
+        let last = kept.into_iter().chain(&self.put).max();
+        last.map_or(0, |last| last.saturating_add(1)).max(self.below)
     }
 }
 
@@ -134,35 +147,75 @@ async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<Files
     Ok(Some(files))
 }
 
+/// Writes messages and events, side by side: they lie in different containers.
 async fn write_rows(store: &Store, writer: &mut Writer<'_>, change: &SessionChange) -> Result<()> {
     let partition = ids::partition(&change.session.key());
-    // What an unfinished first write left is not ours to keep.
-    let wipe = !writer.document.committed;
+    let known = writer.known().clone();
     let moved = writer.document.session.project_slug != change.session.project_slug;
-    if wipe || moved || !change.messages.is_empty() {
-        let mut fence = Fence::take(&store.messages, &partition, writer.mark()).await?;
-        let operations = message_operations(store, &partition, change, wipe, moved).await?;
-        fence.write(operations).await?;
-        let counted = count_texts(store, &partition).await?;
-        (writer.document.texts, writer.document.text_tokens) = (counted.texts, counted.tokens.unwrap_or(0));
-    }
-    if wipe || moved || !change.events.is_empty() {
-        let mut fence = Fence::take(&store.events, &partition, writer.mark()).await?;
-        write_events(store, &mut fence, &partition, change, (wipe, moved)).await?;
+    // What an unfinished first write left is not ours to keep.
+    let wipe = |known: Option<&Rows>| !writer.document.committed && known.is_none();
+    let of_messages = Rewrite { wipe: wipe(known.messages.as_ref()), moved };
+    let of_events = Rewrite { wipe: wipe(known.events.as_ref()), moved };
+    let messages = async {
+        if !of_messages.is_needed() && change.messages.is_empty() {
+            return Ok(None);
+        }
+        write_messages(store, writer, &partition, change, of_messages).await.map(Some)
+    };
+    let events = async {
+        if !of_events.is_needed() && change.events.is_empty() {
+            return Ok(known.events.clone());
+        }
+        write_events(store, writer, &partition, change, of_events).await.map(Some)
+    };
+    let (messages, events) = tokio::join!(messages, events);
+    let (messages, events) = (messages?, events?);
+    let document = &mut writer.document;
+    document.event_rows = events;
+    match messages {
+        Some(written) => {
+            document.message_rows = Some(written.rows);
+            (document.texts, document.text_tokens) = (written.texts.texts, written.texts.tokens);
+        }
+        None => document.message_rows = known.messages,
     }
     Ok(())
 }
 
-async fn message_operations(
+/// Which rows a write touches beside those that it names.
+#[derive(Debug, Clone, Copy)]
+struct Rewrite {
+    /// All that are there go.
+    wipe: bool,
+    /// Those that stay get another project.
+    moved: bool,
+}
+
+impl Rewrite {
+    fn is_needed(self) -> bool {
+        self.wipe || self.moved
+    }
+}
+
+/// What is known of the messages when they are written.
+struct WrittenMessages {
+    rows: Rows,
+    texts: Texts,
+}
+
+async fn write_messages(
     store: &Store,
+    writer: &Writer<'_>,
     partition: &str,
     change: &SessionChange,
-    wipe: bool,
-    moved: bool,
-) -> Result<Vec<Operation>> {
-    let plan = Plan::of(&store.messages, partition, &change.messages, |m| m.sequence, wipe).await?;
+    rewrite: Rewrite,
+) -> Result<WrittenMessages> {
+    let known = writer.known().messages.as_ref();
+    let mut fence = writer.fence(&store.messages, partition, known).await?;
+    let (container, end) = ((&store.messages, partition), end_of(known, rewrite));
+    let plan = Plan::of(container, &change.messages, |m| m.sequence, rewrite.wipe, end).await?;
     let mut operations = plan.removals();
-    if moved {
+    if rewrite.moved {
         let all = queries::rows(kind::MESSAGE, "*", 0, None);
         let stays: Vec<MessageDocument> = store.messages.all(Within::Partition(partition), all).await?;
         for mut document in stays.into_iter().filter(|document| plan.keeps(document.sequence)) {
@@ -173,10 +226,27 @@ async fn message_operations(
     let mut analyzer = Analyzer::new();
     let mut put: Vec<&Message> = change.messages.put.iter().collect();
     put.sort_by_key(|message| message.sequence);
+    let mut added = Texts::default();
     for message in put {
-        put_message(&mut operations, &plan, message, partition, &mut analyzer)?;
+        put_message(&mut operations, &plan, message, partition, &mut analyzer, &mut added)?;
     }
-    Ok(operations)
+    fence.write(operations).await?;
+    let texts = if rewrite.wipe {
+        added
+    } else if known.is_some() && plan.there.is_empty() {
+        Texts {
+            texts: writer.document.texts + added.texts,
+            tokens: writer.document.text_tokens + added.tokens,
+        }
+    } else {
+        count_texts(store, partition).await?
+    };
+    Ok(WrittenMessages { rows: Rows { end: plan.end(), fence: fence.into_etag() }, texts })
+}
+
+/// From which sequence on there are no rows, as far as that is known.
+fn end_of(known: Option<&Rows>, rewrite: Rewrite) -> Option<u32> {
+    known.filter(|_| !rewrite.wipe).map(|rows| rows.end)
 }
 
 fn put_message(
@@ -185,6 +255,7 @@ fn put_message(
     message: &Message,
     partition: &str,
     analyzer: &mut Analyzer,
+    added: &mut Texts,
 ) -> Result<()> {
     let document = MessageDocument::new(message, partition);
     let pieces = pieces_of(message, &document);
@@ -197,9 +268,10 @@ fn put_message(
         operations.push(Operation::upsert(piece)?);
     }
     for text in &texts {
+        added.add(text);
         operations.push(Operation::upsert(text)?);
     }
-    operations.push(match plan.etag(&document.id) {
+    operations.push(match plan.etag(message.sequence, &document.id) {
         Some(etag) => Operation::replace(document.id.clone(), &document, etag)?,
         None => Operation::create(&document)?,
     });
@@ -209,15 +281,18 @@ fn put_message(
 /// Chunks first, then the events that name them, then chunks that no event names any more.
 async fn write_events(
     store: &Store,
-    fence: &mut Fence<'_>,
+    writer: &Writer<'_>,
     partition: &str,
     change: &SessionChange,
-    (wipe, moved): (bool, bool),
-) -> Result<()> {
+    rewrite: Rewrite,
+) -> Result<Rows> {
+    let known = writer.known().events.as_ref();
+    let mut fence = writer.fence(&store.events, partition, known).await?;
+    let (container, end) = ((&store.events, partition), end_of(known, rewrite));
     let sequence = |stored: &StoredEvent| stored.event.sequence;
-    let plan = Plan::of(&store.events, partition, &change.events, sequence, wipe).await?;
+    let plan = Plan::of(container, &change.events, sequence, rewrite.wipe, end).await?;
     let mut operations = plan.removals();
-    if moved {
+    if rewrite.moved {
         let all = queries::rows(kind::EVENT, "*", 0, None);
         let stays: Vec<EventDocument> = store.events.all(Within::Partition(partition), all).await?;
         for mut document in stays.into_iter().filter(|document| plan.keeps(document.sequence)) {
@@ -239,10 +314,11 @@ async fn write_events(
     }
     store.chunks.write_many(partition, chunks_put).await?;
     fence.write(operations).await?;
-    let gone =
-        plan.there.iter().filter(|row| !plan.keeps(row.sequence)).flat_map(|row| row.ids.iter().flatten());
+    let gone = plan.there.iter().filter(|(sequence, _)| !plan.keeps(**sequence)).flat_map(|(_, rows)| rows);
+    let gone = gone.flat_map(|row| row.ids.iter().flatten());
     let gone: Vec<String> = gone.filter(|id| !named.contains(*id)).cloned().collect();
-    remove_chunks(store, partition, &gone).await
+    remove_chunks(store, partition, &gone).await?;
+    Ok(Rows { end: plan.end(), fence: fence.into_etag() })
 }
 
 /// Removes chunks, as far as they are there.
@@ -261,6 +337,23 @@ struct Id {
     id: String,
 }
 
+/// How many texts there are, and how many tokens are in them.
+#[derive(Debug, Default)]
+struct Texts {
+    texts: u64,
+    tokens: u64,
+}
+
+impl Texts {
+    /// A text counts with the first of its documents.
+    fn add(&mut self, text: &TextDocument) {
+        if text.part == 0 {
+            self.texts += 1;
+            self.tokens += u64::from(text.length);
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct CountedTexts {
     texts: u64,
@@ -268,9 +361,11 @@ struct CountedTexts {
     tokens: Option<u64>,
 }
 
-async fn count_texts(store: &Store, partition: &str) -> Result<CountedTexts> {
-    let counted = store.messages.all(Within::Partition(partition), queries::count_texts()).await?;
-    Ok(counted.into_iter().next().unwrap_or(CountedTexts { texts: 0, tokens: None }))
+async fn count_texts(store: &Store, partition: &str) -> Result<Texts> {
+    let counted: Vec<CountedTexts> =
+        store.messages.all(Within::Partition(partition), queries::count_texts()).await?;
+    let texts = |of: CountedTexts| Texts { texts: of.texts, tokens: of.tokens.unwrap_or(0) };
+    Ok(counted.into_iter().next().map(texts).unwrap_or_default())
 }
 
 /// Removes a session: its rows first, so that a deletion that breaks off can be repeated.
@@ -288,9 +383,10 @@ pub(crate) async fn delete(store: &Store, key: &SessionKey) -> Result<bool> {
 async fn delete_rows(store: &Store, writer: &Writer<'_>, key: &SessionKey) -> Result<bool> {
     let partition = ids::partition(key);
     for container in [&store.messages, &store.events] {
-        let mut fence = Fence::take(container, &partition, writer.mark()).await?;
+        // Whatever is known of the rows: a fence that is not there could not be taken down.
+        let mut fence = writer.fence(container, &partition, None).await?;
         let nothing = RowChange::<()>::default();
-        let plan = Plan::of(container, &partition, &nothing, |()| 0, true).await?;
+        let plan = Plan::of((container, &partition), &nothing, |()| 0, true, None).await?;
         fence.write(plan.removals()).await?;
         fence.take_down().await?;
     }

@@ -1,7 +1,8 @@
 //! One write of a session at a time, over several batches that are each atomic, and together recoverable.
 //!
 //! 1. The session's document is marked with who writes it, under the ETag that it was read with.
-//! 2. The fences of the partitions are taken: a writer that was there before can't write any more.
+//! 2. The fences of the partitions are taken, by the first batch of rows or before it (see `fence`): a writer that was
+//!    there before can't write any more.
 //! 3. Rows are written in batches.
 //! 4. The session gets its new fields and version, and the mark goes.
 //!
@@ -20,8 +21,8 @@ use amplifier_session_core::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    client::{Operation, Outcome},
-    documents::{FilesDocument, SessionDocument, new_version},
+    client::{Container, Operation, Outcome},
+    documents::{FilesDocument, Rows, SessionDocument, new_version},
     error,
     fence::{Fence, pulse},
     ids,
@@ -38,6 +39,15 @@ pub(crate) struct Writer<'a> {
     /// The session as it was read, with the mark.
     pub(crate) document: SessionDocument,
     mark: String,
+    /// What is known of the rows; nothing after a write that did not come to its end.
+    known: Known,
+}
+
+/// What a session's document says about its rows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    pub(crate) messages: Option<Rows>,
+    pub(crate) events: Option<Rows>,
 }
 
 /// What a writer expects of the session.
@@ -59,6 +69,12 @@ impl Expected {
     }
 }
 
+impl Known {
+    fn nothing_there() -> Self {
+        Self { messages: Some(Rows::default()), events: Some(Rows::default()) }
+    }
+}
+
 pub(crate) async fn read(store: &Store, key: &SessionKey) -> Result<Option<SessionDocument>> {
     store.sessions.read(key.user_id.as_str(), key.session_id.as_str()).await
 }
@@ -77,9 +93,14 @@ impl<'a> Writer<'a> {
             if !expected.admits(found.as_ref()) {
                 return Err(error::conflict());
             }
-            let mut document = match (found, new) {
-                (Some(document), _) => document,
-                (None, Some(session)) => SessionDocument::new(session.clone()),
+            let (mut document, known) = match (found, new) {
+                (Some(mut document), _) => {
+                    let known =
+                        Known { messages: document.message_rows.take(), events: document.event_rows.take() };
+                    (document, known)
+                }
+                // Where there is no session, there are no rows: they go before it does.
+                (None, Some(session)) => (SessionDocument::new(session.clone()), Known::nothing_there()),
                 (None, None) => return Ok(None),
             };
             let dead = document.pending.is_some();
@@ -87,7 +108,7 @@ impl<'a> Writer<'a> {
                 continue;
             }
             document.pending = Some(mark.clone());
-            let mut writer = Self { store, document, mark: mark.clone() };
+            let mut writer = Self { store, document, mark: mark.clone(), known };
             if !writer.put(Vec::new()).await? {
                 continue;
             }
@@ -115,11 +136,39 @@ impl<'a> Writer<'a> {
             Some(document) => document,
             None => SessionDocument::new(session.clone()),
         };
-        Ok(Some(Self { store, document, mark: String::new() }))
+        let nothing_there = (!document.committed).then(Rows::default);
+        let document = SessionDocument {
+            message_rows: document.message_rows.clone().or_else(|| nothing_there.clone()),
+            event_rows: document.event_rows.clone().or(nothing_there),
+            ..document
+        };
+        Ok(Some(Self { store, document, mark: String::new(), known: Known::default() }))
     }
 
-    pub(crate) fn mark(&self) -> &str {
-        &self.mark
+    pub(crate) fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// The fence of a partition. It is taken at once where nothing is known of the rows.
+    pub(crate) async fn fence<'f>(
+        &self,
+        container: &'f Container,
+        partition: &'f str,
+        known: Option<&Rows>,
+    ) -> Result<Fence<'f>> {
+        let Some(known) = known else {
+            let fence = Fence::take(container, partition, &self.mark).await?;
+            self.check_mark().await?;
+            return Ok(fence);
+        };
+        Ok(Fence::known(container, partition, &self.mark, known.fence.clone()))
+    }
+
+    /// Whether the session is still this writer's: a `Conflict` where it lost it before it took a fence.
+    async fn check_mark(&self) -> Result<()> {
+        let found = read(self.store, &self.document.session.key()).await?;
+        let is_ours = found.is_some_and(|found| found.etag == self.document.etag);
+        if is_ours { Ok(()) } else { Err(error::conflict()) }
     }
 
     /// Ends the write with these fields of the session.
@@ -154,6 +203,7 @@ impl<'a> Writer<'a> {
     pub(crate) async fn give_up(mut self, cause: Error) -> Error {
         self.document.pending = None;
         self.document.version = new_version();
+        (self.document.message_rows, self.document.event_rows) = (None, None);
         if let Err(error) = self.put(Vec::new()).await {
             tracing::debug!(%error, "the mark of a write that failed stays until it is taken over");
         }

@@ -214,3 +214,14 @@ pub struct StorePlace {
     /// How much it takes, in bytes, where that is known.
     pub bytes: Option<u64>,
 }
+
+/// What was used of a service that charges for requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ServiceUsage {
+    /// What the service charges by, as it says itself.
+    pub request_units: f64,
+    /// How many requests there were, with those that were made again.
+    pub requests: u64,
+    /// How many of them the service turned away for coming too fast.
+    pub throttled_requests: u64,
+}

@@ -16,8 +16,8 @@ use async_trait::async_trait;
 
 pub use change::{MessageVectors, OweAgain, RowChange, SessionChange, SkippedLine, StoredSession, Version};
 pub use counts::{
-    EventCount, EventCounter, EventGroup, GenerationCounts, MessageCount, RowSpan, SessionRows, StorePlace,
-    Usage, VectorCounts,
+    EventCount, EventCounter, EventGroup, GenerationCounts, MessageCount, RowSpan, ServiceUsage, SessionRows,
+    StorePlace, Usage, VectorCounts,
 };
 pub use query::{
     Candidates, OwingQuery, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery,
@@ -77,8 +77,8 @@ pub trait StorageBackend: Debug + Send + Sync {
     /// What the backend can do. Never changes.
     fn capabilities(&self) -> Capabilities;
 
-    /// What this handle and its clones have used so far of a service that charges by request units; `None` where nothing is charged.
-    fn request_units(&self) -> Option<f64> {
+    /// What this handle and its clones have used so far of a service that charges for requests; `None` where nothing is charged.
+    fn service_usage(&self) -> Option<ServiceUsage> {
         None
     }
 

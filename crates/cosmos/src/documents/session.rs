@@ -31,8 +31,23 @@ pub(crate) struct SessionDocument {
     pub(crate) texts: u64,
     /// How many tokens are in them.
     pub(crate) text_tokens: u64,
+    /// What is known of its rows in the container of messages. Nothing while it is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) message_rows: Option<Rows>,
+    /// The same of its events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) event_rows: Option<Rows>,
     #[serde(rename = "_etag", default, skip_serializing)]
     pub(crate) etag: String,
+}
+
+/// What the last writer left in a partition.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rows {
+    /// No row has this sequence or a higher one.
+    pub(crate) end: u32,
+    /// The ETag of the fence, if there is one.
+    pub(crate) fence: Option<String>,
 }
 
 impl SessionDocument {
@@ -48,6 +63,8 @@ impl SessionDocument {
             renamed_from: None,
             texts: 0,
             text_tokens: 0,
+            message_rows: None,
+            event_rows: None,
             etag: String::new(),
         }
     }
