@@ -44,8 +44,9 @@ pub struct CosmosConfig {
     /// Whether the server compares vectors, which an account has to be enabled for. Without it they are read and
     /// compared here, which is slow. Default: true.
     pub enable_vector: bool,
-    /// Length of the vectors that the container's index is made for. Default: 3072.
-    pub vector_dimensions: usize,
+    /// Length of the vectors that the container's index is to be for. Default: that of the container that is there; one that
+    /// is made is for 3072.
+    pub vector_dimensions: Option<usize>,
     /// Whether the database and its containers are made where they are missing, which needs a key. Default: true.
     pub create: bool,
     /// How long the write of another process may stand still before it counts as dead. Default: 10 seconds.
@@ -66,7 +67,7 @@ impl CosmosConfig {
             database: DEFAULT_DATABASE.to_owned(),
             authentication: Authentication::DefaultCredential,
             enable_vector: true,
-            vector_dimensions: DEFAULT_DIMENSIONS,
+            vector_dimensions: None,
             create: true,
             takeover_after: Duration::from_secs(10),
             throttle_patience: Duration::from_secs(30),
@@ -96,7 +97,7 @@ impl CosmosConfig {
         if let Some(value) = set("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS") {
             let name = "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS";
             let wrong = |_| Error::validation(name, "must be a number of dimensions");
-            config.vector_dimensions = value.parse().map_err(wrong)?;
+            config.vector_dimensions = Some(value.parse().map_err(wrong)?);
         }
         Ok(Some(config))
     }
@@ -152,7 +153,7 @@ impl CosmosConfig {
     /// Sets the length of vectors.
     #[must_use]
     pub fn with_vector_dimensions(mut self, dimensions: usize) -> Self {
-        self.vector_dimensions = dimensions;
+        self.vector_dimensions = Some(dimensions);
         self
     }
 

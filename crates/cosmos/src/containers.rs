@@ -7,7 +7,10 @@ use azure_data_cosmos::models::{
     VectorIndex, VectorIndexType,
 };
 
-use crate::{config::CosmosConfig, limits};
+use crate::{
+    config::{CosmosConfig, DEFAULT_DIMENSIONS},
+    limits,
+};
 
 /// Sessions, what is kept beside their fields, and the schema.
 pub(crate) const SESSIONS: &str = "sessions";
@@ -30,8 +33,9 @@ pub(crate) fn definitions(config: &CosmosConfig) -> Result<Vec<ContainerProperti
     let joined = "/user_id_session_id";
     let messages = container(MESSAGES, joined, messages_index(config.enable_vector));
     let messages = if config.enable_vector {
-        limits::check_dimensions(config.vector_dimensions)?;
-        messages.with_vector_embedding_policy(vectors(config.vector_dimensions))
+        let dimensions = config.vector_dimensions.unwrap_or(DEFAULT_DIMENSIONS);
+        limits::check_dimensions(dimensions)?;
+        messages.with_vector_embedding_policy(vectors(dimensions))
     } else {
         messages
     };
@@ -141,25 +145,31 @@ fn vectors(dimensions: usize) -> VectorEmbeddingPolicy {
 /// # Errors
 ///
 /// `Validation` saying what differs.
-pub(crate) fn compare(expected: &ContainerProperties, found: &ContainerProperties) -> Result<()> {
+pub(crate) fn compare(
+    config: &CosmosConfig,
+    expected: &ContainerProperties,
+    found: &ContainerProperties,
+) -> Result<()> {
     let name = &expected.id;
     let (wanted, there) = (key_paths(expected), key_paths(found));
     if wanted != there {
         let message = format!("the container {name} is parted by {there}, where {wanted} is expected");
         return Err(Error::validation("container", message));
     }
-    if let Some(wanted) = dimensions(expected) {
-        let there = dimensions(found);
-        if there != Some(wanted) {
-            let there =
-                there.map_or("no vectors".to_owned(), |there| format!("vectors of {there} dimensions"));
-            let hint = "set AMPLIFIER_COSMOS_VECTOR_DIMENSIONS or AMPLIFIER_COSMOS_ENABLE_VECTOR=false";
-            let message =
-                format!("the container {name} has {there}, where {wanted} dimensions are expected; {hint}");
-            return Err(Error::validation("container", message));
+    match (dimensions(expected), dimensions(found), config.vector_dimensions) {
+        (Some(_), None, _) => Err(differs(name, "no vectors", "some")),
+        (Some(wanted), Some(there), Some(_)) if wanted != there => {
+            let there = format!("vectors of {there} dimensions");
+            Err(differs(name, &there, &format!("{wanted} dimensions")))
         }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+fn differs(container: &str, there: &str, wanted: &str) -> Error {
+    let hint = "set AMPLIFIER_COSMOS_VECTOR_DIMENSIONS or AMPLIFIER_COSMOS_ENABLE_VECTOR=false";
+    let message = format!("the container {container} has {there}, where {wanted} are expected; {hint}");
+    Error::validation("container", message)
 }
 
 fn key_paths(properties: &ContainerProperties) -> String {
@@ -243,11 +253,14 @@ mod tests {
     #[test]
     fn a_container_that_differs_is_refused_with_the_reason() {
         let of = |dimensions| definitions(&config().with_vector_dimensions(dimensions)).unwrap().remove(1);
-        assert!(compare(&of(8), &of(8)).is_ok());
-        let error = compare(&of(8), &of(9)).unwrap_err();
+        let eight = config().with_vector_dimensions(8);
+        assert!(compare(&eight, &of(8), &of(8)).is_ok());
+        // Who doesn't say takes what there is.
+        assert!(compare(&config(), &of(DEFAULT_DIMENSIONS), &of(9)).is_ok());
+        let error = compare(&eight, &of(8), &of(9)).unwrap_err();
         assert!(error.to_string().contains("vectors of 9 dimensions, where 8"), "{error}");
         let sessions = definitions(&config()).unwrap().remove(0);
-        let error = compare(&of(8), &sessions).unwrap_err();
+        let error = compare(&eight, &of(8), &sessions).unwrap_err();
         assert!(error.to_string().contains("is parted by /user_id,"), "{error}");
     }
 }

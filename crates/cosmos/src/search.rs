@@ -133,7 +133,7 @@ async fn is_indexed(store: &Store, query: &VectorQuery) -> Result<bool> {
     let space = held.space(query.generation);
     // A generation that is gone has no vectors: any way finds none.
     let dimensions = space.map_or(0, |space| space.dimensions);
-    Ok(store.config.enable_vector && dimensions == store.config.vector_dimensions)
+    Ok(store.vector_dimensions == Some(dimensions))
 }
 
 #[derive(Debug, Deserialize)]

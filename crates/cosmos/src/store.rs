@@ -36,6 +36,8 @@ pub(crate) struct Store {
     pub(crate) events: Container,
     pub(crate) chunks: Container,
     pub(crate) usage: Arc<Usage>,
+    /// Length of the vectors that the service compares, where it does.
+    pub(crate) vector_dimensions: Option<usize>,
     /// Whether the terms of texts have a full-text index.
     pub(crate) full_text: bool,
     turns: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
@@ -57,10 +59,11 @@ impl Store {
         let account = client(&config, means, Arc::clone(&usage)).await?;
         let writes = Arc::new(Semaphore::new(config.write_concurrency.max(1)));
         let mut opened = Vec::new();
-        let mut full_text = false;
+        let (mut full_text, mut vector_dimensions) = (false, None);
         for expected in containers::definitions(&config)? {
             let (container, found) = open_container(&config, &account, &expected).await?;
             full_text |= containers::has_full_text(&found);
+            vector_dimensions = vector_dimensions.or(containers::dimensions(&found));
             opened.push(Container::new(container, Arc::clone(&writes)));
         }
         let Ok([sessions, messages, events, chunks]) = <[Container; 4]>::try_from(opened) else {
@@ -70,7 +73,10 @@ impl Store {
             ));
         };
         let turns = Mutex::default();
-        let store = Self { config, sessions, messages, events, chunks, usage, full_text, turns };
+        let vector_dimensions =
+            vector_dimensions.filter(|_| config.enable_vector).map(|length| length as usize);
+        let store =
+            Self { config, sessions, messages, events, chunks, usage, vector_dimensions, full_text, turns };
         schema::put_first(&store).await?;
         Ok(store)
     }
@@ -157,7 +163,7 @@ async fn open_container(
     let failed = |e| error::of_sdk("opening a container", e);
     let container = container.map_err(failed)?;
     let found = container.read(None).await.and_then(|answer| answer.into_model()).map_err(failed)?;
-    containers::compare(expected, &found)?;
+    containers::compare(config, expected, &found)?;
     Ok((container, found))
 }
 
