@@ -18,8 +18,9 @@ use crate::{
     store::Store,
 };
 
-/// How often vectors of a message are written anew while others change it.
-const ATTEMPTS: usize = 10;
+/// How often vectors of a message are written anew while others change it. Of those that meet at a message one comes
+/// through each time, so this is how many may meet.
+const ATTEMPTS: usize = 64;
 
 /// The most texts with vectors in a page.
 const PAGE: usize = 500;
