@@ -123,7 +123,7 @@ pub(crate) async fn vectors(store: &Store, query: &VectorQuery) -> Result<Candid
         items.truncate(query.limit);
     }
     let notice = (!is_indexed)
-        .then(|| "vectors were read and compared one by one: the container has no index for them");
+        .then_some("vectors were read and compared one by one: the container has no index for them");
     Ok(Candidates { items, notice: notice.map(str::to_owned) })
 }
 

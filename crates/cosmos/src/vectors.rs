@@ -22,8 +22,9 @@ use crate::{
 /// How many batches of one call are under way at once, as far as the store's own bound allows.
 const BATCHES: usize = 4;
 
-/// How often vectors of a message are written anew while others change it.
-const ATTEMPTS: usize = 10;
+/// How often vectors of a message are written anew while others change it. Of those that meet at a message one comes
+/// through each time, so this is how many may meet.
+const ATTEMPTS: usize = 64;
 
 /// The most texts with vectors in a page.
 const PAGE: usize = 500;

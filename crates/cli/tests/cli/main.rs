@@ -9,6 +9,9 @@ mod configuration;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
+#[cfg(feature = "cosmos")]
+mod cosmos;
+#[cfg(test)]
 mod kill;
 #[cfg(test)]
 mod output;

@@ -52,7 +52,7 @@ fn resource(path: &str) -> (&str, &str) {
     let segments: Vec<&str> = path.split('/').collect();
     match segments.as_slice() {
         [list] => (list, ""),
-        [.., kind, _] if segments.len() % 2 == 0 => (kind, path),
+        [.., kind, _] if segments.len().is_multiple_of(2) => (kind, path),
         [.., list] => (list, path.strip_suffix(list).unwrap_or_default().trim_end_matches('/')),
         [] => ("", ""),
     }

@@ -1,20 +1,11 @@
 //! The conformance suite of the testkit over HTTP, on the testkit's account of this machine: with vector search and a
 //! full-text policy.
 //!
-//! `vectors_compared_here` holds what is different in an account without them. `live` is the same list on an account in the
-//! cloud, which costs money and so runs only when asked for:
-//!
-//!     AMPLIFIER_COSMOS_ENDPOINT=... cargo nextest run -p amplifier-session-cosmos --run-ignored only -E 'test(/^live::/)'
+//! `vectors_compared_here` holds what is different in an account without them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use amplifier_session_core::backend::StorageBackend;
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
@@ -24,6 +15,8 @@ use amplifier_session_testkit::{
     cosmos::{AccountOptions, CosmosAccount},
 };
 use tokio::sync::OnceCell;
+
+mod live;
 
 /// An account, begun with the first handle; a second handle is a client of its own.
 struct Account {
@@ -86,36 +79,4 @@ mod vectors_compared_here {
             the_nearest_chunk_stands_for_its_message,
         ]
     }
-}
-
-/// A real account: that of the variables `AMPLIFIER_COSMOS_*`, with a key, so that databases can be made.
-mod live {
-    use super::*;
-
-    /// A database of its own, so that no two promises or runs meet. Nobody removes it but its owner: see docs/cosmos.md.
-    struct Live(CosmosConfig);
-
-    impl Live {
-        fn new() -> Self {
-            let config = CosmosConfig::from_env().unwrap().expect("AMPLIFIER_COSMOS_ENDPOINT is not set");
-            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-            static NUMBER: AtomicU32 = AtomicU32::new(0);
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let database = format!("amplifier-live-{}-{}-{number}", since.as_nanos(), std::process::id());
-            Self(config.with_database(database).with_vector_dimensions(64))
-        }
-    }
-
-    #[async_trait::async_trait]
-    impl Subject for Live {
-        async fn open(&self) -> Arc<dyn StorageBackend> {
-            Arc::new(CosmosBackend::connect(self.0.clone()).await.unwrap())
-        }
-
-        async fn open_again(&self) -> Arc<dyn StorageBackend> {
-            self.open().await
-        }
-    }
-
-    conformance_suite!(Live::new(), ignore = "needs an account in the cloud: AMPLIFIER_COSMOS_ENDPOINT");
 }

@@ -1,0 +1,105 @@
+//! The program with a store in an account of Azure Cosmos DB, which is a server of the test.
+
+use std::process::Command;
+
+use amplifier_session_testkit::cosmos::{AccountOptions, CosmosAccount};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+
+use crate::support::{Home, Ran, SYNCED};
+
+/// An account, and what it runs on.
+struct Account {
+    account: CosmosAccount,
+    _runtime: Runtime,
+}
+
+impl Account {
+    fn start() -> Self {
+        let runtime = Runtime::new().unwrap();
+        let account = runtime.block_on(CosmosAccount::start(AccountOptions::default())).unwrap();
+        Self { account, _runtime: runtime }
+    }
+
+    /// The program, with a database of this account as its store.
+    fn command(&self, home: &Home, arguments: &[&str]) -> Command {
+        let mut command = home.command(arguments);
+        let store = format!("{}team", self.account.endpoint().replace("http:", "cosmos:"));
+        command.env("AMPLIFIER_SESSIONS_STORE", store);
+        command.env("AMPLIFIER_COSMOS_AUTH_METHOD", "key").env("AMPLIFIER_COSMOS_KEY", self.account.key());
+        command
+    }
+
+    fn run(&self, home: &Home, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(home, arguments).output().unwrap())
+    }
+
+    #[track_caller]
+    fn json(&self, home: &Home, arguments: &[&str]) -> Value {
+        let ran = self.run(home, &[arguments, &["--json"]].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        serde_json::from_str(&ran.stdout).unwrap()
+    }
+}
+
+/// The messages that were found, in order.
+fn places(found: &Value) -> Vec<(String, u64)> {
+    let place =
+        |hit: &Value| (hit["session_id"].as_str().unwrap().to_owned(), hit["sequence"].as_u64().unwrap());
+    found["results"].as_array().unwrap().iter().map(place).collect()
+}
+
+#[test]
+fn an_account_finds_what_a_file_does() {
+    let (account, home) = (Account::start(), Home::with_samples());
+    let first = account.json(&home, &["sync"]);
+    assert_eq!(first["sessions"]["new"], 12, "{first}");
+    let again = account.json(&home, &["sync"]);
+    assert_eq!(again["sessions"]["unchanged"], 12, "{again}");
+    for query in ["two workers taking the same row", "outbox", "why is the job killed"] {
+        for mode in ["hybrid", "semantic", "full-text"] {
+            let arguments = ["search", query, "--mode", mode, "--limit", "5"];
+            let found = account.json(&home, &arguments);
+            assert_eq!(places(&found), places(&SYNCED.json(&arguments)), "{query} {mode}");
+            assert_eq!(found["notices"], serde_json::json!([]), "{query} {mode}");
+        }
+    }
+}
+
+#[test]
+fn what_it_cost_is_told() {
+    let (account, home) = (Account::start(), Home::with_samples());
+    let synced = account.run(&home, &["sync"]);
+    assert!(synced.stderr.contains(" request units, "), "{}", synced.stderr);
+    let found = account.json(&home, &["sessions"]);
+    let usage = &found["service_usage"];
+    assert!(usage["request_units"].as_f64().unwrap() > 0.0, "{usage}");
+    assert!(usage["requests"].as_u64().unwrap() > 0 && usage["throttled_requests"] == 0, "{usage}");
+    // Files cost nothing.
+    assert!(SYNCED.json(&["sessions"]).get("service_usage").is_none());
+}
+
+#[test]
+fn reading_makes_no_database() {
+    let (account, home) = (Account::start(), Home::new());
+    for arguments in [&["sessions"][..], &["search", "x"]] {
+        let ran = account.run(&home, arguments);
+        assert_eq!(ran.code, 1);
+        assert!(ran.stderr.contains("there is no store"), "{}", ran.stderr);
+    }
+    // Databases are made at one address, containers at the other.
+    let calls = account.account.calls();
+    let makes = |path: &str| ["dbs", "colls"].contains(&path.trim_matches('/').rsplit('/').next().unwrap());
+    assert!(!calls.iter().any(|call| makes(&call.path)), "{calls:?}");
+}
+
+#[test]
+fn a_wrong_key_is_told_at_once() {
+    let (account, home) = (Account::start(), Home::new());
+    let mut command = account.command(&home, &["sessions"]);
+    let ran = Ran::from(command.env("AMPLIFIER_COSMOS_KEY", "c29tZXRoaW5nIGVsc2U=").output().unwrap());
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("AMPLIFIER_COSMOS_KEY"), "{}", ran.stderr);
+    assert!(!ran.all().contains("c29tZXRoaW5nIGVsc2U="), "{}", ran.all());
+    assert_eq!(account.account.calls().len(), 1, "{:?}", account.account.calls());
+}

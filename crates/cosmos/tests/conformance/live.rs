@@ -1,0 +1,67 @@
+//! The same list on a real account: that of the variables `AMPLIFIER_COSMOS_*`, with a key, so that databases can be made.
+//! It costs money, so it runs only when asked for:
+//!
+//!     AMPLIFIER_COSMOS_ENDPOINT=... AMPLIFIER_COSMOS_AUTH_METHOD=key AMPLIFIER_COSMOS_KEY=... \
+//!         cargo nextest run -p amplifier-session-cosmos --run-ignored only -E 'test(/^live::/)'
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::SystemTime,
+};
+
+use amplifier_session_core::backend::StorageBackend;
+use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
+use amplifier_session_testkit::{conformance::Subject, conformance_suite};
+use azure_data_cosmos::{
+    AccountReference, CosmosClient, CosmosRuntimeBuilder, RoutingStrategy, options::ConnectionPoolOptions,
+};
+
+/// A database of its own, removed at the end: an account has room for a few hundred containers.
+struct Live(CosmosConfig);
+
+impl Live {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let config = CosmosConfig::from_env().unwrap().expect("AMPLIFIER_COSMOS_ENDPOINT is not set");
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("amplifier-live-{}-{}-{number}", since.as_nanos(), std::process::id());
+        Self(config.with_database(name).with_vector_dimensions(64))
+    }
+
+    async fn remove(&self) -> Result<(), Box<dyn std::error::Error>> {
+        let Authentication::Key(key) = &self.0.authentication else {
+            return Err("databases are made and removed with a key only".into());
+        };
+        let account = AccountReference::with_authentication_key(self.0.endpoint.parse()?, key.clone());
+        let pool = ConnectionPoolOptions::builder().with_is_http2_allowed(false).build()?;
+        let runtime = CosmosRuntimeBuilder::new().with_connection_pool(pool).build().await?;
+        let builder = CosmosClient::builder().with_runtime(runtime);
+        let client = builder.build(account, RoutingStrategy::PreferredRegions(Vec::new())).await?;
+        client.database_client(self.0.database.clone()).delete(None).await?;
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl Subject for Live {
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        Arc::new(CosmosBackend::connect(self.0.clone()).await.unwrap())
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let removed = tokio::runtime::Runtime::new().unwrap().block_on(self.remove());
+        assert!(removed.is_ok() || std::thread::panicking(), "{} is left: {removed:?}", self.0.database);
+    }
+}
+
+conformance_suite!(Live::new(), ignore = "needs an account in the cloud: AMPLIFIER_COSMOS_ENDPOINT");
