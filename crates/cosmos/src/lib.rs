@@ -36,6 +36,7 @@ mod schema;
 mod search;
 mod sessions;
 mod store;
+mod totals;
 mod usage;
 mod vectors;
 mod write;

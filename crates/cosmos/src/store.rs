@@ -10,7 +10,9 @@ use azure_core::credentials::{Secret, TokenCredential};
 use azure_data_cosmos::{
     AccountReference, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
     models::ContainerProperties,
-    options::{BinaryEncodingOptions, OperationOptions, OperationOptionsBuilder, ThrottlingRetryOptionsBuilder},
+    options::{
+        BinaryEncodingOptions, OperationOptions, OperationOptionsBuilder, ThrottlingRetryOptionsBuilder,
+    },
 };
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 
@@ -18,6 +20,7 @@ use crate::{
     client::Container,
     config::{Authentication, CosmosConfig},
     containers, error, schema,
+    totals::KeptTotals,
     usage::Usage,
 };
 
@@ -35,6 +38,8 @@ pub(crate) struct Store {
     pub(crate) usage: Arc<Usage>,
     /// Whether the terms of texts have a full-text index.
     pub(crate) full_text: bool,
+    /// What text search knows of the whole store.
+    pub(crate) totals: KeptTotals,
     turns: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -66,8 +71,8 @@ impl Store {
                 "the containers are not as many as expected",
             ));
         };
-        let turns = Mutex::default();
-        let store = Self { config, sessions, messages, events, chunks, usage, full_text, turns };
+        let (totals, turns) = (KeptTotals::default(), Mutex::default());
+        let store = Self { config, sessions, messages, events, chunks, usage, full_text, totals, turns };
         schema::put_first(&store).await?;
         Ok(store)
     }

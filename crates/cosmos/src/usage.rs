@@ -44,11 +44,17 @@ impl DiagnosticsHandler for Usage {
             return;
         }
         self.throttled.fetch_add(throttled as u64, Ordering::Relaxed);
-        let is_lost = diagnostics.effective_status().is_some_and(|status| is_throttled(status.status_code().into()));
+        let is_lost =
+            diagnostics.effective_status().is_some_and(|status| is_throttled(status.status_code().into()));
         let waited_ms = diagnostics.duration().as_millis() as u64;
         let operation = diagnostics.operation_name().unwrap_or("a request");
         if is_lost {
-            tracing::warn!(operation, throttled, waited_ms, "Cosmos DB throttled a request until patience was over");
+            tracing::warn!(
+                operation,
+                throttled,
+                waited_ms,
+                "Cosmos DB throttled a request until patience was over"
+            );
         } else {
             tracing::info!(operation, throttled, waited_ms, "Cosmos DB throttled a request; it was repeated");
         }

@@ -95,13 +95,18 @@ impl<'a> Writer<'a> {
             }
             let (mut document, known) = match (found, new) {
                 (Some(mut document), _) => {
-                    let known = Known { messages: document.message_rows.take(), events: document.event_rows.take() };
+                    let known =
+                        Known { messages: document.message_rows.take(), events: document.event_rows.take() };
                     (document, known)
                 }
                 // Where there is no session, there are no rows: they go before it does.
                 (None, Some(session)) => (SessionDocument::new(session.clone()), Known::nothing_there()),
                 (None, None) => return Ok(None),
             };
+            // The answer to our own mark may have been lost.
+            if document.pending.as_ref() == Some(&mark) {
+                return Ok(Some(Self { store, document, mark, known }));
+            }
             let dead = document.pending.is_some();
             if dead && !stands_still(store, key, &document).await? {
                 continue;
@@ -176,11 +181,9 @@ impl<'a> Writer<'a> {
         self.document.pending = None;
         self.document.committed = true;
         let files = files.map(Operation::upsert).transpose()?;
-        if self.put(files.into_iter().collect()).await? {
-            Ok(Version(self.document.version))
-        } else {
-            Err(error::conflict())
-        }
+        let is_put = self.put(files.into_iter().collect()).await?;
+        self.store.totals.forget();
+        if is_put { Ok(Version(self.document.version)) } else { Err(error::conflict()) }
     }
 
     /// Ends a deletion: nothing is left of the session.
@@ -191,7 +194,9 @@ impl<'a> Writer<'a> {
             operations
                 .push(Operation::Delete { id: ids::files(&self.document.session.session_id), etag: None });
         }
-        match self.store.sessions.write(user.as_str(), operations).await? {
+        let deleted = self.store.sessions.write(user.as_str(), operations).await?;
+        self.store.totals.forget();
+        match deleted {
             Outcome::Done(_) => Ok(()),
             Outcome::Refused => Err(error::conflict()),
         }
