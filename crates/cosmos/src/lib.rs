@@ -42,5 +42,8 @@ mod vectors;
 mod write;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use backend::CosmosBackend;
 pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS};
