@@ -6,13 +6,14 @@
 //! - Writes answer without a body unless asked for one; ETags of a batch stand in its results.
 //! - A throttled request is tried again by the SDK itself, as long as it is told to (`store`), before it is an error here.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use amplifier_session_core::{Error, Result};
 use azure_core::http::Etag;
 use azure_data_cosmos::{
     ContainerClient, CosmosError, FeedScope, PartitionKey, Query as SdkQuery, TransactionalBatch,
     feed::QueryPageIterator,
+    models::BatchResponse,
     options::{
         BatchDeleteOptions, BatchReplaceOptions, ItemReadOptions, MaxItemCountHint, Precondition,
         QueryOptions,
@@ -134,6 +135,13 @@ fn json_bytes(value: &Value) -> usize {
     }
 }
 
+/// How often a batch is sent while the service is away, and how long is waited before the second time: then twice as long.
+const ATTEMPTS: u32 = 4;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// How many reads of one call are under way at once.
+pub(crate) const READS: usize = 8;
+
 /// What came of a batch.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
@@ -226,11 +234,7 @@ impl Container {
         for operation in operations {
             batch = operation.add_to(batch).map_err(failed)?;
         }
-        let answer = {
-            // An error says that the semaphore is closed, which it never is.
-            let _permit = self.writes.acquire().await.ok();
-            self.sdk.execute_transactional_batch(batch, None).await.map_err(failed)?
-        };
+        let answer = self.send(batch).await.map_err(failed)?;
         let answer = answer.into_model().map_err(failed)?;
         // Operations that did not happen because of another one have 424.
         match answer.results().iter().find(|result| !result.is_success() && result.status_code() != 424) {
@@ -242,6 +246,25 @@ impl Container {
             Some(refused) if matches!(refused.status_code(), 404 | 409 | 412) => Ok(Outcome::Refused),
             Some(refused) => Err(refusal(refused.status_code(), refused.retry_after())),
         }
+    }
+
+    /// Sends a batch, again when the service was away. When it happened although no answer came, its repetition is refused
+    /// for what it expects of its documents, or does the same once more: in neither case is anything lost.
+    async fn send(&self, batch: TransactionalBatch) -> Result<BatchResponse, CosmosError> {
+        // An error says that the semaphore is closed, which it never is.
+        let _permit = self.writes.acquire().await.ok();
+        let mut wait = FIRST_WAIT;
+        for _ in 1..ATTEMPTS {
+            match self.sdk.execute_transactional_batch(batch.clone(), None).await {
+                Err(failure) if error::is_away(&failure) => {
+                    tracing::info!(%failure, ?wait, "Cosmos DB did not take a batch of documents; it is repeated");
+                    tokio::time::sleep(wait).await;
+                    wait *= 2;
+                }
+                answer => return answer,
+            }
+        }
+        self.sdk.execute_transactional_batch(batch, None).await
     }
 
     /// Changes documents of one partition in as many batches as they need; true when none was refused.

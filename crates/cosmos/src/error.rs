@@ -23,6 +23,12 @@ fn is_temporary(code: u16) -> bool {
     matches!(code, 408 | 409 | 410 | 412 | 429 | 449) || code >= 500
 }
 
+/// Whether the service was not there: it, or the way to it. Throttling is not that.
+pub(crate) fn is_away(error: &CosmosError) -> bool {
+    let code = u16::from(error.status().status_code());
+    matches!(code, 408 | 410) || code >= 500
+}
+
 /// The error of a request that `doing` names, for example `reading a document`.
 pub(crate) fn of_sdk(doing: &'static str, source: CosmosError) -> Error {
     let code = u16::from(source.status().status_code());

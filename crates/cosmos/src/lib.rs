@@ -36,10 +36,14 @@ mod schema;
 mod search;
 mod sessions;
 mod store;
+mod totals;
 mod usage;
 mod vectors;
 mod write;
 mod writer;
+
+#[cfg(test)]
+mod tests;
 
 pub use backend::CosmosBackend;
 pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS};

@@ -7,10 +7,11 @@ use amplifier_session_core::{
     backend::{OwingQuery, SequenceRange},
     model::{Message, MessageState, Place, SessionKey, Timestamp},
 };
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 
 use crate::{
-    client::Within,
+    client::{READS, Within},
     documents::{MessageDocument, PieceDocument, digest_of_hex, kind},
     ids, queries, schema,
     store::Store,
@@ -18,6 +19,9 @@ use crate::{
 
 /// The most messages in a page.
 const PAGE: usize = 200;
+
+/// So many messages are read by their ids, a request unit each: cheaper than a query.
+const POINT_READS: usize = 2;
 
 /// The most sequences in a query.
 const SEQUENCES: usize = 500;
@@ -52,11 +56,12 @@ pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) 
 }
 
 pub(crate) async fn at(store: &Store, places: &[Place]) -> Result<Vec<Message>> {
-    let mut documents = Vec::new();
-    for (partition, sequences) in by_partition(places.iter().map(|place| (&place.session, place.sequence))) {
-        documents.extend(documents_at(store, &partition, &sequences).await?);
-    }
-    complete(store, documents).await
+    let partitions = by_partition(places.iter().map(|place| (&place.session, place.sequence)));
+    let reads = partitions
+        .into_iter()
+        .map(|(partition, sequences)| async move { documents_at(store, &partition, &sequences).await });
+    let documents: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
+    complete(store, documents.into_iter().flatten().collect()).await
 }
 
 /// Sequences by their partition, each once.
@@ -80,6 +85,13 @@ pub(crate) async fn documents_at(
     sequences: &[u32],
 ) -> Result<Vec<MessageDocument>> {
     let mut documents = Vec::new();
+    if sequences.len() <= POINT_READS {
+        let session = ids::session_of(partition)?.session_id;
+        let ids: Vec<String> = sequences.iter().map(|sequence| ids::message(&session, *sequence)).collect();
+        let reads = ids.into_iter().map(|id| async move { store.messages.read(partition, &id).await });
+        let found: Vec<Option<MessageDocument>> = stream::iter(reads).buffered(READS).try_collect().await?;
+        return Ok(found.into_iter().flatten().collect());
+    }
     for sequences in sequences.chunks(SEQUENCES) {
         let query = queries::rows_at(kind::MESSAGE, "*", sequences);
         documents.extend(store.messages.all(Within::Partition(partition), query).await?);
@@ -106,12 +118,11 @@ pub(crate) async fn owing(store: &Store, query: &OwingQuery) -> Result<Vec<Messa
 
 /// The messages of documents, with lines that lie in pieces.
 async fn complete(store: &Store, documents: Vec<MessageDocument>) -> Result<Vec<Message>> {
-    let mut messages = Vec::with_capacity(documents.len());
-    for document in documents {
+    let completed = documents.into_iter().map(|document| async move {
         let pieces = if document.raw.is_some() { Vec::new() } else { pieces(store, &document).await? };
-        messages.push(document.into_message(pieces)?);
-    }
-    Ok(messages)
+        document.into_message(pieces)
+    });
+    stream::iter(completed).buffered(READS).try_collect().await
 }
 
 async fn pieces(store: &Store, document: &MessageDocument) -> Result<Vec<PieceDocument>> {

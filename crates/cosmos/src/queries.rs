@@ -3,6 +3,8 @@
 //! Rules that a test holds them to (version 1.0.0 of the SDK): aggregates only within one partition, never `ORDER BY RANK`,
 //! and each `ORDER BY` of several properties has its composite index.
 
+use std::collections::BTreeSet;
+
 use amplifier_session_core::{
     Scope,
     backend::{OwingQuery, SessionCursor, SessionQuery, meta::Generations},
@@ -167,7 +169,7 @@ pub(crate) fn rows(of: &str, select: &str, start: u32, most: Option<usize>) -> Q
 /// Documents of a kind of these sequences.
 pub(crate) fn rows_at(of: &str, select: &str, sequences: &[u32]) -> Query {
     let mut conditions = Conditions::of(of);
-    conditions.and("ARRAY_CONTAINS(@, c.sequence)", json!(sequences));
+    of_sequences(&mut conditions, sequences);
     conditions.select(select, "")
 }
 
@@ -269,8 +271,25 @@ fn message_filter(conditions: &mut Conditions, filter: &SearchFilter) {
 pub(crate) fn vectors_of(generation: u32, sequences: &[u32]) -> Query {
     let mut conditions = Conditions::of(kind::VECTOR);
     conditions.and("c.generation = @", generation);
-    conditions.and("ARRAY_CONTAINS(@, c.sequence)", json!(sequences));
+    of_sequences(&mut conditions, sequences);
     conditions.select("*", "")
+}
+
+/// Rows of these sequences: a range, which the index knows, and a list only where that has gaps.
+fn of_sequences(conditions: &mut Conditions, sequences: &[u32]) {
+    let sequences: BTreeSet<u32> = sequences.iter().copied().collect();
+    let (Some(first), Some(last)) = (sequences.first(), sequences.last()) else {
+        conditions.and_text("false");
+        return;
+    };
+    if first == last {
+        return conditions.and("c.sequence = @", *first);
+    }
+    conditions.and("c.sequence >= @", *first);
+    conditions.and("c.sequence <= @", *last);
+    if (last - first) as usize >= sequences.len() {
+        conditions.and("ARRAY_CONTAINS(@, c.sequence)", json!(sequences));
+    }
 }
 
 /// Which texts have vectors of a generation.

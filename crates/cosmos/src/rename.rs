@@ -10,8 +10,8 @@ use amplifier_session_core::{
 use serde_json::Value;
 
 use crate::{
-    client::{Operation, Outcome, Within},
-    documents::SessionDocument,
+    client::{Container, Operation, Outcome, Within},
+    documents::{FilesDocument, Rows, SessionDocument},
     error, events, ids, queries, sessions,
     store::Store,
     write,
@@ -24,11 +24,19 @@ pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<
     let old = all_sessions(store, from).await?;
     let moving = check(store, &old, (from, to)).await?;
     for session in &old {
-        if !moving.contains(&session.key()) {
-            move_session(store, session, to).await?;
+        let (old, new) = (session.key(), SessionKey::new(to.clone(), session.session_id.clone()));
+        // In one order, so that two that move sessions to and fro don't wait for each other.
+        let (first, second) = if old < new { (&old, &new) } else { (&new, &old) };
+        let _turns = (store.turn(first).await, store.turn(second).await);
+        // Held until it is gone: what somebody wrote after it was copied would be lost.
+        let Some(mut writer) = Writer::begin(store, &old, &Expected::Any, None).await? else { continue };
+        if !moving.contains(&old)
+            && let Err(cause) = move_session(store, &mut writer, &old, &new).await
+        {
+            return Err(writer.give_up(cause).await);
         }
-        write::delete(store, &session.key()).await?;
-        settle(store, &SessionKey::new(to.clone(), session.session_id.clone())).await?;
+        write::remove(store, writer, &old).await?;
+        settle(store, &new).await?;
     }
     Ok(old.len() as u64)
 }
@@ -72,30 +80,77 @@ async fn check(
 }
 
 /// Copies everything of a session into the partitions of its new name, its own document last.
-async fn move_session(store: &Store, session: &Session, to: &UserId) -> Result<()> {
-    let new = SessionKey::new(to.clone(), session.session_id.clone());
-    let old_partition = ids::partition(&session.key());
-    let mut renamed = session.clone();
-    renamed.user_id = to.clone();
-    let writer = Writer::begin(store, &new, &Expected::Exactly(None), Some(&renamed)).await?;
-    let mut writer = writer.ok_or_else(error::conflict)?;
-    for container in [&store.messages, &store.events, &store.chunks] {
-        let documents: Vec<Value> =
-            container.all(Within::Partition(&old_partition), queries::everything()).await?;
-        let moved =
-            documents.into_iter().filter(|document| document.get("id").is_none_or(|id| id != ids::FENCE));
-        let operations = moved.map(|document| Operation::Upsert(in_partition(document, &new)));
-        container.write_many(&ids::partition(&new), operations.collect()).await?;
+async fn move_session(store: &Store, old: &mut Writer<'_>, from: &SessionKey, to: &SessionKey) -> Result<()> {
+    let mut renamed = old.document.session.clone();
+    renamed.user_id = to.user_id.clone();
+    let new = Writer::begin(store, to, &Expected::Exactly(None), Some(&renamed)).await?;
+    let mut new = new.ok_or_else(error::conflict)?;
+    match copy(store, old, &mut new, (from, to)).await {
+        Ok(files) => {
+            new.document.session = renamed;
+            new.document.renamed_from = Some(from.user_id.clone());
+            (new.document.texts, new.document.text_tokens) = (old.document.texts, old.document.text_tokens);
+            new.finish(files.as_ref()).await.map(drop)
+        }
+        Err(cause) => Err(new.give_up(cause).await),
     }
-    let old = writer::read(store, &session.key()).await?.ok_or_else(error::conflict)?;
-    let files = sessions::files(store, &session.key()).await?.map(|mut files| {
-        files.user_id = to.clone();
+}
+
+/// Copies the rows; the answer is what is kept beside the session's fields.
+async fn copy(
+    store: &Store,
+    old: &Writer<'_>,
+    new: &mut Writer<'_>,
+    (from, to): (&SessionKey, &SessionKey),
+) -> Result<Option<FilesDocument>> {
+    let chunks = documents(&store.chunks, from).await?;
+    let chunks = chunks.into_iter().map(|document| Operation::Upsert(in_partition(document, to)));
+    store.chunks.write_many(&ids::partition(to), chunks.collect()).await?;
+    let known = new.known().clone();
+    let messages = copy_rows(&store.messages, (old, from), (new, to), known.messages.as_ref()).await?;
+    let events = copy_rows(&store.events, (old, from), (new, to), known.events.as_ref()).await?;
+    let rows = |end: Option<&Rows>, fence| end.map(|rows| Rows { end: rows.end, fence });
+    new.document.message_rows = rows(old.known().messages.as_ref(), messages);
+    new.document.event_rows = rows(old.known().events.as_ref(), events);
+    Ok(sessions::files(store, from).await?.map(|mut files| {
+        files.user_id = to.user_id.clone();
         files
-    });
-    writer.document.session = renamed;
-    writer.document.renamed_from = Some(session.user_id.clone());
-    (writer.document.texts, writer.document.text_tokens) = (old.texts, old.text_tokens);
-    writer.finish(files.as_ref()).await.map(drop)
+    }))
+}
+
+/// Copies the rows of one container, and removes what an earlier attempt left there; the answer is the ETag of the fence.
+async fn copy_rows(
+    container: &Container,
+    (old, from): (&Writer<'_>, &SessionKey),
+    (new, to): (&Writer<'_>, &SessionKey),
+    known: Option<&Rows>,
+) -> Result<Option<String>> {
+    let (old_partition, new_partition) = (ids::partition(from), ids::partition(to));
+    // Whoever wrote the old rows before can't any more.
+    old.fence(container, &old_partition, None).await?;
+    let mut fence = new.fence(container, &new_partition, known).await?;
+    let moved = documents(container, from).await?;
+    let mut operations = Vec::new();
+    if known.is_none() {
+        let kept: HashSet<&str> = moved.iter().filter_map(id_of).chain([ids::FENCE]).collect();
+        for left in documents(container, to).await? {
+            if let Some(id) = id_of(&left).filter(|id| !kept.contains(id)) {
+                operations.push(Operation::Delete { id: id.to_owned(), etag: None });
+            }
+        }
+    }
+    let moved = moved.into_iter().filter(|document| id_of(document) != Some(ids::FENCE));
+    operations.extend(moved.map(|document| Operation::Upsert(in_partition(document, to))));
+    fence.write(operations).await?;
+    Ok(fence.into_etag())
+}
+
+async fn documents(container: &Container, key: &SessionKey) -> Result<Vec<Value>> {
+    container.all(Within::Partition(&ids::partition(key)), queries::everything()).await
+}
+
+fn id_of(document: &Value) -> Option<&str> {
+    document.get("id").and_then(Value::as_str)
 }
 
 /// The document as it is in a partition of `key`, without the fields of the service.

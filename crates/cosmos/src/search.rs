@@ -34,12 +34,13 @@ struct Matching {
 
 /// Texts that match, scored with the statistics of all texts in the store.
 pub(crate) async fn texts(store: &Store, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
-    let within = sessions::within(store, &query.scope, &query.filter.sessions).await?;
-    if within.is_empty() {
-        return Ok(Candidates { items: Vec::new(), notice: None });
-    }
     let sql = queries::texts_with(&query.terms, store.full_text, TEXTS);
-    let documents: Vec<TextDocument> = store.messages.all(Within::All, sql).await?;
+    let (within, documents, totals) = tokio::join!(
+        sessions::within(store, &query.scope, &query.filter.sessions),
+        store.messages.all::<TextDocument>(Within::All, sql),
+        totals(store)
+    );
+    let (within, documents, totals) = (within?, documents?, totals?);
     let notice = (documents.len() >= TEXTS).then(|| {
         format!("more than {TEXTS} texts hold these words: some of them were left out; name more of them")
     });
@@ -52,7 +53,7 @@ pub(crate) async fn texts(store: &Store, query: &TextQuery) -> Result<Candidates
         let entry = matching.entry((document.place(), document.content_type));
         add(&mut entry.or_insert_with(|| nothing(is_within, &terms)).terms, &terms);
     }
-    let statistics = statistics(store, &query.terms, matching.values()).await?;
+    let statistics = statistics(totals, &query.terms, matching.values());
     let scored = matching.into_iter().filter(|(_, text)| text.within && text.terms.matches());
     let mut items: Vec<TextCandidate> = scored
         .map(|((place, content_type), text)| TextCandidate {
@@ -81,36 +82,50 @@ fn add(terms: &mut DocumentTerms, part: &DocumentTerms) {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct Totals {
+/// How many texts there are in a store, and how many tokens in them.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct Totals {
     texts: u64,
     text_tokens: u64,
 }
 
-async fn statistics(
-    store: &Store,
+/// The totals of the store, which scores depend on little: what other processes add may be missing for a minute.
+async fn totals(store: &Store) -> Result<Totals> {
+    if let Some(totals) = store.totals.get() {
+        return Ok(totals);
+    }
+    let asked = store.totals.ask();
+    let of_sessions: Vec<Totals> = store.sessions.all(Within::All, queries::text_totals()).await?;
+    let totals = of_sessions.into_iter().fold(Totals::default(), |sum, of| Totals {
+        texts: sum.texts + of.texts,
+        text_tokens: sum.text_tokens + of.text_tokens,
+    });
+    store.totals.put(asked, totals);
+    Ok(totals)
+}
+
+fn statistics<'a>(
+    totals: Totals,
     terms: &[String],
-    matching: impl Iterator<Item = &Matching>,
-) -> Result<CollectionStatistics> {
+    matching: impl Iterator<Item = &'a Matching>,
+) -> CollectionStatistics {
     let mut statistics = CollectionStatistics::new(terms.len());
     for text in matching {
         statistics.add_document(&text.terms);
     }
-    let totals: Vec<Totals> = store.sessions.all(Within::All, queries::text_totals()).await?;
     // Of a session that is being written there may be more texts than it says.
-    let documents = totals.iter().map(|of| of.texts).sum::<u64>();
-    let tokens = totals.iter().map(|of| of.text_tokens).sum::<u64>();
-    statistics.documents = documents.max(statistics.documents);
-    statistics.tokens = tokens.max(statistics.tokens);
-    Ok(statistics)
+    statistics.documents = totals.texts.max(statistics.documents);
+    statistics.tokens = totals.text_tokens.max(statistics.tokens);
+    statistics
 }
 
 /// Chunks in scope by their similarity.
 pub(crate) async fn vectors(store: &Store, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
-    let within = sessions::within(store, &query.scope, &query.filter.sessions).await?;
+    let (within, is_indexed) =
+        tokio::join!(sessions::within(store, &query.scope, &query.filter.sessions), is_indexed(store, query));
+    let (within, is_indexed) = (within?, is_indexed?);
     let mut partitions: Vec<String> = within.into_keys().collect();
     partitions.sort_unstable();
-    let is_indexed = is_indexed(store, query).await?;
     let mut items = Vec::new();
     for partitions in partitions.chunks(SESSIONS) {
         items.extend(match is_indexed {

@@ -21,6 +21,7 @@ use crate::{
     client::Container,
     config::{Authentication, CosmosConfig},
     containers, error, schema,
+    totals::KeptTotals,
     usage::Usage,
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct Store {
     pub(crate) vector_dimensions: Option<usize>,
     /// Whether the terms of texts have a full-text index.
     pub(crate) full_text: bool,
+    /// What text search knows of the whole store.
+    pub(crate) totals: KeptTotals,
     turns: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -72,11 +75,21 @@ impl Store {
                 "the containers are not as many as expected",
             ));
         };
-        let turns = Mutex::default();
+        let (totals, turns) = (KeptTotals::default(), Mutex::default());
         let vector_dimensions =
             vector_dimensions.filter(|_| config.enable_vector).map(|length| length as usize);
-        let store =
-            Self { config, sessions, messages, events, chunks, usage, vector_dimensions, full_text, turns };
+        let store = Self {
+            config,
+            sessions,
+            messages,
+            events,
+            chunks,
+            usage,
+            vector_dimensions,
+            full_text,
+            totals,
+            turns,
+        };
         schema::put_first(&store).await?;
         Ok(store)
     }

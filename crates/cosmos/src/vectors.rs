@@ -7,11 +7,11 @@ use amplifier_session_core::{
     backend::{MessageVectors, OweAgain, SequenceRange, meta::Generations},
     model::{ContentType, ContentTypes, Place, SessionKey, VectorRecord, VectorState},
 };
-use futures_util::StreamExt as _;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 
 use crate::{
-    client::{Container, Operation, Outcome, Within, batches},
+    client::{Container, Operation, Outcome, READS, Within, batches},
     documents::{GenerationState, MessageDocument, VectorDocument, hex, kind, vector_state},
     error, ids, limits,
     messages::{by_partition, documents_at},
@@ -47,7 +47,7 @@ pub(crate) async fn write(
         // A batch that was refused says little of its messages: each of them goes by itself then.
         let groups = groups(made, if attempt == 0 { limits::BATCH_OPERATIONS } else { 1 });
         let writes = groups.into_iter().map(|group| group.write(&store.messages, &partition));
-        let mut writes = futures_util::stream::iter(writes).buffer_unordered(BATCHES);
+        let mut writes = stream::iter(writes).buffer_unordered(BATCHES);
         left = Vec::new();
         while let Some(written) = writes.next().await {
             match written? {
@@ -247,11 +247,13 @@ pub(crate) async fn of_texts(
     let wanted: HashSet<(&Place, ContentType)> =
         texts.iter().map(|(place, content_type)| (place, *content_type)).collect();
     let places = texts.iter().map(|(place, _)| (&place.session, place.sequence));
-    let mut found = Vec::new();
-    for (partition, sequences) in by_partition(places) {
+    let reads = by_partition(places).into_iter().map(|(partition, sequences)| async move {
         let query = queries::vectors_of(generation, &sequences);
-        let mut documents: Vec<VectorDocument> =
-            store.messages.all(Within::Partition(&partition), query).await?;
+        store.messages.all::<VectorDocument>(Within::Partition(&partition), query).await
+    });
+    let mut found = Vec::new();
+    let mut partitions = stream::iter(reads).buffered(READS);
+    while let Some(mut documents) = partitions.try_next().await? {
         documents.sort_by_key(|vector| (vector.sequence, vector.content_type, vector.chunk_index));
         let documents = documents.into_iter().map(|vector| (vector.place(), vector.into_record()));
         found.extend(documents.filter(|(place, record)| wanted.contains(&(place, record.content_type))));

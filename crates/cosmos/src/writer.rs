@@ -103,6 +103,10 @@ impl<'a> Writer<'a> {
                 (None, Some(session)) => (SessionDocument::new(session.clone()), Known::nothing_there()),
                 (None, None) => return Ok(None),
             };
+            // The answer to our own mark may have been lost.
+            if document.pending.as_ref() == Some(&mark) {
+                return Ok(Some(Self { store, document, mark, known }));
+            }
             let dead = document.pending.is_some();
             if dead && !stands_still(store, key, &document).await? {
                 continue;
@@ -177,11 +181,9 @@ impl<'a> Writer<'a> {
         self.document.pending = None;
         self.document.committed = true;
         let files = files.map(Operation::upsert).transpose()?;
-        if self.put(files.into_iter().collect()).await? {
-            Ok(Version(self.document.version))
-        } else {
-            Err(error::conflict())
-        }
+        let is_put = self.put(files.into_iter().collect()).await?;
+        self.store.totals.forget();
+        if is_put { Ok(Version(self.document.version)) } else { Err(error::conflict()) }
     }
 
     /// Ends a deletion: nothing is left of the session.
@@ -192,7 +194,9 @@ impl<'a> Writer<'a> {
             operations
                 .push(Operation::Delete { id: ids::files(&self.document.session.session_id), etag: None });
         }
-        match self.store.sessions.write(user.as_str(), operations).await? {
+        let deleted = self.store.sessions.write(user.as_str(), operations).await?;
+        self.store.totals.forget();
+        match deleted {
             Outcome::Done(_) => Ok(()),
             Outcome::Refused => Err(error::conflict()),
         }

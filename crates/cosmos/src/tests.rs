@@ -1,0 +1,172 @@
+//! What only this backend promises, on the SDK's emulator in memory: how many requests a write takes, and what becomes of
+//! writers that are too late.
+
+use std::{sync::Arc, time::Duration};
+
+use amplifier_session_core::{
+    ErrorKind,
+    backend::{MessageVectors, RowChange, SequenceRange, SessionChange, Version, meta},
+    model::{
+        ContentType, Digest, HostId, Message, Place, ProjectSlug, RawJson, Role, Session, SessionId,
+        SessionKey, Timestamp, UserId, VectorRecord, VectorState,
+    },
+};
+use azure_data_cosmos::CosmosRuntimeBuilder;
+use azure_data_cosmos_driver::in_memory_emulator::{
+    ConsistencyLevel, InMemoryEmulatorHttpClient, VirtualAccountConfig, VirtualRegion,
+};
+
+use crate::{
+    config::{Authentication, CosmosConfig},
+    ids, messages, schema,
+    store::{Means, Store},
+    vectors, write,
+    writer::{Expected, Writer},
+};
+
+const ENDPOINT: &str = "https://eastus.emulator.local";
+
+async fn store() -> Store {
+    let region = VirtualRegion::new("East US", ENDPOINT.parse().unwrap());
+    let account =
+        VirtualAccountConfig::new(vec![region]).unwrap().with_consistency(ConsistencyLevel::Session);
+    let emulator = Arc::new(InMemoryEmulatorHttpClient::new(account));
+    let config = CosmosConfig::new(ENDPOINT)
+        .with_authentication(Authentication::Key("dGVzdGtleQ==".to_owned()))
+        .with_vector(false)
+        .with_takeover_after(Duration::ZERO);
+    let runtime = CosmosRuntimeBuilder::from(emulator.runtime_builder());
+    Store::connect(config, Means { credential: None, runtime }).await.unwrap()
+}
+
+fn key() -> SessionKey {
+    SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap())
+}
+
+fn session() -> Session {
+    let (host, project) = (HostId::new("h").unwrap(), ProjectSlug::new("p").unwrap());
+    Session::new(key(), host, project, Timestamp::from_micros(0))
+}
+
+fn message(sequence: u32) -> Message {
+    let raw = RawJson::from(format!(r#"{{"role":"user","content":"word{sequence} twice"}}"#).as_str());
+    Message {
+        user_id: key().user_id,
+        host_id: session().host_id,
+        project_slug: session().project_slug,
+        session_id: key().session_id,
+        sequence,
+        role: Role::User,
+        turn: None,
+        ts: Timestamp::from_micros(0),
+        ts_estimated: false,
+        synced_at: Timestamp::from_micros(0),
+        vectors: VectorState::Owed,
+        digest: Digest::of(raw.as_bytes()),
+        raw,
+    }
+}
+
+async fn put(
+    store: &Store,
+    expected: Option<Version>,
+    sequences: std::ops::Range<u32>,
+) -> amplifier_session_core::Result<Version> {
+    let messages = RowChange { put: sequences.map(message).collect(), truncate: None };
+    write::write(store, SessionChange { messages, ..SessionChange::new(session(), expected) }).await
+}
+
+async fn texts_there(store: &Store) -> usize {
+    let range = SequenceRange { start: 0, limit: 1_000 };
+    messages::read(store, &key(), range).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn lines_that_are_appended_need_no_look_at_what_is_there() {
+    let store = store().await;
+    let version = put(&store, None, 0..3).await.unwrap();
+    // Sessions, then messages: what is known of a container is learned with the first request for it.
+    let before = store.usage.total().requests;
+    let version = put(&store, Some(version), 3..6).await.unwrap();
+    // The session is read and marked, the messages are put, the session is ended.
+    assert_eq!(store.usage.total().requests - before, 4);
+    assert!(store.usage.total().request_units > 0.0);
+    put(&store, Some(version), 2..7).await.unwrap();
+    assert_eq!(texts_there(&store).await, 7);
+}
+
+#[tokio::test]
+async fn totals_are_the_same_whether_texts_are_added_or_counted() {
+    let store = store().await;
+    let version = put(&store, None, 0..3).await.unwrap();
+    let version = put(&store, Some(version), 3..6).await.unwrap();
+    let read = async || crate::writer::read(&store, &key()).await.unwrap().unwrap();
+    let added = read().await;
+    put(&store, Some(version), 0..6).await.unwrap();
+    let counted = read().await;
+    assert_eq!((added.texts, added.text_tokens), (6, counted.text_tokens));
+    assert_eq!(counted.texts, 6);
+}
+
+#[tokio::test]
+async fn who_took_the_session_before_it_was_lost_can_not_take_its_fence_after() {
+    let store = store().await;
+    let version = put(&store, None, 0..3).await.unwrap();
+    let expected = Expected::Exactly(Some(version));
+    let late = Writer::begin(&store, &key(), &expected, None).await.unwrap().unwrap();
+    // Another writer takes it over, and the one after it writes.
+    let taken = Writer::begin(&store, &key(), &Expected::Any, None).await.unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::Conflict);
+    let version = Version(crate::writer::read(&store, &key()).await.unwrap().unwrap().version);
+    let version = put(&store, Some(version), 3..5).await.unwrap();
+    let partition = ids::partition(&key());
+    let refused = late.fence(&store.messages, &partition, None).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    // What is known of the fence is wrong now: that is a conflict, and then known again.
+    let conflict = put(&store, Some(version), 5..6).await.unwrap_err();
+    assert!(conflict.kind() == ErrorKind::Conflict && conflict.is_retryable());
+    let version = Version(crate::writer::read(&store, &key()).await.unwrap().unwrap().version);
+    put(&store, Some(version), 5..6).await.unwrap();
+    assert_eq!(texts_there(&store).await, 6);
+}
+
+fn made(sequence: u32, chunks: u32) -> MessageVectors {
+    let record = |chunk_index| VectorRecord {
+        content_type: ContentType::UserQuery,
+        chunk_index,
+        total_chunks: chunks,
+        span_start: chunk_index,
+        span_end: chunk_index + 1,
+        token_count: 1,
+        vector: vec![1.0, 0.0],
+    };
+    MessageVectors {
+        sequence,
+        digest: message(sequence).digest,
+        created_at: Timestamp::from_micros(0),
+        records: (0..chunks).map(record).collect(),
+        failure: None,
+    }
+}
+
+#[tokio::test]
+async fn vectors_of_many_messages_go_together_and_those_of_one_go_in_parts() {
+    let store = store().await;
+    put(&store, None, 0..60).await.unwrap();
+    let generation = meta::Generation {
+        space: amplifier_session_core::model::EmbeddingSpace { model: "m".into(), dimensions: 2 },
+        number: 0,
+    };
+    schema::put_if_absent(&store, meta::EMBEDDING_SPACE, &generation.to_value()).await.unwrap();
+    let before = store.usage.total().requests;
+    let all: Vec<MessageVectors> = (0..50).map(|sequence| made(sequence, 1)).collect();
+    assert_eq!(vectors::write(&store, &key(), 0, all).await.unwrap(), 50);
+    // The schema, messages, what vectors they have, and one batch of 50 messages with a vector each.
+    assert_eq!(store.usage.total().requests - before, 4);
+    let many = vec![made(50, 250), made(51, 1)];
+    assert_eq!(vectors::write(&store, &key(), 0, many).await.unwrap(), 251);
+    let texts = [(Place::new(key(), 50), ContentType::UserQuery)];
+    assert_eq!(vectors::of_texts(&store, 0, &texts).await.unwrap().len(), 250);
+    let stored = messages::at(&store, &[Place::new(key(), 50)]).await.unwrap();
+    assert_eq!(stored[0].vectors, VectorState::Stored);
+}
