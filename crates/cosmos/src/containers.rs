@@ -250,6 +250,46 @@ mod tests {
         assert!(definitions(&config().with_vector_dimensions(5_000)).is_err());
     }
 
+    /// What `path: '…'` and `paths: ['…']` say, of one container after the other, in order and once.
+    fn paths_of_bicep() -> Vec<Vec<String>> {
+        let containers = include_str!("../../../docs/cosmos.bicep").split("sqlDatabases/containers@").skip(1);
+        containers
+            .map(|text| {
+                let mut paths: Vec<String> =
+                    text.split('\'').filter(|word| word.starts_with('/')).map(str::to_owned).collect();
+                paths.sort();
+                paths.dedup();
+                paths
+            })
+            .collect()
+    }
+
+    fn paths_of(value: &Value, paths: &mut Vec<String>) {
+        match value {
+            Value::String(text) if text.starts_with('/') => paths.push(text.clone()),
+            Value::Array(items) => items.iter().for_each(|item| paths_of(item, paths)),
+            Value::Object(fields) => fields.values().for_each(|field| paths_of(field, paths)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_bicep_file_makes_the_same_containers() {
+        let made: Vec<Vec<String>> = as_json(&config())
+            .iter()
+            .map(|one| {
+                let mut paths = Vec::new();
+                paths_of(one, &mut paths);
+                // The file has it as a variable.
+                paths.retain(|path| path != "/*");
+                paths.sort();
+                paths.dedup();
+                paths
+            })
+            .collect();
+        assert_eq!(paths_of_bicep(), made);
+    }
+
     #[test]
     fn a_container_that_differs_is_refused_with_the_reason() {
         let of = |dimensions| definitions(&config().with_vector_dimensions(dimensions)).unwrap().remove(1);
