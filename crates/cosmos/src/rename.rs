@@ -82,8 +82,7 @@ async fn move_session(store: &Store, session: &Session, to: &UserId) -> Result<(
     for container in [&store.messages, &store.events, &store.chunks] {
         let documents: Vec<Value> =
             container.all(Within::Partition(&old_partition), queries::everything()).await?;
-        let moved =
-            documents.into_iter().filter(|document| document.get("id").is_none_or(|id| id != ids::FENCE));
+        let moved = documents.into_iter().filter(|document| document.get("id").is_none_or(|id| id != ids::FENCE));
         let operations = moved.map(|document| Operation::Upsert(in_partition(document, &new)));
         container.write_many(&ids::partition(&new), operations.collect()).await?;
     }
