@@ -85,8 +85,6 @@ struct Shared {
     endpoint: Url,
     emulator: Arc<InMemoryEmulatorHttpClient>,
     state: Mutex<State>,
-    /// How many calls came in.
-    came: watch::Sender<usize>,
     /// How many calls wait.
     held: watch::Sender<usize>,
     /// How often the waiting ones were let go.
@@ -128,7 +126,6 @@ impl CosmosAccount {
             endpoint,
             emulator: Arc::new(emulator),
             state: Mutex::new(state),
-            came: watch::Sender::new(0),
             held: watch::Sender::new(0),
             released: watch::Sender::new(0),
         });
@@ -182,11 +179,6 @@ impl CosmosAccount {
     pub async fn until_held(&self, calls: usize) {
         // The sender lives as long as `self`.
         let _ = self.shared.held.subscribe().wait_for(|held| *held >= calls).await;
-    }
-
-    /// Waits until so many of these calls came, met by a fault or not.
-    pub async fn until_came(&self, number: usize, calls: &Calls) {
-        let _ = self.shared.came.subscribe().wait_for(|_| self.count(calls) >= number).await;
     }
 
     /// How many of these calls came, met by a fault or not.

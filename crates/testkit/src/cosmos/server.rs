@@ -93,7 +93,6 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
         state.faults += usize::from(fault.is_some());
         fault
     };
-    shared.came.send_modify(|calls| *calls += 1);
     match fault {
         Some(Fault::CutBefore) => return Err(io::Error::other("cut as told")),
         Some(Fault::Refuse { status, substatus, retry_after }) => {

@@ -2,7 +2,7 @@
 //!
 //! [`MockEmbeddings`] speaks HTTP, in the formats of OpenAI and of Azure OpenAI. It checks what it is sent as strictly
 //! as they do, remembers it, and fails as it is told: see [`Fault`]. Its vectors are those of
-//! [`FakeEmbedding`](crate::FakeEmbedding).
+//! [`FakeEmbedding`].
 
 mod answer;
 mod fault;
