@@ -6,7 +6,7 @@
 //! - Writes answer without a body unless asked for one; ETags of a batch stand in its results.
 //! - A throttled request is tried again by the SDK itself, as long as it is told to (`store`), before it is an error here.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use amplifier_session_core::{Error, Result};
 use azure_core::http::Etag;
@@ -108,6 +108,11 @@ pub(crate) fn batches(operations: Vec<Operation>, most: usize, most_bytes: usize
     batches
 }
 
+/// The length of pages where `limit` answers are wanted, some of which may turn out not to be meant.
+pub(crate) fn page_of(limit: usize) -> usize {
+    limit.clamp(20, 1_000)
+}
+
 fn if_match(etag: String) -> Precondition {
     Precondition::IfMatch(Etag::from(etag))
 }
@@ -156,15 +161,23 @@ pub(crate) enum Outcome {
 pub(crate) struct Query {
     pub(crate) text: String,
     pub(crate) parameters: Vec<(String, Value)>,
+    /// How many answers are wanted, where more of them are not read: a page that is larger is paid for in vain.
+    page: Option<NonZeroU32>,
 }
 
 impl Query {
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), parameters: Vec::new() }
+        Self { text: text.into(), parameters: Vec::new(), page: None }
     }
 
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.parameters.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Asks for pages of so many answers.
+    pub(crate) fn in_pages_of(mut self, answers: usize) -> Self {
+        self.page = u32::try_from(answers).ok().and_then(NonZeroU32::new);
         self
     }
 
@@ -286,7 +299,8 @@ impl Container {
             Within::Partition(key) => FeedScope::partition(key.to_owned()),
             Within::All => FeedScope::full_container(),
         };
-        let options = QueryOptions::default().with_max_item_count(MaxItemCountHint::ServerDecides);
+        let page = query.page.map_or(MaxItemCountHint::ServerDecides, MaxItemCountHint::Limit);
+        let options = QueryOptions::default().with_max_item_count(page);
         let answers = self.sdk.query_items(query.into_sdk()?, scope, Some(options)).await;
         let pages = answers.map_err(|e| error::of_sdk("a query", e))?.into_pages();
         Ok(Pages { pages })

@@ -11,7 +11,7 @@ use amplifier_session_core::{
 use serde::Deserialize;
 
 use crate::{
-    client::Within,
+    client::{Within, page_of},
     documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, digest_of_hex, kind, payload},
     ids, queries, sessions,
     store::Store,
@@ -105,6 +105,7 @@ pub(crate) async fn of_user(store: &Store, user: &UserId) -> Result<Vec<EventPla
 pub(crate) async fn search(store: &Store, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     let query = queries::events(scope, &options.filter, options.after.as_ref(), true);
+    let query = query.in_pages_of(page_of(options.limit));
     each(store, scope, &options.filter, query, |event| {
         if options.after.as_ref().is_none_or(|after| EventCursor::from(&event) < *after) {
             events.push(event);

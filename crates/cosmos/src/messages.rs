@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 
 use crate::{
-    client::{READS, Within},
+    client::{READS, Within, page_of},
     documents::{MessageDocument, PieceDocument, digest_of_hex, kind},
     ids, queries, schema,
     store::Store,
@@ -106,6 +106,7 @@ pub(crate) async fn owing(store: &Store, query: &OwingQuery) -> Result<Vec<Messa
         query.session.clone().map(|session| ids::partition(&SessionKey::new(query.user.clone(), session)));
     let within = partition.as_deref().map_or(Within::All, Within::Partition);
     let limit = query.limit.min(PAGE);
+    let sql = sql.in_pages_of(page_of(limit));
     let mut pages = store.messages.query::<MessageDocument>(within, sql).await?;
     let mut documents = Vec::new();
     while documents.len() < limit {

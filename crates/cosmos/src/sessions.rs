@@ -11,7 +11,7 @@ use amplifier_session_core::{
 use serde::Deserialize;
 
 use crate::{
-    client::Within,
+    client::{Within, page_of},
     documents::{FilesDocument, SessionDocument},
     ids, queries,
     store::Store,
@@ -35,7 +35,8 @@ pub(crate) async fn files(store: &Store, key: &SessionKey) -> Result<Option<File
 
 pub(crate) async fn list(store: &Store, query: &SessionQuery) -> Result<Vec<Session>> {
     let within = within_of(&query.scope);
-    let mut pages = store.sessions.query::<SessionDocument>(within, queries::sessions(query)).await?;
+    let sql = queries::sessions(query).in_pages_of(page_of(query.limit));
+    let mut pages = store.sessions.query::<SessionDocument>(within, sql).await?;
     let mut sessions = Vec::new();
     while sessions.len() < query.limit {
         let Some(page) = pages.next().await? else { break };
@@ -79,7 +80,8 @@ pub(crate) async fn sync_states(
     limit: usize,
 ) -> Result<Vec<(SessionId, String)>> {
     let within = Within::Partition(user.as_str());
-    let mut pages = store.sessions.query::<SyncState>(within, queries::sync_states(after)).await?;
+    let sql = queries::sync_states(after).in_pages_of(page_of(limit));
+    let mut pages = store.sessions.query::<SyncState>(within, sql).await?;
     let mut states = Vec::new();
     while states.len() < limit {
         let Some(page) = pages.next().await? else { break };

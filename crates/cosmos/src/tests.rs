@@ -85,7 +85,6 @@ async fn texts_there(store: &Store) -> usize {
 async fn lines_that_are_appended_need_no_look_at_what_is_there() {
     let store = store().await;
     let version = put(&store, None, 0..3).await.unwrap();
-    // Sessions, then messages: what is known of a container is learned with the first request for it.
     let before = store.usage.total().requests;
     let version = put(&store, Some(version), 3..6).await.unwrap();
     // The session is read and marked, the messages are put, the session is ended.

@@ -218,8 +218,7 @@ async fn a_batch_with_an_operation_that_is_no_good_is_refused_for_good() {
     let host = host(&account).await;
     sync(&host, &transcript("before", 3)).await.unwrap();
     let rows = Calls::of(Kind::Batch).in_container("transcript_messages");
-    // The first one is the fence.
-    account.fail_after(1, 1, rows, Fault::operation(2, 413));
+    account.fail_next(1, rows, Fault::operation(2, 413));
     let error = sync(&host, &transcript("after", 3)).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Validation, false), "{error:?}");
     assert_complete(&account, &transcript("before", 3)).await;
