@@ -9,8 +9,8 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
-        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+        SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
+        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -175,6 +175,10 @@ fn count_down(planned: &mut Option<usize>) -> bool {
 impl StorageBackend for FlakyBackend {
     fn capabilities(&self) -> Capabilities {
         self.inner.capabilities()
+    }
+
+    fn service_usage(&self) -> Option<ServiceUsage> {
+        self.inner.service_usage()
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
