@@ -233,10 +233,9 @@ async fn cosmos(_: &CosmosAddress, _: &OpenOptions) -> Result<Arc<dyn StorageBac
 mod cosmos_tests {
     use super::*;
 
-    fn config(url: &str, variables: &[(&str, &str)]) -> Result<amplifier_session_cosmos::CosmosConfig> {
-        let StoreUrl::Cosmos(address) = StoreUrl::parse(url, None)? else {
-            panic!("{url} is none of Cosmos DB")
-        };
+    /// `rest` is what stands behind `cosmos:`.
+    fn config(rest: &str, variables: &[(&str, &str)]) -> Result<amplifier_session_cosmos::CosmosConfig> {
+        let address = CosmosAddress::parse(rest, rest)?;
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         cosmos_config(&address, &OpenOptions::default().with_variables(variables.collect()))
     }
@@ -247,11 +246,11 @@ mod cosmos_tests {
             ("AMPLIFIER_COSMOS_ENDPOINT", "https://b.documents.azure.com/"),
             ("AMPLIFIER_COSMOS_DATABASE", "b"),
         ];
-        let told = config("cosmos://a.documents.azure.com/a", &variables).unwrap();
+        let told = config("//a.documents.azure.com/a", &variables).unwrap();
         assert_eq!((told.endpoint.as_str(), told.database.as_str()), ("https://a.documents.azure.com/", "a"));
-        let left_open = config("cosmos://", &variables).unwrap();
+        let left_open = config("//", &variables).unwrap();
         assert_eq!((left_open.endpoint, left_open.database), (variables[0].1.to_owned(), "b".to_owned()));
-        assert!(config("cosmos://", &[]).unwrap_err().to_string().contains("AMPLIFIER_COSMOS_ENDPOINT"));
+        assert!(config("//", &[]).unwrap_err().to_string().contains("AMPLIFIER_COSMOS_ENDPOINT"));
     }
 
     #[test]

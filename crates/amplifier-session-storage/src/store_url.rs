@@ -56,7 +56,7 @@ impl CosmosAddress {
         Some(format!("{scheme}://{host}/"))
     }
 
-    fn parse(url: &str, rest: &str) -> Result<Self> {
+    pub(crate) fn parse(url: &str, rest: &str) -> Result<Self> {
         let wrong = || invalid(url, "a URL of Cosmos DB is cosmos://HOST[:PORT][/DATABASE]".to_owned());
         let rest = rest.strip_prefix("//").ok_or_else(wrong)?;
         let (host, database) = rest.split_once('/').unwrap_or((rest, ""));
