@@ -249,6 +249,7 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
             "`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all that can be asked"
         ),
         (ErrorKind::Validation, "scope") => "--scope all looks at everybody's sessions",
+        (ErrorKind::Validation, "container") => return None,
         (ErrorKind::Validation, "archive") => "`export --out FILE` writes what `import` reads",
         (ErrorKind::Validation, "config") => {
             &format!("`{program} help config` shows what the file looks like")
@@ -264,6 +265,9 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Unsupported, _) => STORE,
         (ErrorKind::Authentication, _) if error.context("account").is_some() => {
             "AMPLIFIER_COSMOS_AUTH_METHOD=key takes the key in AMPLIFIER_COSMOS_KEY; without it, `az login` signs in"
+        }
+        (ErrorKind::StorageConnection, _) if error.context("database").is_some() => {
+            &format!("`{program} sync` makes the store, if the address is right")
         }
         (ErrorKind::StorageConnection, _) if error.context("account").is_some() => {
             "is the account's address right, and can it be reached from here?"
