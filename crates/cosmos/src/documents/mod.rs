@@ -64,7 +64,7 @@ impl Bytes {
 }
 
 pub(crate) fn hex(digest: Digest) -> String {
-    format!("{digest:?}")
+    format!("{:032x}", u128::from_be_bytes(digest.0))
 }
 
 pub(crate) fn digest_of_hex(text: &str) -> Result<Digest> {
