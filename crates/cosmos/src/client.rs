@@ -90,19 +90,36 @@ impl Operation {
 
 /// Operations in as many batches as they need, each of at most `most` of them and of so many bytes.
 pub(crate) fn batches(operations: Vec<Operation>, most: usize, most_bytes: usize) -> Vec<Vec<Operation>> {
+    batches_of_groups(operations.into_iter().map(|one| vec![one]).collect(), most, most_bytes)
+}
+
+/// The same; the operations of a group are parted only where no batch can hold them all.
+pub(crate) fn batches_of_groups(
+    groups: Vec<Vec<Operation>>,
+    most: usize,
+    most_bytes: usize,
+) -> Vec<Vec<Operation>> {
     let mut batches: Vec<Vec<Operation>> = Vec::new();
     let mut bytes = 0;
-    for operation in operations {
-        let more = operation.bytes();
-        match batches.last_mut() {
-            Some(batch) if batch.len() < most && bytes + more <= most_bytes => {
+    for group in groups {
+        let of_group: usize = group.iter().map(Operation::bytes).sum();
+        let fits = |batch: &Vec<Operation>, bytes: usize, count: usize, more: usize| {
+            batch.len() + count <= most && bytes + more <= most_bytes
+        };
+        if !batches.last().is_some_and(|batch| fits(batch, bytes, group.len(), of_group)) {
+            batches.push(Vec::new());
+            bytes = 0;
+        }
+        for operation in group {
+            let more = operation.bytes();
+            if batches.last().is_some_and(|batch| !batch.is_empty() && !fits(batch, bytes, 1, more)) {
+                batches.push(Vec::new());
+                bytes = 0;
+            }
+            if let Some(batch) = batches.last_mut() {
                 batch.push(operation);
-                bytes += more;
             }
-            _ => {
-                batches.push(vec![operation]);
-                bytes = more;
-            }
+            bytes += more;
         }
     }
     batches

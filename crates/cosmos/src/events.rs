@@ -15,6 +15,7 @@ use crate::{
     documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, digest_of_hex, kind, payload},
     ids, queries, sessions,
     store::Store,
+    writer,
 };
 
 /// The most events in a page.
@@ -29,6 +30,9 @@ struct DigestRow {
 }
 
 pub(crate) async fn digests(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+    if !writer::is_there(store, key).await? {
+        return Ok(Vec::new());
+    }
     let partition = ids::partition(key);
     let query = queries::rows(kind::EVENT, "c.digest", range.start, Some(range.limit.min(PAGE)));
     let rows: Vec<DigestRow> = store.events.all(Within::Partition(&partition), query).await?;
@@ -36,6 +40,9 @@ pub(crate) async fn digests(store: &Store, key: &SessionKey, range: SequenceRang
 }
 
 pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+    if !writer::is_there(store, key).await? {
+        return Ok(Vec::new());
+    }
     let partition = ids::partition(key);
     let query = queries::rows(kind::EVENT, EVENT_FIELDS, range.start, Some(range.limit.min(PAGE)));
     let documents: Vec<EventDocument> = store.events.all(Within::Partition(&partition), query).await?;

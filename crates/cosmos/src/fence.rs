@@ -12,7 +12,7 @@ use amplifier_session_core::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    client::{Container, Operation, Outcome, batches},
+    client::{Container, Operation, Outcome, batches_of_groups},
     documents::kind,
     error, ids, limits,
 };
@@ -72,8 +72,13 @@ impl<'a> Fence<'a> {
     /// Changes documents, as many at once as fit; a `Conflict` when the fence is somebody else's by now, or when a document
     /// was changed meanwhile.
     pub(crate) async fn write(&mut self, operations: Vec<Operation>) -> Result<()> {
+        self.write_groups(operations.into_iter().map(|one| vec![one]).collect()).await
+    }
+
+    /// The same, with the operations of a group in one batch where they fit.
+    pub(crate) async fn write_groups(&mut self, groups: Vec<Vec<Operation>>) -> Result<()> {
         // One operation of a batch is the fence's own.
-        for batch in batches(operations, limits::BATCH_OPERATIONS - 1, limits::BATCH_BYTES) {
+        for batch in batches_of_groups(groups, limits::BATCH_OPERATIONS - 1, limits::BATCH_BYTES) {
             self.write_batch(batch).await?;
         }
         Ok(())

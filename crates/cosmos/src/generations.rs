@@ -43,8 +43,13 @@ pub(crate) async fn complete(store: &Store, generation: u32) -> Result<bool> {
         return Ok(false);
     }
     // The states first: when this breaks off, the next generation is still the next one, and the call is repeated.
-    let stored = |document: &mut MessageDocument| document.vectors = VectorState::Stored.code();
-    change_messages(store, queries::owed(), stored).await?;
+    change_messages(store, queries::owed(), usize::MAX, |document| {
+        // One that came since owes vectors of this generation too.
+        if document.made.contains(&generation) {
+            document.vectors = VectorState::Stored.code();
+        }
+    })
+    .await?;
     let (Some(current), Some(next)) = (entries.get(EMBEDDING_SPACE), entries.get(NEXT_EMBEDDING_SPACE))
     else {
         return Err(rule());
@@ -68,7 +73,7 @@ pub(crate) async fn prune(store: &Store, limit: usize) -> Result<usize> {
         store.messages.write_many(&partition, operations).await?;
     }
     if pruned == 0 {
-        pruned = change_messages(store, queries::messages_with_generations(), |document| {
+        pruned = change_messages(store, queries::messages_with_generations(), limit, |document| {
             document.forget_generations(|number| !kept.contains(&number));
         })
         .await?;
@@ -82,28 +87,33 @@ struct StaleVector {
     user_id_session_id: String,
 }
 
-/// Changes the messages of a query; returns how many became other ones.
+/// Changes the messages of a query, a page at a time, until about `most` became other ones; returns how many.
 async fn change_messages(
     store: &Store,
     query: Query,
+    most: usize,
     change: impl Fn(&mut MessageDocument),
 ) -> Result<usize> {
-    let documents: Vec<MessageDocument> = store.messages.all(Within::All, query).await?;
-    let mut partitions: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+    let mut pages = store.messages.query::<MessageDocument>(Within::All, query).await?;
     let mut changed = 0;
-    for mut document in documents {
-        let before = (document.vectors, document.made.clone());
-        change(&mut document);
-        if (document.vectors, &document.made) == (before.0, &before.1) {
-            continue;
+    while changed < most
+        && let Some(page) = pages.next().await?
+    {
+        let mut partitions: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+        for mut document in page {
+            let before = (document.vectors, document.made.clone());
+            change(&mut document);
+            if (document.vectors, &document.made) == (before.0, &before.1) {
+                continue;
+            }
+            changed += 1;
+            let replace = Operation::replace(document.id.clone(), &document, &document.etag)?;
+            partitions.entry(document.user_id_session_id).or_default().push(replace);
         }
-        changed += 1;
-        let replace = Operation::replace(document.id.clone(), &document, &document.etag)?;
-        partitions.entry(document.user_id_session_id).or_default().push(replace);
-    }
-    for (partition, operations) in partitions {
-        if !store.messages.write_many(&partition, operations).await? {
-            return Err(error::conflict());
+        for (partition, operations) in partitions {
+            if !store.messages.write_many(&partition, operations).await? {
+                return Err(error::conflict());
+            }
         }
     }
     Ok(changed)

@@ -39,8 +39,9 @@ pub(crate) fn message(session: &SessionId, sequence: u32) -> String {
     format!("{session}_msg_{sequence}")
 }
 
-pub(crate) fn piece(session: &SessionId, sequence: u32, number: usize) -> String {
-    format!("{session}_msg_{sequence}_piece_{number}")
+/// Pieces of another line have other ids, so that none is joined with those of this one.
+pub(crate) fn piece(session: &SessionId, sequence: u32, digest: &str, number: usize) -> String {
+    format!("{session}_msg_{sequence}_piece_{digest}_{number}")
 }
 
 pub(crate) fn text(session: &SessionId, sequence: u32, content_type: ContentType, number: usize) -> String {
@@ -89,7 +90,7 @@ mod tests {
             for id in [
                 files(session),
                 message(session, sequence),
-                piece(session, sequence, number as usize),
+                piece(session, sequence, "0123456789abcdef", number as usize),
                 text(session, sequence, ContentType::ToolOutput, number as usize),
                 vector(session, sequence, number, (ContentType::AssistantThinking, number)),
                 event(session, sequence),

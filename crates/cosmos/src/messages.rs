@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use amplifier_session_core::{
-    Result,
+    Error, ErrorKind, Result,
     backend::{OwingQuery, SequenceRange},
     model::{Message, MessageState, Place, SessionKey, Timestamp},
 };
@@ -15,6 +15,7 @@ use crate::{
     documents::{MessageDocument, PieceDocument, digest_of_hex, kind},
     ids, queries, schema,
     store::Store,
+    writer,
 };
 
 /// The most messages in a page.
@@ -35,6 +36,9 @@ struct State {
 }
 
 pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<MessageState>> {
+    if !writer::is_there(store, key).await? {
+        return Ok(Vec::new());
+    }
     let partition = ids::partition(key);
     let query = queries::rows(kind::MESSAGE, "c.digest, c.turn, c.ts, c.ts_estimated", 0, None);
     let states: Vec<State> = store.messages.all(Within::Partition(&partition), query).await?;
@@ -49,6 +53,9 @@ pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<Messag
 }
 
 pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+    if !writer::is_there(store, key).await? {
+        return Ok(Vec::new());
+    }
     let partition = ids::partition(key);
     let query = queries::rows(kind::MESSAGE, "*", range.start, Some(range.limit.min(PAGE)));
     let documents = store.messages.all(Within::Partition(&partition), query).await?;
@@ -130,6 +137,12 @@ async fn pieces(store: &Store, document: &MessageDocument) -> Result<Vec<PieceDo
     let query = queries::rows_at(kind::PIECE, "*", &[document.sequence]);
     let within = Within::Partition(&document.user_id_session_id);
     let mut pieces: Vec<PieceDocument> = store.messages.all(within, query).await?;
+    // Beside them may lie those of a line that is being written, or was before.
+    pieces.retain(|piece| piece.digest == document.digest);
     pieces.sort_by_key(|piece| piece.number);
-    Ok(pieces)
+    if pieces.len() == document.pieces {
+        return Ok(pieces);
+    }
+    let message = format!("of {} pieces of a line {} are there", document.pieces, pieces.len());
+    Err(Error::new(ErrorKind::StorageIo, message).with("document", &document.id).retryable())
 }

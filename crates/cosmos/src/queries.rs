@@ -121,6 +121,13 @@ fn behind_session(conditions: &mut Conditions, after: &SessionCursor) {
     ));
 }
 
+/// Sessions that no read shows.
+pub(crate) fn hidden_sessions() -> Query {
+    let mut conditions = Conditions::of(kind::SESSION);
+    conditions.and_text("c.committed = false");
+    conditions.select("*", "")
+}
+
 /// Numbers of texts and tokens of all sessions.
 pub(crate) fn text_totals() -> Query {
     Conditions::of(kind::SESSION).select("c.texts, c.text_tokens", "")

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     client::{Container, Operation, Outcome, Within},
-    documents::{FilesDocument, Rows, SessionDocument},
+    documents::{FilesDocument, RenamedFrom, Rows, SessionDocument},
     error, events, ids, queries, sessions,
     store::Store,
     write,
@@ -21,7 +21,7 @@ use crate::{
 /// Moves all sessions of `from`; returns how many. When it breaks off, repeating it completes it: a session that has its
 /// new name and not yet lost its old one says so.
 pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<u64> {
-    let old = all_sessions(store, from).await?;
+    let old = all_sessions(store, from, to).await?;
     let moving = check(store, &old, (from, to)).await?;
     for session in &old {
         let (old, new) = (session.key(), SessionKey::new(to.clone(), session.session_id.clone()));
@@ -35,14 +35,35 @@ pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<
         {
             return Err(writer.give_up(cause).await);
         }
+        // From here on nobody writes it under its old name, also when the removal breaks off.
+        writer.hide().await?;
         write::remove(store, writer, &old).await?;
         settle(store, &new).await?;
     }
     Ok(old.len() as u64)
 }
 
-async fn all_sessions(store: &Store, user: &UserId) -> Result<Vec<Session>> {
-    sessions::list(store, &SessionQuery::new(user.clone()).with_limit(usize::MAX)).await
+/// Those that reads show, and those that an earlier rename has copied and not yet removed.
+async fn all_sessions(store: &Store, from: &UserId, to: &UserId) -> Result<Vec<Session>> {
+    let shown = SessionQuery::new(from.clone()).with_limit(usize::MAX);
+    let mut all = sessions::list(store, &shown).await?;
+    let within = Within::Partition(from.as_str());
+    let hidden: Vec<SessionDocument> = store.sessions.all(within, queries::hidden_sessions()).await?;
+    for document in hidden {
+        let key = SessionKey::new(to.clone(), document.session.session_id.clone());
+        if writer::read(store, &key).await?.is_some_and(|copy| is_copy(&copy, &document)) {
+            all.push(document.session);
+        }
+    }
+    Ok(all)
+}
+
+/// Whether one session is a copy of the other as that is now. One that is hidden has not been written since.
+fn is_copy(copy: &SessionDocument, old: &SessionDocument) -> bool {
+    copy.committed
+        && copy.renamed_from.as_ref().is_some_and(|from| {
+            from.user_id == old.session.user_id && (!old.committed || from.version == old.version)
+        })
 }
 
 /// The old keys of sessions that have moved already, all but the deletion.
@@ -55,12 +76,12 @@ async fn check(
     let mut moving = HashSet::new();
     for session in old {
         let key = SessionKey::new(to.clone(), session.session_id.clone());
-        match writer::read(store, &key).await? {
-            Some(found) if found.renamed_from.as_ref() == Some(from) => {
+        let Some(found) = writer::read(store, &key).await?.filter(|found| found.committed) else { continue };
+        match writer::read(store, &session.key()).await? {
+            Some(old) if is_copy(&found, &old) => {
                 moving.insert(session.key());
             }
-            Some(found) if found.committed => return Err(twice(format!("a session {}", session.session_id))),
-            _ => {}
+            _ => return Err(twice(format!("a session {}", session.session_id))),
         }
     }
     let here: HashMap<String, String> = events::of_user(store, to)
@@ -88,7 +109,8 @@ async fn move_session(store: &Store, old: &mut Writer<'_>, from: &SessionKey, to
     match copy(store, old, &mut new, (from, to)).await {
         Ok(files) => {
             new.document.session = renamed;
-            new.document.renamed_from = Some(from.user_id.clone());
+            let version = old.document.version.clone();
+            new.document.renamed_from = Some(RenamedFrom { user_id: from.user_id.clone(), version });
             (new.document.texts, new.document.text_tokens) = (old.document.texts, old.document.text_tokens);
             new.finish(files.as_ref()).await.map(drop)
         }

@@ -68,7 +68,7 @@ pub(crate) async fn generations(store: &Store) -> Result<Generations> {
 /// Changes the entries, again when somebody else did so meanwhile. An `Err` of `change` is an answer too: nothing is to be written.
 async fn change<T>(
     store: &Store,
-    change: impl Fn(&mut BTreeMap<String, String>) -> Result<T, T>,
+    mut change: impl FnMut(&mut BTreeMap<String, String>) -> Result<T, T>,
 ) -> Result<T> {
     for _ in 0..ATTEMPTS {
         let mut document = read(store).await?;
@@ -97,11 +97,15 @@ pub(crate) async fn put_if_absent(store: &Store, key: &str, value: &str) -> Resu
 }
 
 pub(crate) async fn replace(store: &Store, key: &str, expected: &str, value: &str) -> Result<bool> {
+    let mut is_tried = false;
     change(store, |entries| match entries.get_mut(key) {
         Some(found) if found == expected => {
+            is_tried = true;
             value.clone_into(found);
             Ok(true)
         }
+        // Perhaps the answer to our own replacement was lost.
+        Some(found) if is_tried && found == value => Err(true),
         _ => Err(false),
     })
     .await

@@ -132,14 +132,21 @@ pub(crate) async fn vectors(store: &Store, query: &VectorQuery) -> Result<Candid
             true => nearest(store, query, partitions).await?,
             false => compared_here(store, query, partitions).await?,
         });
-        items.sort_by(|a: &VectorCandidate, b| {
-            b.similarity.total_cmp(&a.similarity).then_with(|| a.place.cmp(&b.place))
-        });
-        items.truncate(query.limit);
+        keep_nearest(&mut items, query.limit);
     }
-    let notice = (!is_indexed)
-        .then_some("vectors were read and compared one by one: the container has no index for them");
-    Ok(Candidates { items, notice: notice.map(str::to_owned) })
+    let notice = if !is_indexed {
+        Some("vectors were read and compared one by one: the container has no index for them".to_owned())
+    } else if query.limit > VECTORS && items.len() >= VECTORS {
+        Some(format!("Cosmos DB was asked for the nearest {VECTORS} vectors only: there may be more results"))
+    } else {
+        None
+    };
+    Ok(Candidates { items, notice })
+}
+
+fn keep_nearest(candidates: &mut Vec<VectorCandidate>, most: usize) {
+    candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then_with(|| a.place.cmp(&b.place)));
+    candidates.truncate(most);
 }
 
 /// Whether the container's index is for vectors of the generation.
@@ -200,6 +207,7 @@ async fn compared_here(
                 vector: document.vector,
             });
         }
+        keep_nearest(&mut candidates, query.limit);
     }
     Ok(candidates)
 }

@@ -119,6 +119,7 @@ pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Ve
             |writer: &Writer<'_>| writer.document.session.project_slug == change.session.project_slug;
         if let Some(mut writer) = writer.filter(same_project) {
             writer.document.session = change.session;
+            writer.document.renamed_from = None;
             return writer.finish(files.as_ref()).await;
         }
     }
@@ -127,6 +128,7 @@ pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Ve
     match write_rows(store, &mut writer, &change).await {
         Ok(()) => {
             writer.document.session = change.session;
+            writer.document.renamed_from = None;
             writer.finish(files.as_ref()).await
         }
         Err(cause) => Err(writer.give_up(cause).await),
@@ -214,13 +216,13 @@ async fn write_messages(
     let mut fence = writer.fence(&store.messages, partition, known).await?;
     let (container, end) = ((&store.messages, partition), end_of(known, rewrite));
     let plan = Plan::of(container, &change.messages, |m| m.sequence, rewrite.wipe, end).await?;
-    let mut operations = plan.removals();
+    let mut operations: Vec<Vec<Operation>> = plan.removals().into_iter().map(|one| vec![one]).collect();
     if rewrite.moved {
         let all = queries::rows(kind::MESSAGE, "*", 0, None);
         let stays: Vec<MessageDocument> = store.messages.all(Within::Partition(partition), all).await?;
         for mut document in stays.into_iter().filter(|document| plan.keeps(document.sequence)) {
             document.project_slug = change.session.project_slug.clone();
-            operations.push(Operation::replace(document.id.clone(), &document, &document.etag)?);
+            operations.push(vec![Operation::replace(document.id.clone(), &document, &document.etag)?]);
         }
     }
     let mut analyzer = Analyzer::new();
@@ -230,7 +232,7 @@ async fn write_messages(
     for message in put {
         put_message(&mut operations, &plan, message, partition, &mut analyzer, &mut added)?;
     }
-    fence.write(operations).await?;
+    fence.write_groups(operations).await?;
     let texts = if rewrite.wipe {
         added
     } else if known.is_some() && plan.there.is_empty() {
@@ -249,8 +251,9 @@ fn end_of(known: Option<&Rows>, rewrite: Rewrite) -> Option<u32> {
     known.filter(|_| !rewrite.wipe).map(|rows| rows.end)
 }
 
+/// A message and what stands beside it, in one batch where they fit. Pieces of its line come before: they are named by the line.
 fn put_message(
-    operations: &mut Vec<Operation>,
+    operations: &mut Vec<Vec<Operation>>,
     plan: &Plan,
     message: &Message,
     partition: &str,
@@ -263,18 +266,19 @@ fn put_message(
     let beside =
         pieces.iter().map(|piece| piece.id.as_str()).chain(texts.iter().map(|text| text.id.as_str()));
     let ids: HashSet<&str> = beside.chain([document.id.as_str()]).collect();
-    operations.extend(plan.leftovers(message.sequence, &ids));
     for piece in &pieces {
-        operations.push(Operation::upsert(piece)?);
+        operations.push(vec![Operation::upsert(piece)?]);
     }
-    for text in &texts {
-        added.add(text);
-        operations.push(Operation::upsert(text)?);
-    }
-    operations.push(match plan.etag(message.sequence, &document.id) {
+    let mut together = vec![match plan.etag(message.sequence, &document.id) {
         Some(etag) => Operation::replace(document.id.clone(), &document, etag)?,
         None => Operation::create(&document)?,
-    });
+    }];
+    for text in &texts {
+        added.add(text);
+        together.push(Operation::upsert(text)?);
+    }
+    together.extend(plan.leftovers(message.sequence, &ids));
+    operations.push(together);
     Ok(())
 }
 
@@ -393,7 +397,10 @@ async fn delete_rows(store: &Store, writer: &Writer<'_>, key: &SessionKey) -> Re
         let nothing = RowChange::<()>::default();
         let plan = Plan::of((container, &partition), &nothing, |()| 0, true, None).await?;
         fence.write(plan.removals()).await?;
-        fence.take_down().await?;
+        // It stays in the way of a writer that stood still: that could put rows where there is no session any more.
+        if !writer.took_over() {
+            fence.take_down().await?;
+        }
     }
     let chunks: Vec<Id> = store.chunks.all(Within::Partition(&partition), queries::ids()).await?;
     let deletions = chunks.into_iter().map(|chunk| Operation::Delete { id: chunk.id, etag: None });

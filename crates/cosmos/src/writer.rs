@@ -41,6 +41,8 @@ pub(crate) struct Writer<'a> {
     mark: String,
     /// What is known of the rows; nothing after a write that did not come to its end.
     known: Known,
+    /// Whether it has the session from a writer that stood still, and that may come on.
+    took_over: bool,
 }
 
 /// What a session's document says about its rows.
@@ -79,6 +81,11 @@ pub(crate) async fn read(store: &Store, key: &SessionKey) -> Result<Option<Sessi
     store.sessions.read(key.user_id.as_str(), key.session_id.as_str()).await
 }
 
+/// Whether reads show the session. What a first write that did not come to its end left of it is nobody's.
+pub(crate) async fn is_there(store: &Store, key: &SessionKey) -> Result<bool> {
+    Ok(read(store, key).await?.is_some_and(|document| document.committed))
+}
+
 impl<'a> Writer<'a> {
     /// Takes the right to write `key`. With `new`, a session that is not there is begun; else the answer is `None`.
     pub(crate) async fn begin(
@@ -88,6 +95,7 @@ impl<'a> Writer<'a> {
         new: Option<&Session>,
     ) -> Result<Option<Self>> {
         let mark = new_version();
+        let mut took_over = false;
         loop {
             let found = read(store, key).await?;
             if !expected.admits(found.as_ref()) {
@@ -104,19 +112,19 @@ impl<'a> Writer<'a> {
                 (None, None) => return Ok(None),
             };
             // The answer to our own mark may have been lost.
-            if document.pending.as_ref() == Some(&mark) {
-                return Ok(Some(Self { store, document, mark, known }));
+            let is_marked = document.pending.as_ref() == Some(&mark);
+            if !is_marked {
+                took_over = document.pending.is_some();
+                if took_over && !stands_still(store, key, &document).await? {
+                    continue;
+                }
+                document.pending = Some(mark.clone());
             }
-            let dead = document.pending.is_some();
-            if dead && !stands_still(store, key, &document).await? {
+            let mut writer = Self { store, document, mark: mark.clone(), known, took_over };
+            if !is_marked && !writer.put(Vec::new()).await? {
                 continue;
             }
-            document.pending = Some(mark.clone());
-            let mut writer = Self { store, document, mark: mark.clone(), known };
-            if !writer.put(Vec::new()).await? {
-                continue;
-            }
-            if dead && writer.document.committed {
+            if took_over && writer.document.committed {
                 writer.bury(key).await?;
                 return Err(error::conflict());
             }
@@ -146,7 +154,12 @@ impl<'a> Writer<'a> {
             event_rows: document.event_rows.clone().or(nothing_there),
             ..document
         };
-        Ok(Some(Self { store, document, mark: String::new(), known: Known::default() }))
+        Ok(Some(Self { store, document, mark: String::new(), known: Known::default(), took_over: false }))
+    }
+
+    /// Whether another writer may still come on.
+    pub(crate) fn took_over(&self) -> bool {
+        self.took_over
     }
 
     pub(crate) fn known(&self) -> &Known {
@@ -183,11 +196,22 @@ impl<'a> Writer<'a> {
         let files = files.map(Operation::upsert).transpose()?;
         let is_put = self.put(files.into_iter().collect()).await?;
         self.store.totals.forget();
-        if is_put { Ok(Version(self.document.version)) } else { Err(error::conflict()) }
+        // The answer may have been lost, and the repetition refused.
+        if is_put || self.is_stored().await? {
+            Ok(Version(self.document.version))
+        } else {
+            Err(error::conflict())
+        }
+    }
+
+    async fn is_stored(&self) -> Result<bool> {
+        let found = read(self.store, &self.document.session.key()).await?;
+        Ok(found.is_some_and(|found| found.version == self.document.version))
     }
 
     /// Ends a deletion: nothing is left of the session.
     pub(crate) async fn finish_deletion(self, files_exist: bool) -> Result<()> {
+        let key = self.document.session.key();
         let (id, user) = (self.document.id.clone(), self.document.session.user_id.clone());
         let mut operations = vec![Operation::Delete { id, etag: Some(self.document.etag) }];
         if files_exist {
@@ -198,8 +222,16 @@ impl<'a> Writer<'a> {
         self.store.totals.forget();
         match deleted {
             Outcome::Done(_) => Ok(()),
+            // Or the answer was lost, and there is nothing left to delete.
+            Outcome::Refused if read(self.store, &key).await?.is_none() => Ok(()),
             Outcome::Refused => Err(error::conflict()),
         }
+    }
+
+    /// Hides the session from reads, for its deletion.
+    pub(crate) async fn hide(&mut self) -> Result<()> {
+        self.document.committed = false;
+        if self.put(Vec::new()).await? { Ok(()) } else { Err(error::conflict()) }
     }
 
     /// Gives the write up after `cause`, so that the next one does not have to wait. The rows may be half changed, which

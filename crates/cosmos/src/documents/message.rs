@@ -144,6 +144,8 @@ pub(crate) struct PieceDocument {
     pub(crate) kind: String,
     pub(crate) user_id_session_id: String,
     pub(crate) sequence: u32,
+    /// That of the line.
+    pub(crate) digest: String,
     pub(crate) number: usize,
     pub(crate) raw: Bytes,
 }
@@ -157,7 +159,8 @@ pub(crate) fn pieces_of(message: &Message, document: &MessageDocument) -> Vec<Pi
     let parts = message.raw.as_bytes().chunks(PIECE_BYTES).enumerate();
     parts
         .map(|(number, part)| PieceDocument {
-            id: ids::piece(&message.session_id, message.sequence, number),
+            id: ids::piece(&message.session_id, message.sequence, &document.digest, number),
+            digest: document.digest.clone(),
             kind: kind::PIECE.to_owned(),
             user_id_session_id: ids::partition(&key),
             sequence: message.sequence,

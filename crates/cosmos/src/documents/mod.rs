@@ -15,7 +15,7 @@ pub(crate) use event::{
     ChunkDocument, EventDocument, FIELDS as EVENT_FIELDS, PayloadDocument, chunks_of, payload,
 };
 pub(crate) use message::{GenerationState, MessageDocument, PieceDocument, pieces_of, vector_state};
-pub(crate) use session::{FilesDocument, Rows, SessionDocument, new_version};
+pub(crate) use session::{FilesDocument, RenamedFrom, Rows, SessionDocument, new_version};
 pub(crate) use text::{TextDocument, texts_of};
 pub(crate) use vector::VectorDocument;
 

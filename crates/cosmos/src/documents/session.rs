@@ -24,9 +24,9 @@ pub(crate) struct SessionDocument {
     pub(crate) committed: bool,
     /// Who is writing it.
     pub(crate) pending: Option<String>,
-    /// Whose name it had, while its rows move to the present one.
+    /// What it is a copy of, from a rename until the next write.
     #[serde(default)]
-    pub(crate) renamed_from: Option<UserId>,
+    pub(crate) renamed_from: Option<RenamedFrom>,
     /// How many texts its messages have.
     pub(crate) texts: u64,
     /// How many tokens are in them.
@@ -39,6 +39,15 @@ pub(crate) struct SessionDocument {
     pub(crate) event_rows: Option<Rows>,
     #[serde(rename = "_etag", default, skip_serializing)]
     pub(crate) etag: String,
+}
+
+/// The session that another one is a copy of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RenamedFrom {
+    /// Whose it was.
+    pub(crate) user_id: UserId,
+    /// As which it was copied.
+    pub(crate) version: String,
 }
 
 /// What the last writer left in a partition.
