@@ -49,13 +49,15 @@ pub struct CosmosConfig {
     pub vector_dimensions: Option<usize>,
     /// Whether the database and its containers are made where they are missing, which needs a key. Default: true.
     pub create: bool,
-    /// How long the write of another process may stand still before it counts as dead. Default: 10 seconds.
+    /// How long the write of another process, which may be throttled, may stand still before it counts as dead. Default: 40 seconds.
     pub takeover_after: Duration,
     /// How long a request that the service throttles is repeated, counted in waits, before it is an error that says when
     /// to come back. Default: 30 seconds.
     pub throttle_patience: Duration,
     /// How many batches of writes may be under way at once. Default: 8.
     pub write_concurrency: usize,
+    /// How many texts are scored for one search by words. Default: 10,000.
+    pub most_texts: usize,
 }
 
 impl CosmosConfig {
@@ -69,9 +71,10 @@ impl CosmosConfig {
             enable_vector: true,
             vector_dimensions: None,
             create: true,
-            takeover_after: Duration::from_secs(10),
+            takeover_after: Duration::from_secs(40),
             throttle_patience: Duration::from_secs(30),
             write_concurrency: 8,
+            most_texts: 10_000,
         }
     }
 
@@ -175,6 +178,13 @@ impl CosmosConfig {
     #[must_use]
     pub fn with_throttle_patience(mut self, patience: Duration) -> Self {
         self.throttle_patience = patience;
+        self
+    }
+
+    /// Sets how many texts are scored for one search by words.
+    #[must_use]
+    pub fn with_most_texts(mut self, most_texts: usize) -> Self {
+        self.most_texts = most_texts;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Vectors of several generations side by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use amplifier_session_core::{
     Error, Result, Scope,
@@ -16,15 +16,10 @@ use serde::Deserialize;
 use crate::{
     client::{Operation, Query, Within},
     documents::{GenerationState, MessageDocument, vector_state},
-    error, queries, schema, sessions,
+    error, ids, queries, schema, sessions,
     store::Store,
+    writer,
 };
-
-#[derive(Debug, Deserialize)]
-struct Id {
-    #[serde(rename = "id")]
-    _id: String,
-}
 
 /// Makes the next generation the current one, unless a message owes vectors of it.
 pub(crate) async fn complete(store: &Store, generation: u32) -> Result<bool> {
@@ -37,9 +32,7 @@ pub(crate) async fn complete(store: &Store, generation: u32) -> Result<bool> {
     if !held.is_next(generation) {
         return Err(rule());
     }
-    if let Some(query) = queries::any_owing(generation, &held)
-        && !store.messages.all::<Id>(Within::All, query).await?.is_empty()
-    {
+    if is_owed(store, generation, &held).await? {
         return Ok(false);
     }
     // The states first: when this breaks off, the next generation is still the next one, and the call is repeated.
@@ -55,6 +48,27 @@ pub(crate) async fn complete(store: &Store, generation: u32) -> Result<bool> {
         return Err(rule());
     };
     schema::replace(store, EMBEDDING_SPACE, current, next).await
+}
+
+#[derive(Debug, Deserialize)]
+struct Owing {
+    user_id_session_id: String,
+}
+
+/// Whether a message owes vectors of a generation. Those of a first write that did not come to its end owe nothing.
+async fn is_owed(store: &Store, generation: u32, held: &Generations) -> Result<bool> {
+    let Some(query) = queries::owing_partitions(generation, held) else { return Ok(false) };
+    let mut pages = store.messages.query::<Owing>(Within::All, query).await?;
+    let mut known = HashSet::new();
+    while let Some(page) = pages.next().await? {
+        for Owing { user_id_session_id: partition } in page {
+            let key = ids::session_of(&partition)?;
+            if known.insert(partition) && writer::is_there(store, &key).await? {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Removes what is of generations that nobody needs any more; returns how much it was.

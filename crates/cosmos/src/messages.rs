@@ -1,6 +1,6 @@
 //! Reading messages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
@@ -116,9 +116,24 @@ pub(crate) async fn owing(store: &Store, query: &OwingQuery) -> Result<Vec<Messa
     let sql = sql.in_pages_of(page_of(limit));
     let mut pages = store.messages.query::<MessageDocument>(within, sql).await?;
     let mut documents = Vec::new();
-    while documents.len() < limit {
-        let Some(page) = pages.next().await? else { break };
-        documents.extend(page);
+    let mut sessions: HashMap<String, bool> = HashMap::new();
+    while documents.len() < limit
+        && let Some(page) = pages.next().await?
+    {
+        for document in page {
+            let partition = &document.user_id_session_id;
+            let is_there = match sessions.get(partition) {
+                Some(is_there) => *is_there,
+                None => {
+                    let is_there = writer::is_there(store, &ids::session_of(partition)?).await?;
+                    sessions.insert(partition.clone(), is_there);
+                    is_there
+                }
+            };
+            if is_there {
+                documents.push(document);
+            }
+        }
     }
     documents.truncate(limit);
     complete(store, documents).await

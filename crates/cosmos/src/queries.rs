@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use amplifier_session_core::{
     Scope,
     backend::{OwingQuery, SessionCursor, SessionQuery, meta::Generations},
-    model::SessionId,
+    model::{SessionId, UserId},
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
 };
 use serde_json::{Value, json};
@@ -203,11 +203,11 @@ pub(crate) fn owing(query: &OwingQuery, held: &Generations) -> Option<Query> {
     Some(conditions.select("*", " ORDER BY c.user_id ASC, c.session_id ASC, c.sequence ASC"))
 }
 
-/// Any message that owes vectors of a generation.
-pub(crate) fn any_owing(generation: u32, held: &Generations) -> Option<Query> {
+/// Where messages lie that owe vectors of a generation, once for each.
+pub(crate) fn owing_partitions(generation: u32, held: &Generations) -> Option<Query> {
     let mut conditions = Conditions::of(kind::MESSAGE);
     owe(&mut conditions, generation, held)?;
-    Some(conditions.select("TOP 1 c.id", ""))
+    Some(conditions.select("c.user_id_session_id", ""))
 }
 
 /// `None` when no message owes any of this generation.
@@ -340,9 +340,10 @@ fn vector_conditions(generation: u32, filter: &SearchFilter, partitions: &[Strin
     conditions
 }
 
-/// Texts that hold any of the terms: also those out of scope, which count in the scores.
-pub(crate) fn texts_with(terms: &[String], full_text: bool, most: usize) -> Query {
+/// Texts that hold any of the terms: also those out of scope, which count in the scores, or those of one user.
+pub(crate) fn texts_with(terms: &[String], full_text: bool, most: usize, user: Option<&UserId>) -> Query {
     let mut conditions = Conditions::of(kind::TEXT);
+    conditions.and_some("c.user_id = @", user.map(UserId::as_str));
     let names: Vec<String> = terms
         .iter()
         .map(|term| conditions.parameter(if full_text { term.clone() } else { format!(" {term} ") }))

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use amplifier_session_core::{
-    Result,
+    Result, Scope,
     backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     model::{ContentType, Place},
     text::bm25::{CollectionStatistics, DocumentTerms, score},
@@ -16,9 +16,6 @@ use crate::{
     error, ids, queries, schema, sessions,
     store::Store,
 };
-
-/// The most texts that are scored for one query.
-const TEXTS: usize = 10_000;
 
 /// The most sessions in a query for vectors: a key takes up to 511 bytes of a query's 512 KB.
 const SESSIONS: usize = 500;
@@ -34,15 +31,24 @@ struct Matching {
 
 /// Texts that match, scored with the statistics of all texts in the store.
 pub(crate) async fn texts(store: &Store, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
-    let sql = queries::texts_with(&query.terms, store.full_text, TEXTS);
+    let most = store.config.most_texts;
+    let asked = |user| queries::texts_with(&query.terms, store.full_text, most, user);
     let (within, documents, totals) = tokio::join!(
         sessions::within(store, &query.scope, &query.filter.sessions),
-        store.messages.all::<TextDocument>(Within::All, sql),
+        store.messages.all::<TextDocument>(Within::All, asked(None)),
         totals(store)
     );
-    let (within, documents, totals) = (within?, documents?, totals?);
-    let notice = (documents.len() >= TEXTS).then(|| {
-        format!("more than {TEXTS} texts hold these words: some of them were left out; name more of them")
+    let (within, mut documents, totals) = (within?, documents?, totals?);
+    let mut is_cut = documents.len() >= most;
+    if is_cut && let Scope::User(user) = &query.scope {
+        // Those of others may have taken the place of one's own.
+        let own: Vec<TextDocument> = store.messages.all(Within::All, asked(Some(user))).await?;
+        is_cut = own.len() >= most;
+        documents.retain(|document| document.user_id != *user);
+        documents.extend(own);
+    }
+    let notice = is_cut.then(|| {
+        format!("more than {most} texts hold these words: some of them were left out; name more of them")
     });
     let mut matching: HashMap<(Place, ContentType), Matching> = HashMap::new();
     for document in documents {

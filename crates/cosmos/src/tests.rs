@@ -160,12 +160,64 @@ async fn vectors_of_many_messages_go_together_and_those_of_one_go_in_parts() {
     let before = store.usage.total().requests;
     let all: Vec<MessageVectors> = (0..50).map(|sequence| made(sequence, 1)).collect();
     assert_eq!(vectors::write(&store, &key(), 0, all).await.unwrap(), 50);
-    // The schema, messages, what vectors they have, and one batch of 50 messages with a vector each.
-    assert_eq!(store.usage.total().requests - before, 4);
+    // The schema, messages, what vectors they have, one batch of 50 messages with a vector each, and the schema again.
+    assert_eq!(store.usage.total().requests - before, 5);
     let many = vec![made(50, 250), made(51, 1)];
     assert_eq!(vectors::write(&store, &key(), 0, many).await.unwrap(), 251);
     let texts = [(Place::new(key(), 50), ContentType::UserQuery)];
     assert_eq!(vectors::of_texts(&store, 0, &texts).await.unwrap().len(), 250);
     let stored = messages::at(&store, &[Place::new(key(), 50)]).await.unwrap();
     assert_eq!(stored[0].vectors, VectorState::Stored);
+}
+
+#[tokio::test]
+async fn what_an_abandoned_first_write_left_keeps_nobody_from_another_model() {
+    let store = store().await;
+    let generation = |number, model: &str| {
+        let space = amplifier_session_core::model::EmbeddingSpace { model: model.into(), dimensions: 2 };
+        meta::Generation { space, number }.to_value()
+    };
+    schema::put_if_absent(&store, meta::EMBEDDING_SPACE, &generation(0, "m")).await.unwrap();
+    schema::put_if_absent(&store, meta::NEXT_EMBEDDING_SPACE, &generation(1, "n")).await.unwrap();
+    put(&store, None, 0..3).await.unwrap();
+    assert!(!crate::generations::complete(&store, 1).await.unwrap());
+    let all: Vec<MessageVectors> = (0..3).map(|sequence| made(sequence, 1)).collect();
+    assert_eq!(vectors::write(&store, &key(), 1, all).await.unwrap(), 3);
+    // Somebody's first write breaks off behind its rows.
+    let before = crate::writer::read(&store, &crate::tests::key()).await.unwrap().unwrap();
+    let rows = RowChange { put: vec![message(9)], truncate: None };
+    let mut other = SessionChange { messages: rows, ..SessionChange::new(session(), None) };
+    other.session.session_id = SessionId::new("other").unwrap();
+    other.messages.put[0].session_id = other.session.session_id.clone();
+    let (key, none) = (other.session.key(), Expected::Exactly(None));
+    Writer::begin(&store, &key, &none, Some(&other.session)).await.unwrap().unwrap();
+    let partition = ids::partition(&key);
+    let row = crate::documents::MessageDocument::new(&other.messages.put[0], &partition);
+    let create = crate::client::Operation::create(&row).unwrap();
+    assert!(store.messages.write_many(&partition, vec![create]).await.unwrap());
+    assert!(crate::generations::complete(&store, 1).await.unwrap());
+    let after = crate::writer::read(&store, &crate::tests::key()).await.unwrap().unwrap();
+    assert_eq!(after.version, before.version);
+}
+
+#[tokio::test]
+async fn texts_of_others_take_no_room_from_ones_own() {
+    let mut store = store().await;
+    store.config.most_texts = 4;
+    put(&store, None, 0..3).await.unwrap();
+    let mut other = SessionChange::new(session(), None);
+    other.session.user_id = UserId::new("aaa").unwrap();
+    other.messages.put = (0..6)
+        .map(|sequence| Message { user_id: other.session.user_id.clone(), ..message(sequence) })
+        .collect();
+    write::write(&store, other).await.unwrap();
+    let query = amplifier_session_core::backend::TextQuery {
+        scope: key().user_id.into(),
+        filter: Default::default(),
+        content_types: amplifier_session_core::model::ContentTypes::embedded(),
+        terms: vec!["twice".to_owned()],
+        limit: 10,
+    };
+    let found = crate::search::texts(&store, &query).await.unwrap();
+    assert_eq!((found.items.len(), found.notice), (3, None));
 }

@@ -40,6 +40,7 @@ pub(crate) async fn write(
     let space = held.space(generation)?;
     vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
     let partition = ids::partition(key);
+    let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
     let mut left = vectors;
     let mut stored = 0;
     for attempt in 0..ATTEMPTS {
@@ -56,9 +57,38 @@ pub(crate) async fn write(
             }
         }
         if left.is_empty() {
+            owe_what_is_of_before(store, &partition, &held, &sequences).await?;
             return Ok(stored);
         }
         left.sort_by_key(|of| of.sequence);
+    }
+    Err(error::conflict())
+}
+
+/// Makes messages owe vectors again that were stored as of the current generation when it was not that any more.
+async fn owe_what_is_of_before(
+    store: &Store,
+    partition: &str,
+    held: &Generations,
+    sequences: &[u32],
+) -> Result<()> {
+    let current = schema::generations(store).await?.current_number();
+    if current == held.current_number() {
+        return Ok(());
+    }
+    for _ in 0..ATTEMPTS {
+        let documents = documents_at(store, partition, sequences).await?;
+        let mut operations = Vec::new();
+        for mut document in documents {
+            let is_stored = vector_state(document.vectors)? == VectorState::Stored;
+            if is_stored && !document.made.contains(&current) {
+                document.vectors = VectorState::Owed.code();
+                operations.push(Operation::replace(document.id.clone(), &document, &document.etag)?);
+            }
+        }
+        if store.messages.write_many(partition, operations).await? {
+            return Ok(());
+        }
     }
     Err(error::conflict())
 }

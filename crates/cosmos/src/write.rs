@@ -321,7 +321,11 @@ async fn write_events(
     let gone = plan.there.iter().filter(|(sequence, _)| !plan.keeps(**sequence)).flat_map(|(_, rows)| rows);
     let gone = gone.flat_map(|row| row.ids.iter().flatten());
     let gone: Vec<String> = gone.filter(|id| !named.contains(*id)).cloned().collect();
-    remove_chunks(store, partition, &gone).await?;
+    if !gone.is_empty() {
+        // Whoever took the session over may need them again.
+        writer.check_mark().await?;
+        remove_chunks(store, partition, &gone).await?;
+    }
     Ok(Rows { end: plan.end(), fence: fence.into_etag() })
 }
 
@@ -404,6 +408,9 @@ async fn delete_rows(store: &Store, writer: &Writer<'_>, key: &SessionKey) -> Re
     }
     let chunks: Vec<Id> = store.chunks.all(Within::Partition(&partition), queries::ids()).await?;
     let deletions = chunks.into_iter().map(|chunk| Operation::Delete { id: chunk.id, etag: None });
-    store.chunks.write_many(&partition, deletions.collect()).await?;
+    if !store.chunks.write_many(&partition, deletions.collect()).await? {
+        // Somebody else removed one of them, and the rest of its batch is still there.
+        return Err(error::conflict());
+    }
     Ok(sessions::files(store, key).await?.is_some())
 }

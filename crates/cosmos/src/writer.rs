@@ -182,7 +182,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Whether the session is still this writer's: a `Conflict` where it lost it before it took a fence.
-    async fn check_mark(&self) -> Result<()> {
+    pub(crate) async fn check_mark(&self) -> Result<()> {
         let found = read(self.store, &self.document.session.key()).await?;
         let is_ours = found.is_some_and(|found| found.etag == self.document.etag);
         if is_ours { Ok(()) } else { Err(error::conflict()) }

@@ -1,7 +1,7 @@
 use amplifier_session_core::{
     Viewer,
     backend::meta::Generation,
-    model::{EmbeddingSpace, Place, Role, SessionKey, Timestamp, UserId},
+    model::{EmbeddingSpace, Place, Role, SessionKey, Timestamp},
     search::EventFilter,
 };
 
@@ -65,7 +65,7 @@ fn every_query() -> Vec<(&'static str, Query)> {
         (MESSAGES, rows_at(kind::MESSAGE, "*", &[1, 2])),
         (MESSAGES, owing(&owing_query(1), &held()).unwrap()),
         (MESSAGES, owing(&owing_query(2), &held()).unwrap()),
-        (MESSAGES, any_owing(2, &held()).unwrap()),
+        (MESSAGES, owing_partitions(2, &held()).unwrap()),
         (MESSAGES, owed()),
         (MESSAGES, stale_vectors(&[1, 2], 100)),
         (MESSAGES, messages_with_generations()),
@@ -75,8 +75,9 @@ fn every_query() -> Vec<(&'static str, Query)> {
         (MESSAGES, vector_types(1, 0)),
         (MESSAGES, vectors_to_compare(1, &filter, &partitions)),
         (MESSAGES, nearest_vectors(1, &filter, (&partitions, &["user_query"]), &[0.5, 0.25], 20)),
-        (MESSAGES, texts_with(&terms, false, 100)),
-        (MESSAGES, texts_with(&terms, true, 100)),
+        (MESSAGES, texts_with(&terms, false, 100, None)),
+        (MESSAGES, texts_with(&terms, true, 100, None)),
+        (MESSAGES, texts_with(&terms, true, 100, Some(&UserId::new("ana").unwrap()))),
         (CHUNKS, of_ids(&["a".to_owned()])),
         (EVENTS, events_of_ids("ana", &["e".to_owned()])),
         (EVENTS, event_ids("ana")),
