@@ -34,6 +34,8 @@ pub(crate) struct Fence<'a> {
     container: &'a Container,
     partition: &'a str,
     document: FenceDocument,
+    /// Whether this writer has taken it yet.
+    is_held: bool,
 }
 
 impl<'a> Fence<'a> {
@@ -52,7 +54,7 @@ impl<'a> Fence<'a> {
             holder: holder.to_owned(),
             etag: etag.unwrap_or_default(),
         };
-        Self { container, partition, document }
+        Self { container, partition, document, is_held: false }
     }
 
     /// Takes the fence at once, from whoever has it. Whoever does that has to look afterwards whether the session still
@@ -67,6 +69,11 @@ impl<'a> Fence<'a> {
     /// Its ETag, for the next writer; `None` when there is none.
     pub(crate) fn into_etag(self) -> Option<String> {
         Some(self.document.etag).filter(|etag| !etag.is_empty())
+    }
+
+    /// Takes the fence before rows are read: what this client reads of the partition then is not older than that.
+    pub(crate) async fn hold(&mut self) -> Result<()> {
+        if self.is_held { Ok(()) } else { self.write_batch(Vec::new()).await }
     }
 
     /// Changes documents, as many at once as fit; a `Conflict` when the fence is somebody else's by now, or when a document
@@ -107,6 +114,7 @@ impl<'a> Fence<'a> {
         match outcome {
             Outcome::Done(etags) => {
                 self.document.etag = etags.into_iter().next().unwrap_or_default();
+                self.is_held = true;
                 Ok(())
             }
             Outcome::Refused => Err(error::conflict()),

@@ -16,7 +16,9 @@ use crate::{
         EventDocument, FilesDocument, MessageDocument, Rows, TextDocument, chunks_of, kind, pieces_of,
         texts_of,
     },
-    error, ids, queries, sessions,
+    error,
+    fence::Fence,
+    ids, queries, sessions,
     store::Store,
     writer::{Expected, Writer},
 };
@@ -57,6 +59,7 @@ impl Plan {
     /// `end` says from which sequence on there are no rows, where that is known: what lies behind is not asked for.
     async fn of<T>(
         (container, partition): (&Container, &str),
+        fence: &mut Fence<'_>,
         change: &RowChange<T>,
         sequence: impl Fn(&T) -> u32,
         wipe: bool,
@@ -68,6 +71,7 @@ impl Plan {
         let end = end.unwrap_or(u32::MAX);
         let mut there: BTreeMap<u32, Vec<Row>> = BTreeMap::new();
         if first < end {
+            fence.hold().await?;
             let rows: Vec<Row> =
                 container.all(Within::Partition(partition), queries::rows_from(first)).await?;
             for row in rows {
@@ -215,7 +219,7 @@ async fn write_messages(
     let known = writer.known().messages.as_ref();
     let mut fence = writer.fence(&store.messages, partition, known).await?;
     let (container, end) = ((&store.messages, partition), end_of(known, rewrite));
-    let plan = Plan::of(container, &change.messages, |m| m.sequence, rewrite.wipe, end).await?;
+    let plan = Plan::of(container, &mut fence, &change.messages, |m| m.sequence, rewrite.wipe, end).await?;
     let mut operations: Vec<Vec<Operation>> = plan.removals().into_iter().map(|one| vec![one]).collect();
     if rewrite.moved {
         let all = queries::rows(kind::MESSAGE, "*", 0, None);
@@ -294,7 +298,7 @@ async fn write_events(
     let mut fence = writer.fence(&store.events, partition, known).await?;
     let (container, end) = ((&store.events, partition), end_of(known, rewrite));
     let sequence = |stored: &StoredEvent| stored.event.sequence;
-    let plan = Plan::of(container, &change.events, sequence, rewrite.wipe, end).await?;
+    let plan = Plan::of(container, &mut fence, &change.events, sequence, rewrite.wipe, end).await?;
     let mut operations = plan.removals();
     if rewrite.moved {
         let all = queries::rows(kind::EVENT, "*", 0, None);
@@ -399,7 +403,7 @@ async fn delete_rows(store: &Store, writer: &Writer<'_>, key: &SessionKey) -> Re
         // Whatever is known of the rows: a fence that is not there could not be taken down.
         let mut fence = writer.fence(container, &partition, None).await?;
         let nothing = RowChange::<()>::default();
-        let plan = Plan::of((container, &partition), &nothing, |()| 0, true, None).await?;
+        let plan = Plan::of((container, &partition), &mut fence, &nothing, |()| 0, true, None).await?;
         fence.write(plan.removals()).await?;
         // It stays in the way of a writer that stood still: that could put rows where there is no session any more.
         if !writer.took_over() {
