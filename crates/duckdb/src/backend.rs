@@ -110,7 +110,7 @@ impl DuckDbBackend {
         let (asking, awaiting) = sql::asking();
         // Goes on while the rows are read.
         tokio::task::spawn_blocking(move || {
-            let asked = inner.pool.read(|connection| {
+            let asked = inner.pool.read_apart(|connection| {
                 sql::answer(connection, &scope, &query, &asking);
                 Ok(())
             });
@@ -131,8 +131,13 @@ impl DuckDbBackend {
     pub async fn sql_to_parquet(&self, scope: &Scope, query: &SqlQuery, file: &Path) -> Result<u64> {
         self.check_sql()?;
         let (scope, query, file) = (scope.clone(), query.clone(), file.to_owned());
-        let workshop = connect::spill_folder(self.path());
-        self.read(move |connection| sql::write_parquet(connection, &scope, &query, &workshop, &file)).await
+        let inner = Arc::clone(&self.inner);
+        let write = move || {
+            inner.pool.read_apart(|connection| {
+                sql::write_parquet(connection, &scope, &query, inner.pool.path(), &file)
+            })
+        };
+        blocking(write).await?
     }
 
     fn check_sql(&self) -> Result<()> {

@@ -144,12 +144,14 @@ fn workshop_name(path: &Path, suffix: &str) -> OsString {
 }
 
 /// Makes the folder for what does not fit into memory, before DuckDB makes one that everybody may enter.
-pub(crate) fn make_spill_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn make_spill_folder(path: &Path) -> io::Result<PathBuf> {
+    let folder = spill_folder(path);
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(spill_folder(path))
+    builder.create(&folder)?;
+    Ok(folder)
 }
 
 /// The folder for what does not fit into memory.

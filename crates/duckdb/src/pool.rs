@@ -137,7 +137,7 @@ impl Pool {
         let idle = lock(&handles.readers).pop();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => lock(&handles.root).try_clone().map_err(|error| opening(&self.path, error))?,
+            None => self.connection(&handles)?,
         };
         let answer = read(&mut connection);
         let mut readers = lock(&handles.readers);
@@ -145,6 +145,17 @@ impl Pool {
             readers.push(connection);
         }
         answer
+    }
+
+    /// Runs `read` on a connection of its own: what it leaves there, no other read sees.
+    pub(crate) fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let handles = self.handles();
+        let connection = self.connection(&handles)?;
+        read(&connection)
+    }
+
+    fn connection(&self, handles: &Handles) -> Result<Connection> {
+        lock(&handles.root).try_clone().map_err(|error| opening(&self.path, error))
     }
 
     /// Moves the write-ahead log into the database, and removes it. While others are at work DuckDB may refuse to: then it

@@ -4,7 +4,9 @@
 //! has its settings locked: see `connect.rs`. What is asked must be one `SELECT`, or what DuckDB takes for one (`FROM`,
 //! `WITH`, `VALUES`, `DESCRIBE`, `SHOW`, `SUMMARIZE`): its own parser decides.
 
+mod plan;
 mod shown;
+mod statement;
 mod vectors;
 mod views;
 
@@ -14,7 +16,12 @@ use amplifier_session_core::{Error, ErrorKind, Result, Scope};
 use duckdb::Connection;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::error::{question, storage};
+use crate::{
+    connect,
+    error::{question, storage},
+};
+
+use statement::Statement;
 
 pub use shown::SqlForm;
 pub use views::{READY_VIEWS, ReadyView};
@@ -133,11 +140,12 @@ pub(crate) fn asking() -> (Asking, Awaiting) {
 
 /// Answers a question on a connection that may only read.
 pub(crate) fn answer(connection: &Connection, scope: &Scope, query: &SqlQuery, asking: &Asking) {
-    let columns = match prepare(connection, scope, &query.sql) {
-        Ok(columns) => columns,
+    let Prepared { statement, columns } = match prepare(connection, scope, &query.sql) {
+        Ok(prepared) => prepared,
         Err(error) => return asking.fail(error),
     };
-    let sql = selected(&columns, query, |column, of| shown::expression(column, &of.sql_type, query.form));
+    let expression = |column: &str, of: &SqlColumn| shown::expression(column, &of.sql_type, query.form);
+    let sql = selected(&statement, &columns, query.limit, expression);
     let width = columns.len();
     let _ = asking.columns.blocking_send(Ok(columns));
     if let Err(error) = read(connection, &sql, width, &asking.rows) {
@@ -147,12 +155,12 @@ pub(crate) fn answer(connection: &Connection, scope: &Scope, query: &SqlQuery, a
 
 /// Writes the answer to a question to `file`, as Parquet; returns how many rows there are. The types of columns are kept.
 ///
-/// DuckDB may write in the folder `workshop` alone: the file is made there, and moved.
+/// Of the store in the file `store` DuckDB may write in one folder alone: the answer is made there, and moved.
 pub(crate) fn write_parquet(
     connection: &Connection,
     scope: &Scope,
     query: &SqlQuery,
-    workshop: &Path,
+    store: &Path,
     file: &Path,
 ) -> Result<u64> {
     let failed = |source: std::io::Error| {
@@ -161,9 +169,11 @@ pub(crate) fn write_parquet(
             .with("file", file.display())
             .with_source(source)
     };
-    let columns = prepare(connection, scope, &query.sql)?;
+    let Prepared { statement, columns } = prepare(connection, scope, &query.sql)?;
     let named = |column: &str, of: &SqlColumn| format!("{column} AS {}", quoted(&of.name, '"'));
-    let sql = selected(&columns, query, named);
+    let sql = selected(&statement, &columns, query.limit, named);
+    // Another process that reads may have removed the folder when it was done.
+    let workshop = connect::make_spill_folder(store).map_err(failed)?;
     // As DuckDB was told the folder.
     let workshop = std::path::absolute(workshop).map_err(failed)?;
     let made = tempfile::tempdir_in(workshop).map_err(failed)?;
@@ -171,7 +181,7 @@ pub(crate) fn write_parquet(
     let to = quoted(&fresh.to_string_lossy(), '\'');
     let copy = format!("COPY ({sql}) TO {to} (FORMAT parquet, COMPRESSION zstd)");
     let rows = connection.execute(&copy, []).map_err(question)?;
-    crate::connect::own(&fresh).map_err(failed)?;
+    connect::own(&fresh).map_err(failed)?;
     // On another file system it can't be moved.
     if fs::rename(&fresh, file).is_err() {
         fs::copy(&fresh, file).map_err(failed)?;
@@ -179,24 +189,31 @@ pub(crate) fn write_parquet(
     Ok(rows as u64)
 }
 
+/// A question that may be asked.
+struct Prepared {
+    statement: Statement,
+    columns: Vec<SqlColumn>,
+}
+
 /// Checks that the question may be asked, makes the views, and tells what columns the answer has.
-fn prepare(connection: &Connection, scope: &Scope, sql: &str) -> Result<Vec<SqlColumn>> {
+fn prepare(connection: &Connection, scope: &Scope, sql: &str) -> Result<Prepared> {
     check_scope(connection, scope)?;
-    check_statement(connection, sql)?;
+    let statement = Statement::parse(connection, sql)?;
     vectors::hide(connection)?;
     for view in READY_VIEWS {
         connection.execute_batch(&view.create()).map_err(storage("sql"))?;
     }
     // As it was typed, so that an error points to the right place.
     connection.prepare(sql).map_err(question)?;
-    vectors::check(connection, sql)?;
-    let mut describe = connection.prepare(&format!("DESCRIBE FROM {}", nested(sql))).map_err(question)?;
+    plan::check(connection, &statement)?;
+    let describe = format!("DESCRIBE FROM {}", statement.nested());
+    let mut describe = connection.prepare(&describe).map_err(question)?;
     let column = |row: &duckdb::Row<'_>| {
         let (name, sql_type): (String, String) = (row.get(0)?, row.get(1)?);
         Ok(SqlColumn { is_number: shown::is_number(&sql_type), name, sql_type })
     };
-    let columns = describe.query_map([], column).and_then(Iterator::collect);
-    columns.map_err(question)
+    let columns = describe.query_map([], column).and_then(Iterator::collect).map_err(question)?;
+    Ok(Prepared { statement, columns })
 }
 
 /// SQL sees the whole file, so that it must be the asking person's alone, or everybody's must have been asked for.
@@ -217,50 +234,20 @@ fn check_scope(connection: &Connection, scope: &Scope) -> Result<()> {
     Err(Error::validation("scope", message))
 }
 
-/// One statement, which reads.
-fn check_statement(connection: &Connection, sql: &str) -> Result<()> {
-    // It tells what DuckDB's parser makes of a text, without running any of it.
-    let parse = "SELECT json_extract_string(parsed, '$.error_type'),
-            coalesce(json_array_length(parsed, '$.statements'), 0)
-        FROM (SELECT CAST(json_serialize_sql(CAST(?1 AS VARCHAR)) AS JSON) AS parsed)";
-    let read = |row: &duckdb::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (error, statements): (Option<String>, i64) =
-        connection.query_row(parse, [sql], read).map_err(storage("sql"))?;
-    match (error.as_deref(), statements) {
-        (None, 1) => Ok(()),
-        (None, 0) => Err(Error::validation("query", "there is no statement in the query")),
-        (None, _) => Err(Error::validation("query", "one statement is taken at a time")),
-        (Some("not implemented"), _) => {
-            let message = "the statement does not only read: SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE do";
-            Err(Error::validation("query", message))
-        }
-        // What is wrong is told, with its place, where the statement is prepared.
-        (Some(_), _) => match connection.prepare(sql) {
-            Err(error) => Err(question(error)),
-            Ok(_) => Err(Error::validation("query", "DuckDB does not understand the statement")),
-        },
-    }
-}
-
 /// `SELECT` with an expression for each column of the question.
 fn selected(
+    statement: &Statement,
     columns: &[SqlColumn],
-    query: &SqlQuery,
+    limit: Option<usize>,
     expression: impl Fn(&str, &SqlColumn) -> String,
 ) -> String {
     // By number: several columns may go by one name.
     let names: Vec<String> = (0..columns.len()).map(|at| format!("c{at}")).collect();
     let expressions: Vec<String> =
         names.iter().zip(columns).map(|(name, column)| expression(name, column)).collect();
-    let limit = query.limit.map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
+    let limit = limit.map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
     let (expressions, names) = (expressions.join(", "), names.join(", "));
-    format!("SELECT {expressions} FROM {} AS question({names}){limit}", nested(&query.sql))
-}
-
-/// The question as a table. It was parsed before, so that no parenthesis in it closes ours.
-fn nested(sql: &str) -> String {
-    let sql = sql.trim_end_matches(|c: char| c.is_whitespace() || c == ';');
-    format!("(\n{sql}\n)")
+    format!("SELECT {expressions} FROM {} AS question({names}){limit}", statement.nested())
 }
 
 fn read(connection: &Connection, sql: &str, width: usize, rows: &Sender<Result<Vec<SqlRow>>>) -> Result<()> {

@@ -1,12 +1,16 @@
 //! Questions in SQL: what is answered, and what is refused.
 
+use std::sync::Arc;
+
 use amplifier_session_core::{
-    ErrorKind, Scope,
+    ErrorKind, Scope, SessionStorage,
+    embedding::EmbeddingProvider,
     model::{RawJson, UserId},
+    search::{SearchMode, SearchOptions},
     storage::{IngestTarget, StatisticsOptions, SyncLines},
 };
 use amplifier_session_duckdb::{Access, DuckDbBackend, READY_VIEWS, SqlForm, SqlQuery, SqlRow};
-use amplifier_session_testkit::lines;
+use amplifier_session_testkit::{FakeEmbedding, lines};
 use duckdb::Connection;
 
 use super::support::{Folder, target, whole};
@@ -117,6 +121,86 @@ async fn no_answer_carries_a_vector() {
                 }
             }
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_do_not_get_at_vectors() {
+    let folder = Folder::new();
+    let connection = {
+        drop(folder.storage().await);
+        Connection::open(folder.database()).unwrap()
+    };
+    // What other programs left in the file.
+    connection
+        .execute_batch(
+            "CREATE VIEW of_others AS SELECT * FROM sessions.main.transcript_vectors;
+             CREATE MACRO nearest() AS TABLE SELECT vector FROM sessions.main.transcript_vectors",
+        )
+        .unwrap();
+    connection.close().unwrap();
+    let backend = asked(&folder).await;
+    let file = folder.database().display().to_string();
+    let mut deep = "SELECT vector FROM sessions.main.transcript_vectors".to_owned();
+    for depth in 0..90 {
+        deep = format!("SELECT *, row_number() OVER () AS n{depth} FROM ({deep})");
+    }
+    for (sql, says) in [
+        (
+            "FROM json_execute_serialized_sql(json_serialize_sql('FROM transcript_vectors'))".to_owned(),
+            "json_execute_serialized_sql is not taken",
+        ),
+        (format!("FROM read_blob('{file}')"), "read_blob is not taken"),
+        (format!("FROM read_duckdb('{file}', table_name = 'transcript_vectors')"), "is not taken"),
+        ("FROM query('SELECT vector FROM sessions.main.transcript_vectors')".to_owned(), "carries a vector"),
+        ("FROM enable_profiling()".to_owned(), "enable_profiling is not taken"),
+        ("FROM of_others".to_owned(), "carries a vector"),
+        ("FROM nearest()".to_owned(), "carries a vector"),
+        (deep, "nested too deeply"),
+    ] {
+        let refused = backend.sql(&Scope::Everyone, &SqlQuery::new(&sql)).await;
+        let Err(error) = refused else { panic!("{sql} was taken") };
+        assert!(error.message().contains(says), "{sql}: {error}");
+    }
+    for sql in [
+        "FROM range(3)",
+        "SELECT unnest([1, 2])",
+        "SELECT j.value FROM sessions, json_each(to_json([session_id])) j",
+        "FROM duckdb_tables()",
+        "SELECT table_name FROM information_schema.tables",
+        "SHOW ALL TABLES",
+        "FROM pragma_table_info('sessions')",
+        "PIVOT transcripts ON role IN ('user', 'assistant') USING count(*)",
+    ] {
+        assert!(!rows(&backend, &SqlQuery::new(sql)).await.is_empty(), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_leaves_nothing_to_other_reads() {
+    let folder = Folder::new();
+    let backend = Arc::new(asked(&folder).await);
+    assert_eq!(row(&backend, "SELECT 1", SqlForm::Text).await, ["1"]);
+    let embedding: Arc<dyn EmbeddingProvider> = Arc::new(FakeEmbedding::new());
+    let storage = SessionStorage::new(backend).with_embedding(Some(embedding));
+    let options = SearchOptions::new("a green pear").with_mode(SearchMode::Semantic);
+    let found = storage.search_transcripts(&Scope::Everyone, &options).await.unwrap();
+    assert_eq!(found.results.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn semicolons_and_comments_around_a_statement_are_no_part_of_it() {
+    let folder = Folder::new();
+    let backend = asked(&folder).await;
+    for (sql, expected) in [
+        ("; SELECT 1", "1"),
+        ("SELECT 1;; -- done;", "1"),
+        ("SELECT 1 -- a ; b\n /* c; */ ; /* d */", "1"),
+        ("SELECT '; -- x'", "; -- x"),
+        ("SELECT 'a; ' || '; -- ' -- b", "a; ; -- "),
+        ("SELECT $$ ; $$;", " ; "),
+    ] {
+        assert_eq!(row(&backend, sql, SqlForm::Text).await, [expected], "{sql}");
     }
 }
 
