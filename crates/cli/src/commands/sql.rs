@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// How many rows a table has by default: more are not read, but searched or counted.
+/// How many rows a table has that is shown, by default: more are not read, but searched or counted.
 const MOST_IN_A_TABLE: usize = 1_000;
 
 /// The views, as JSON.
@@ -55,7 +55,8 @@ pub(super) async fn run(app: &mut App, args: SqlArgs) -> Result<Outcome, Failure
     let Some(query) = &args.query else { return views(app) };
     let written = written(app, &args)?;
     let (backend, scope) = app.duckdb().await?;
-    let limit = args.limit.or((written == Written::Table).then_some(MOST_IN_A_TABLE));
+    let is_shown = written == Written::Table && args.out.is_none();
+    let limit = args.limit.or(is_shown.then_some(MOST_IN_A_TABLE));
     let form = if written == Written::Json { SqlForm::Json } else { SqlForm::Text };
     let query = SqlQuery::new(query).with_form(form);
     if let (Written::Parquet, Some(file)) = (written, &args.out) {
@@ -71,7 +72,7 @@ pub(super) async fn run(app: &mut App, args: SqlArgs) -> Result<Outcome, Failure
         None => answer.write(written, app.out.writer(), width, paint).await?,
         Some(file) => {
             let mut fresh = WholeFile::begin(file)?;
-            answer.write(written, fresh.writer(), width, Paint::new(false)).await?;
+            answer.write(written, fresh.writer(), usize::MAX, Paint::new(false)).await?;
             fresh.place()?;
             return in_file(app, file, answer.count);
         }

@@ -28,7 +28,7 @@ pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint:
     let names: Vec<String> = columns.iter().map(|column| one_line(&column.name)).collect();
     let text = |(cell, column): (&Option<String>, &SqlColumn)| {
         // The second is enough for people.
-        let time = cell.as_deref().filter(|_| column.sql_type.starts_with("TIMESTAMP"));
+        let time = cell.as_deref().filter(|_| is_time(&column.sql_type));
         let second = time.and_then(|time| time.split_once('.')).map(|(second, _)| format!("{second}Z"));
         second.or_else(|| cell.as_deref().map(one_line))
     };
@@ -58,6 +58,11 @@ pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint:
         return Vec::new();
     }
     table::table(&header, &cells, width, paint)
+}
+
+/// Whether a column holds times, and not lists of them.
+fn is_time(sql_type: &str) -> bool {
+    sql_type.starts_with("TIMESTAMP") && !sql_type.ends_with(']')
 }
 
 /// Takes from the widest until all fit.
