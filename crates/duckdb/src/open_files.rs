@@ -48,18 +48,43 @@ pub(crate) fn shared(path: &Path, open: impl FnOnce(OpenFile) -> Result<Inner>) 
     Ok(inner)
 }
 
+/// Whether this process has the file open.
+pub(crate) fn is_open(path: &Path) -> bool {
+    open_files().contains_key(&whole(path))
+}
+
 fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Inner>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The path by which a file is known, also one that does not exist yet.
+/// The path by which a file is known, also one that does not exist yet, or whose folder does not.
 fn whole(path: &Path) -> PathBuf {
-    if let Ok(path) = path.canonicalize() {
-        return path;
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(path), ..) => path,
+        (Err(_), Some(folder), Some(name)) => whole(folder).join(name),
+        _ => path,
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (folder.canonicalize(), path.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_known_by_one_path_before_it_is_there_and_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let there = folder.path().canonicalize().unwrap().join("there");
+        std::fs::create_dir(&there).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&there, &link).unwrap();
+        let file = link.join("new/sessions.duckdb");
+        let before = whole(&file);
+        std::fs::create_dir(there.join("new")).unwrap();
+        std::fs::write(&file, "").unwrap();
+        assert_eq!((before, whole(&file)), (there.join("new/sessions.duckdb"), file.canonicalize().unwrap()));
     }
 }

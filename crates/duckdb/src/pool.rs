@@ -38,6 +38,8 @@ struct Handles {
     /// What new connections are made from, also while the writer is at work.
     root: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
+    /// Whether another file took the place of theirs, so that what they write would be lost.
+    are_of_old_file: bool,
 }
 
 /// The connection that writes, with the numbers that are given out next. No other process can give out any.
@@ -124,7 +126,7 @@ impl Pool {
 
     /// Runs `write` on the connection that writes; waits while another thread uses it.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        let handles = self.handles();
+        let handles = self.handles()?;
         let mut writer = lock(&handles.writer);
         // DuckDB would make the log readable by everybody.
         file::create(&self.log_path())?;
@@ -133,7 +135,7 @@ impl Pool {
 
     /// Runs `read` on a connection that reads.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
-        let handles = self.handles();
+        let handles = self.handles()?;
         let idle = lock(&handles.readers).pop();
         let mut connection = match idle {
             Some(connection) => connection,
@@ -149,7 +151,7 @@ impl Pool {
 
     /// Runs `read` on a connection of its own: what it leaves there, no other read sees.
     pub(crate) fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        let handles = self.handles();
+        let handles = self.handles()?;
         let connection = self.connection(&handles)?;
         read(&connection)
     }
@@ -164,7 +166,7 @@ impl Pool {
         if self.access == Access::ReadOnly {
             return;
         }
-        let handles = self.handles();
+        let Ok(handles) = self.handles() else { return };
         let writer = lock(&handles.writer);
         if let Err(error) = writer.connection.execute_batch("CHECKPOINT") {
             tracing::debug!(%error, "the write-ahead log is left for later");
@@ -182,6 +184,7 @@ impl Pool {
             return Ok(());
         }
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
+        handles.check(&self.path)?;
         let folder = connect::workshop(&self.path, connect::REWRITING).map_err(failed)?;
         let fresh = folder.path().join("new.duckdb");
         lock(&handles.readers).clear();
@@ -189,12 +192,16 @@ impl Pool {
         connect::own(&fresh).map_err(failed)?;
         fs::File::open(&fresh).and_then(|file| file.sync_all()).map_err(failed)?;
         fs::rename(&fresh, &self.path).map_err(failed)?;
+        // The old handles are of a file that has no name any more.
+        handles.are_of_old_file = true;
         *handles = Handles::open(&self.path, self.access)?;
         Ok(())
     }
 
-    fn handles(&self) -> RwLockReadGuard<'_, Handles> {
-        self.handles.read().unwrap_or_else(PoisonError::into_inner)
+    fn handles(&self) -> Result<RwLockReadGuard<'_, Handles>> {
+        let handles = self.handles.read().unwrap_or_else(PoisonError::into_inner);
+        handles.check(&self.path)?;
+        Ok(handles)
     }
 }
 
@@ -225,7 +232,16 @@ impl Handles {
         let connection = root.try_clone().map_err(|error| opening(path, error))?;
         let numbers = Numbers::read(&connection).map_err(storage("open"))?;
         let writer = Mutex::new(Writer { connection, numbers });
-        Ok(Self { writer, root: Mutex::new(root), readers: Mutex::default() })
+        Ok(Self { writer, root: Mutex::new(root), readers: Mutex::default(), are_of_old_file: false })
+    }
+
+    fn check(&self, path: &Path) -> Result<()> {
+        if !self.are_of_old_file {
+            return Ok(());
+        }
+        let message =
+            "the database was written anew and could not be opened again: close the store and open it again";
+        Err(Error::new(ErrorKind::StorageConnection, message).with("file", path.display()))
     }
 }
 
