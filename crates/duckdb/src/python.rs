@@ -14,10 +14,10 @@ use duckdb::{
     types::{Value, ValueRef},
 };
 
-use crate::{Access, DuckDbBackend, columns, connect, error::storage, schema};
+use crate::{Access, DuckDbBackend, columns, connect, error::storage, open_files, schema};
 
-/// The log that DuckDB keeps beside a file.
-const LOGS: [&str; 1] = [".wal"];
+/// The logs that DuckDB keeps beside a file: the others while the first is worked off.
+const LOGS: [&str; 3] = [".wal", ".wal.checkpoint", ".wal.recovery"];
 
 /// What DuckDB says of a log that it can't take up without writing.
 const CANNOT_REPLAY: &str = "Failure while replaying WAL";
@@ -34,7 +34,8 @@ impl Driver for DuckDbUpgrade {
     }
 
     fn look(&self, file: &Path) -> Result<Found> {
-        schema::look(file)
+        // Looking at one that is open here would give up its lock.
+        if open_files::is_open(file) { Ok(Found::Ours) } else { schema::look(file) }
     }
 
     fn open_old(&self, file: &Path, _: Purpose) -> Result<Box<dyn OldDatabase>> {

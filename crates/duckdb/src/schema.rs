@@ -52,6 +52,10 @@ pub(crate) fn look(path: &Path) -> Result<Found> {
 }
 
 fn presence(path: &Path) -> Result<Presence> {
+    if path.to_string_lossy().contains('?') {
+        let why = "has a question mark in its path: DuckDB would put the log of such a file elsewhere";
+        return Err(refused(path, why));
+    }
     match std::fs::metadata(path) {
         Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
         Ok(file) if file.len() > 0 => {}

@@ -49,9 +49,9 @@ impl Driver for SqliteUpgrade {
     }
 }
 
-/// A file of the Python library.
-struct OldSqlite {
-    connection: Connection,
+/// A file that is opened to look at it, whatever is in it; or one of the Python library that is upgraded.
+pub(crate) struct OldSqlite {
+    pub(crate) connection: Connection,
     /// A copy that is read in its place.
     _copy: Option<FileCopy>,
 }
@@ -60,10 +60,27 @@ impl OldSqlite {
     /// Opens a file so that nothing changes beside it either. Reading a log takes files that SQLite makes: where there is
     /// one, a copy is read.
     fn look(file: &Path) -> Result<Self> {
-        if !LOGS.iter().any(|log| holds_something(&beside(file, log))) {
-            let connection = open_to_look(file).map_err(|error| unopened(file, error))?;
-            return Ok(Self { connection, _copy: None });
+        if LOGS.iter().any(|log| holds_something(&beside(file, log))) {
+            return Self::look_at_copy(file);
         }
+        Self::look_in_place(file)
+    }
+
+    /// [`Self::look`] for a file that may be a store at work: its log is read where it is, as long as somebody has opened it
+    /// since it was written, so that what reading takes is there.
+    pub(crate) fn tell(file: &Path) -> Result<Self> {
+        if holds_something(&beside(file, "-wal")) && !beside(file, "-shm").exists() {
+            return Self::look_at_copy(file);
+        }
+        Self::look_in_place(file)
+    }
+
+    fn look_in_place(file: &Path) -> Result<Self> {
+        let connection = open_to_look(file).map_err(|error| unopened(file, error))?;
+        Ok(Self { connection, _copy: None })
+    }
+
+    pub(crate) fn look_at_copy(file: &Path) -> Result<Self> {
         let copy = FileCopy::of(file, &LOGS)?;
         let connection =
             open(&copy.path(), OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| unopened(file, error))?;
@@ -94,7 +111,7 @@ impl OldSqlite {
     }
 }
 
-fn unopened(file: &Path, error: rusqlite::Error) -> Error {
+pub(crate) fn unopened(file: &Path, error: rusqlite::Error) -> Error {
     storage("open")(error).with("file", file.display())
 }
 
@@ -155,7 +172,7 @@ pub(crate) fn relations(connection: &Connection) -> rusqlite::Result<Vec<Relatio
 }
 
 /// Opens a file to read. One that is known to be at rest is opened so that SQLite makes no files beside it.
-pub(crate) fn open_to_look(path: &Path) -> rusqlite::Result<Connection> {
+fn open_to_look(path: &Path) -> rusqlite::Result<Connection> {
     if is_at_rest(path)
         && let Some(uri) = at_rest_uri(path)
     {
@@ -165,20 +182,22 @@ pub(crate) fn open_to_look(path: &Path) -> rusqlite::Result<Connection> {
     open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-pub(crate) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(Duration::from_secs(30))?;
     Ok(connection)
 }
 
 /// Whether a file has a write-ahead log by its header, and none is there: so nobody has it open.
+///
+/// The log is looked for first: where this process has the file open, to close it here would give up its locks.
 fn is_at_rest(path: &Path) -> bool {
+    if LOGS.iter().any(|log| beside(path, log).exists()) {
+        return false;
+    }
     let mut head = [0; 20];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok()
-        && head[18..] == [2, 2]
-        && !beside(path, "-wal").exists()
-        && !beside(path, "-journal").exists()
+    read.is_ok() && head[18..] == [2, 2]
 }
 
 fn at_rest_uri(path: &Path) -> Option<String> {

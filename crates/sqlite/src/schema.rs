@@ -8,11 +8,11 @@ use amplifier_session_core::{
 };
 use amplifier_session_sql::file::refused;
 use amplifier_session_upgrade::{Found, Origin, origin};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::{
     error::storage,
-    python,
+    python::{self, OldSqlite, unopened},
     tables::{INDEXES, LAYOUT, TABLES, UPGRADES, VIEWS},
 };
 
@@ -35,15 +35,12 @@ pub(crate) fn look(path: &Path) -> Result<Found> {
         Ok(file) if file.is_dir() => return Ok(Found::Other(refused(path, "is a folder"))),
         _ => return Ok(Found::Ours),
     }
-    let described = match describe_file(path, python::open_to_look) {
-        // A process was killed before it had committed the very first page. Only a connection that writes may take
-        // that back, as any program does that opens such a file.
-        Err(error) if is_unfinished(&error) => {
-            describe_file(path, |path| python::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE))
-        }
+    let described = match describe(&OldSqlite::tell(path)?.connection) {
+        // A process was killed in the middle of a transaction. To take that back would change the file.
+        Err(error) if is_unfinished(&error) => describe(&OldSqlite::look_at_copy(path)?.connection),
         described => described,
     };
-    let described = described.map_err(|error| storage("open")(error).with("file", path.display()))?;
+    let described = described.map_err(|error| unopened(path, error))?;
     Ok(match described {
         Description::Empty | Description::Ours { layout: 0..=LAYOUT } => Found::Ours,
         Description::Ours { layout } => {
@@ -71,13 +68,6 @@ enum Description {
 
 fn is_unfinished(error: &rusqlite::Error) -> bool {
     error.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
-}
-
-fn describe_file(
-    path: &Path,
-    open: impl FnOnce(&Path) -> rusqlite::Result<Connection>,
-) -> rusqlite::Result<Description> {
-    describe(&open(path)?)
 }
 
 fn describe(connection: &Connection) -> rusqlite::Result<Description> {

@@ -18,6 +18,7 @@
 //! | `copy.rs` | files that can't be read where they are |
 //! | `ids.rs`, `json.rs` | identifiers and JSON of any quality |
 //! | `sessions.rs`, `messages.rs`, `events.rs`, `event_chunks.rs`, `vectors.rs` | from old rows to the model |
+//! | `spaces.rs` | whose vectors the new store takes |
 //! | `transfer.rs`, `writing.rs` | all rows of a file, session by session; what is written of one |
 //! | `workshop.rs`, `place.rs` | where the new store is built; how it takes the place of the old file |
 //! | `run.rs`, `report.rs` | the whole, and what is told of it |
@@ -34,6 +35,7 @@ mod place;
 mod report;
 mod run;
 mod sessions;
+mod spaces;
 mod tables;
 mod transfer;
 mod vectors;

@@ -55,7 +55,6 @@ pub(crate) fn message(
     let texts = extract(&object, role);
     let embeddable = texts.iter().any(|text| text.content_type != ContentType::System);
     let (ts, turn) = (row.time("ts").or_else(|| metadata_time(&object)), row.turn("turn"));
-    let is_prompt = role == Role::User && turn.is_some();
     OldMessage {
         message: Message {
             user_id: session.user_id.clone(),
@@ -72,7 +71,8 @@ pub(crate) fn message(
             digest: Digest::of(raw.as_bytes()),
             raw,
         },
-        first_prompt: if is_prompt { first_prompt(&object) } else { None },
+        // Also where no turn is known: the library had none of lines that named none, as Amplifier's do.
+        first_prompt: first_prompt(&object),
         texts,
         role_is_guessed,
     }

@@ -128,12 +128,17 @@ pub(crate) fn finish(
     upgrade: Upgrade,
 ) -> Result<Upgrade> {
     workshop.keep(true);
+    let store = workshop.join(STORE);
+    own(&store)?;
     for log in logs {
         remove_file(&beside(file, log))?;
     }
-    let store = workshop.join(STORE);
-    own(&store)?;
-    fs::rename(&store, file).map_err(|error| failed("replace", file, error))?;
+    if let Err(error) = fs::rename(&store, file) {
+        // A file that is mounted by itself can't be replaced: it stays as it was, with its logs.
+        put_back(file, logs, upgrade.backup.as_deref())?;
+        workshop.keep(false);
+        return Err(failed("replace", file, error));
+    }
     sync_folder(file);
     workshop.keep(false);
     // An index that can't be put there is built again.
@@ -141,6 +146,19 @@ pub(crate) fn finish(
     let _ = fs::remove_dir_all(&index);
     let _ = fs::rename(beside(&store, INDEX), index);
     Ok(upgrade)
+}
+
+/// Puts the logs of the old file beside it again.
+fn put_back(file: &Path, logs: &[&str], backup: Option<&Path>) -> Result<()> {
+    for log in logs {
+        let Some(kept) = backup.map(|backup| beside(backup, log)).filter(|kept| kept.exists()) else {
+            continue;
+        };
+        let log = beside(file, log);
+        let put = fs::hard_link(&kept, &log).or_else(|_| fs::copy(&kept, &log).map(drop));
+        put.map_err(|error| failed("write", &log, error))?;
+    }
+    Ok(())
 }
 
 /// Where the old file is kept: a name that nothing else has, or the same file already.
@@ -272,6 +290,23 @@ mod tests {
             assert!(!beside(&old, ".wal").exists() && !Workshop::folder_of(&old).exists());
             assert_eq!(waiting(&old, &LOGS), None);
         }
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_replaced_stays_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().join("old");
+        let upgrade = killed_before_the_end(&old);
+        let mut workshop = Workshop::enter(&old).unwrap();
+        // No folder takes the place of a file.
+        fs::remove_file(workshop.join(STORE)).unwrap();
+        fs::create_dir(workshop.join(STORE)).unwrap();
+        let error = finish(&mut workshop, &old, &LOGS, upgrade).unwrap_err();
+        assert!(error.to_string().contains("can't replace"), "{error}");
+        drop(workshop);
+        let read = |path: &Path| fs::read_to_string(path).unwrap();
+        assert_eq!([read(&old), read(&beside(&old, ".wal"))], ["old", "log"]);
+        assert!(!Workshop::folder_of(&old).exists());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{EmbeddingSpace, Session, SessionKey, Timestamp, UserId},
+    model::{Session, SessionKey, Timestamp, UserId},
 };
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     event_chunks::EventChunks,
     events, ids, messages,
     sessions::{self, OldSession},
+    spaces::Spaces,
     tables::{Row, Table},
     vectors::{self, LeftOut, OldVector},
     writing::{Target, Writing},
@@ -45,7 +46,7 @@ pub(crate) struct Transfer<'a> {
     has_inline: bool,
     /// Of each vector in a row of its own the message and the row, in order.
     vector_rows: Vec<(i64, i64)>,
-    space: Option<EmbeddingSpace>,
+    spaces: Spaces,
     taken_ids: events::TakenIds,
     done: Progress,
     counts: Counts,
@@ -79,7 +80,7 @@ impl<'a> Transfer<'a> {
             event_chunks: EventChunks::find(database, &relations)?,
             vectors: Table::of(&relations, "transcript_vectors", &vectors::COLUMNS),
             vector_rows: Vec::new(),
-            space: None,
+            spaces: Spaces::default(),
             taken_ids: events::TakenIds::default(),
             done: Progress::default(),
             counts: Counts::default(),
@@ -96,7 +97,7 @@ impl<'a> Transfer<'a> {
         (self.progress)(self.done);
         self.find_vectors()?;
         self.choose_space(&sessions)?;
-        if let (Some(target), Some(space)) = (&self.target, &self.space) {
+        if let (Some(target), Some(space)) = (&self.target, self.spaces.chosen()) {
             target.claim(space)?;
         }
         let mut users = BTreeSet::new();
@@ -114,7 +115,7 @@ impl<'a> Transfer<'a> {
         upgrade.outcome = outcome;
         upgrade.generation = Some(generation);
         upgrade.counts = self.counts;
-        upgrade.space = self.space.clone();
+        upgrade.space = self.spaces.chosen().cloned();
         upgrade.owing = self.owing;
         upgrade.left_out = self.left_out.clone();
         upgrade.unknown_roles = self.unknown_roles;
@@ -168,31 +169,27 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// The space of most vectors: a store has one.
     fn choose_space(&mut self, sessions: &BTreeMap<[String; 2], Rows>) -> Result<()> {
-        let mut spaces: HashMap<EmbeddingSpace, u64> = HashMap::new();
-        let mut count = |vector: &OldVector| {
-            if let Some(space) = vector.space() {
-                *spaces.entry(space).or_default() += 1;
-            }
-        };
+        let mut spaces = Spaces::default();
         if let Some(vectors) = &self.vectors {
             let numbers: Vec<i64> = self.vector_rows.iter().map(|(_, vector)| *vector).collect();
             for numbers in numbers.chunks(BATCH) {
                 let rows = vectors.rows(self.database, numbers)?;
-                rows.iter().filter_map(|(_, row)| OldVector::of_row(row)).for_each(|vector| count(&vector));
+                rows.iter()
+                    .filter_map(|(_, row)| OldVector::of_row(row))
+                    .for_each(|vector| spaces.count(&vector));
             }
         }
         if self.has_inline {
             for numbers in sessions.values().flat_map(|rows| rows.messages.chunks(BATCH)) {
                 let rows = self.messages.rows(self.database, numbers)?;
-                rows.iter().flat_map(|(_, row)| OldVector::inline(row)).for_each(|vector| count(&vector));
+                rows.iter()
+                    .flat_map(|(_, row)| OldVector::inline(row))
+                    .for_each(|vector| spaces.count(&vector));
             }
         }
-        let most = spaces.into_iter().max_by(|(a, of_a), (b, of_b)| {
-            of_a.cmp(of_b).then_with(|| (&b.model, b.dimensions).cmp(&(&a.model, a.dimensions)))
-        });
-        self.space = most.map(|(space, _)| space);
+        spaces.choose();
+        self.spaces = spaces;
         Ok(())
     }
 
@@ -236,8 +233,8 @@ impl<'a> Transfer<'a> {
                 |vector: &OldVector| !found.iter().any(|known| known.content_type() == vector.content_type());
             let inline: Vec<_> = OldVector::inline(&row).into_iter().filter(is_new).collect();
             found.extend(inline);
-            let space = self.space.as_ref();
-            let vectors = vectors::of_message(&old.message, &old.texts, found, space, &mut self.left_out);
+            let vectors =
+                vectors::of_message(&old.message, &old.texts, found, &self.spaces, &mut self.left_out);
             self.unknown_roles += u64::from(old.role_is_guessed);
             self.owing += u64::from(vectors.is_none() && old.message.vectors.is_owed());
             writing.message(old, vectors);

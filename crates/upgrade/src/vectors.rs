@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use amplifier_session_core::{
     backend::MessageVectors,
     content::{ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, tokens},
-    model::{ContentType, EmbeddingSpace, Message, Timestamp, VectorRecord},
+    model::{ContentType, Message, Timestamp, VectorRecord},
 };
 
-use crate::{Cell, tables::Row};
+use crate::{Cell, spaces::Spaces, tables::Row};
 
 /// What is read of a row of `transcript_vectors`.
 pub(crate) const COLUMNS: [&str; 12] = [
@@ -34,8 +34,6 @@ pub(crate) const INLINE: [(ContentType, &str, &str); 4] = [
     (ContentType::ToolOutput, "tool_output_vector", "tool_output_vector_json"),
 ];
 
-/// What a model goes by that is not named.
-const UNNAMED: &str = "unknown";
 /// A vector is taken to be of unit length up to here: it stays as it is, bit by bit.
 const UNIT: f32 = 1e-3;
 
@@ -52,7 +50,8 @@ pub(crate) type LeftOut = BTreeMap<String, u64>;
 #[derive(Debug)]
 pub(crate) struct OldVector {
     content_type: Option<ContentType>,
-    model: String,
+    /// Where it is named.
+    pub(crate) model: Option<String>,
     values: Option<Vec<f32>>,
     created_at: Option<Timestamp>,
     chunk: Option<Chunk>,
@@ -105,17 +104,14 @@ impl OldVector {
         self.content_type
     }
 
-    /// The space that it is of, where it can be read.
-    pub(crate) fn space(&self) -> Option<EmbeddingSpace> {
-        let dimensions = self.values.as_ref()?.len();
-        Some(EmbeddingSpace { model: self.model.clone(), dimensions })
+    /// How many numbers it has, where it can be read.
+    pub(crate) fn dimensions(&self) -> Option<usize> {
+        self.values.as_ref().map(Vec::len)
     }
 }
 
-fn model(row: &Row<'_>) -> String {
-    row.text(&["embedding_model"])
-        .filter(|name| !name.trim().is_empty())
-        .unwrap_or_else(|| UNNAMED.to_owned())
+fn model(row: &Row<'_>) -> Option<String> {
+    row.text(&["embedding_model"]).filter(|name| !name.trim().is_empty())
 }
 
 /// The numbers of a vector, of unit length; nothing inside where they are none.
@@ -145,13 +141,13 @@ pub(crate) fn of_message(
     message: &Message,
     texts: &[ExtractedText],
     vectors: Vec<OldVector>,
-    space: Option<&EmbeddingSpace>,
+    spaces: &Spaces,
     left_out: &mut LeftOut,
 ) -> Option<MessageVectors> {
     let created_at = vectors.iter().filter_map(|vector| vector.created_at).max();
     let (mut records, mut seen) = (Vec::new(), HashSet::new());
     for vector in vectors {
-        match record(vector, texts, space) {
+        match record(vector, texts, spaces) {
             Ok(record) if !seen.insert((record.content_type, record.chunk_index)) => {
                 *left_out.entry(TWICE.to_owned()).or_default() += 1;
             }
@@ -184,13 +180,9 @@ pub(crate) fn of_message(
     })
 }
 
-fn record(
-    vector: OldVector,
-    texts: &[ExtractedText],
-    space: Option<&EmbeddingSpace>,
-) -> Result<VectorRecord, String> {
-    let of = vector.space().ok_or(UNREADABLE)?;
-    if Some(&of) != space {
+fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result<VectorRecord, String> {
+    let of = spaces.of(&vector).ok_or(UNREADABLE)?;
+    if Some(&of) != spaces.chosen() {
         return Err(format!("of {of}"));
     }
     let (Some(content_type), Some(values)) = (vector.content_type, vector.values) else {

@@ -138,7 +138,8 @@ impl Writing {
         session.created = self.created.or(self.first).unwrap_or(session.created);
         session.updated = self.updated.or(self.last).unwrap_or(session.created).max(session.created);
         (session.message_count, session.event_count) = (self.messages, self.events);
-        if self.messages > 0 {
+        // Messages may not know their turns where the session knew how many there were.
+        if self.turns > 0 {
             session.turn_count = self.turns;
         }
     }

@@ -114,7 +114,8 @@ fn files_are_written_as_their_names_say() {
 #[test]
 fn a_table_in_a_file_is_whole() {
     let file = ASKED.path().join("whole.txt").display().to_string();
-    let long = "SELECT repeat('x', 300) AS x, [TIMESTAMP '2026-01-05 08:00:00.5', NULL] AS times FROM range(1200)";
+    let long =
+        "SELECT repeat('x', 300) AS x, [TIMESTAMP '2026-01-05 08:00:00.5', NULL] AS times FROM range(1200)";
     ASKED.ok(&of_store(&["sql", long, "--out", &file]));
     let written = std::fs::read_to_string(file).unwrap();
     assert_eq!(written.lines().count(), 1_201);

@@ -6,7 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use amplifier_session_core::{ErrorKind, Scope, SessionStorage, model::Timestamp, search::SearchOptions};
+use amplifier_session_core::{
+    ErrorKind, Scope, SessionStorage, backend::SessionQuery, model::Timestamp, search::SearchOptions,
+};
 use amplifier_session_sqlite::{SqliteBackend, SqliteUpgrade};
 use amplifier_session_testkit::{
     FakeEmbedding,
@@ -43,6 +45,12 @@ fn names(folder: &Folder) -> Vec<String> {
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
+}
+
+/// What lies in the folder, byte for byte.
+fn content(folder: &Folder) -> Vec<(String, Vec<u8>)> {
+    let read = |name: String| fs::read(folder.path().join(&name)).map(|bytes| (name, bytes)).unwrap();
+    names(folder).into_iter().map(read).collect()
 }
 
 fn backup(folder: &Folder, generation: u32) -> PathBuf {
@@ -223,15 +231,53 @@ async fn rows_in_a_log_are_taken_along() {
         let error = run(&folder.database(), false).await.unwrap_err();
         assert!(error.to_string().contains("another program has the database open"), "{error}");
 
-        let before = fs::read(killed.path().join("sessions.sqlite-wal")).unwrap();
+        let before = content(&killed);
         let planned = run(&killed.database(), true).await.unwrap();
         assert_eq!(planned.counts.vectors, 60);
-        assert!(fs::read(killed.path().join("sessions.sqlite-wal")).unwrap() == before);
+        assert!(SqliteBackend::open(killed.database()).await.is_err());
+        assert!(content(&killed) == before);
         run(&killed.database(), false).await.unwrap();
         assert_upgraded(&opened(&killed).await).await;
         let backup = Connection::open(backup(&killed, generation)).unwrap();
         let rows: i64 = backup.query_row("SELECT count(*) FROM transcripts", [], |row| row.get(0)).unwrap();
         assert_eq!(rows, 45);
+    }
+}
+
+/// A transaction that a killed process has half written into the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_committed_is_taken_back_by_the_upgrade_alone() {
+    let folder = old(2, "");
+    let writer = Connection::open(folder.database()).unwrap();
+    let half = "PRAGMA cache_size = 1; BEGIN; UPDATE transcripts SET content_json = json_quote(hex(randomblob(3000)))";
+    writer.execute_batch(half).unwrap();
+    let killed = Folder::new();
+    for name in ["sessions.sqlite", "sessions.sqlite-journal"] {
+        fs::copy(folder.path().join(name), killed.path().join(name)).unwrap();
+    }
+    let before = content(&killed);
+    assert_eq!(run(&killed.database(), true).await.unwrap().counts.messages, 45);
+    assert!(SqliteBackend::open(killed.database()).await.is_err());
+    assert!(content(&killed) == before);
+    run(&killed.database(), false).await.unwrap();
+    assert_upgraded(&opened(&killed).await).await;
+}
+
+/// Amplifier's own lines name no turn, and programs that made vectors themselves named no model.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_library_did_not_know_loses_nothing() {
+    for generation in GENERATIONS {
+        let vectors = if generation == 1 { "transcripts" } else { "transcript_vectors" };
+        let unknown = format!(
+            "UPDATE transcripts SET turn = NULL; UPDATE {vectors} SET embedding_model = NULL WHERE rowid % 3 > 0"
+        );
+        let folder = old(generation, &unknown);
+        let done = run(&folder.database(), false).await.unwrap();
+        assert_eq!((done.counts.vectors, done.owing), (60, 0));
+        assert_eq!(done.space.unwrap().model, MODEL);
+        let storage = opened(&folder).await;
+        let sessions = storage.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap();
+        assert!(sessions.iter().all(|session| session.turn_count == 5 && session.first_prompt.is_some()));
     }
 }
 

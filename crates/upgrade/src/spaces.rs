@@ -1,0 +1,85 @@
+//! Whose vectors there are, and whose the new store takes: it has those of one model.
+
+use std::collections::HashMap;
+
+use amplifier_session_core::model::EmbeddingSpace;
+
+use crate::vectors::OldVector;
+
+/// What a model goes by that is not named.
+const UNNAMED: &str = "unknown";
+
+/// How many vectors there are of each model and length.
+#[derive(Debug, Default)]
+pub(crate) struct Spaces {
+    counts: HashMap<(Option<String>, usize), u64>,
+    chosen: Option<EmbeddingSpace>,
+}
+
+impl Spaces {
+    pub(crate) fn count(&mut self, vector: &OldVector) {
+        if let Some(dimensions) = vector.dimensions() {
+            *self.counts.entry((vector.model.clone(), dimensions)).or_default() += 1;
+        }
+    }
+
+    /// Chooses the space of most vectors.
+    pub(crate) fn choose(&mut self) {
+        let mut counts: HashMap<EmbeddingSpace, u64> = HashMap::new();
+        for ((model, dimensions), count) in &self.counts {
+            *counts.entry(self.space(model.as_deref(), *dimensions)).or_default() += count;
+        }
+        let most = counts.into_iter().max_by(|(a, of_a), (b, of_b)| {
+            of_a.cmp(of_b).then_with(|| (&b.model, b.dimensions).cmp(&(&a.model, a.dimensions)))
+        });
+        self.chosen = most.map(|(space, _)| space);
+    }
+
+    /// The space that the store takes; none where there are no vectors.
+    pub(crate) fn chosen(&self) -> Option<&EmbeddingSpace> {
+        self.chosen.as_ref()
+    }
+
+    /// The space of a vector, where it can be read.
+    pub(crate) fn of(&self, vector: &OldVector) -> Option<EmbeddingSpace> {
+        Some(self.space(vector.model.as_deref(), vector.dimensions()?))
+    }
+
+    /// A vector names no model where the library was handed it by a program that made it: it is of the one model that the
+    /// others of its length are of.
+    fn space(&self, model: Option<&str>, dimensions: usize) -> EmbeddingSpace {
+        let named = || {
+            let mut named = self.counts.keys().filter(|(_, length)| *length == dimensions);
+            let mut models = named.by_ref().filter_map(|(model, _)| model.as_deref());
+            models.next().filter(|_| models.next().is_none())
+        };
+        let model = model.or_else(named).unwrap_or(UNNAMED).to_owned();
+        EmbeddingSpace { model, dimensions }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(counts: &[(Option<&str>, usize, u64)]) -> Option<EmbeddingSpace> {
+        let counts = counts.iter().map(|(model, length, n)| ((model.map(str::to_owned), *length), *n));
+        let mut spaces = Spaces { counts: counts.collect(), chosen: None };
+        spaces.choose();
+        spaces.chosen
+    }
+
+    fn space(model: &str, dimensions: usize) -> Option<EmbeddingSpace> {
+        Some(EmbeddingSpace { model: model.to_owned(), dimensions })
+    }
+
+    #[test]
+    fn vectors_without_a_model_are_of_the_only_one() {
+        assert_eq!(chosen(&[]), None);
+        assert_eq!(chosen(&[(None, 64, 3)]), space("unknown", 64));
+        assert_eq!(chosen(&[(None, 64, 3), (Some("a"), 64, 2), (Some("b"), 32, 4)]), space("a", 64));
+        let two = [(None, 64, 3), (Some("a"), 64, 2), (Some("b"), 64, 2)];
+        assert_eq!(chosen(&two), space("unknown", 64));
+        assert_eq!(chosen(&two[1..]), space("a", 64));
+    }
+}
