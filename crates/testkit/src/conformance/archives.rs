@@ -137,6 +137,13 @@ pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject)
         let error = imported(&store, whole, &ImportOptions::default()).await;
         assert!(error.unwrap_err().to_string().contains(says), "{whole}");
     }
+    // Rows that come later would be put behind some that are not there.
+    let lying = archive.replace("\"message_count\":2", "\"message_count\":5");
+    let error = imported(&store, &lying, &ImportOptions::default().with_replace(true)).await;
+    assert!(error.unwrap_err().message().contains("rows of the session are missing"));
+    let spaced = format!("{}\n\n", archive.replace('\n', "\n \r\n"));
+    let report = imported(&store, &spaced, &ImportOptions::default().with_replace(true)).await.unwrap();
+    assert_eq!(report.sessions, 2);
     let newer = archive.replacen("\"format\":1", "\"format\":2", 1);
     let error = imported(&store, &newer, &ImportOptions::default()).await;
     assert!(error.unwrap_err().to_string().contains("format 2"));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use amplifier_session_core::backend::StorageBackend;
 use amplifier_session_testkit::{MemoryBackend, conformance::Subject, conformance_suite};
 
+mod archives;
 mod completeness;
 mod fakes;
 mod faults;

@@ -1,12 +1,14 @@
 //! Writing an archive.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::{ArchiveWriter, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, Record, SessionRecord, hex};
 use crate::{
     Error, ErrorKind, Result, Scope, SessionStorage,
     backend::{SequenceRange, SessionCursor, SessionQuery, StoredSession},
-    model::{Event, Message, RawJson, SessionKey},
+    model::{Event, Message, RawJson, Session, SessionKey},
     search::SessionFilter,
 };
 
@@ -30,8 +32,9 @@ pub struct ExportReport {
 }
 
 impl SessionStorage {
-    /// Writes the sessions of `scope` that `filter` admits; [`SessionStorage::import_sessions`] is the way back. No more is
-    /// held in memory than some rows, whatever the size of the store.
+    /// Writes the sessions of `scope` that `filter` admits, those too that come while it writes; one that changes stands there
+    /// as it is when it is written. [`SessionStorage::import_sessions`] is the way back. Beside what `out` holds, no more is in
+    /// memory than some rows and the names of the sessions.
     ///
     /// # Errors
     ///
@@ -46,19 +49,36 @@ impl SessionStorage {
         let writer = format!("amplifier-session-storage {}", env!("CARGO_PKG_VERSION"));
         out.put(Record::Archive { format: FORMAT, writer })?;
         let mut report = ExportReport::default();
-        let mut query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(SESSIONS);
+        let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(SESSIONS);
+        let mut written = HashSet::new();
+        // A list shows a session twice, or not at all, that changes while its pages are read: so it is read until it has no
+        // others any more.
         loop {
-            let page = self.backend.list_sessions(&query).await?;
-            for session in &page {
-                self.export_session(&session.key(), out, &mut report).await?;
+            let keys = self.keys(query.clone()).await?;
+            let before = written.len();
+            for key in keys {
+                if written.insert(key.clone()) {
+                    self.export_session(&key, out, &mut report).await?;
+                }
             }
-            if page.len() < SESSIONS {
+            if written.len() == before {
                 break;
             }
-            query.after = page.last().map(SessionCursor::from);
         }
         out.finish()?;
         Ok(report)
+    }
+
+    async fn keys(&self, mut query: SessionQuery) -> Result<Vec<SessionKey>> {
+        let mut keys = Vec::new();
+        loop {
+            let page = self.backend.list_sessions(&query).await?;
+            keys.extend(page.iter().map(Session::key));
+            if page.len() < SESSIONS {
+                return Ok(keys);
+            }
+            query.after = page.last().map(SessionCursor::from);
+        }
     }
 
     async fn export_session(

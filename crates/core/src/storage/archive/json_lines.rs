@@ -1,9 +1,13 @@
 //! An archive as lines of JSON, a record each.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read as _, Write};
 
 use super::{ArchiveReader, ArchiveWriter, Record};
 use crate::{Error, ErrorKind, Result};
+
+/// No line is longer: the longest line of a transcript or of an event log has 64 MB, which escaping makes six times as long at
+/// most. What has no line ends is no archive, and must not fill the memory.
+const LONGEST_LINE: u64 = 1 << 30;
 
 /// Writes lines of JSON.
 #[derive(Debug)]
@@ -47,11 +51,18 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
 
 impl<R: BufRead + Send> ArchiveReader for JsonLinesReader<R> {
     fn next(&mut self) -> Result<Option<Record>> {
-        self.line.clear();
-        if self.lines.read_until(b'\n', &mut self.line).map_err(|error| cannot("read", error))? == 0 {
-            return Ok(None);
+        loop {
+            self.line.clear();
+            let mut line = (&mut self.lines).take(LONGEST_LINE);
+            if line.read_until(b'\n', &mut self.line).map_err(|error| cannot("read", error))? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            // Editors leave empty ones at the end.
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
         }
-        self.number += 1;
         let record = serde_json::from_slice(&self.line).map_err(|source| {
             // Where in the line it is wrong is told by serde as if the line were a file.
             let told = source.to_string();

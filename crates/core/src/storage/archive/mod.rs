@@ -219,11 +219,12 @@ fn hex(bytes: &[u8]) -> String {
 fn bytes(digits: &str) -> Result<Vec<u8>> {
     let wrong =
         || Error::validation("archive", "the record has bytes that are not written as hexadecimal digits");
-    let pair = |pair: &[u8]| {
-        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2);
-        pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(wrong)
+    let digit = |digit: &u8| char::from(*digit).to_digit(16);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some((digit(high)? * 16 + digit(low)?) as u8),
+        _ => None,
     };
-    digits.as_bytes().chunks(2).map(pair).collect()
+    digits.as_bytes().chunks(2).map(|pair| byte(pair).ok_or_else(wrong)).collect()
 }
 
 fn digest(digits: &str) -> Result<Digest> {
@@ -247,7 +248,7 @@ mod tests {
             assert_eq!(read.whole().unwrap().as_bytes(), line, "{json}");
         }
         for wrong in ["abc", "zz", "é0", "+f"] {
-            assert!(bytes(wrong).is_err() || wrong == "+f", "{wrong}");
+            assert!(bytes(wrong).is_err(), "{wrong}");
         }
         assert!(Raw::default().kept().unwrap().is_none() && Raw::default().whole().is_err());
     }

@@ -1,0 +1,63 @@
+//! Sessions that change while others are exported.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    Result, Scope, SessionStorage,
+    model::{HostId, ProjectSlug, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+    storage::{ArchiveWriter, IngestTarget, Record, SyncLines},
+};
+use amplifier_session_testkit::{MemoryBackend, lines};
+
+/// More than one page of a list.
+const SESSIONS: usize = 150;
+
+async fn sync(storage: &SessionStorage, number: usize, ts: &str) {
+    let id = SessionId::new(&format!("s{number:03}")).unwrap();
+    let target = IngestTarget {
+        key: SessionKey::new(UserId::new("ana").unwrap(), id),
+        host_id: HostId::new("laptop").unwrap(),
+        project_slug: ProjectSlug::new("shop").unwrap(),
+    };
+    let lines = SyncLines::whole(vec![lines::user("hello").at(ts).raw()]);
+    storage.sync_transcript_lines(&target, lines).await.unwrap();
+}
+
+/// Has the session that was last in the list come to its beginning as soon as the first one is written.
+struct Busy {
+    storage: SessionStorage,
+    written: Vec<SessionId>,
+}
+
+impl ArchiveWriter for Busy {
+    fn put(&mut self, record: Record) -> Result<()> {
+        if let Record::Session(record) = record {
+            if self.written.is_empty() {
+                let sync = sync(&self.storage, 0, "2026-03-01T00:00:00Z");
+                tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(sync));
+            }
+            self.written.push(record.session.session_id);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_is_worked_on_while_others_are_exported_is_in_the_archive() {
+    let storage = SessionStorage::new(Arc::new(MemoryBackend::new()));
+    for number in 0..SESSIONS {
+        sync(&storage, number, &format!("2026-01-01T{:02}:{:02}:00Z", number / 60, number % 60)).await;
+    }
+    let mut busy = Busy { storage: storage.clone(), written: Vec::new() };
+    let report =
+        storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut busy).await.unwrap();
+    assert_eq!(report.sessions, SESSIONS as u64);
+    busy.written.sort();
+    busy.written.dedup();
+    assert_eq!(busy.written.len(), SESSIONS);
+}
