@@ -33,6 +33,7 @@ impl<'a> WholeFile<'a> {
     /// Puts the file in its place, where another one gives way.
     pub(crate) fn place(self) -> Result<(), Failure> {
         let whole = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
+        whole.as_file().sync_all().map_err(|error| cannot_write(self.path, &error))?;
         whole.persist(self.path).map_err(|error| cannot_write(self.path, &error.error))?;
         Ok(())
     }
@@ -66,13 +67,22 @@ impl<'a> WholeFolder<'a> {
     /// Puts the folder in its place.
     pub(crate) fn place(self) -> Result<(), Failure> {
         let cannot = |error: io::Error| cannot_write(self.path, &error);
-        // The one of before goes when the new one is there.
+        // The one of before goes when the new one is there, and comes back where that can't be put in its place.
         let before = private_folder(self.path).map_err(cannot)?;
-        match std::fs::rename(self.path, before.path()) {
+        let gives_way = match std::fs::rename(self.path, before.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
-            _ => {}
+            renamed => renamed.is_ok(),
+        };
+        if let Err(error) = std::fs::rename(self.fresh.path(), self.path) {
+            if gives_way && std::fs::rename(before.path(), self.path).is_err() {
+                // Better under another name than not at all.
+                let _ = before.keep();
+            }
+            return Err(cannot(error));
         }
-        std::fs::rename(self.fresh.keep(), self.path).map_err(cannot)
+        // It has another name now, so that there is nothing to remove.
+        let _ = self.fresh.keep();
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::file;
 use duckdb::{AccessMode, Config, Connection};
 
-use crate::{Access, error::opening};
+use crate::{Access, error::opening, quote};
 
 /// What DuckDB may keep in memory. Its own default is four fifths of the machine, which is not the only program on it;
 /// what does not fit goes to files beside the database.
@@ -46,9 +46,10 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<Connection> {
 /// extensions, for as long as it is open. Files of answers are made where there is room for what does not fit into memory.
 fn confined(path: &Path) -> String {
     let spill = spill_folder(path);
-    let folder = std::path::absolute(&spill).unwrap_or(spill).to_string_lossy().replace('\'', "''");
+    let folder = std::path::absolute(&spill).unwrap_or(spill);
+    let folder = quote::text(&format!("{}/", folder.to_string_lossy()));
     format!(
-        "SET GLOBAL allowed_directories = ['{folder}/'];
+        "SET GLOBAL allowed_directories = [{folder}];
          SET GLOBAL enable_external_access = false;
          SET GLOBAL lock_configuration = true;"
     )

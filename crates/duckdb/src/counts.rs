@@ -7,7 +7,7 @@ use amplifier_session_core::{
     search::{SearchFilter, SessionFilter},
 };
 use amplifier_session_sql::{
-    Columns, Conditions,
+    Columns, Conditions, number,
     rows::{self, count, span},
 };
 use duckdb::Connection;
@@ -85,7 +85,7 @@ pub(crate) fn vectors(connection: &Connection, scope: &Scope) -> Result<VectorCo
         conditions.sql()
     );
     each_row(connection, &sql, &conditions, |row| {
-        let of_generation = counts.generations.entry(count(row, 0)? as u32).or_default();
+        let of_generation = counts.generations.entry(number(row, 0)?).or_default();
         (of_generation.messages, of_generation.vectors) = (count(row, 1)?, count(row, 2)?);
         Ok(())
     })?;
@@ -96,7 +96,7 @@ pub(crate) fn vectors(connection: &Connection, scope: &Scope) -> Result<VectorCo
         conditions.sql()
     );
     each_row(connection, &sql, &conditions, |row| {
-        let of_generation = counts.generations.entry(count(row, 0)? as u32).or_default();
+        let of_generation = counts.generations.entry(number(row, 0)?).or_default();
         of_generation.failed.insert(row.text(1)?, count(row, 2)?);
         Ok(())
     })?;

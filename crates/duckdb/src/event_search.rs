@@ -19,6 +19,10 @@ use crate::{
     sessions::limit,
 };
 
+/// Whether an event tells of a failure: `Event::failed`. What is no JSON `true` is no failure.
+pub(crate) const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
+    OR coalesce(CAST(json_extract(summary, '$.has_error') AS VARCHAR) = 'true', FALSE))";
+
 /// The events that `options` ask for, newest first.
 pub(crate) fn search(
     connection: &Connection,
@@ -49,11 +53,9 @@ pub(crate) fn search(
 /// DuckDB counts; what summaries tell of usage is summed here, by the rules of `core` about what is a number.
 pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
-    // `failed` is `Event::failed`: what is no JSON `true` is no failure.
     let sql = format!(
         "SELECT CAST(e.ts AS DATE) AS day, e.event_type, e.tool_name, e.model, e.provider,
-            e.level = 'ERROR' OR e.error_type IS NOT NULL
-                OR coalesce(CAST(json_extract(e.summary, '$.has_error') AS VARCHAR) = 'true', FALSE) AS failed,
+            {FAILED} AS failed,
             count(*), coalesce(list(e.summary) FILTER (WHERE contains(e.summary, '\"usage\"')), [])
          FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6",
         conditions.sql()

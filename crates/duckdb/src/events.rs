@@ -8,7 +8,7 @@ use amplifier_session_core::{
     model::{Digest, Event, Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
 };
 use amplifier_session_sql::{
-    Columns, damaged,
+    Columns, damaged, digest, number,
     rows::{self, EVENT, EVENT_OF_SESSION, PAGE, encoding},
 };
 use duckdb::{Connection, params};
@@ -96,7 +96,7 @@ pub(crate) fn digests(
         .map_err(storage("event_digests"))?;
     let mut digests = Vec::new();
     while let Some(row) = found.next().map_err(storage("event_digests"))? {
-        digests.push(rows::digest(&Cursor(row), 0)?);
+        digests.push(digest(&Cursor(row), 0)?);
     }
     Ok(digests)
 }
@@ -133,7 +133,7 @@ pub(crate) fn payloads(
     let mut payloads = Vec::with_capacity(sequences.len());
     while let Some(row) = found.next().map_err(storage("event_payloads"))? {
         let cursor = Cursor(row);
-        let sequence = rows::count(&cursor, 0)? as u32;
+        let sequence = number(&cursor, 0)?;
         let payload = match cursor.integer(1)? {
             encoding::NONE => Payload::None,
             encoding::PLAIN => Payload::Plain(bytes(row, 2)?.to_vec()),
@@ -179,7 +179,7 @@ pub(crate) fn find(
         while let Some(row) = told.next().map_err(storage("find_events"))? {
             let row = Cursor(row);
             let key = SessionKey::new(user.clone(), SessionId::new(row.text(1)?)?);
-            found.insert(row.text(0)?, Place::new(key, rows::count(&row, 2)? as u32));
+            found.insert(row.text(0)?, Place::new(key, number(&row, 2)?));
         }
     }
     // In the order of the question, as it was asked.

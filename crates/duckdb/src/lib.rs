@@ -14,7 +14,7 @@
 //! | `rows.rs` | what the search index reads |
 //! | `hnsw/` | the HNSW index of the extension VSS, for those who ask for it |
 //! | `sql/` | questions in SQL, and the views that are there for them |
-//! | `error.rs` | DuckDB's errors as ours |
+//! | `quote.rs`, `error.rs` | names and texts in statements; DuckDB's errors as ours |
 //!
 //! One process at a time may write a file; several may read it while none writes.
 
@@ -33,6 +33,7 @@ mod messages;
 mod open_files;
 mod pool;
 mod python;
+mod quote;
 mod rows;
 mod schema;
 mod sessions;

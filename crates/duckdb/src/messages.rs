@@ -8,7 +8,7 @@ use amplifier_session_core::{
     model::{Message, MessageState, Place, SessionKey, VectorState},
 };
 use amplifier_session_sql::{
-    Columns, Conditions,
+    Columns, Conditions, number,
     rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
 };
 use duckdb::{Connection, Params, params};
@@ -176,7 +176,7 @@ pub(crate) fn stored_lines(
             digest: bytes(row.0, 2)?.to_vec(),
             may_have_vectors: rows::vector_state(&row, 3)? != VectorState::Owed,
         };
-        lines.insert(rows::count(&row, 0)? as u32, line);
+        lines.insert(number(&row, 0)?, line);
     }
     Ok(lines)
 }

@@ -14,6 +14,7 @@ use crate::{
     Access, connect,
     error::{opening, storage},
     open_files::OpenFile,
+    quote,
     schema::{self, Presence},
 };
 
@@ -213,8 +214,7 @@ fn failed(source: std::io::Error) -> Error {
 
 fn copy(connection: &Connection, fresh: &Path) -> duckdb::Result<()> {
     let name: String = connection.query_row("SELECT current_database()", [], |row| row.get(0))?;
-    let quoted = |text: &str, quote: &str| format!("{quote}{}{quote}", text.replace(quote, &quote.repeat(2)));
-    let (name, path) = (quoted(&name, "\""), quoted(&fresh.to_string_lossy(), "'"));
+    let (name, path) = (quote::name(&name), quote::text(&fresh.to_string_lossy()));
     // The log goes with the old file: it must not be there when the new one is opened.
     connection.execute_batch("CHECKPOINT")?;
     connection.execute_batch(&format!("ATTACH {path} AS fresh"))?;

@@ -12,7 +12,7 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
-use amplifier_session_sql::{Columns, rows::count};
+use amplifier_session_sql::{Columns, number};
 use duckdb::{
     OptionalExt, Row, Transaction,
     arrow::{
@@ -194,7 +194,7 @@ impl Rows for DuckDbRows<'_> {
                     role: text(row, 6)?.parse::<Role>()?,
                     content_type: text(row, 7)?.parse::<ContentType>()?,
                     ts: Cursor(row).time(8)?,
-                    generation: count(&Cursor(row), 9)? as u32,
+                    generation: number(&Cursor(row), 9)?,
                     vector: &vector,
                 })
             })
@@ -362,7 +362,7 @@ fn revision_and_nonce(row: &Row<'_>) -> duckdb::Result<(u64, u64)> {
 /// Behind the key.
 fn place(row: &Row<'_>) -> Result<Place> {
     let session = SessionKey::new(UserId::new(text(row, 1)?)?, SessionId::new(text(row, 2)?)?);
-    Ok(Place::new(session, count(&Cursor(row), 3)? as u32))
+    Ok(Place::new(session, number(&Cursor(row), 3)?))
 }
 
 /// The columns that [`vector_place`] reads, behind the key.
@@ -373,7 +373,7 @@ fn vector_place(row: &Row<'_>) -> Result<VectorPlace> {
     Ok(VectorPlace {
         message: place(row)?,
         content_type: text(row, 4)?.parse()?,
-        span: (count(&Cursor(row), 5)? as u32, count(&Cursor(row), 6)? as u32),
+        span: (number(&Cursor(row), 5)?, number(&Cursor(row), 6)?),
     })
 }
 

@@ -14,6 +14,7 @@ use crate::{
     Access, connect,
     error::storage,
     python::{self, OldDuckDb},
+    quote,
     tables::{self, LAYOUT, LAYOUT_KEY, TABLES, VIEWS},
 };
 
@@ -93,8 +94,8 @@ pub(crate) fn drop_indexes_of_others(connection: &Connection) -> duckdb::Result<
         statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<duckdb::Result<_>>()?;
     for (schema, index) in found {
         tracing::warn!(index, "an index that needs an extension of DuckDB is removed from the store");
-        let quoted = [schema, index].map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
-        connection.execute_batch(&format!("DROP INDEX {}; CHECKPOINT", quoted.join(".")))?;
+        let (schema, index) = (quote::name(&schema), quote::name(&index));
+        connection.execute_batch(&format!("DROP INDEX {schema}.{index}; CHECKPOINT"))?;
     }
     Ok(())
 }

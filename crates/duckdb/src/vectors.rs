@@ -8,7 +8,7 @@ use amplifier_session_core::{
     model::{ContentType, ContentTypes, Place, SessionKey, Timestamp, VectorRecord},
 };
 use amplifier_session_sql::{
-    Columns,
+    Columns, number,
     rows::{self, VECTOR},
 };
 use duckdb::{
@@ -234,7 +234,7 @@ pub(crate) fn of(
         while let Some(row) = found.next().map_err(storage("vectors_of"))? {
             let row = Cursor(row);
             let record = rows::record(&row)?;
-            let text = (key, rows::count(&row, 7)? as u32, record.content_type);
+            let text = (key, number(&row, 7)?, record.content_type);
             stored.entry(text).or_default().push(record);
         }
     }
@@ -261,7 +261,7 @@ pub(crate) fn types(
     let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
     while let Some(row) = stored.next().map_err(storage("vector_types"))? {
         let row = Cursor(row);
-        let (sequence, content_type) = (rows::count(&row, 0)? as u32, row.text(1)?.parse()?);
+        let (sequence, content_type) = (number(&row, 0)?, row.text(1)?.parse()?);
         if let Some((last, types)) = of_messages.last_mut()
             && *last == sequence
         {

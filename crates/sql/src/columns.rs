@@ -41,7 +41,11 @@ pub trait Columns {
 }
 
 /// A number of a width of its own.
-pub(crate) fn number<T: TryFrom<i64>>(row: &impl Columns, index: usize) -> Result<T> {
+///
+/// # Errors
+///
+/// `StorageIo` when the column can't be read, or holds a number that is none of these.
+pub fn number<T: TryFrom<i64>>(row: &impl Columns, index: usize) -> Result<T> {
     T::try_from(row.integer(index)?).map_err(|_| damaged("number"))
 }
 
@@ -51,7 +55,11 @@ pub(crate) fn maybe_number<T: TryFrom<i64>>(row: &impl Columns, index: usize) ->
 }
 
 /// The digest of a line.
-pub(crate) fn digest(row: &impl Columns, index: usize) -> Result<Digest> {
+///
+/// # Errors
+///
+/// `StorageIo` when the column can't be read.
+pub fn digest(row: &impl Columns, index: usize) -> Result<Digest> {
     row.bytes(index)?.try_into().map(Digest).map_err(|_| damaged("digest"))
 }
 

@@ -18,5 +18,5 @@ mod messages;
 pub mod rows;
 mod sessions;
 
-pub use columns::{Columns, damaged};
+pub use columns::{Columns, damaged, digest, number};
 pub use conditions::{Conditions, Dialect, Value};

@@ -4,14 +4,14 @@ use amplifier_session_core::{
     Result,
     backend::{MessageCount, RowSpan, SkippedLine, StoredSession, Version},
     model::{
-        Digest, Event, HostId, Level, Message, MessageState, MetadataFile, ProjectSlug, RawJson, Role,
-        Session, SessionId, UserId, VectorRecord, VectorState, Visibility,
+        Event, HostId, Level, Message, MessageState, MetadataFile, ProjectSlug, RawJson, Role, Session,
+        SessionId, UserId, VectorRecord, VectorState, Visibility,
     },
 };
 
 use crate::{
     Columns,
-    columns::{damaged, maybe_number, number},
+    columns::{damaged, digest, maybe_number, number},
 };
 
 /// The columns of a session that [`session`] reads.
@@ -217,15 +217,6 @@ pub fn count(row: &impl Columns, index: usize) -> Result<u64> {
 /// `StorageIo` when the column can't be read.
 pub fn vector_state(row: &impl Columns, index: usize) -> Result<VectorState> {
     VectorState::from_code(number(row, index)?).ok_or_else(|| damaged("vector state"))
-}
-
-/// The digest of a line.
-///
-/// # Errors
-///
-/// `StorageIo` when the column can't be read.
-pub fn digest(row: &impl Columns, index: usize) -> Result<Digest> {
-    crate::columns::digest(row, index)
 }
 
 /// How the column `encoding` of `events` says what a payload is.

@@ -6,7 +6,7 @@ use amplifier_session_core::{
     model::{Digest, Event, Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
 };
 use amplifier_session_sql::{
-    Columns, damaged,
+    Columns, damaged, digest,
     rows::{self, EVENT, EVENT_OF_SESSION, PAGE, encoding},
 };
 use rusqlite::{Connection, OptionalExtension, params};
@@ -120,7 +120,7 @@ pub(crate) fn digests(
         .map_err(storage("event_digests"))?;
     let mut digests = Vec::new();
     while let Some(row) = found_rows.next().map_err(storage("event_digests"))? {
-        digests.push(rows::digest(&Cursor(row), 0)?);
+        digests.push(digest(&Cursor(row), 0)?);
     }
     Ok(digests)
 }

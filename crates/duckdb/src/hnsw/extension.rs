@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use amplifier_session_core::{Error, ErrorKind, Result};
 use duckdb::Connection;
 
-use crate::error::first_line;
+use crate::{error::first_line, quote};
 
 /// The name of its file.
 const FILE: &str = "vss.duckdb_extension";
@@ -18,7 +18,7 @@ pub(super) fn load(connection: &Connection, directory: Option<&Path>) -> Result<
         Some(directory) => {
             let file = find(connection, directory).map_err(|error| missing(&error.to_string()))?;
             let file = file.ok_or_else(|| missing(&format!("{FILE} is not in {}", directory.display())))?;
-            format!("'{}'", file.to_string_lossy().replace('\'', "''"))
+            quote::text(&file.to_string_lossy())
         }
     };
     connection.execute_batch(&format!("LOAD {what}")).map_err(|error| missing(&error.to_string()))

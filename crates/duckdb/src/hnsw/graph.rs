@@ -8,7 +8,7 @@ use amplifier_session_sql::file;
 use duckdb::{Connection, params};
 
 use super::{HnswOptions, extension, path};
-use crate::{Access, conditions::is_one_of, connect, error::storage, rows::DuckDbRows};
+use crate::{Access, conditions::is_one_of, connect, error::storage, quote, rows::DuckDbRows};
 
 /// The name of the index, the one that databases of the Python library have.
 const INDEX: &str = "idx_vectors_hnsw";
@@ -92,6 +92,7 @@ impl Held {
 impl Graph {
     /// Opens the file of a store's index.
     pub(super) fn open(store: &Path, access: Access, options: &HnswOptions) -> Result<Self> {
+        // First, because a missing extension is the reason why there is no file either.
         let connection = with_extension(store, options)?;
         let file = path(store);
         let unusable = |why: &str| Error::new(ErrorKind::StorageIo, why);
@@ -194,9 +195,9 @@ fn with_extension(store: &Path, options: &HnswOptions) -> Result<Connection> {
 }
 
 fn attach(connection: &Connection, file: &Path, access: Access) -> duckdb::Result<()> {
-    let file = file.to_string_lossy().replace('\'', "''");
+    let file = quote::text(&file.to_string_lossy());
     let access = if access == Access::ReadOnly { "(READ_ONLY)" } else { "" };
-    connection.execute_batch(&format!("ATTACH '{file}' AS hnsw {access}; USE hnsw"))
+    connection.execute_batch(&format!("ATTACH {file} AS hnsw {access}; USE hnsw"))
 }
 
 fn nearest_sql(dimensions: usize, limit: usize) -> String {

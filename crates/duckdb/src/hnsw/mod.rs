@@ -20,7 +20,10 @@ mod graph;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock, PoisonError, TryLockError},
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use amplifier_session_core::{
@@ -79,11 +82,19 @@ pub(crate) struct Hnsw {
     options: OnceLock<HnswOptions>,
     /// Opened when it is first needed.
     graph: Mutex<Option<Graph>>,
+    /// Whether an update has the graph, which may take long: searches do not wait for it.
+    is_updated: AtomicBool,
 }
 
 impl Hnsw {
     pub(crate) fn new(store: &Path, access: Access) -> Self {
-        Self { store: store.to_owned(), access, options: OnceLock::new(), graph: Mutex::default() }
+        Self {
+            store: store.to_owned(),
+            access,
+            options: OnceLock::new(),
+            graph: Mutex::default(),
+            is_updated: AtomicBool::new(false),
+        }
     }
 
     /// Asks for the index. Who asks first says how it is made.
@@ -98,13 +109,10 @@ impl Hnsw {
             if !leaves_nothing_out(rows, query)? {
                 return Ok(Nearest::NotAsked);
             }
-            let mut graph = match self.graph.try_lock() {
-                Ok(graph) => graph,
-                Err(TryLockError::Poisoned(graph)) => graph.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    return Ok(Nearest::Unavailable("it is being brought up to date".to_owned()));
-                }
-            };
+            if self.is_updated.load(Ordering::Acquire) {
+                return Ok(Nearest::Unavailable("it is being brought up to date".to_owned()));
+            }
+            let mut graph = self.graph();
             let found = self.opened(&mut graph, options).and_then(|graph| search(graph, rows, query));
             Ok(found.unwrap_or_else(|error| {
                 // An error may have ended the database.
@@ -117,14 +125,16 @@ impl Hnsw {
     /// Brings the index up to the rows, or makes it anew. That it can't be is no failure: the searches that miss it say so.
     pub(crate) fn update(&self, pool: &Pool) {
         let (Some(options), Access::ReadWrite) = (self.options.get(), self.access) else { return };
+        self.is_updated.store(true, Ordering::Release);
         if let Err(error) = DuckDbRows::with(pool, |rows| self.bring_up(rows, options)) {
             tracing::warn!(%error, "the HNSW index could not be brought up to date");
         }
+        self.is_updated.store(false, Ordering::Release);
     }
 
     /// Removes the index, also one that somebody asked for earlier; the next update makes it anew.
     pub(crate) fn remove(&self) -> Result<()> {
-        *self.graph.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.graph() = None;
         remove_files(&self.store)
     }
 
@@ -135,7 +145,7 @@ impl Hnsw {
 
     fn bring_up(&self, rows: &mut DuckDbRows<'_>, options: &HnswOptions) -> Result<()> {
         let Some(current) = Generations::of(&sessions::meta(rows.snapshot)?).current else { return Ok(()) };
-        let mut graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut graph = self.graph();
         match self.opened(&mut graph, options).and_then(|graph| bring_up(graph, rows, &current)) {
             Ok(true) => return Ok(()),
             Ok(false) => {}
@@ -144,6 +154,10 @@ impl Hnsw {
         *graph = None;
         *graph = Some(self.make(rows, &current, options)?);
         Ok(())
+    }
+
+    fn graph(&self) -> MutexGuard<'_, Option<Graph>> {
+        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn opened<'a>(&self, graph: &'a mut Option<Graph>, options: &HnswOptions) -> Result<&'a mut Graph> {

@@ -19,6 +19,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::{
     connect,
     error::{question, storage},
+    quote,
 };
 
 use statement::Statement;
@@ -170,7 +171,7 @@ pub(crate) fn write_parquet(
             .with_source(source)
     };
     let Prepared { statement, columns } = prepare(connection, scope, &query.sql)?;
-    let named = |column: &str, of: &SqlColumn| format!("{column} AS {}", quoted(&of.name, '"'));
+    let named = |column: &str, of: &SqlColumn| format!("{column} AS {}", quote::name(&of.name));
     let sql = selected(&statement, &columns, query.limit, named);
     // Another process that reads may have removed the folder when it was done.
     let workshop = connect::make_spill_folder(store).map_err(failed)?;
@@ -178,7 +179,7 @@ pub(crate) fn write_parquet(
     let workshop = std::path::absolute(workshop).map_err(failed)?;
     let made = tempfile::tempdir_in(workshop).map_err(failed)?;
     let fresh = made.path().join("answer.parquet");
-    let to = quoted(&fresh.to_string_lossy(), '\'');
+    let to = quote::text(&fresh.to_string_lossy());
     let copy = format!("COPY ({sql}) TO {to} (FORMAT parquet, COMPRESSION zstd)");
     let rows = connection.execute(&copy, []).map_err(question)?;
     connect::own(&fresh).map_err(failed)?;
@@ -266,9 +267,4 @@ fn read(connection: &Connection, sql: &str, width: usize, rows: &Sender<Result<V
         let _ = rows.blocking_send(Ok(batch));
     }
     Ok(())
-}
-
-fn quoted(text: &str, quote: char) -> String {
-    let doubled = text.replace(quote, &format!("{quote}{quote}"));
-    format!("{quote}{doubled}{quote}")
 }

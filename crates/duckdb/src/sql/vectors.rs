@@ -6,14 +6,13 @@
 use amplifier_session_core::Result;
 use duckdb::Connection;
 
-use super::quoted;
-use crate::{error::storage, tables::vectors_with_context, vectors::TABLES};
+use crate::{error::storage, quote, tables::vectors_with_context, vectors::TABLES};
 
 /// Makes the views that leave vectors out.
 pub(super) fn hide(connection: &Connection) -> Result<()> {
     let name = |row: &duckdb::Row<'_>| row.get::<_, String>(0);
     let database = connection.query_row("SELECT current_database()", [], name).map_err(storage("sql"))?;
-    let database = quoted(&database, '"');
+    let database = quote::name(&database);
     let mut views = String::new();
     for table in TABLES {
         views += &format!(

@@ -3,6 +3,8 @@
 //! Numbers are those of `SessionStorage::get_statistics`: what counts as a use, a call or a failure is decided in `core`,
 //! and said here once more in SQL.
 
+use crate::event_search::FAILED;
+
 /// A view that is there for every question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,9 +26,6 @@ impl ReadyView {
     }
 }
 
-/// Whether an event tells of a failure: `Event::failed`.
-const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
-    OR coalesce(CAST(json_extract(summary, '$.has_error') AS VARCHAR) = 'true', FALSE))";
 /// What a use of a tool leaves at its beginning.
 const BEGUN: &str = "('tool:pre', 'tool:call')";
 /// What a use of a tool leaves at its end.
@@ -73,6 +72,25 @@ FROM (
 ) ORDER BY calls DESC, tool",
 };
 
+/// A number of tokens that a summary tells.
+macro_rules! told {
+    ($name:literal) => {
+        concat!(
+            "coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.",
+            $name,
+            "' AS DOUBLE), 0)) AS UBIGINT), 0) AS ",
+            $name
+        )
+    };
+}
+
+/// Their sum.
+macro_rules! total {
+    ($name:literal) => {
+        concat!("CAST(least(sum(", $name, "), 9223372036854775807) AS BIGINT) AS ", $name)
+    };
+}
+
 /// What summaries tell of usage: `Usage::of`. Numbers are cut to whole ones, and what is below none counts as none.
 const TOKENS_BY_MODEL_AND_DAY: ReadyView = ReadyView {
     name: "tokens_by_model_and_day",
@@ -88,29 +106,34 @@ const TOKENS_BY_MODEL_AND_DAY: ReadyView = ReadyView {
         "cache_write_tokens",
         "cost",
     ],
-    sql: "
-SELECT CAST(ts AS DATE) AS day, model, provider, count(*) AS calls,
-    CAST(least(sum(input_tokens), 9223372036854775807) AS BIGINT) AS input_tokens,
-    CAST(least(sum(output_tokens), 9223372036854775807) AS BIGINT) AS output_tokens,
-    CAST(least(sum(cache_read_tokens), 9223372036854775807) AS BIGINT) AS cache_read_tokens,
-    CAST(least(sum(cache_write_tokens), 9223372036854775807) AS BIGINT) AS cache_write_tokens,
+    sql: concat!(
+        "
+SELECT CAST(ts AS DATE) AS day, model, provider, count(*) AS calls, ",
+        total!("input_tokens"),
+        ", ",
+        total!("output_tokens"),
+        ", ",
+        total!("cache_read_tokens"),
+        ", ",
+        total!("cache_write_tokens"),
+        ",
     round(sum(coalesce(TRY_CAST(json_extract_string(usage, '$.cost') AS DOUBLE), 0)), 6) AS cost
 FROM (
-    SELECT ts, model, provider, usage,
-        -- The summary of an event never holds a negative number of tokens on purpose.
-        coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.input_tokens' AS DOUBLE), 0)) AS UBIGINT), 0)
-            AS input_tokens,
-        coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.output_tokens' AS DOUBLE), 0)) AS UBIGINT), 0)
-            AS output_tokens,
-        coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.cache_read_tokens' AS DOUBLE), 0)) AS UBIGINT), 0)
-            AS cache_read_tokens,
-        coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.cache_write_tokens' AS DOUBLE), 0)) AS UBIGINT), 0)
-            AS cache_write_tokens
+    SELECT ts, model, provider, usage, ",
+        told!("input_tokens"),
+        ", ",
+        told!("output_tokens"),
+        ", ",
+        told!("cache_read_tokens"),
+        ", ",
+        told!("cache_write_tokens"),
+        "
     FROM (
         SELECT ts, model, provider, json_extract(summary, '$.usage') AS usage
         FROM events WHERE contains(summary, '\"usage\"')
     ) WHERE json_type(usage) = 'OBJECT'
-) GROUP BY day, model, provider ORDER BY day, model, provider",
+) GROUP BY day, model, provider ORDER BY day, model, provider"
+    ),
 };
 
 /// The title is `Session::title`.
