@@ -94,12 +94,11 @@ fn prepare(
     mut upgrade: Upgrade,
 ) -> Result<Upgrade> {
     sync(&workshop.join(STORE))?;
-    if Fingerprint::of(file, logs)? != *fingerprint {
-        let message = format!("{} was changed by another program while it was upgraded", file.display());
-        return Err(Error::new(ErrorKind::Conflict, message).with_operation("upgrade").retryable());
-    }
+    check_unchanged(file, logs, fingerprint)?;
     let backup = backup_path(file, logs, upgrade.generation);
     back_up(workshop, file, logs, &backup)?;
+    // Where it had to be copied, that took its time.
+    check_unchanged(file, logs, fingerprint)?;
     upgrade.backup = Some(backup);
     let marker = Marker { fingerprint: fingerprint.clone(), upgrade };
     let (path, written) = (workshop.join(MARKER), workshop.join("marker"));
@@ -110,6 +109,14 @@ fn prepare(
     sync_folder(&path);
     workshop.keep(true);
     Ok(marker.upgrade)
+}
+
+fn check_unchanged(file: &Path, logs: &[&str], fingerprint: &Fingerprint) -> Result<()> {
+    if Fingerprint::of(file, logs)? == *fingerprint {
+        return Ok(());
+    }
+    let message = format!("{} was changed by another program while it was upgraded", file.display());
+    Err(Error::new(ErrorKind::Conflict, message).with_operation("upgrade").retryable())
 }
 
 /// What was told of a new store that is whole, and only has to be put into its place: its process was killed.

@@ -34,8 +34,8 @@ impl Workshop {
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let lock = lock.map_err(|error| failed("write to", &path, error))?;
         match lock.try_lock() {
-            // Whoever had it may be done, and have removed the folder.
-            Ok(()) if path.exists() => Ok(Self { folder, kept: false, _lock: lock }),
+            // Whoever had it may be done, and have removed the folder, and somebody else have made another.
+            Ok(()) if is_at(&lock, &path) => Ok(Self { folder, kept: false, _lock: lock }),
             Ok(()) | Err(TryLockError::WouldBlock) => Err(busy(file)),
             Err(TryLockError::Error(error)) => Err(failed("lock", &path, error)),
         }
@@ -86,6 +86,21 @@ impl Drop for Workshop {
             // What can't be removed goes with the next upgrade.
             let _ = fs::remove_dir_all(&self.folder);
         }
+    }
+}
+
+/// Whether it is this file that lies at `path`.
+fn is_at(file: &File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let place = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        file.metadata().map(place).ok() == fs::metadata(path).map(place).ok()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
     }
 }
 
