@@ -1,6 +1,6 @@
 //! What the commands share: the store, who is asking, and what time it is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Variables, Viewer,
@@ -14,6 +14,7 @@ use jiff::Zoned;
 use crate::{
     args::{GlobalArgs, ScopeArg},
     failure::{Failure, say},
+    file,
     out::Out,
     program,
 };
@@ -239,6 +240,16 @@ impl App {
     pub(crate) fn existing_store(&self) -> Result<StoreUrl, Failure> {
         self.check_existence()?;
         self.store_url()
+    }
+
+    /// Refuses to write what was asked for over the store that it is of.
+    pub(crate) fn check_out(&self, out: &Path) -> Result<(), Failure> {
+        let url = self.store_url()?;
+        if url.file().is_some_and(|store| file::belongs_to(store, out)) {
+            let message = format!("{} belongs to the store", out.display());
+            return Err(Failure::wrong_use(message, "name another file"));
+        }
+        Ok(())
     }
 
     fn store_url(&self) -> Result<StoreUrl, Failure> {

@@ -228,6 +228,7 @@ fn is_about_arguments(error: &Error) -> bool {
 
 /// What to do about an error, where that is known.
 fn hint_against(error: &Error, program: &str) -> Option<String> {
+    const READ_ONLY: &str = "the store was opened for reading only";
     const STORE: &str = "a store is named like --store sqlite:~/.amplifier/sessions.sqlite";
     let field = error.context("field").unwrap_or_default();
     if PythonDatabase::cause_of(error).is_some() {
@@ -262,6 +263,7 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {
             "search by words with --mode full-text, name what made the store's vectors with --embedding, or make all of them anew with `rebuild`"
         }
+        (ErrorKind::Unsupported, _) if error.message() == READ_ONLY => "leave --read-only out",
         (ErrorKind::Unsupported, _) => STORE,
         (ErrorKind::Authentication, _) if error.context("account").is_some() => {
             "AMPLIFIER_COSMOS_AUTH_METHOD=key takes the key in AMPLIFIER_COSMOS_KEY; without it, `az login` signs in"

@@ -1,8 +1,9 @@
 //! Files and folders that are asked for.
 
 use std::{
+    fs::{self, File},
     io::{self, BufWriter, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use tempfile::NamedTempFile;
@@ -14,15 +15,77 @@ use crate::failure::Failure;
 /// A file that is put in its place when it is whole, for its owner alone.
 #[derive(Debug)]
 pub(crate) struct WholeFile<'a> {
-    writer: BufWriter<NamedTempFile>,
+    writer: BufWriter<Destination>,
     path: &'a Path,
+}
+
+/// Where what is written goes.
+#[derive(Debug)]
+enum Destination {
+    /// A new file, which takes the place of what is at the path: of what a link there leads to.
+    Fresh(NamedTempFile, PathBuf),
+    /// What is no file, such as a pipe or a device, as it comes.
+    Stream(File),
+}
+
+impl Write for Destination {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Fresh(file, _) => file.write(bytes),
+            Self::Stream(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Fresh(file, _) => file.flush(),
+            Self::Stream(stream) => stream.flush(),
+        }
+    }
+}
+
+impl Destination {
+    fn at(path: &Path) -> io::Result<Self> {
+        if is_stream(path) {
+            return Ok(Self::Stream(File::options().write(true).open(path)?));
+        }
+        let path = whole(path);
+        let mut builder = tempfile::Builder::new();
+        let prefix = unfinished(&path);
+        Ok(Self::Fresh(builder.prefix(&prefix).tempfile_in(folder_of(&path))?, path))
+    }
+}
+
+/// Whether a path is that of a store, or of one of the files that are kept beside it.
+pub(crate) fn belongs_to(store: &Path, path: &Path) -> bool {
+    const BESIDE: [&str; 8] = ["", "-wal", "-shm", "-journal", ".wal", ".index", ".hnsw", ".tmp"];
+    let path = whole(path);
+    BESIDE.iter().any(|suffix| {
+        let mut name = store.as_os_str().to_owned();
+        name.push(suffix);
+        whole(Path::new(&name)) == path
+    })
+}
+
+/// The path of a file, without links, also where it is not there yet.
+fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| {
+        let folder = folder_of(path);
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        folder.join(path.file_name().unwrap_or_default())
+    })
+}
+
+/// Whether there is something at the path that is neither a file nor a folder.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 impl<'a> WholeFile<'a> {
     /// Begins to write what will be the file `path`.
     pub(crate) fn begin(path: &'a Path) -> Result<Self, Failure> {
-        let fresh = NamedTempFile::new_in(folder_of(path)).map_err(|error| cannot_write(path, &error))?;
-        Ok(Self { writer: BufWriter::new(fresh), path })
+        let destination = Destination::at(path).map_err(|error| cannot_write(path, &error))?;
+        Ok(Self { writer: BufWriter::new(destination), path })
     }
 
     /// What is written to.
@@ -32,9 +95,10 @@ impl<'a> WholeFile<'a> {
 
     /// Puts the file in its place, where another one gives way.
     pub(crate) fn place(self) -> Result<(), Failure> {
-        let whole = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
+        let destination = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
+        let Destination::Fresh(whole, path) = destination else { return Ok(()) };
         whole.as_file().sync_all().map_err(|error| cannot_write(self.path, &error))?;
-        whole.persist(self.path).map_err(|error| cannot_write(self.path, &error.error))?;
+        whole.persist(path).map_err(|error| cannot_write(self.path, &error.error))?;
         Ok(())
     }
 }
@@ -90,6 +154,8 @@ impl<'a> WholeFolder<'a> {
 #[cfg(feature = "parquet")]
 fn private_folder(path: &Path) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
+    let prefix = unfinished(path);
+    builder.prefix(&prefix);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     builder.tempdir_in(folder_of(path))
@@ -111,6 +177,11 @@ fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
     Ok(None)
 }
 
+/// What the name of something begins with that is not whole yet: it tells what it would have been, where a process was killed.
+fn unfinished(path: &Path) -> String {
+    format!(".{}.unfinished-", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
 /// Writes a file in one go.
 pub(crate) fn whole_file(
     path: &Path,
@@ -126,8 +197,13 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(
-        format!("can't write {}: {error}", path.display()),
-        "name a file in a folder that is there",
-    )
+    let hint = match error.kind() {
+        io::ErrorKind::NotFound => "name a file in a folder that is there",
+        io::ErrorKind::StorageFull => "name a file where there is more room",
+        _ => "name a file in a folder where you may write",
+    };
+    // The name of the file that is not whole yet says nothing to anybody.
+    let told = error.to_string();
+    let told = told.split(" at path ").next().unwrap_or_default();
+    Failure::failed(format!("can't write {}: {told}", path.display()), hint)
 }

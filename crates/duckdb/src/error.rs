@@ -26,6 +26,10 @@ pub(crate) fn taken(operation: &'static str, error: duckdb::Error, what: impl Fn
 /// A question in SQL that makes no sense, or that comes to nothing: what DuckDB says of it, whole, because it shows the place.
 pub(crate) fn question(source: duckdb::Error) -> Error {
     let told = source.to_string();
+    // Nothing is wrong with the question then. What DuckDB advises is not for those who can't change its settings.
+    if ["Out of Memory Error", "IO Error"].iter().any(|kind| told.starts_with(kind)) {
+        return storage("sql")(source);
+    }
     let message = told.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>();
     Error::validation("query", message.join("\n")).with_source(source)
 }

@@ -37,6 +37,7 @@ enum State {
     Archive,
     Session,
     Parts(Box<Session>),
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -77,12 +78,12 @@ impl ParquetReader {
         Ok(Record::Archive { format, writer })
     }
 
-    fn session(&mut self) -> Result<Option<Record>> {
-        let Some(row) = self.sessions.take()? else { return self.nothing_left() };
+    fn session(&mut self) -> Result<Record> {
+        let Some(row) = self.sessions.take()? else { return self.complete() };
         self.place = self.sessions.place();
         let record = rows::to_session(row, &SESSIONS)?;
         self.state = State::Parts(Box::new(record.session.clone()));
-        Ok(Some(Record::Session(Box::new(record))))
+        Ok(Record::Session(Box::new(record)))
     }
 
     fn part(&mut self, session: Session) -> Result<Record> {
@@ -102,7 +103,8 @@ impl ParquetReader {
     }
 
     /// Rows behind the last session are of none.
-    fn nothing_left(&mut self) -> Result<Option<Record>> {
+    fn complete(&mut self) -> Result<Record> {
+        self.state = State::Nothing;
         for file in [&mut self.messages, &mut self.events] {
             if file.take()?.is_some() {
                 let (what, number) = file.place();
@@ -110,19 +112,22 @@ impl ParquetReader {
                 return Err(Error::validation("archive", message).with(what, number));
             }
         }
-        Ok(None)
+        Ok(Record::Complete { sessions: self.sessions.taken })
     }
 }
 
 impl ArchiveReader for ParquetReader {
     fn next(&mut self) -> Result<Option<Record>> {
-        let record = match std::mem::replace(&mut self.state, State::Session) {
-            State::Archive => self.archive().map(Some),
+        let record = match std::mem::replace(&mut self.state, State::Nothing) {
+            State::Archive => self.archive(),
             State::Session => self.session(),
-            State::Parts(session) => self.part(*session).map(Some),
+            State::Parts(session) => self.part(*session),
+            State::Nothing => return Ok(None),
         };
         let (what, number) = self.place;
-        record.map_err(|error| if error.context(what).is_some() { error } else { error.with(what, number) })
+        record
+            .map(Some)
+            .map_err(|error| if error.context(what).is_some() { error } else { error.with(what, number) })
     }
 
     fn place(&self) -> (&'static str, u64) {

@@ -115,6 +115,8 @@ impl ArchiveWriter for ParquetWriter {
             }
             Record::Again => self.clear(),
             Record::End { .. } => self.end()?,
+            // A Parquet file that is not whole has no end, and can't be read.
+            Record::Complete { .. } => {}
         }
         Ok(())
     }

@@ -65,6 +65,7 @@ fn records() -> Vec<Record> {
         session("ben", "empty", 1, 0),
         message(0, "{}"),
         Record::End { messages: 1, events: 0 },
+        Record::Complete { sessions: 3 },
     ]
 }
 
@@ -96,9 +97,10 @@ fn many_rows_come_back() {
     let mut records = vec![archive(), session("ana", "s", 5_000, 3_000)];
     records.extend((0..5_000).map(|n| message(n, format!("{{\"content\":{n}}}"))));
     records.extend((0..3_000).map(|n| event(n, Some("{}"))));
-    records.push(Record::End { messages: 5_000, events: 3_000 });
+    records.extend([Record::End { messages: 5_000, events: 3_000 }, Record::Complete { sessions: 1 }]);
     write(folder.path(), records.clone());
-    assert_eq!(json_of(&read(folder.path()).unwrap()), json_of(&records));
+    // A difference of thousands of rows is not to be read.
+    assert!(json_of(&read(folder.path()).unwrap()) == json_of(&records));
 }
 
 #[test]
@@ -115,8 +117,9 @@ fn what_is_told_again_counts_once() {
 #[test]
 fn an_empty_archive_is_one() {
     let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), vec![archive()]);
-    assert_eq!(read(folder.path()).unwrap().len(), 1);
+    let empty = vec![archive(), Record::Complete { sessions: 0 }];
+    write(folder.path(), empty.clone());
+    assert_eq!(json_of(&read(folder.path()).unwrap()), json_of(&empty));
 }
 
 #[test]

@@ -165,8 +165,11 @@ fn check_closed(store: &Path, logs: &[&str]) -> Result<()> {
         .find(|log| fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0));
     match left {
         Some(_) => {
-            Err(Error::new(ErrorKind::StorageIo, "the new store could not be closed")
-                .with_operation("upgrade"))
+            let message =
+                "the rows of the new store could not be moved into its file, as when the disk is full";
+            Err(Error::new(ErrorKind::StorageIo, message)
+                .with_operation("upgrade")
+                .with("file", store.display()))
         }
         None => Ok(()),
     }

@@ -16,7 +16,7 @@ Vectors are left out; `backfill` makes them from the lines again.
 
 What --scope says is written: your own sessions by default.")]
 #[command(after_long_help = "\
-Each line of JSON is an object with a `record`: archive (the first), session, message, event, end. Parquet has the same fields \
+Each line of JSON is an object with a `record`: archive (the first), session, message, event, end, complete (the last). Parquet has the same fields \
 as columns of sessions.parquet, messages.parquet and events.parquet. What is written is for you alone and is put in its place \
 when it is whole. --json prints how many sessions, messages and events there are.
 
@@ -34,7 +34,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<ArchiveFormat>,
     /// Only sessions of this project
-    #[arg(long, value_name = "SLUG", value_parser = parse::<ProjectSlug>)]
+    #[arg(long, value_name = "SLUG", value_parser = parse::<ProjectSlug>, allow_hyphen_values = true)]
     pub(crate) project: Option<ProjectSlug>,
     /// Only this session, by its id or the beginning of it
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]

@@ -20,6 +20,7 @@ use crate::{
 const LISTED: usize = 10;
 
 pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, Failure> {
+    app.check_out(&args.out)?;
     let reader = app.reader(false).await?;
     let mut filter = SessionFilter::default();
     if let Some(project) = args.project.clone() {
@@ -145,7 +146,7 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
 fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
     if report.refused.is_empty() {
         if report.messages > 0 {
-            say("hint", &format!("`{} backfill` makes the vectors", app.program()));
+            say("hint", &format!("`{} backfill` makes the vectors of your sessions", app.program()));
         }
         return Ok(Outcome::Done);
     }

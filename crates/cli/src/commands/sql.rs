@@ -9,7 +9,7 @@ use crate::{
     app::App,
     args::{SqlArgs, SqlFormat},
     failure::{Failure, Outcome, say},
-    file::WholeFile,
+    file::{WholeFile, is_stream},
     paint::Paint,
     render::{
         sql::{self, Json},
@@ -54,6 +54,12 @@ enum Written {
 pub(super) async fn run(app: &mut App, args: SqlArgs) -> Result<Outcome, Failure> {
     let Some(query) = &args.query else { return views(app) };
     let written = written(app, &args)?;
+    if let Some(file) = &args.out {
+        app.check_out(file)?;
+        if written == Written::Parquet && is_stream(file) {
+            return Err(no_parquet_there());
+        }
+    }
     let (backend, scope) = app.duckdb().await?;
     let is_shown = written == Written::Table && args.out.is_none();
     let limit = args.limit.or(is_shown.then_some(MOST_IN_A_TABLE));
@@ -69,6 +75,12 @@ pub(super) async fn run(app: &mut App, args: SqlArgs) -> Result<Outcome, Failure
         Answer { rows: backend.sql(&scope, &query).await?, left: limit, has_more: false, count: 0 };
     let (width, paint) = (app.out.width, app.out.paint);
     match &args.out {
+        // An object that breaks off is none: it is shown when it is whole.
+        None if written == Written::Json => {
+            let mut object = Vec::new();
+            answer.write(written, &mut object, width, paint).await?;
+            app.out.writer().write_all(&object)?;
+        }
         None => answer.write(written, app.out.writer(), width, paint).await?,
         Some(file) => {
             let mut fresh = WholeFile::begin(file)?;
@@ -99,9 +111,7 @@ fn written(app: &App, args: &SqlArgs) -> Result<Written, Failure> {
         return Ok(format.into());
     }
     match args.format {
-        Some(SqlFormat::Parquet) => {
-            Err(Failure::wrong_use("Parquet is written to a file", "name it with --out FILE"))
-        }
+        Some(SqlFormat::Parquet) => Err(no_parquet_there()),
         Some(format) if app.out.is_json() && format != SqlFormat::Json => {
             Err(Failure::wrong_use("--json and --format say different things", "leave one of them out"))
         }
@@ -110,6 +120,10 @@ fn written(app: &App, args: &SqlArgs) -> Result<Written, Failure> {
         None if app.out.is_terminal() => Ok(Written::Table),
         None => Ok(Written::Tabs),
     }
+}
+
+fn no_parquet_there() -> Failure {
+    Failure::wrong_use("Parquet is written to a file", "name it with --out FILE")
 }
 
 impl From<SqlFormat> for Written {

@@ -36,12 +36,16 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     };
     let any = facts.statistics.totals.sessions > 0;
     let has_period = period != Period::default();
-    show(app, &facts, &args, has_period)?;
-    app.out.finish()?;
-    if let Some(file) = args.plot.as_deref().filter(|_| any) {
+    let plot = args.plot.as_deref().filter(|_| any);
+    if let Some(file) = plot {
+        app.check_out(file)?;
         whole_file(file, |out| {
             out.write_all(stats::svg(&facts.statistics).as_bytes()).map_err(Failure::from)
         })?;
+    }
+    show(app, &facts, &args, has_period)?;
+    app.out.finish()?;
+    if let Some(file) = plot {
         say("note", &format!("the picture is in {}", file.display()));
     }
     if !any {

@@ -24,6 +24,10 @@ struct Nothing<'a> {
 }
 
 pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Failure> {
+    if app.global.read_only && !args.check {
+        let message = "an upgrade writes, and --read-only says that nothing is written";
+        return Err(Failure::wrong_use(message, "`upgrade --check` tells what would be done"));
+    }
     let url = app.existing_store()?;
     let options = UpgradeOptions::new(Timestamp::now()).with_check(args.check);
     let bar = RowBar::new();

@@ -31,6 +31,16 @@ fn sessions_go_from_store_to_store() {
     let synced = home.json(&["sync", "--embedding", "none", "--store", other]);
     assert_eq!(synced["sessions"]["unchanged"], 12);
 
+    // As a copy that broke off between two sessions.
+    let whole = fs::read_to_string(at("a.jsonl")).unwrap();
+    let cut: String = whole.split_inclusive('\n').take_while(|line| !line.contains("\"complete\"")).collect();
+    fs::write(at("cut.jsonl"), cut).unwrap();
+    let broken =
+        home.run(&["import", &at("cut.jsonl"), "--store", other, "--replace", "--embedding", "none"]);
+    assert_eq!(broken.code, 1, "{}", broken.stdout);
+    assert!(broken.stderr.contains("ends before its last line; it had 12 sessions"), "{}", broken.stderr);
+    home.ok(&["export", "--out", &at("d.jsonl"), "--project", "-home-dana-payments-api"]);
+
     let again = home.run(&["import", &at("a.jsonl"), "--embedding", "none", "--json"]);
     assert_eq!(again.code, 1);
     assert!(again.stderr.contains("12 sessions were not taken\nhint: --replace"), "{}", again.stderr);

@@ -124,6 +124,54 @@ fn a_table_in_a_file_is_whole() {
 }
 
 #[test]
+fn the_store_is_no_place_for_answers() {
+    let home = Home::with_samples();
+    home.ok(&of_store(&["sync", "--embedding", "none"]));
+    let store = home.path().join("s.duckdb");
+    std::os::unix::fs::symlink(&store, home.path().join("link.csv")).unwrap();
+    let before = std::fs::read(&store).unwrap();
+    for out in ["s.duckdb", "s.duckdb.wal", "s.duckdb.index", "link.csv"] {
+        let out = home.path().join(out).display().to_string();
+        for command in [
+            &["sql", "FROM tool_use", "--format", "csv", "--out", &out][..],
+            &["export", "--out", &out],
+            &["stats", "--plot", &out],
+        ] {
+            let refused = home.run(&of_store(command));
+            assert_eq!(refused.code, 2, "{command:?} {}", refused.stderr);
+            assert!(refused.stderr.contains("belongs to the store"), "{}", refused.stderr);
+        }
+    }
+    assert!(std::fs::read(&store).unwrap() == before);
+}
+
+#[test]
+fn pipes_and_devices_stay_what_they_are() {
+    let pipe = ASKED.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let out = pipe.display().to_string();
+    ASKED.ok(&of_store(&["sql", "SELECT 1 AS a", "--format", "csv", "--out", &out]));
+    assert_eq!(reader.join().unwrap(), "a\n1\n");
+    let refused = ASKED.run(&of_store(&["sql", "SELECT 1 AS a", "--format", "parquet", "--out", &out]));
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_no_json() {
+    for arguments in [
+        &["sql", "SELECT CAST('x' || n AS INTEGER) FROM range(3) t(n)", "--json"][..],
+        &["stats", "--json", "--plot", "missing/folder.svg"],
+    ] {
+        let failed = ASKED.run(&of_store(arguments));
+        assert!(failed.code != 0 && failed.stdout.is_empty(), "{arguments:?} {}", failed.stdout);
+    }
+}
+
+#[test]
 fn others_have_to_be_meant() {
     let home = Home::with_samples();
     home.ok(&of_store(&["sync", "--embedding", "none"]));

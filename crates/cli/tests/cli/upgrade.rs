@@ -60,6 +60,9 @@ fn the_life_of_an_old_store() {
         assert!(ran.stderr.contains(" upgrade` makes a store of it"), "{}", ran.stderr);
     }
     pipe("error_old_store", &["sessions"]);
+    let refused = home.run(&["--read-only", "upgrade"]);
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+    assert!(fs::read(&file).unwrap() == before);
     pipe("upgrade_check", &["upgrade", "--check"]);
     pipe("upgrade_check_json", &["upgrade", "--check", "--json"]);
     let shown = Terminal::new(&home).run(&["upgrade", "--check", "--color", "never"]).all();

@@ -183,9 +183,14 @@ pub(crate) fn write_parquet(
     let copy = format!("COPY ({sql}) TO {to} (FORMAT parquet, COMPRESSION zstd)");
     let rows = connection.execute(&copy, []).map_err(question)?;
     connect::own(&fresh).map_err(failed)?;
-    // On another file system it can't be moved.
-    if fs::rename(&fresh, file).is_err() {
-        fs::copy(&fresh, file).map_err(failed)?;
+    // What a link leads to is replaced, not the link.
+    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    // To another file system it can't be moved, and must be whole before it takes the place of another.
+    if fs::rename(&fresh, &file).is_err() {
+        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let beside = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        fs::copy(&fresh, beside.path()).map_err(failed)?;
+        beside.persist(&file).map_err(|error| failed(error.error))?;
     }
     Ok(rows as u64)
 }

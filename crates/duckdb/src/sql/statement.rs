@@ -18,7 +18,8 @@ impl Statement {
             Parsed::Reads(0) => refused("there is no statement in the query"),
             Parsed::Reads(_) => refused("one statement is taken at a time"),
             Parsed::DoesMore => refused(
-                "the statement does not only read: SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE do",
+                "the statement does not only read: SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE do, and PIVOT where \
+                 IN names the values",
             ),
             // What is wrong is told here, with its place: the parser reads the whole text before any of it runs.
             Parsed::Wrong => match connection.prepare(sql) {

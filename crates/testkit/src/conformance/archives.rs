@@ -106,7 +106,7 @@ pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject)
     let scope = Scope::from(target("a").key.user_id);
     let archive = exported(&store, &scope).await;
     let good: Vec<&str> = archive.lines().collect();
-    assert_eq!(good.len(), 9);
+    assert_eq!(good.len(), 10);
     for (at, wrong, says) in [
         (7, "{\"record\":", "is no record"),
         (7, "{\"record\":\"spaceship\"}", "spaceship"),
@@ -128,11 +128,20 @@ pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject)
         );
         assert!(error.message().contains(says), "{wrong}: {error}");
         assert_eq!(error.context("line"), Some((at + 1).to_string().as_str()), "{wrong}");
-        assert_eq!(exported(&store, &scope).await.lines().count(), 5, "{wrong}: one session");
+        assert_eq!(exported(&store, &scope).await.lines().count(), 6, "{wrong}: one session");
     }
     let cut = good[..8].join("\n");
     let error = imported(&store, &cut, &ImportOptions::default().with_replace(true)).await;
     assert!(error.unwrap_err().to_string().contains("in the middle of a session"));
+    let replace = ImportOptions::default().with_replace(true);
+    for (wrong, says) in [
+        (good[..9].join("\n"), "ends before its last line; it had 2 sessions"),
+        ([&good[..5], &good[9..]].concat().join("\n"), "should have 2 sessions, and has 1"),
+        (format!("{archive}{}", good[0]), "goes on behind its end"),
+    ] {
+        let error = imported(&store, &wrong, &replace).await.unwrap_err();
+        assert!(error.message().contains(says), "{says}: {error}");
+    }
     for (whole, says) in [("", "is empty"), ("{\"record\":\"again\"}", "does not begin")] {
         let error = imported(&store, whole, &ImportOptions::default()).await;
         assert!(error.unwrap_err().to_string().contains(says), "{whole}");

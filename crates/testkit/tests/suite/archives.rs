@@ -14,7 +14,7 @@ use amplifier_session_testkit::{MemoryBackend, lines};
 const SESSIONS: usize = 150;
 
 async fn sync(storage: &SessionStorage, number: usize, ts: &str) {
-    let id = SessionId::new(&format!("s{number:03}")).unwrap();
+    let id = SessionId::new(format!("s{number:03}")).unwrap();
     let target = IngestTarget {
         key: SessionKey::new(UserId::new("ana").unwrap(), id),
         host_id: HostId::new("laptop").unwrap(),

@@ -65,6 +65,7 @@ impl SessionStorage {
                 break;
             }
         }
+        out.put(Record::Complete { sessions: report.sessions })?;
         out.finish()?;
         Ok(report)
     }

@@ -96,16 +96,24 @@ impl SessionStorage {
         let first = archive.next()?.ok_or_else(|| Error::validation("archive", "the archive is empty"))?;
         check_first(&first).map_err(|error| placed(error, archive))?;
         let (mut report, mut reading) = (ImportReport::default(), None);
-        while let Some(record) = archive.next()? {
+        loop {
+            let Some(record) = archive.next()? else {
+                return Err(placed(ends_early(reading, &report), archive));
+            };
+            if let (Record::Complete { sessions }, None) = (&record, &reading) {
+                check_last(*sessions, &report).map_err(|error| placed(error, archive))?;
+                break;
+            }
             let taken = self.take(record, &mut reading, options, &mut report).await;
             taken.map_err(|error| placed(error, archive))?;
         }
-        if let Some(Reading { change, .. }) = reading {
-            let message = "the archive ends in the middle of a session, which is not taken";
-            let error = Error::validation("archive", message).with("session", &change.session.session_id);
-            return Err(placed(error, archive));
+        match archive.next()? {
+            None => Ok(report),
+            Some(_) => {
+                let error = Error::validation("archive", "the archive goes on behind its end");
+                Err(placed(error, archive))
+            }
         }
-        Ok(report)
     }
 
     async fn take(
@@ -128,8 +136,8 @@ impl SessionStorage {
                     self.end(reading, (messages, events), report).await?;
                 }
             }
-            (Record::Session(_), Some(_)) => {
-                return Err(Error::validation("archive", "a session begins before the one above has ended"));
+            (Record::Session(_) | Record::Complete { .. }, Some(_)) => {
+                return Err(Error::validation("archive", "the session above has no end"));
             }
             (_, None) => return Err(Error::validation("archive", "the record belongs to no session")),
         }
@@ -290,6 +298,34 @@ fn check_first(record: &Record) -> Result<()> {
         }
         _ => Err(Error::validation("archive", "the file does not begin like an archive")),
     }
+}
+
+/// An archive from which something is missing.
+fn ends_early(reading: Option<Reading>, report: &ImportReport) -> Error {
+    match reading {
+        Some(Reading { change, .. }) => {
+            let message = "the archive ends in the middle of a session, which is not taken";
+            Error::validation("archive", message).with("session", &change.session.session_id)
+        }
+        None => {
+            let message =
+                format!("the archive ends before its last line; it had {} sessions so far", seen(report));
+            Error::validation("archive", message)
+        }
+    }
+}
+
+/// An archive ends with how many sessions it has.
+fn check_last(sessions: u64, report: &ImportReport) -> Result<()> {
+    if sessions == seen(report) {
+        return Ok(());
+    }
+    let message = format!("the archive should have {sessions} sessions, and has {}", seen(report));
+    Err(Error::validation("archive", message))
+}
+
+fn seen(report: &ImportReport) -> u64 {
+    report.sessions + report.refused.len() as u64
 }
 
 /// Says where in the archive something is wrong.

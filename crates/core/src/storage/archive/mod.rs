@@ -7,6 +7,7 @@
 //! | `message`, `event` | the rows of the session above, in order, each with its line as it came in |
 //! | `again` | the session above changed while it was written: what was told of it does not count, and it follows anew |
 //! | `end` | the end of a session, with the number of its rows: without it the session is not whole |
+//! | `complete` | the last line, with the number of sessions: without it the archive is not whole |
 //!
 //! Lines of transcripts, of event logs and metadata files stand there as texts, and where they are not UTF-8 in hexadecimal
 //! digits, so that they come back byte for byte. Vectors are left out: they are made from the lines again.
@@ -89,6 +90,11 @@ pub enum Record {
         messages: u32,
         /// How many events it has.
         events: u32,
+    },
+    /// The last: nothing is missing.
+    Complete {
+        /// How many sessions there are.
+        sessions: u64,
     },
 }
 
