@@ -83,7 +83,7 @@ pub(crate) struct Hnsw {
     /// Opened when it is first needed.
     graph: Mutex<Option<Graph>>,
     /// Whether an update has the graph, which may take long: searches do not wait for it.
-    is_updated: AtomicBool,
+    is_being_updated: AtomicBool,
 }
 
 impl Hnsw {
@@ -93,7 +93,7 @@ impl Hnsw {
             access,
             options: OnceLock::new(),
             graph: Mutex::default(),
-            is_updated: AtomicBool::new(false),
+            is_being_updated: AtomicBool::new(false),
         }
     }
 
@@ -109,7 +109,7 @@ impl Hnsw {
             if !leaves_nothing_out(rows, query)? {
                 return Ok(Nearest::NotAsked);
             }
-            if self.is_updated.load(Ordering::Acquire) {
+            if self.is_being_updated.load(Ordering::Acquire) {
                 return Ok(Nearest::Unavailable("it is being brought up to date".to_owned()));
             }
             let mut graph = self.graph();
@@ -125,11 +125,11 @@ impl Hnsw {
     /// Brings the index up to the rows, or makes it anew. That it can't be is no failure: the searches that miss it say so.
     pub(crate) fn update(&self, pool: &Pool) {
         let (Some(options), Access::ReadWrite) = (self.options.get(), self.access) else { return };
-        self.is_updated.store(true, Ordering::Release);
+        self.is_being_updated.store(true, Ordering::Release);
         if let Err(error) = DuckDbRows::with(pool, |rows| self.bring_up(rows, options)) {
             tracing::warn!(%error, "the HNSW index could not be brought up to date");
         }
-        self.is_updated.store(false, Ordering::Release);
+        self.is_being_updated.store(false, Ordering::Release);
     }
 
     /// Removes the index, also one that somebody asked for earlier; the next update makes it anew.

@@ -73,6 +73,7 @@ impl Parsed {
             connection.query_row(parse, [sql], read).map_err(storage("sql"))?;
         Ok(match error.as_deref() {
             None => Self::Reads(statements),
+            // So DuckDB names the error for statements of other kinds than SELECT.
             Some("not implemented") => Self::DoesMore,
             Some(_) => Self::Wrong,
         })
