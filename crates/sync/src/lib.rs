@@ -14,7 +14,8 @@
 //! | `events.jsonl` | behind the last line that was read, if that line is still where it was; else as a whole |
 //! | `context-intelligence/events.jsonl` | the same, where the session has no `events.jsonl`; a session stays with the log that was read first |
 //!
-//! Nothing is ever written to a session folder, and a file or folder that vanished takes nothing out of the store.
+//! Nothing is ever written to a session folder, and a file or folder that vanished takes nothing out of the store. Nor
+//! does a file that is damaged: see [`SyncReport::kept`].
 
 mod discover;
 mod embedding;
@@ -32,5 +33,5 @@ mod writer;
 pub use discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover};
 pub use options::SyncOptions;
 pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
-pub use report::{EventCounts, Failure, MessageCounts, SessionCounts, Skipped, SyncReport};
+pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
 pub use run::sync;

@@ -32,13 +32,24 @@ pub struct SyncOptions {
     pub newest: Option<usize>,
     /// Whether to say what would be done and do nothing.
     pub dry_run: bool,
+    /// Whether to remove what a damaged file no longer holds, instead of keeping it.
+    pub accept_removals: bool,
 }
 
 impl SyncOptions {
     /// All sessions below `root`.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, user: UserId, host: HostId) -> Self {
-        Self { root: root.into(), user, host, since: None, exclude: Vec::new(), newest: None, dry_run: false }
+        Self {
+            root: root.into(),
+            user,
+            host,
+            since: None,
+            exclude: Vec::new(),
+            newest: None,
+            dry_run: false,
+            accept_removals: false,
+        }
     }
 
     /// Narrows to sessions that changed at `since` or later.
@@ -66,6 +77,13 @@ impl SyncOptions {
     #[must_use]
     pub fn with_dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets whether to remove what a damaged file no longer holds.
+    #[must_use]
+    pub fn with_accept_removals(mut self, accept_removals: bool) -> Self {
+        self.accept_removals = accept_removals;
         self
     }
 }

@@ -9,8 +9,8 @@ use amplifier_session_core::{
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::{
-    Discovery, Failure, Rejected, RejectedBecause, SessionFolder, Skipped, SyncOptions, SyncReport, discover,
-    state::SyncState,
+    Discovery, Failure, Kept, Rejected, RejectedBecause, SessionFolder, Skipped, SyncOptions, SyncReport,
+    discover, state::SyncState,
 };
 
 /// How many states are asked for at a time.
@@ -40,10 +40,17 @@ impl Plan {
         report: &mut SyncReport,
     ) -> Result<Self> {
         let folders = folders(options, report).await?;
-        let states = states(storage, &options.user).await?;
+        let mut states = states(storage, &options.user).await?;
+        if options.accept_removals {
+            states.values_mut().for_each(SyncState::forget_damage);
+        }
         let planned = |folder: SessionFolder| {
             let state = states.get(&folder.session);
-            Planned { is_known: state.is_some(), bytes: bytes_to_read(storage, &folder, state), folder }
+            let bytes = bytes_to_read(storage, &folder, state);
+            if let (None, Some(state)) = (bytes, state) {
+                report.keep_damages(&folder, state);
+            }
+            Planned { is_known: state.is_some(), bytes, folder }
         };
         Ok(Self { sessions: folders.into_iter().map(planned).collect() })
     }
@@ -122,6 +129,13 @@ async fn states(storage: &SessionStorage, user: &UserId) -> Result<HashMap<Sessi
 }
 
 impl SyncReport {
+    /// Names the damaged files of a session that is not read again.
+    fn keep_damages(&mut self, folder: &SessionFolder, state: &SyncState) {
+        for (file, damage) in state.damages(&folder.files) {
+            self.keep(Kept::of(folder, file.name, damage));
+        }
+    }
+
     /// Tells of a folder that can't be taken in.
     fn reject(&mut self, Rejected { project, session, because, reason }: Rejected) {
         match because {

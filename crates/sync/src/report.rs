@@ -8,7 +8,7 @@ use amplifier_session_core::{
 };
 use serde::Serialize;
 
-use crate::{SessionFolder, SessionOutcome};
+use crate::{SessionFolder, SessionOutcome, files::EVENTS, state::Damage};
 
 /// How many skipped lines and failures a report names; beyond it they are only counted.
 const NAMED: usize = 1_000;
@@ -40,6 +40,10 @@ pub struct SyncReport {
     pub skipped: Vec<Skipped>,
     /// The number of all that was left out.
     pub skipped_count: u64,
+    /// Files that are damaged, and how many stored rows were kept that are missing from them: the first 1,000.
+    pub kept: Vec<Kept>,
+    /// The number of all rows that were kept.
+    pub kept_rows: u64,
     /// What could not be read or stored: the first 1,000.
     pub failures: Vec<Failure>,
     /// How long it took, by the storage's clock.
@@ -102,6 +106,24 @@ pub struct Skipped {
     pub reason: String,
 }
 
+/// A damaged file whose stored rows were kept. A sync that accepts removals removes them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Kept {
+    /// The project folder.
+    pub project: String,
+    /// The session folder.
+    pub session: String,
+    /// Path within the session folder.
+    pub file: String,
+    /// What is wrong with the file, for example "is empty".
+    pub reason: String,
+    /// Stored messages that are missing from the file.
+    pub messages: u64,
+    /// Stored events that are missing from the file.
+    pub events: u64,
+}
+
 /// Something that could not be read or stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -146,6 +168,9 @@ impl SyncReport {
         self.skipped_count += other.skipped_count;
         self.skipped.extend(other.skipped);
         self.skipped.truncate(NAMED);
+        self.kept_rows += other.kept_rows;
+        self.kept.extend(other.kept);
+        self.kept.truncate(NAMED);
         self.failures.extend(other.failures);
         self.failures.truncate(NAMED);
     }
@@ -165,6 +190,14 @@ impl SyncReport {
         self.skipped_count += 1;
         if self.skipped.len() < NAMED {
             self.skipped.push(skipped);
+        }
+    }
+
+    /// Names a damaged file whose rows were kept, or only counts them when there are many files.
+    pub(crate) fn keep(&mut self, kept: Kept) {
+        self.kept_rows += kept.messages + kept.events;
+        if self.kept.len() < NAMED {
+            self.kept.push(kept);
         }
     }
 
@@ -201,6 +234,21 @@ impl Skipped {
             file: file.map(str::to_owned),
             line: None,
             reason,
+        }
+    }
+}
+
+impl Kept {
+    pub(crate) fn of(folder: &SessionFolder, file: &str, damage: &Damage) -> Self {
+        let rows = u64::from(damage.missing);
+        let (messages, events) = if EVENTS.contains(&file) { (0, rows) } else { (rows, 0) };
+        Self {
+            project: folder.project.to_string(),
+            session: folder.session.to_string(),
+            file: file.to_owned(),
+            reason: damage.reason.clone(),
+            messages,
+            events,
         }
     }
 }

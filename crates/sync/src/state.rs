@@ -32,6 +32,29 @@ pub(crate) struct FileState {
     /// How far an event log was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<LogPosition>,
+    /// Why rows are stored that the file does not contain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) damage: Option<Damage>,
+}
+
+/// What is wrong with a file, and what was kept for its sake.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Damage {
+    /// In words, with the file as the subject.
+    pub(crate) reason: String,
+    /// The line where it begins.
+    pub(crate) line: u64,
+    /// How many stored rows the file does not contain.
+    pub(crate) missing: u32,
+}
+
+/// What is known of a file that was read to its end.
+#[derive(Debug, Default)]
+pub(crate) struct WasRead {
+    /// How far, of an event log.
+    pub(crate) log: Option<LogPosition>,
+    /// Why stored rows were kept.
+    pub(crate) damage: Option<Damage>,
 }
 
 /// A place in an event log, behind the ending of a line.
@@ -105,14 +128,14 @@ impl SyncState {
     }
 
     /// Remembers that a file was read as a whole at `read`.
-    pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, log: Option<LogPosition>) {
+    pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, WasRead { log, damage }: WasRead) {
         let settled = file.stamp.is_settled(read);
-        self.set(file, FileState { stamp: file.stamp, settled, log });
+        self.set(file, FileState { stamp: file.stamp, settled, log, damage });
     }
 
     /// Remembers that an event log was read up to `position`.
     pub(crate) fn set_reading(&mut self, file: Source, position: LogPosition) {
-        self.set(file, FileState { stamp: file.stamp, settled: false, log: Some(position) });
+        self.set(file, FileState { stamp: file.stamp, settled: false, log: Some(position), damage: None });
     }
 
     fn set(&mut self, file: Source, state: FileState) {
@@ -133,6 +156,22 @@ impl SyncState {
     /// Whether a file is as it was read.
     pub(crate) fn holds(&self, file: Source) -> bool {
         self.files.get(file.name).is_some_and(|known| known.settled && known.stamp == file.stamp)
+    }
+
+    /// What is wrong with a file that is as it was read.
+    pub(crate) fn damage(&self, file: Source) -> Option<&Damage> {
+        self.file(file.name).filter(|_| self.holds(file))?.damage.as_ref()
+    }
+
+    /// The damaged files of a session that are as they were read.
+    pub(crate) fn damages(&self, files: &SessionFiles) -> impl Iterator<Item = (Source, &Damage)> {
+        let logs = files.transcript().into_iter().chain(files.events(self.known_events()));
+        logs.filter_map(|file| Some((file, self.damage(file)?)))
+    }
+
+    /// Has damaged files read again.
+    pub(crate) fn forget_damage(&mut self) {
+        self.files.values_mut().filter(|file| file.damage.is_some()).for_each(|file| file.settled = false);
     }
 
     /// Whether an event log is as it was read, and as much of it was kept as is wanted now.

@@ -13,6 +13,10 @@ DIR/projects/*/sessions/* and never writes there. What is unchanged is not read 
 to do is quick. On Unix it runs with the lowest priority (nice 19), so that other programs go first. A session whose folder has vanished stays in the store; name, description and tags stay as `edit` and \
 `tag` set them.")]
 #[command(after_long_help = "\
+A file that is suddenly empty, binary or cut off in the middle of a line removes nothing: its stored messages and events \
+are kept, and each sync reports how many, until the file is whole again or --accept-removals is given. A file that ends \
+with a whole line is mirrored, also when it is shorter than before: that is a rewind.
+
 Lines that can't be read are listed and skipped, with exit code 0; `show` tells of them too. With --dry-run, each session \
 that would be taken in is one line of fields separated by tabs: what it is (new or changed), project, session, size.
 
@@ -41,6 +45,9 @@ pub(crate) struct SyncArgs {
     /// Only the N sessions that changed last
     #[arg(long, value_name = "N")]
     pub(crate) newest: Option<usize>,
+    /// Remove stored messages and events that a damaged file no longer contains; without it they are kept
+    #[arg(long)]
+    pub(crate) accept_removals: bool,
 }
 
 /// How much of the event logs to keep.

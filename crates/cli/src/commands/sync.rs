@@ -42,6 +42,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
             .with_exclude(args.exclude)
             .with_newest(args.newest)
             .with_dry_run(args.dry_run)
+            .with_accept_removals(args.accept_removals)
     };
     if args.dry_run {
         return dry_run(app, settings, options).await;
@@ -129,6 +130,7 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
     if report.skipped_count > LISTED as u64 {
         say("skipped", &format!("… and {} more, listed with --json", report.skipped_count - LISTED as u64));
     }
+    tell_what_was_kept(report);
     if let Some(reason) = &report.vectors_owed_reason {
         say("warning", &format!("vectors are still owed: {reason}"));
         say("hint", "the next sync makes them; until then these messages are found by words alone");
@@ -139,6 +141,24 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
             "hint",
             "all sessions are stored; the index is derived, so its folder can be deleted and is built anew",
         );
+    }
+}
+
+/// Names the damaged files whose rows were kept, and how to remove these rows.
+fn tell_what_was_kept(report: &SyncReport) {
+    for kept in report.kept.iter().take(LISTED) {
+        let place = [&kept.project, &kept.session, &kept.file].map(|place| one_line(place)).join("/");
+        let rows = match kept.messages {
+            0 => counted(kept.events, "stored event"),
+            messages => counted(messages, "stored message"),
+        };
+        say("kept", &format!("{place} {}: {rows} kept", kept.reason));
+    }
+    if report.kept.len() > LISTED {
+        say("kept", &format!("… and {} more, listed with --json", report.kept.len() - LISTED));
+    }
+    if !report.kept.is_empty() {
+        say("hint", "restore these files, or remove what they no longer contain with --accept-removals");
     }
 }
 

@@ -44,6 +44,10 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     if report.secrets_masked > 0 {
         rows.push(("masked", counted(report.secrets_masked, "secret")));
     }
+    if report.kept_rows > 0 {
+        let files = counted(report.kept.len() as u64, "damaged file");
+        rows.push(("kept", format!("{} of {files}", counted(report.kept_rows, "row"))));
+    }
     if report.skipped_count > 0 {
         rows.push(("skipped", grouped(report.skipped_count)));
     }

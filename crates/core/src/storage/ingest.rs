@@ -86,8 +86,8 @@ pub struct SessionIngest {
     metadata: Option<(Vec<MetadataFile>, Metadata)>,
     skipped: Option<Vec<SkippedLine>>,
     sync_state: Option<String>,
-    messages: MessageRows,
-    events: EventRows,
+    pub(super) messages: MessageRows,
+    pub(super) events: EventRows,
     report: IngestReport,
     flush_bytes: usize,
 }
@@ -247,7 +247,7 @@ impl SessionIngest {
     /// Has every event that follows written, also where the store holds the same line: for when more of events is to
     /// be kept than was before. To be called behind [`SessionIngest::begin_events`].
     pub fn rewrite_events(&mut self) {
-        self.events.forget_stored();
+        self.events.rewrite();
     }
 
     /// Takes the next line of the event log. `seen` is the time to give it if it names none.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::{EventDetail, IngestTarget, pending::Pending};
+use super::{EventDetail, IngestTarget, kept::KeptRows, pending::Pending};
 use crate::{
     Error, ErrorKind, Result,
     content::{TurnCounter, extract, first_prompt},
@@ -28,6 +28,8 @@ pub(super) struct MessageRows {
     turn_before: bool,
     /// How many of the pending messages hold texts of each type.
     content_types: BTreeMap<ContentType, u64>,
+    /// The stored rows behind a damaged place.
+    kept: Option<KeptRows>,
 }
 
 impl MessageRows {
@@ -41,6 +43,7 @@ impl MessageRows {
             first_prompt: None,
             turn_before: false,
             content_types: BTreeMap::new(),
+            kept: None,
         }
     }
 
@@ -57,6 +60,37 @@ impl MessageRows {
             }
         }
         self.states = states;
+        self.kept = None;
+    }
+
+    /// Keeps what is stored from the next line on.
+    pub(super) fn keep_stored(&mut self) {
+        let next = self.pending.next();
+        let stays = self.states.get(next as usize..).unwrap_or_default();
+        if self.kept.is_some() || stays.is_empty() {
+            return;
+        }
+        self.kept = Some(KeptRows::new(next, stays.iter().map(|state| state.digest)));
+        if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
+            self.turns = TurnCounter::new(Some(last));
+            // Where no prompt came yet it may be among the rows that stay.
+            self.turn_before |= self.first_prompt.is_none();
+        }
+        self.last_turn = self.last_turn.max(stays.iter().filter_map(|state| state.turn).max());
+        self.pending.pass_over_stored();
+    }
+
+    /// How many stored messages did not come.
+    pub(super) fn missing(&self) -> u32 {
+        let not_reached = || (self.states.len() as u32).saturating_sub(self.pending.next());
+        self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
+    }
+
+    /// Whether a line would take the place of another stored message than the last.
+    pub(super) fn cuts_off(&self, line: Digest) -> bool {
+        let next = self.pending.next() as usize;
+        let differs = self.states.get(next).is_some_and(|stored| stored.digest != line);
+        self.kept.is_none() && differs && next + 1 < self.states.len()
     }
 
     pub(super) fn line(
@@ -68,13 +102,16 @@ impl MessageRows {
     ) -> Result<()> {
         let object = raw.parse_object()?;
         let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>()?;
+        let digest = Digest::of(raw.as_bytes());
+        if self.kept.as_mut().is_some_and(|kept| kept.finds(digest)) {
+            return Ok(());
+        }
         let turn = self.turns.turn_of(&object, role);
         self.last_turn = self.last_turn.max(turn);
         if role == Role::User && turn.is_some() && self.first_prompt.is_none() {
             self.first_prompt = first_prompt(&object);
         }
         let sequence = self.pending.next();
-        let digest = Digest::of(raw.as_bytes());
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
         if stored.is_some_and(|stored| stored.digest == digest && stored.turn == turn) {
@@ -141,20 +178,50 @@ pub(super) struct EventRows {
     /// Digests of the stored events from `start` on.
     digests: Vec<Digest>,
     start: u32,
+    /// Whether lines are written again that are stored as they are.
+    rewriting: bool,
+    /// The stored rows behind a damaged place.
+    kept: Option<KeptRows>,
 }
 
 impl EventRows {
     pub(super) fn new(stored_count: u32) -> Self {
-        Self { pending: Pending::new(stored_count), digests: Vec::new(), start: 0 }
+        let pending = Pending::new(stored_count);
+        Self { pending, digests: Vec::new(), start: 0, rewriting: false, kept: None }
     }
 
     pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
         self.pending.begin(start, start + digests.len() as u32);
         (self.start, self.digests) = (start, digests);
+        (self.rewriting, self.kept) = (false, None);
     }
 
-    pub(super) fn forget_stored(&mut self) {
-        self.digests.clear();
+    pub(super) fn rewrite(&mut self) {
+        self.rewriting = true;
+    }
+
+    /// Keeps what is stored from the next line on.
+    pub(super) fn keep_stored(&mut self) {
+        let next = self.pending.next();
+        if self.kept.is_some() || next >= self.pending.stored() {
+            return;
+        }
+        let stays = self.digests.iter().skip((next - self.start) as usize).copied();
+        self.kept = Some(KeptRows::new(next, stays));
+        self.pending.pass_over_stored();
+    }
+
+    /// How many stored events did not come.
+    pub(super) fn missing(&self) -> u32 {
+        let not_reached = || self.pending.stored().saturating_sub(self.pending.next());
+        self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
+    }
+
+    /// Whether a line would take the place of another stored event than the last.
+    pub(super) fn cuts_off(&self, line: Digest) -> bool {
+        let next = self.pending.next();
+        let differs = self.digests.get((next - self.start) as usize).is_some_and(|stored| *stored != line);
+        self.kept.is_none() && differs && next + 1 < self.pending.stored()
     }
 
     pub(super) fn line(
@@ -168,8 +235,11 @@ impl EventRows {
             return Err(Error::new(ErrorKind::EventTooLarge, "the line is larger than 64 MB"));
         }
         let digest = Digest::of(raw.as_bytes());
+        if self.kept.as_mut().is_some_and(|kept| kept.finds(digest)) {
+            return Ok(());
+        }
         let sequence = self.pending.next();
-        if self.digests.get((sequence - self.start) as usize) == Some(&digest) {
+        if !self.rewriting && self.digests.get((sequence - self.start) as usize) == Some(&digest) {
             self.pending.leave();
             return Ok(());
         }

@@ -9,6 +9,7 @@ mod embeddings;
 mod events;
 mod ingest;
 mod ingest_rows;
+mod kept;
 mod pending;
 mod rebuild;
 mod search;

@@ -35,6 +35,16 @@ impl<T> Pending<T> {
         self.next
     }
 
+    /// The number of stored rows.
+    pub(super) fn stored(&self) -> u32 {
+        self.stored
+    }
+
+    /// The next line comes after all that is stored.
+    pub(super) fn pass_over_stored(&mut self) {
+        self.next = self.next.max(self.stored);
+    }
+
     /// The next line is there already, as it is.
     pub(super) fn leave(&mut self) {
         self.next += 1;

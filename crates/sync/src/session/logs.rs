@@ -6,16 +6,20 @@ use amplifier_session_core::{
     storage::{EventDetail, Extent, LineOutcome, SessionIngest},
 };
 
-use super::{Taking, Trouble, open::OpenLog};
+use super::{
+    Taking, Trouble,
+    damage::{Noticed, is_binary},
+    open::OpenLog,
+};
 use crate::{
     files::{EVENTS, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
     lines::{Batch, Line, LineText},
-    state::{FileState, LogPosition, ReadLine},
+    state::{FileState, LogPosition, ReadLine, WasRead},
 };
 
 /// The two kinds of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Transcript,
     Events,
 }
@@ -43,7 +47,7 @@ impl Kind {
         }
     }
 
-    fn end(self, ingest: &mut SessionIngest, extent: Extent) {
+    pub(super) fn end(self, ingest: &mut SessionIngest, extent: Extent) {
         match self {
             Self::Transcript => ingest.end_transcript(extent),
             Self::Events => ingest.end_events(extent),
@@ -64,27 +68,15 @@ enum Start {
 
 /// How far a log is read.
 #[derive(Debug)]
-struct Reading {
-    kind: Kind,
+pub(super) struct Reading {
+    pub(super) kind: Kind,
     /// The file as it was when it was opened.
-    file: Source,
+    pub(super) file: Source,
     /// Whether the position is worth storing on the way.
-    resumable: bool,
-    position: LogPosition,
-    /// Whether a last line without ending was taken; the position stays before it.
-    took_unended: bool,
-    /// Whether there is a last line that is not complete.
-    unfinished: bool,
-}
-
-impl Reading {
-    /// Whether the log is all there is. One that is empty or ends within a line may be in the middle of being
-    /// written: nothing is removed for its sake before it was left alone for a while.
-    fn extent(&self, read: Timestamp) -> Extent {
-        let is_empty = self.position.rows == 0 && !self.took_unended;
-        let is_doubtful = self.unfinished || is_empty;
-        if is_doubtful && !self.file.stamp.is_settled(read) { Extent::Part } else { Extent::Whole }
-    }
+    pub(super) resumable: bool,
+    pub(super) position: LogPosition,
+    /// What is noticed of damage.
+    pub(super) noticed: Noticed,
 }
 
 impl Taking<'_> {
@@ -99,7 +91,11 @@ impl Taking<'_> {
                 let taken = self.log(ingest, Kind::Transcript, file, Start::Beginning).await;
                 self.settle(file.name, taken)
             }
-            _ => Ok(()),
+            Some(file) => {
+                self.keep_damaged(file);
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 
@@ -112,7 +108,11 @@ impl Taking<'_> {
                 let taken = self.log(ingest, Kind::Events, file, start).await;
                 self.settle(file.name, taken)
             }
-            _ => Ok(()),
+            Some(file) => {
+                self.keep_damaged(file);
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 
@@ -141,6 +141,8 @@ impl Taking<'_> {
         let rewriting = matches!(start, Start::Rewriting);
         let known = if let Start::Behind(known) = start { Some(known) } else { None };
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
+        let accepted = self.context.options.accept_removals;
+        let noticed = Noticed::new(file.name, &self.skipped, self.state.file(file.name), accepted);
         for name in kind.files() {
             self.forget_skipped(name, if name == file.name { open.start.lines } else { 0 });
         }
@@ -154,14 +156,21 @@ impl Taking<'_> {
             // A rewriting that is broken off must begin anew: what is stored does not show how far it came.
             resumable: kind == Kind::Events && !rewriting,
             position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
-            took_unended: false,
-            unfinished: false,
+            noticed,
         };
         while let Some(batch) = open.batch().await? {
             self.batch(ingest, &mut reading, batch).await?;
         }
-        kind.end(ingest, reading.extent(read));
-        self.state.set_read(reading.file, read, (kind == Kind::Events).then_some(reading.position));
+        let damage = self.end_log(ingest, &reading);
+        let position = match damage {
+            // Rows and lines don't go together: it is compared from its beginning when it changes.
+            Some(_) => {
+                LogPosition { payloads: reading.position.payloads && !rewriting, ..LogPosition::default() }
+            }
+            None => reading.position,
+        };
+        let log = (kind == Kind::Events).then_some(position);
+        self.state.set_read(reading.file, read, WasRead { log, damage });
         Ok(())
     }
 
@@ -191,18 +200,22 @@ impl Taking<'_> {
             LineText::Ended(text) => (RawJson::new(text), true),
             LineText::Unended(text) => (RawJson::new(text), false),
             LineText::TooLarge => {
-                self.skip(file, line.number, "the line is larger than 64 MB".to_owned());
+                let reason = "the line is larger than 64 MB".to_owned();
+                reading.unreadable(ingest, line.number, &reason, false);
+                self.skip(file, line.number, reason);
                 return Ok(());
             }
         };
-        if !has_ending && text.parse().is_err() {
-            reading.unfinished = true;
+        if !has_ending && reading.leaves_unended(ingest, line.number, &text) {
             return Ok(());
         }
+        let is_binary = is_binary(text.as_bytes());
         match reading.kind.line(ingest, text, seen).await? {
-            LineOutcome::Taken if has_ending => reading.position.rows += 1,
-            LineOutcome::Taken => reading.took_unended = true,
-            LineOutcome::Skipped { reason, .. } => self.skip(file, line.number, reason),
+            LineOutcome::Taken => reading.position.rows += u32::from(has_ending),
+            LineOutcome::Skipped { reason, .. } => {
+                reading.unreadable(ingest, line.number, &reason, is_binary);
+                self.skip(file, line.number, reason);
+            }
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::{Taking, Trouble};
 use crate::{
     files::{self, METADATA, SessionFiles, Source, Stamp},
     lines::BYTE_ORDER_MARK,
+    state::WasRead,
 };
 
 impl Taking<'_> {
@@ -42,7 +43,7 @@ impl Taking<'_> {
         let (stamp, content) = blocking(move || read_whole(&path)).await??;
         self.context.progress.advance(stamp.size);
         self.forget_skipped(file.name, 0);
-        self.state.set_read(Source { stamp, ..file }, read, None);
+        self.state.set_read(Source { stamp, ..file }, read, WasRead::default());
         match content.map(|raw| (raw.parse_object(), raw)) {
             Some((Ok(_), raw)) => replace(kept, MetadataFile { name: file.name.to_owned(), raw }),
             Some((Err(error), _)) => self.skip(file.name, 1, error.to_string()),

@@ -1,5 +1,6 @@
 //! Taking in one session folder.
 
+mod damage;
 mod logs;
 mod metadata;
 mod open;
@@ -171,10 +172,15 @@ impl<'a> Taking<'a> {
     }
 
     fn new(context: Context<'a>, folder: &'a SessionFolder, stored: Option<&StoredSession>) -> Self {
+        let mut state =
+            SyncState::of(&folder.project, stored.and_then(|stored| stored.sync_state.as_deref()));
+        if context.options.accept_removals {
+            state.forget_damage();
+        }
         Self {
             context,
             folder,
-            state: SyncState::of(&folder.project, stored.and_then(|stored| stored.sync_state.as_deref())),
+            state,
             skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),
             report: SyncReport::default(),
             changed: stored.is_some_and(|stored| stored.session.project_slug != folder.project),

@@ -148,21 +148,6 @@ async fn half_a_last_line_waits_until_it_is_complete() {
 }
 
 #[tokio::test]
-async fn nothing_is_removed_for_half_a_line_that_was_just_written() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    let path = folder.path().join("transcript.jsonl");
-    folder.transcript(["one", "two"].map(lines::user)).unwrap();
-    fixture.sync().await;
-    folder.transcript([lines::user("one")]).unwrap().append("transcript.jsonl", r#"{"role":"us"#).unwrap();
-    set_modified(&path, NOW);
-    assert_eq!(fixture.sync().await.messages.removed, 0);
-    set_modified(&path, "2026-01-05T08:00:00Z");
-    assert_eq!(fixture.sync().await.messages.removed, 1);
-    assert_eq!(fixture.texts().await, ["one"]);
-}
-
-#[tokio::test]
 async fn a_last_line_without_newline_is_taken() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
@@ -266,20 +251,6 @@ async fn a_folder_that_vanished_stays_in_the_store() {
     let report = fixture.sync().await;
     assert_eq!((report.sessions.found, report.sessions.unchanged), (1, 1));
     assert_eq!(fixture.texts().await, ["one"]);
-}
-
-#[tokio::test]
-async fn an_emptied_transcript_counts_once_it_was_left_alone() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    folder.transcript(["one", "two"].map(lines::user)).unwrap();
-    fixture.sync().await;
-    folder.file("transcript.jsonl", "").unwrap();
-    set_modified(&folder.path().join("transcript.jsonl"), NOW);
-    assert_eq!(fixture.sync().await.messages.removed, 0);
-    fixture.clock.advance(3_000_000);
-    assert_eq!(fixture.sync().await.messages.removed, 2);
-    assert!(fixture.texts().await.is_empty());
 }
 
 #[tokio::test]
