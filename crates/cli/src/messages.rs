@@ -85,10 +85,10 @@ impl<'a> From<&'a EventLine> for EventView<'a> {
     }
 }
 
-/// The line byte for byte where it is valid JSON in valid UTF-8, else repaired.
+/// The line byte for byte where it is valid JSON in valid UTF-8 that every program can read, else repaired.
 fn line(raw: &RawJson) -> Option<Box<RawValue>> {
-    let exact =
-        std::str::from_utf8(raw.as_bytes()).ok().and_then(|text| RawValue::from_string(text.to_owned()).ok());
+    let text = || std::str::from_utf8(raw.as_bytes()).ok().filter(|_| !raw.is_deep());
+    let exact = text().and_then(|text| RawValue::from_string(text.to_owned()).ok());
     exact.or_else(|| serde_json::value::to_raw_value(&raw.parse().ok()?).ok())
 }
 
@@ -102,6 +102,9 @@ mod tests {
         let exact = r#"{"n":1.10,"b":[1e400,"\ud800"],"a":"café"}"#;
         assert_eq!(shown(exact.as_bytes()).as_deref(), Some(exact));
         assert_eq!(shown(b"{\"a\":\"caf\xe9\"}").as_deref(), Some("{\"a\":\"caf\u{fffd}\"}"));
+        assert_eq!(shown(b"{\"a\":[NaN,1]}").as_deref(), Some("{\"a\":[null,1]}"));
+        let deep = format!("{{\"a\":1,\"b\":{}{}}}", "[".repeat(9_999), "]".repeat(9_999));
+        assert!(shown(deep.as_bytes()).is_some_and(|shown| shown.len() < 400));
         assert_eq!(shown(b"{"), None);
     }
 }

@@ -115,8 +115,8 @@ impl Envelope {
 pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
     let (envelope, data_size_bytes) = match split(line.as_bytes()) {
         Ok(parts) => parts,
-        // Text that is not valid Unicode, or JSON that is broken: the slow way tells which.
-        Err(_) => split(&serde_json::to_vec(&line.parse_object()?).unwrap_or_default())?,
+        // What only a tolerant parser reads, or JSON that is broken: the slow way tells which.
+        Err(_) => split_repaired(line)?,
     };
     let name = ["event", "type", "event_type"].iter().find_map(|name| envelope.top.get(*name)?.as_str());
     let event_type = match name.map(str::trim) {
@@ -171,6 +171,14 @@ fn split(line: &[u8]) -> Result<(Envelope, u64)> {
         _ => Map::new(),
     };
     Ok((Envelope { top, data }, size))
+}
+
+/// As [`split`], of a line as the tolerant parser reads it. What that leaves out counts as a part of `data`.
+fn split_repaired(line: &RawJson) -> Result<(Envelope, u64)> {
+    let repaired = serde_json::to_vec(&line.parse_object()?).unwrap_or_default();
+    let left_out = line.as_bytes().len().saturating_sub(repaired.len()) as u64;
+    let (envelope, size) = split(&repaired)?;
+    Ok((envelope, if size == 0 { 0 } else { size + left_out }))
 }
 
 /// Reads the wanted members of an object, and `data` as it stands.
@@ -263,6 +271,15 @@ mod tests {
         assert_eq!((event.event_type.as_str(), event.ts, event.turn), ("y", None, None));
         assert_eq!(fields(r#"{"event":"x","data":{"text":"\ud800"}}"#).event_type, "x");
         assert_eq!(fields(r#"{"event":"x"}"#).data_size_bytes, 0);
+        let fields_of = |odd: &str| {
+            fields(&format!(r#"{{"event":"x","duration_ms":{odd},"data":{{"model":"m","usage":{odd}}}}}"#))
+        };
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        for odd in ["NaN", "-Infinity", "1e999", &deep] {
+            let fields = fields_of(odd);
+            assert_eq!((fields.event_type.as_str(), fields.model.as_deref()), ("x", Some("m")), "{odd:.9}");
+            assert!(fields.data_size_bytes as usize >= odd.len(), "{odd:.9}");
+        }
     }
 
     #[test]

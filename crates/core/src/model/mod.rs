@@ -6,6 +6,7 @@ mod message;
 mod raw;
 mod session;
 mod timestamp;
+mod tolerant;
 mod vector;
 
 pub use event::{Event, Level, Payload, StoredEvent, category};

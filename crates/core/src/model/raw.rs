@@ -4,12 +4,13 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::{Map, Value};
 
+use super::tolerant;
 use crate::{Error, Result};
 
 /// One JSON text as it came in, without its line ending.
 ///
 /// Numbers, key order, unknown fields and lone surrogates survive because nothing re-writes the bytes; fields
-/// are derived from [`RawJson::parse`], which replaces what is not valid Unicode with U+FFFD.
+/// are derived from [`RawJson::parse`], which reads what other parsers refuse.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RawJson(Vec<u8>);
 
@@ -38,13 +39,23 @@ impl RawJson {
         String::from_utf8_lossy(&self.0)
     }
 
-    /// The value, with lone surrogates and invalid UTF-8 replaced by U+FFFD.
+    /// The value, with lone surrogates and invalid UTF-8 replaced by U+FFFD, and with null for what is valid input but
+    /// has no place in a JSON value: `NaN`, infinities, numbers beyond the range of a double, and what is nested more
+    /// than 100 levels deep.
     ///
     /// # Errors
     ///
     /// `Validation` when the bytes are not one JSON text.
     pub fn parse(&self) -> Result<Value> {
-        parse(&self.0)
+        tolerant::parse(&self.0).map_err(|error| {
+            Error::validation("line", format!("is not valid JSON: {error}")).with_source(error)
+        })
+    }
+
+    /// Whether values are nested more than 100 levels deep: other programs may not be able to read it.
+    #[must_use]
+    pub fn is_deep(&self) -> bool {
+        tolerant::is_deep(&self.0)
     }
 
     /// The value, which must be an object.
@@ -72,52 +83,6 @@ impl From<&str> for RawJson {
     fn from(text: &str) -> Self {
         Self(text.as_bytes().to_vec())
     }
-}
-
-fn parse(bytes: &[u8]) -> Result<Value> {
-    match serde_json::from_slice(bytes) {
-        Ok(value) => Ok(value),
-        Err(first) => match repaired(bytes).map(|bytes| serde_json::from_slice(&bytes)) {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(_)) | None => {
-                Err(Error::validation("line", format!("is not valid JSON: {first}")).with_source(first))
-            }
-        },
-    }
-}
-
-/// The text with invalid UTF-8 and escaped lone surrogates replaced; `None` when there are none.
-fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut text = String::from_utf8_lossy(bytes).into_owned().into_bytes();
-    let mut changed = text != bytes;
-    let mut at = 0;
-    while at < text.len() {
-        if text[at] != b'\\' {
-            at += 1;
-            continue;
-        }
-        match escaped_unit(&text, at) {
-            Some(0xD800..=0xDBFF) if matches!(escaped_unit(&text, at + 6), Some(0xDC00..=0xDFFF)) => at += 12,
-            Some(0xD800..=0xDFFF) => {
-                text[at..at + 6].copy_from_slice(b"\\ufffd");
-                changed = true;
-                at += 6;
-            }
-            Some(_) => at += 6,
-            None => at += 2,
-        }
-    }
-    changed.then_some(text)
-}
-
-/// The UTF-16 code unit of an escape `\uXXXX` at `at`.
-fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
-    let escape = text.get(at..at + 6)?;
-    let digits = std::str::from_utf8(escape.strip_prefix(b"\\u")?).ok()?;
-    if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    u16::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]
