@@ -117,6 +117,10 @@ impl StorageBackend for CosmosBackend {
         write::delete(&self.0, key).await
     }
 
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        sessions::deleted(&self.0, user).await
+    }
+
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         rename::rename(&self.0, from, to).await
     }

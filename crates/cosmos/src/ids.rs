@@ -35,6 +35,11 @@ pub(crate) fn files(session: &SessionId) -> String {
     format!("{session} files")
 }
 
+/// The id of what tells that a session was deleted.
+pub(crate) fn deleted(session: &SessionId) -> String {
+    format!("{session} deleted")
+}
+
 pub(crate) fn message(session: &SessionId, sequence: u32) -> String {
     format!("{session}_msg_{sequence}")
 }

@@ -141,6 +141,11 @@ pub(crate) fn sync_states(after: Option<&SessionId>) -> Query {
     conditions.select("c.session_id, c.sync_state", " ORDER BY c.session_id ASC")
 }
 
+/// What tells which sessions of a user were deleted.
+pub(crate) fn deletions() -> Query {
+    Conditions::of(kind::DELETED).select("*", " ORDER BY c.session_id ASC")
+}
+
 /// What is there of the rows of a partition from a sequence on. Fences have no sequence.
 pub(crate) fn rows_from(start: u32) -> Query {
     Query::new("SELECT c.id, c.type, c.sequence, c._etag, c.payload.ids FROM c WHERE c.sequence >= @start")

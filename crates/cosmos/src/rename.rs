@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     client::{Container, Operation, Outcome, Within},
-    documents::{FilesDocument, RenamedFrom, Rows, SessionDocument},
+    documents::{DeletedDocument, FilesDocument, RenamedFrom, Rows, SessionDocument},
     error, events, ids, queries, sessions,
     store::Store,
     write,
@@ -37,10 +37,21 @@ pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<
         }
         // From here on nobody writes it under its old name, also when the removal breaks off.
         writer.hide().await?;
-        write::remove(store, writer, &old).await?;
+        write::remove(store, writer, &old, false).await?;
         settle(store, &new).await?;
     }
+    move_deletions(store, from, to).await?;
     Ok(old.len() as u64)
+}
+
+/// What is remembered of deleted sessions goes with the name, too.
+async fn move_deletions(store: &Store, from: &UserId, to: &UserId) -> Result<()> {
+    let deletions = sessions::deletions(store, from).await?;
+    let copies = deletions.iter().map(|old| Operation::upsert(&DeletedDocument::new(to, &old.session_id)));
+    store.sessions.write_many(to.as_str(), copies.collect::<Result<_>>()?).await?;
+    let gone = deletions.into_iter().map(|old| Operation::Delete { id: old.id, etag: None });
+    // Where one is refused, somebody else renames the same user.
+    store.sessions.write_many(from.as_str(), gone.collect()).await.map(drop)
 }
 
 /// Those that reads show, and those that an earlier rename has copied and not yet removed.

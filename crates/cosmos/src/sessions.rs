@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::{
     client::{Within, page_of},
-    documents::{FilesDocument, SessionDocument},
+    documents::{DeletedDocument, FilesDocument, SessionDocument},
     ids, queries,
     store::Store,
     writer,
@@ -89,4 +89,28 @@ pub(crate) async fn sync_states(
     }
     states.truncate(limit);
     Ok(states)
+}
+
+/// What is remembered of deleted sessions of a user, also of those that have come again.
+pub(crate) async fn deletions(store: &Store, user: &UserId) -> Result<Vec<DeletedDocument>> {
+    store.sessions.all(Within::Partition(user.as_str()), queries::deletions()).await
+}
+
+#[derive(Debug, Deserialize)]
+struct Present {
+    id: String,
+    committed: bool,
+}
+
+/// The deleted sessions of a user that have not come again.
+pub(crate) async fn deleted(store: &Store, user: &UserId) -> Result<Vec<SessionId>> {
+    let mut ids: Vec<SessionId> =
+        deletions(store, user).await?.into_iter().map(|deleted| deleted.session_id).collect();
+    if !ids.is_empty() {
+        let wanted: Vec<String> = ids.iter().map(SessionId::to_string).collect();
+        let present: Vec<Present> =
+            store.sessions.all(Within::Partition(user.as_str()), queries::of_ids(&wanted)).await?;
+        ids.retain(|id| !present.iter().any(|found| found.committed && found.id == id.as_str()));
+    }
+    Ok(ids)
 }

@@ -384,14 +384,20 @@ async fn count_texts(store: &Store, partition: &str) -> Result<Texts> {
 pub(crate) async fn delete(store: &Store, key: &SessionKey) -> Result<bool> {
     let _turn = store.turn(key).await;
     let Some(writer) = Writer::begin(store, key, &Expected::Any, None).await? else { return Ok(false) };
-    remove(store, writer, key).await
+    let remember = writer.document.committed;
+    remove(store, writer, key, remember).await
 }
 
 /// Removes the session of a writer; whether reads showed it.
-pub(crate) async fn remove(store: &Store, writer: Writer<'_>, key: &SessionKey) -> Result<bool> {
+pub(crate) async fn remove(
+    store: &Store,
+    writer: Writer<'_>,
+    key: &SessionKey,
+    remember: bool,
+) -> Result<bool> {
     let committed = writer.document.committed;
     match delete_rows(store, &writer, key).await {
-        Ok(files_exist) => writer.finish_deletion(files_exist).await.map(|()| committed),
+        Ok(files_exist) => writer.finish_deletion(files_exist, remember).await.map(|()| committed),
         Err(cause) => Err(writer.give_up(cause).await),
     }
 }

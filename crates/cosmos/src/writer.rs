@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     client::{Container, Operation, Outcome},
-    documents::{FilesDocument, Rows, SessionDocument, new_version},
+    documents::{DeletedDocument, FilesDocument, Rows, SessionDocument, new_version},
     error,
     fence::{Fence, pulse},
     ids,
@@ -209,14 +209,17 @@ impl<'a> Writer<'a> {
         Ok(found.is_some_and(|found| found.version == self.document.version))
     }
 
-    /// Ends a deletion: nothing is left of the session.
-    pub(crate) async fn finish_deletion(self, files_exist: bool) -> Result<()> {
+    /// Ends a deletion: nothing is left of the session, but that it was deleted, if that is to be remembered.
+    pub(crate) async fn finish_deletion(self, files_exist: bool, remember: bool) -> Result<()> {
         let key = self.document.session.key();
         let (id, user) = (self.document.id.clone(), self.document.session.user_id.clone());
         let mut operations = vec![Operation::Delete { id, etag: Some(self.document.etag) }];
         if files_exist {
             operations
                 .push(Operation::Delete { id: ids::files(&self.document.session.session_id), etag: None });
+        }
+        if remember {
+            operations.push(Operation::upsert(&DeletedDocument::new(&user, &key.session_id))?);
         }
         let deleted = self.store.sessions.write(user.as_str(), operations).await?;
         self.store.totals.forget();

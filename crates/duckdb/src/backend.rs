@@ -274,6 +274,11 @@ impl StorageBackend for DuckDbBackend {
         Ok(deleted)
     }
 
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        let user = user.clone();
+        self.read(move |connection| sessions::deleted(connection, &user)).await
+    }
+
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         let (from, to) = (from.clone(), to.clone());
         self.write_with(move |writer| write::rename_user(writer, &from, &to)).await

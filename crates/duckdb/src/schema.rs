@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{damaged, file::refused};
+use amplifier_session_sql::{damaged, deletions, file::refused};
 use amplifier_session_upgrade::{Found, Origin, origin};
 use duckdb::{Connection, OptionalExt, params};
 
@@ -78,6 +78,10 @@ pub(crate) enum Presence {
 /// Refuses a database that is not ours, without changing it; makes one that holds nothing ours, where it may be written.
 pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Result<()> {
     match describe(connection).map_err(storage("open"))? {
+        // Stores of before have no such table.
+        Description::Ours if access == Access::ReadWrite => {
+            connection.execute_batch(deletions::TABLE).map_err(storage("open"))
+        }
         Description::Ours => Ok(()),
         Description::Empty if access == Access::ReadWrite => create(connection),
         other => Err(refusal(path, &other)),
@@ -170,6 +174,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
     let create = || {
         let transaction = connection.unchecked_transaction()?;
         transaction.execute_batch(TABLES)?;
+        transaction.execute_batch(deletions::TABLE)?;
         transaction.execute_batch(&tables::other_vectors())?;
         transaction.execute_batch(&tables::vectors(None))?;
         transaction.execute_batch(VIEWS)?;

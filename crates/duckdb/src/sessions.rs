@@ -9,7 +9,7 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_sql::{
-    Columns, Conditions,
+    Columns, Conditions, deletions,
     rows::{self, SESSION, SESSION_STATE},
 };
 use duckdb::{
@@ -105,6 +105,24 @@ pub(crate) fn sync_states(
         .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
         .map_err(storage("sync_states"))?;
     states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
+}
+
+/// The sessions of a user that were deleted.
+pub(crate) fn deleted(connection: &Connection, user: &UserId) -> Result<Vec<SessionId>> {
+    let mut statement = connection.prepare_cached(deletions::LIST).map_err(storage("deleted_sessions"))?;
+    let ids = statement
+        .query_map([user.as_str()], |row| row.get::<_, String>(0))
+        .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
+        .map_err(storage("deleted_sessions"))?;
+    ids.into_iter().map(SessionId::new).collect()
+}
+
+/// Remembers that a session is deleted.
+pub(crate) fn remember_deletion(connection: &Connection, key: &SessionKey) -> duckdb::Result<()> {
+    for sql in [deletions::FORGET, deletions::REMEMBER] {
+        connection.execute(sql, [key.user_id.as_str(), key.session_id.as_str()])?;
+    }
+    Ok(())
 }
 
 /// The keys of the rows of sessions, of those that are there.

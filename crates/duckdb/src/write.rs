@@ -156,7 +156,8 @@ pub(crate) fn delete(writer: &mut Writer, key: &SessionKey) -> Result<bool> {
         let delete = || {
             messages::remove(connection, key, "TRUE", revision)?;
             events::remove(connection, key, "TRUE")?;
-            sessions::delete(connection, key, true)
+            sessions::delete(connection, key, true)?;
+            sessions::remember_deletion(connection, key)
         };
         delete().map_err(storage("delete_session"))?;
         Ok(true)
@@ -169,7 +170,7 @@ pub(crate) fn rename_user(writer: &mut Writer, from: &UserId, to: &UserId) -> Re
         let revision = appends.revision();
         let users = [from.as_str(), to.as_str()];
         let rename = || {
-            for table in ["metadata_files", "events", "event_chunks", "vector_failures"] {
+            for table in ["metadata_files", "events", "event_chunks", "vector_failures", "deleted_sessions"] {
                 connection.execute(&format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1"), users)?;
             }
             // The index learns of it by the revision.

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `conditions.rs` | which rows a read may look at: conditions with the values that they compare with |
 //! | `sessions.rs`, `messages.rs`, `events.rs` | from scopes, filters and cursors to conditions |
+//! | `deletions.rs` | which sessions were deleted |
 //! | `columns.rs`, `rows.rs` | from the columns of a row to the model |
 //! | `file.rs` | database files for their owner alone |
 //!
@@ -12,6 +13,7 @@
 
 mod columns;
 mod conditions;
+pub mod deletions;
 mod events;
 pub mod file;
 mod messages;

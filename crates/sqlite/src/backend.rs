@@ -185,6 +185,11 @@ impl StorageBackend for SqliteBackend {
         Ok(deleted)
     }
 
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        let user = user.clone();
+        self.read(move |connection| sessions::deleted(connection, &user)).await
+    }
+
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         let (from, to) = (from.clone(), to.clone());
         self.write_with(move |connection| write::rename_user(connection, &from, &to)).await

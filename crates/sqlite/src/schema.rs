@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::file::refused;
+use amplifier_session_sql::{deletions, file::refused};
 use amplifier_session_upgrade::{Found, Origin, origin};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
@@ -128,6 +128,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", LAYOUT)?;
     transaction.execute_batch(TABLES)?;
+    transaction.execute_batch(deletions::TABLE)?;
     transaction.execute_batch(INDEXES)?;
     transaction.execute_batch(VIEWS)?;
     let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;

@@ -9,7 +9,7 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_sql::{
-    Conditions,
+    Conditions, deletions,
     rows::{self, SESSION, SESSION_STATE},
 };
 use rusqlite::{Connection, OptionalExtension, params};
@@ -107,6 +107,24 @@ pub(crate) fn sync_states(
         .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
         .map_err(storage("sync_states"))?;
     states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
+}
+
+/// The sessions of a user that were deleted.
+pub(crate) fn deleted(connection: &Connection, user: &UserId) -> Result<Vec<SessionId>> {
+    let mut statement = connection.prepare_cached(deletions::LIST).map_err(storage("deleted_sessions"))?;
+    let ids = statement
+        .query_map([user.as_str()], |row| row.get::<_, String>(0))
+        .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
+        .map_err(storage("deleted_sessions"))?;
+    ids.into_iter().map(SessionId::new).collect()
+}
+
+/// Remembers that a session is deleted.
+pub(crate) fn remember_deletion(connection: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
+    for sql in [deletions::FORGET, deletions::REMEMBER] {
+        connection.prepare_cached(sql)?.execute([key.user_id.as_str(), key.session_id.as_str()])?;
+    }
+    Ok(())
 }
 
 /// Revision and project of the stored session, if there is one.

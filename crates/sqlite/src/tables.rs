@@ -217,7 +217,7 @@ FROM events;
 ";
 
 /// From each layout to the next, before [`INDEXES`] and [`VIEWS`].
-pub(crate) const UPGRADES: [&str; 3] = [
+pub(crate) const UPGRADES: [&str; 4] = [
     // What a person edits, and an index that has got another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -265,4 +265,6 @@ pub(crate) const UPGRADES: [&str; 3] = [
          reason TEXT NOT NULL,
          PRIMARY KEY (user_id, session_id, sequence, generation)
      ) WITHOUT ROWID;",
+    // Deletions are remembered.
+    amplifier_session_sql::deletions::TABLE,
 ];

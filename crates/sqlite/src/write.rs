@@ -187,6 +187,7 @@ pub(crate) fn delete(connection: &mut Connection, key: &SessionKey) -> Result<bo
         messages::truncate(&transaction, key, 0, revision)?;
         events::truncate(&transaction, key, 0)?;
         sessions::delete(&transaction, key)?;
+        sessions::remember_deletion(&transaction, key)?;
         transaction.commit()?;
         Ok(true)
     };
@@ -199,7 +200,7 @@ pub(crate) fn rename_user(connection: &mut Connection, from: &UserId, to: &UserI
         let transaction = begin(connection)?;
         let revision = next_revision(&transaction)?;
         let users = [from.as_str(), to.as_str()];
-        for table in ["metadata_files", "events", "event_chunks", "vector_failures"] {
+        for table in ["metadata_files", "events", "event_chunks", "vector_failures", "deleted_sessions"] {
             transaction.execute(&format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1"), users)?;
         }
         // The index learns of it by the revision.

@@ -35,3 +35,4 @@ pub use options::SyncOptions;
 pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
 pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
 pub use run::sync;
+pub use state::source_folder;

@@ -34,6 +34,8 @@ pub struct SyncOptions {
     pub dry_run: bool,
     /// Whether to remove what a damaged file no longer holds, instead of keeping it.
     pub accept_removals: bool,
+    /// Whether to take in sessions that were deleted from the store, instead of passing them over.
+    pub include_deleted: bool,
 }
 
 impl SyncOptions {
@@ -49,6 +51,7 @@ impl SyncOptions {
             newest: None,
             dry_run: false,
             accept_removals: false,
+            include_deleted: false,
         }
     }
 
@@ -84,6 +87,13 @@ impl SyncOptions {
     #[must_use]
     pub fn with_accept_removals(mut self, accept_removals: bool) -> Self {
         self.accept_removals = accept_removals;
+        self
+    }
+
+    /// Sets whether to take in sessions that were deleted from the store.
+    #[must_use]
+    pub fn with_include_deleted(mut self, include_deleted: bool) -> Self {
+        self.include_deleted = include_deleted;
         self
     }
 }

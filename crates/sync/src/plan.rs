@@ -39,7 +39,7 @@ impl Plan {
         options: &SyncOptions,
         report: &mut SyncReport,
     ) -> Result<Self> {
-        let folders = folders(options, report).await?;
+        let folders = folders(storage, options, report).await?;
         let mut states = states(storage, &options.user).await?;
         if options.accept_removals {
             states.values_mut().for_each(SyncState::forget_damage);
@@ -74,13 +74,24 @@ fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option
 }
 
 /// The folders that the options ask for.
-async fn folders(options: &SyncOptions, report: &mut SyncReport) -> Result<Vec<SessionFolder>> {
+async fn folders(
+    storage: &SessionStorage,
+    options: &SyncOptions,
+    report: &mut SyncReport,
+) -> Result<Vec<SessionFolder>> {
     let excluded = globs(&options.exclude)?;
     let root = options.root.clone();
     let Discovery { mut sessions, rejected } = blocking(move || discover(&root)).await??;
     rejected.into_iter().for_each(|folder| report.reject(folder));
     sessions.retain(|folder| !excluded.is_match(format!("{}/{}", folder.project, folder.session)));
     let mut sessions = without_copies(sessions, report);
+    if !options.include_deleted {
+        let found = sessions.len();
+        let deleted: HashSet<_> =
+            storage.backend().deleted_sessions(&options.user).await?.into_iter().collect();
+        sessions.retain(|folder| !deleted.contains(&folder.session));
+        report.sessions.deleted = (found - sessions.len()) as u64;
+    }
     sessions.retain(|folder| options.since.is_none_or(|since| folder.modified >= since));
     sessions.truncate(options.newest.unwrap_or(usize::MAX));
     for folder in sessions.iter().filter(|folder| folder.files.transcript_withheld()) {

@@ -66,6 +66,8 @@ pub struct SessionCounts {
     pub unchanged: u64,
     /// Those of which something could not be read or stored.
     pub failed: u64,
+    /// Those that were passed over because they were deleted from the store; they are not among the found ones.
+    pub deleted: u64,
 }
 
 /// Counts of messages.

@@ -100,7 +100,7 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
 /// Reads one session; nothing of one that is unchanged.
 async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> (&'a Planned, Option<Prepared<'a>>) {
     match planned.bytes {
-        Some(_) => (planned, Some(prepare(context, &planned.folder).await)),
+        Some(_) => (planned, Some(prepare(context, planned).await)),
         None => (planned, None),
     }
 }

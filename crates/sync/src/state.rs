@@ -1,6 +1,9 @@
 //! What is remembered of a session's files between two syncs.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use amplifier_session_core::{
     model::{Digest, ProjectSlug, Timestamp},
@@ -19,6 +22,9 @@ const VERSION: u32 = 1;
 pub(crate) struct SyncState {
     version: u32,
     project: String,
+    /// The session folder, on the machine that read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
     files: BTreeMap<String, FileState>,
 }
 
@@ -94,6 +100,12 @@ impl ReadLine {
     }
 }
 
+/// The folder that a session was read from, according to its stored sync state; none where that does not say it.
+#[must_use]
+pub fn source_folder(sync_state: &str) -> Option<PathBuf> {
+    SyncState::parse(sync_state)?.folder.map(PathBuf::from)
+}
+
 fn hex(text: &[u8]) -> String {
     format!("{:032x}", u128::from_be_bytes(Digest::of(text).0))
 }
@@ -102,8 +114,15 @@ impl SyncState {
     /// The stored state of a session that lies in `project` now; where there is none, that of a session of which
     /// nothing was read.
     pub(crate) fn of(project: &ProjectSlug, stored: Option<&str>) -> Self {
-        let known = stored.and_then(Self::parse).map_or_else(BTreeMap::new, |state| state.files);
-        Self { version: VERSION, project: project.to_string(), files: known }
+        let (folder, files) =
+            stored.and_then(Self::parse).map(|state| (state.folder, state.files)).unwrap_or_default();
+        Self { version: VERSION, project: project.to_string(), folder, files }
+    }
+
+    /// Remembers which folder is read.
+    pub(crate) fn set_folder(&mut self, folder: &Path) {
+        let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        self.folder = Some(absolute.to_string_lossy().into_owned());
     }
 
     /// Reads a stored state; none when it is of another form.

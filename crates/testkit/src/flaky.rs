@@ -32,6 +32,7 @@ pub enum Operation {
     SyncStates,
     Write,
     DeleteSession,
+    DeletedSessions,
     RenameUser,
     MessageStates,
     ReadMessages,
@@ -228,6 +229,10 @@ impl StorageBackend for FlakyBackend {
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         self.call(Operation::DeleteSession)?.delete_session(key).await
+    }
+
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        self.call(Operation::DeletedSessions)?.deleted_sessions(user).await
     }
 
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {

@@ -10,8 +10,8 @@ Removes sessions of yours, with their messages, events and vectors, from the sto
 nobody can be asked, because input is no terminal, it needs --yes. If one of the sessions is not found, nothing \
 is deleted.
 
-The session's files, in ~/.amplifier, are not touched. A later sync takes the session in again as long as they are there; \
-`sync --exclude '*/SESSION'` leaves it out. Sessions that it spawned or that were forked from it stay.")]
+The session's files are not touched. The store remembers that you deleted the session: a later sync passes it over, unless \
+`sync --include-deleted` asks for it. `import` brings it back from an archive. Sessions that it spawned or that were forked from it stay.")]
 #[command(after_long_help = "\
 In a pipe each deleted session is one line of fields separated by tabs: `deleted`, session, project, messages, turns, \
 events, title.

@@ -45,6 +45,9 @@ pub(crate) struct SyncArgs {
     /// Only the N sessions that changed last
     #[arg(long, value_name = "N")]
     pub(crate) newest: Option<usize>,
+    /// Take in sessions that you deleted from the store; without it they are passed over
+    #[arg(long)]
+    pub(crate) include_deleted: bool,
     /// Remove stored messages and events that a damaged file no longer contains; without it they are kept
     #[arg(long)]
     pub(crate) accept_removals: bool,

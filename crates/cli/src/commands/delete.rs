@@ -1,11 +1,12 @@
 //! `delete`: takes sessions out of the store.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     io::{self, BufRead as _, Write as _},
+    path::{Path, PathBuf},
 };
 
-use amplifier_session_storage::model::Session;
+use amplifier_session_storage::{model::Session, sync::source_folder};
 use serde::Serialize;
 
 use crate::{
@@ -22,8 +23,30 @@ use crate::{
 /// What became of the sessions, as JSON.
 #[derive(Serialize)]
 struct View<'a> {
-    deleted: Vec<SessionView<'a>>,
+    deleted: Vec<DeletedView<'a>>,
     failed: &'a [NotDeleted],
+}
+
+/// A session that is gone.
+#[derive(Serialize)]
+struct DeletedView<'a> {
+    #[serde(flatten)]
+    session: SessionView<'a>,
+    /// The folder that it was taken in from, where it is known.
+    folder: Option<String>,
+}
+
+impl<'a> From<&'a Deleted> for DeletedView<'a> {
+    fn from(Deleted { session, folder }: &'a Deleted) -> Self {
+        let folder = folder.as_ref().map(|folder| folder.to_string_lossy().into_owned());
+        Self { session: SessionView::from(session), folder }
+    }
+}
+
+/// A session that was deleted, and where its files are.
+struct Deleted {
+    session: Session,
+    folder: Option<PathBuf>,
 }
 
 /// A session that is still there.
@@ -43,12 +66,12 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     }
     let (gone, failed) = delete(&reader, sessions).await;
     if app.out.is_json() {
-        app.out.json(&View { deleted: gone.iter().map(SessionView::from).collect(), failed: &failed })?;
+        app.out.json(&View { deleted: gone.iter().map(DeletedView::from).collect(), failed: &failed })?;
     } else {
-        deleted::list(&mut app.out, &gone)?;
+        deleted::list(&mut app.out, gone.iter().map(|gone| &gone.session))?;
     }
     app.out.finish()?;
-    say_what_a_sync_would_do(app, &gone);
+    say_where_the_files_are(app, &gone);
     outcome(&failed)
 }
 
@@ -86,13 +109,14 @@ fn confirmed(app: &App, sessions: &[Session]) -> Result<bool, Failure> {
 }
 
 /// Deletes one after the other; what fails does not keep the others.
-async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Session>, Vec<NotDeleted>) {
+async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<NotDeleted>) {
     let (mut gone, mut failed) = (Vec::new(), Vec::new());
     for session in sessions {
+        let folder = folder(reader, &session).await;
         let (user, project) = (&session.user_id, &session.project_slug);
         let error = match reader.storage.delete_session(user, project, &session.session_id).await {
             Ok(true) => {
-                gone.push(session);
+                gone.push(Deleted { session, folder });
                 continue;
             }
             Ok(false) => "somebody else deleted or moved it just now".to_owned(),
@@ -103,16 +127,30 @@ async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Session>, Vec<N
     (gone, failed)
 }
 
-fn say_what_a_sync_would_do(app: &App, gone: &[Session]) {
-    let (files, again, glob) = match gone {
+/// The folder that a session was taken in from. One that is not known keeps nothing from being deleted.
+async fn folder(reader: &Reader, session: &Session) -> Option<PathBuf> {
+    let stored = reader.storage.backend().get_session(&session.key()).await.ok()??;
+    source_folder(&stored.sync_state?)
+}
+
+fn say_where_the_files_are(app: &App, gone: &[Deleted]) {
+    let (files, session) = match gone {
         [] => return,
-        [one] => ("its files", "it", one.session_id.as_str()),
-        _ => ("their files", "them", "SESSION"),
+        [_] => ("its files", "the session"),
+        _ => ("their files", "the sessions"),
     };
-    let each = if gone.len() > 1 { ", with --exclude once for each," } else { "" };
-    let command = format!("{} sync --exclude '*/{glob}'", app.program());
-    say("note", &format!("{files} in ~/.amplifier are not touched: a sync takes {again} in again"));
-    say("hint", &format!("`{command}`{each} leaves {again} out"));
+    let places: BTreeSet<String> = gone.iter().filter_map(|gone| place(gone.folder.as_deref()?)).collect();
+    let places = match places.is_empty() {
+        true => String::new(),
+        false => format!(" in {}", places.into_iter().collect::<Vec<_>>().join(" and ")),
+    };
+    say("note", &format!("{files}{places} are not touched, and a sync passes {session} over"));
+    say("hint", &format!("`{} sync --include-deleted` takes in what was deleted", app.program()));
+}
+
+/// The root that a session folder lies below, `<root>/projects/<project>/sessions/<session>`.
+fn place(folder: &Path) -> Option<String> {
+    Some(one_line(&folder.ancestors().nth(4)?.to_string_lossy()))
 }
 
 fn outcome(failed: &[NotDeleted]) -> Result<Outcome, Failure> {

@@ -23,8 +23,8 @@ pub(crate) fn preview(sessions: &[Session], width: usize) -> Vec<String> {
 }
 
 /// Writes the sessions that were deleted, a line each.
-pub(crate) fn list(out: &mut Out, sessions: &[Session]) -> io::Result<()> {
-    let length = short_length(sessions.iter().map(|session| &session.session_id));
+pub(crate) fn list<'a>(out: &mut Out, sessions: impl Iterator<Item = &'a Session> + Clone) -> io::Result<()> {
+    let length = short_length(sessions.clone().map(|session| &session.session_id));
     for session in sessions {
         let title = one_line(session.title());
         let line = if out.is_terminal() {

@@ -38,6 +38,10 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
         ("events", grouped(report.events.written) + &removed(report.events.removed)),
         ("vectors", detailed(vectors, &by_type)),
     ];
+    if sessions.deleted > 0 {
+        let deleted = counted(sessions.deleted, "deleted session");
+        rows.push(("passed", format!("{deleted}; sync --include-deleted takes them in again")));
+    }
     if report.texts_refused > 0 {
         rows.push(("refused", counted(report.texts_refused, "text")));
     }

@@ -129,8 +129,13 @@ pub trait StorageBackend: Debug + Send + Sync {
         versions
     }
 
-    /// Removes a session with its messages, vectors, events and their chunks; false when there was none.
+    /// Removes a session with its messages, vectors, events and their chunks; false when there was none. With the removal
+    /// it is remembered: [`StorageBackend::deleted_sessions`] names it from then on.
     async fn delete_session(&self, key: &SessionKey) -> Result<bool>;
+
+    /// The sessions of a user that were deleted and have not been written since, in order of session id. They take the
+    /// new name of a user that is renamed.
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>>;
 
     /// Makes all sessions of `from` sessions of `to`, with everything that belongs to them; returns how many. The two
     /// are not the same.

@@ -15,7 +15,7 @@ pub(crate) use event::{
     ChunkDocument, EventDocument, FIELDS as EVENT_FIELDS, PayloadDocument, chunks_of, payload,
 };
 pub(crate) use message::{GenerationState, MessageDocument, PieceDocument, pieces_of, vector_state};
-pub(crate) use session::{FilesDocument, RenamedFrom, Rows, SessionDocument, new_version};
+pub(crate) use session::{DeletedDocument, FilesDocument, RenamedFrom, Rows, SessionDocument, new_version};
 pub(crate) use text::{TextDocument, texts_of};
 pub(crate) use vector::VectorDocument;
 
@@ -23,6 +23,7 @@ pub(crate) use vector::VectorDocument;
 pub(crate) mod kind {
     pub(crate) const SESSION: &str = "session";
     pub(crate) const FILES: &str = "session_files";
+    pub(crate) const DELETED: &str = "deleted_session";
     pub(crate) const MESSAGE: &str = "transcript_message";
     pub(crate) const PIECE: &str = "transcript_piece";
     pub(crate) const TEXT: &str = "transcript_text";

@@ -148,3 +148,24 @@ impl FilesDocument {
         Ok((files.collect::<Result<_>>()?, self.skipped, self.sync_state))
     }
 }
+
+/// Tells that a session was deleted. It stays when the session comes again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DeletedDocument {
+    pub(crate) id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    user_id: UserId,
+    pub(crate) session_id: SessionId,
+}
+
+impl DeletedDocument {
+    pub(crate) fn new(user: &UserId, session: &SessionId) -> Self {
+        Self {
+            id: ids::deleted(session),
+            kind: kind::DELETED.to_owned(),
+            user_id: user.clone(),
+            session_id: session.clone(),
+        }
+    }
+}

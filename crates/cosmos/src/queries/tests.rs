@@ -56,6 +56,7 @@ fn every_query() -> Vec<(&'static str, Query)> {
         (SESSIONS, sessions(&list)),
         (SESSIONS, text_totals()),
         (SESSIONS, sync_states(Some(&key().session_id))),
+        (SESSIONS, deletions()),
         (MESSAGES, rows_from(3)),
         (MESSAGES, everything()),
         (MESSAGES, ids()),

@@ -18,6 +18,7 @@ use amplifier_session_core::{
 use crate::{
     Failure, Progress, SessionFolder, SessionOutcome, Skipped, SyncOptions, SyncReport,
     files::SessionFiles,
+    plan::Planned,
     state::SyncState,
     writer::{Writer, Writing},
 };
@@ -38,7 +39,7 @@ pub(crate) struct Context<'a> {
 /// A session folder that was read and compared with the store.
 pub(crate) struct Prepared<'a> {
     context: Context<'a>,
-    folder: &'a SessionFolder,
+    planned: &'a Planned,
     read: Result<Read<'a>>,
 }
 
@@ -53,7 +54,7 @@ enum Read<'a> {
 /// A session that is being written.
 pub(crate) struct Begun<'a> {
     context: Context<'a>,
-    folder: &'a SessionFolder,
+    planned: &'a Planned,
     step: Result<Step<'a>>,
 }
 
@@ -67,19 +68,19 @@ enum Step<'a> {
 }
 
 /// Reads a session folder. Of a session with more than fits in memory, the first parts are written.
-pub(crate) async fn prepare<'a>(context: Context<'a>, folder: &'a SessionFolder) -> Prepared<'a> {
-    Prepared { context, folder, read: Taking::read(context, folder).await }
+pub(crate) async fn prepare<'a>(context: Context<'a>, planned: &'a Planned) -> Prepared<'a> {
+    Prepared { context, planned, read: Taking::read(context, planned).await }
 }
 
 impl<'a> Prepared<'a> {
     /// Has it written by `writer`, behind those that came before.
     pub(crate) async fn begin(self, writer: &Writer) -> Begun<'a> {
-        let Self { context, folder, read } = self;
+        let Self { context, planned, read } = self;
         let step = match read {
             Ok(read) => Ok(read.begin(writer).await),
             Err(error) => Err(error),
         };
-        Begun { context, folder, step }
+        Begun { context, planned, step }
     }
 }
 
@@ -103,7 +104,7 @@ impl Begun<'_> {
     ///
     /// Those of the store.
     pub(crate) async fn end(self, writer: &Writer) -> Ended {
-        let Self { context, folder, mut step } = self;
+        let Self { context, planned, mut step } = self;
         let mut attempt = 1;
         loop {
             let ended = match step {
@@ -112,9 +113,9 @@ impl Begun<'_> {
             };
             match ended {
                 Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
-                    tracing::debug!(session = %folder.session, attempt, %error, "beginning the session anew");
+                    tracing::debug!(session = %planned.folder.session, attempt, %error, "beginning the session anew");
                     attempt += 1;
-                    step = prepare(context, folder).await.begin(writer).await.step;
+                    step = prepare(context, planned).await.begin(writer).await.step;
                 }
                 other => return other,
             }
@@ -145,7 +146,8 @@ struct Taking<'a> {
 }
 
 impl<'a> Taking<'a> {
-    async fn read(context: Context<'a>, folder: &'a SessionFolder) -> Result<Read<'a>> {
+    async fn read(context: Context<'a>, planned: &'a Planned) -> Result<Read<'a>> {
+        let folder = &planned.folder;
         let target = IngestTarget {
             key: SessionKey::new(context.options.user.clone(), folder.session.clone()),
             host_id: context.options.host.clone(),
@@ -153,6 +155,10 @@ impl<'a> Taking<'a> {
         };
         let mut ingest = context.storage.ingest(target).await?;
         let mut taking = Self::new(context, folder, ingest.stored());
+        if planned.is_known && ingest.stored().is_none() {
+            // Somebody deleted it since the sync began.
+            return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Unchanged));
+        }
         let path = folder.path.clone();
         match blocking(move || SessionFiles::look(&path)).await? {
             Ok(Some(files)) => taking.files(&mut ingest, &files).await?,
@@ -177,6 +183,7 @@ impl<'a> Taking<'a> {
         if context.options.accept_removals {
             state.forget_damage();
         }
+        state.set_folder(&folder.path);
         Self {
             context,
             folder,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
 
 mod damage;
+mod deletion;
 mod events;
 mod fixture;
 mod metadata;

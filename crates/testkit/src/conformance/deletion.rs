@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     ErrorKind, Scope, Viewer,
     backend::{SessionQuery, StorageBackend},
-    model::{ProjectSlug, RawJson},
+    model::{ProjectSlug, RawJson, UserId},
     search::{EventSearchOptions, SearchOptions, VectorSearchOptions},
     storage::{EventLines, IngestTarget, Sharing, StatisticsOptions},
 };
@@ -175,4 +175,55 @@ pub async fn a_session_that_comes_again_begins_anew(subject: &dyn Subject) {
     assert!(store.find(&target("again"), "needle").await.is_empty());
     assert_eq!(store.find(&target("again"), "fresh").await, [0]);
     assert!(store.events(&target("again")).await.is_empty());
+}
+
+/// The sessions of a user that are remembered as deleted.
+async fn remembered(store: &Store, user: &UserId) -> Vec<String> {
+    let deleted = store.backend.deleted_sessions(user).await.unwrap();
+    deleted.into_iter().map(|id| id.to_string()).collect()
+}
+
+/// A deletion is remembered, in order of session id and for its user alone, until the session is written again. What was
+/// not there was not deleted.
+pub async fn deletions_are_remembered(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let ana = target("x").key.user_id;
+    assert!(remembered(&store, &ana).await.is_empty());
+    for name in ["b", "a", "c"] {
+        store.sync(&target(name), vec![lines::user("hello")]).await;
+    }
+    let bens = target_of("ben", "a-project", "a-session");
+    store.sync(&bens, vec![lines::user("hello")]).await;
+    for name in ["b", "a"] {
+        assert!(store.backend.delete_session(&target(name).key).await.unwrap());
+        // Again, as after an answer that was lost.
+        assert!(!store.backend.delete_session(&target(name).key).await.unwrap());
+    }
+    assert!(!store.backend.delete_session(&target("missing").key).await.unwrap());
+    for handle in [&store, &Store::open_again(subject).await] {
+        assert_eq!(remembered(handle, &ana).await, ["a-session", "b-session"]);
+        assert!(remembered(handle, &bens.key.user_id).await.is_empty());
+    }
+    store.sync(&target("a"), vec![lines::user("here again")]).await;
+    assert_eq!(remembered(&store, &ana).await, ["b-session"]);
+    assert!(store.backend.delete_session(&target("a").key).await.unwrap());
+    assert_eq!(remembered(&store, &ana).await, ["a-session", "b-session"]);
+}
+
+/// What is remembered of a user's deletions goes with another name, and a session that the new name has is not deleted.
+pub async fn deletions_follow_a_new_name(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let (ana, eve) = (target("x").key.user_id, target_of("eve", "p", "x").key.user_id);
+    let of_eve = |name: &str| target_of("eve", "p", &format!("{name}-session"));
+    for name in ["both", "only"] {
+        store.sync(&target(name), vec![lines::user("hello")]).await;
+        assert!(store.backend.delete_session(&target(name).key).await.unwrap());
+    }
+    for one in [of_eve("both"), of_eve("own"), target("kept")] {
+        store.sync(&one, vec![lines::user("hello")]).await;
+    }
+    assert!(store.backend.delete_session(&of_eve("own").key).await.unwrap());
+    store.storage.rename_user(&ana, &eve).await.unwrap();
+    assert!(remembered(&store, &ana).await.is_empty());
+    assert_eq!(remembered(&store, &eve).await, ["only-session", "own-session"]);
 }

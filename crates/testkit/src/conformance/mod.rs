@@ -301,6 +301,8 @@ macro_rules! conformance_suite {
                 the_same_words_elsewhere_are_still_found,
                 deleting_what_is_not_there_changes_no_answer,
                 a_session_that_comes_again_begins_anew,
+                deletions_are_remembered,
+                deletions_follow_a_new_name,
             ]
             scopes: [
                 sessions_are_listed_as_far_as_one_may_see,

@@ -30,6 +30,8 @@ pub(super) struct Target {
 pub(super) struct Documents {
     pub(super) meta: BTreeMap<String, String>,
     pub(super) sessions: Container<UserId, SessionId, StoredSession>,
+    /// Sessions that were deleted, also those that have come again.
+    pub(super) deleted: Container<UserId, SessionId, ()>,
     pub(super) messages: Container<SessionKey, u32, Message>,
     pub(super) vectors: Container<SessionKey, VectorId, VectorDocument>,
     pub(super) failures: Container<SessionKey, FailureId, String>,
@@ -78,6 +80,7 @@ impl Documents {
         Self {
             meta: BTreeMap::new(),
             sessions: Container::new(),
+            deleted: Container::new(),
             messages: Container::new(),
             vectors: Container::new(),
             failures: Container::new(),
@@ -86,6 +89,12 @@ impl Documents {
             chunks: Container::new(),
             etags: 0,
         }
+    }
+
+    /// The deleted sessions of a user that are not there.
+    pub(super) fn deleted_sessions(&self, user: &UserId) -> Vec<SessionId> {
+        let ids = self.deleted.ids(user, ..).into_iter();
+        ids.filter(|id| self.sessions.get(user, id).is_none()).collect()
     }
 
     pub(super) fn session(&self, key: &SessionKey) -> Option<StoredSession> {

@@ -221,6 +221,10 @@ impl StorageBackend for MemoryBackend {
         self.delete(key).await
     }
 
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        Ok(self.documents().deleted_sessions(user))
+    }
+
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         self.rename(from, to)
     }

@@ -21,6 +21,10 @@ impl MemoryBackend {
         for id in &sessions {
             documents.rename_session(id, from, to);
         }
+        for id in documents.deleted.ids(from, ..) {
+            documents.deleted.remove(from, &id);
+            documents.deleted.put(to, id, ());
+        }
         Ok(sessions.len() as u64)
     }
 }

@@ -37,7 +37,14 @@ impl MemoryBackend {
     pub(super) async fn delete(&self, key: &SessionKey) -> Result<bool> {
         let _lease = self.lease(key).await;
         let steps = removals(&self.documents(), key, 0, 0);
-        self.run(key, steps, |documents| documents.sessions.remove(&key.user_id, &key.session_id)).await
+        self.run(key, steps, |documents| {
+            let deleted = documents.sessions.remove(&key.user_id, &key.session_id);
+            if deleted {
+                documents.deleted.put(&key.user_id, key.session_id.clone(), ());
+            }
+            deleted
+        })
+        .await
     }
 
     /// Applies `steps` and then `finish`: all at once, or a batch at a time with others in between.
