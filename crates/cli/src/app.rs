@@ -78,8 +78,15 @@ impl App {
     }
 
     /// Opens the store that is named, which must exist, to read what `--scope` says; with what makes vectors where
-    /// `with_embedding`.
+    /// `with_embedding`. Somebody waits for the answer: a sync beside it gives way.
     pub(crate) async fn reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+        let reader = self.patient_reader(with_embedding).await?;
+        reader.storage.backend().come_first();
+        Ok(reader)
+    }
+
+    /// As [`App::reader`], for what takes its time itself.
+    pub(crate) async fn patient_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
         let storage = self.existing_storage(with_embedding).await?;

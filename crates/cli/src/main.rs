@@ -46,9 +46,6 @@ fn main() -> ExitCode {
     if let Some(level) = cli.global.log_level() {
         log_to_stderr(level);
     }
-    if matches!(cli.command, Command::Sync(_)) {
-        step_back();
-    }
     let mut app = App::new(cli.global, config);
     match run(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
@@ -70,14 +67,6 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         failure::say("note", &format!("{:.2} request units, {requests}{throttled}", usage.request_units));
     }
     outcome
-}
-
-/// Lets other processes go first: a long sync uses all processors, and somebody may search meanwhile, or work.
-fn step_back() {
-    // Not to be allowed to is no reason not to sync. Threads have the priority of the one that started them, so that
-    // this comes before there are any.
-    #[cfg(unix)]
-    let _ = rustix::process::nice(19);
 }
 
 fn log_to_stderr(level: &str) {

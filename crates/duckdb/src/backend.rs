@@ -213,6 +213,15 @@ impl StorageBackend for DuckDbBackend {
         Capabilities::new("duckdb")
     }
 
+    fn come_first(&self) {
+        self.inner.keeper.index().come_first();
+    }
+
+    async fn give_way(&self) {
+        // Work that does not give way is work all the same.
+        let _ = self.inner.keeper.give_way().await;
+    }
+
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
         self.read(|connection| sessions::meta(connection)).await
     }

@@ -16,6 +16,7 @@ use crate::{
     error::io_error,
     files::{create_folder, private_file},
     part::{Found, Home, Look, Part, SearchFailure},
+    readers::Readers,
     rows::{Mark, Rows},
     tail::{LONG_TAIL, Shelf, Tail},
     text::{self, TextPart, TextShelf},
@@ -34,6 +35,7 @@ pub struct SearchIndex {
     text_tail: Tail<TextShelf>,
     vectors: Home<VectorPart>,
     vector_tail: Tail<VectorShelf>,
+    readers: Readers,
 }
 
 /// What [`SearchIndex::fold`] does when another thread or process is folding.
@@ -89,6 +91,7 @@ impl SearchIndex {
             text_tail: Tail::default(),
             vectors: Home::new(&dir),
             vector_tail: Tail::default(),
+            readers: Readers::new(&dir),
             step_bytes: DEFAULT_STEP_BYTES,
             dir,
         }
@@ -100,6 +103,17 @@ impl SearchIndex {
     pub fn with_step_bytes(mut self, step_bytes: u64) -> Self {
         self.step_bytes = step_bytes;
         self
+    }
+
+    /// Has long work of other handles, of any process, give way while this one lives: somebody waits for its answers.
+    pub fn come_first(&self) {
+        self.readers.come_first();
+    }
+
+    /// Waits while another handle searches that comes first, at most a tenth of a second: to be called between two
+    /// pieces of long work. Blocks.
+    pub fn give_way(&self) {
+        self.readers.give_way();
     }
 
     /// Its folder.

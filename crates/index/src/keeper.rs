@@ -86,6 +86,16 @@ impl<S: Snapshots> Keeper<S> {
         &self.0.index
     }
 
+    /// As [`SearchIndex::give_way`], on a thread for blocking work.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` when a thread panicked.
+    pub async fn give_way(&self) -> Result<()> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || inner.index.give_way()).await
+    }
+
     /// What [`SearchIndex::text_candidates`] finds, with places.
     ///
     /// # Errors
@@ -171,6 +181,7 @@ impl<S: Snapshots> Keeper<S> {
         tokio::task::spawn_blocking(move || {
             let inner = &keeper.0;
             let end = EndFold(&inner.folding);
+            inner.index.give_way();
             if let Err(error) = inner.fold(WhenBusy::Skip) {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }

@@ -15,7 +15,8 @@
 //! The folder has two parts, each with a manifest that is replaced at once and a folder of files that never change:
 //! `text.json` and `text/` (a tantivy index with a document for each content type of a message), `vectors.json` and
 //! `vectors/` (segments of vectors in one byte a dimension). A manifest names the files that count, how to tell
-//! whether they are what was written, and the mark. `lock` is held by the one who folds. Everything is made for its
+//! whether they are what was written, and the mark. `lock` is held by the one who folds, `readers` by those whom long
+//! work gives way to. Everything is made for its
 //! owner alone; a process that is killed at any moment leaves at most files that no manifest names, which the next
 //! fold removes.
 
@@ -28,6 +29,7 @@ mod folding;
 mod index;
 mod keeper;
 mod part;
+mod readers;
 mod rows;
 mod step;
 mod tail;

@@ -125,6 +125,15 @@ impl StorageBackend for SqliteBackend {
         Capabilities::new("sqlite")
     }
 
+    fn come_first(&self) {
+        self.0.keeper.index().come_first();
+    }
+
+    async fn give_way(&self) {
+        // Work that does not give way is work all the same.
+        let _ = self.0.keeper.give_way().await;
+    }
+
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
         self.read(|connection| sessions::meta(connection)).await
     }

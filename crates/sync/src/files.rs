@@ -149,12 +149,59 @@ fn look(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
 }
 
 /// Opens a file for reading, with what it looks like now.
+///
+/// A pipe or a device may have taken the place of a file at any moment: opening one does not wait for its other end, and
+/// what is open is looked at before it is read.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Stamp)> {
-    // Opening a pipe would wait for its other end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    // Opening a device may do something to it.
+    check_kind(&fs::metadata(path)?)?;
+    open_unseen(path)
+}
+
+/// Opens what may be anything by now.
+fn open_unseen(path: &Path) -> io::Result<(File, Stamp)> {
+    let file = open_at_once(path)?;
+    let metadata = file.metadata()?;
+    check_kind(&metadata)?;
+    Ok((file, Stamp::new(&metadata)))
+}
+
+fn check_kind(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
     }
-    let file = File::open(path)?;
-    let stamp = Stamp::new(&file.metadata()?);
-    Ok((file, stamp))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"))
+}
+
+#[cfg(unix)]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+#[cfg(not(unix))]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_refused_without_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for path in [pipe.as_path(), folder.path(), Path::new("/dev/null"), Path::new("/dev/tty")] {
+            // As if it had taken the place of a file that was just looked at.
+            assert!(open_unseen(path).is_err(), "{path:?}");
+            assert!(open(path).is_err(), "{path:?}");
+        }
+        let file = folder.path().join("file");
+        fs::write(&file, "text").unwrap();
+        assert_eq!(open(&file).unwrap().1.size, 4);
+    }
 }

@@ -17,8 +17,8 @@ use tokio::{
 
 /// How much may wait to be written, or be on the way. A session with more is written all the same, alone.
 const WAITING_KIB: usize = 16 * 1024;
-/// How many sessions are written together at most.
-const TOGETHER: usize = 64;
+/// How many sessions are written together at most. Between two writes searches have their turn.
+const TOGETHER: usize = 16;
 
 /// Writes sessions while more are read: the store waits for a disk, and reading for a processor. What came while
 /// others were written is written together. Stops when it is dropped.
@@ -77,6 +77,7 @@ impl Writing {
 async fn write(storage: SessionStorage, mut jobs: UnboundedReceiver<Job>) {
     let mut waiting = Vec::new();
     while jobs.recv_many(&mut waiting, TOGETHER).await > 0 {
+        storage.backend().give_way().await;
         let (ingests, tell): (Vec<_>, Vec<_>) =
             waiting.drain(..).map(|job| (job.ingest, (job.told, job.room))).unzip();
         for ((told, room), outcome) in tell.into_iter().zip(storage.commit_all(ingests).await) {

@@ -231,6 +231,14 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::DeleteSession)?.delete_session(key).await
     }
 
+    fn come_first(&self) {
+        self.inner.come_first();
+    }
+
+    async fn give_way(&self) {
+        self.inner.give_way().await;
+    }
+
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
         self.call(Operation::DeletedSessions)?.deleted_sessions(user).await
     }

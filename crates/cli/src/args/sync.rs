@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 #[command(long_about = "\
 Takes in the sessions of a folder: those that are new, and of those that grew or changed what is new. Reads \
 DIR/projects/*/sessions/* and never writes there. What is unchanged is not read again, so that a sync that finds nothing \
-to do is quick. On Unix it runs with the lowest priority (nice 19), so that other programs go first. A session whose folder has vanished stays in the store; name, description and tags stay as `edit` and \
+to do is quick. Searches beside it go first. A session whose folder has vanished stays in the store; name, description and tags stay as `edit` and \
 `tag` set them.")]
 #[command(after_long_help = "\
 A file that is suddenly empty, binary or cut off in the middle of a line removes nothing: its stored messages and events \

@@ -21,7 +21,7 @@ const LISTED: usize = 10;
 
 pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, Failure> {
     app.check_out(&args.out)?;
-    let reader = app.reader(false).await?;
+    let reader = app.patient_reader(false).await?;
     let mut filter = SessionFilter::default();
     if let Some(project) = args.project.clone() {
         filter = filter.with_project(project);

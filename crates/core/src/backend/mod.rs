@@ -82,6 +82,14 @@ pub trait StorageBackend: Debug + Send + Sync {
         None
     }
 
+    /// Says that somebody waits for the answers of this handle: long work of others gives way to it while it lives. For
+    /// a program that reads, and ends; nothing by default.
+    fn come_first(&self) {}
+
+    /// Waits while somebody searches who comes first, at most a moment: called between two pieces of long work, such as
+    /// a sync. Nothing by default, as for a service that has processors of its own.
+    async fn give_way(&self) {}
+
     /// All entries of the schema meta table. [`meta::VERSION`] and [`meta::WRITER`] are among them from the beginning:
     /// the backend puts them when it makes a store.
     async fn meta(&self) -> Result<BTreeMap<String, String>>;

@@ -183,6 +183,7 @@ impl Taking<'_> {
             self.line(ingest, reading, line).await?;
         }
         self.context.progress.advance(batch.bytes);
+        self.context.storage.backend().give_way().await;
         let position = &mut reading.position;
         (position.bytes, position.lines) = (batch.end, batch.number);
         position.last = last.or(position.last.take());

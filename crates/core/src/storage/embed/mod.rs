@@ -118,6 +118,7 @@ impl SessionStorage {
         loop {
             let owing = self.backend.messages_owing_vectors(&query).await?;
             query.after = owing.last().map(Message::place).or(query.after);
+            self.backend.give_way().await;
             let made = making.finish().await?;
             let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
             if !owing.is_empty() && !failed {

@@ -1,0 +1,87 @@
+//! Searches go first: long work looks whether another handle, of any process, is searching, and waits a moment.
+
+use std::{
+    fs::{self, File, TryLockError},
+    path::{Path, PathBuf},
+    sync::OnceLock,
+    time::{Duration, Instant},
+};
+
+use crate::files::private_file;
+
+/// How long one piece of work waits at most: a stream of searches slows a sync and does not stop it.
+const LONGEST: Duration = Duration::from_millis(100);
+/// How often it looks whether the searches are done.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Who searches: each holds a shared lock on one file, which goes with its process however that ends.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    path: PathBuf,
+    /// The lock of this handle.
+    own: OnceLock<Option<File>>,
+}
+
+impl Readers {
+    pub(crate) fn new(dir: &Path) -> Self {
+        Self { path: dir.join("readers"), own: OnceLock::new() }
+    }
+
+    /// Has long work of others wait while this handle lives. Where the folder can't be written nobody waits.
+    pub(crate) fn come_first(&self) {
+        self.own.get_or_init(|| {
+            let file = private_file().open(&self.path).ok()?;
+            file.try_lock_shared().ok().map(|()| file)
+        });
+    }
+
+    /// Waits while others search, but not for long.
+    pub(crate) fn give_way(&self) {
+        let since = Instant::now();
+        while self.is_somebody_else() && since.elapsed() < LONGEST {
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn is_somebody_else(&self) -> bool {
+        // Who searches and works with one handle must not wait for itself.
+        let is_own = self.own.get().is_some_and(Option::is_some);
+        // Looking makes no file: a folder that is only written to needs none.
+        let Some(file) = fs::OpenOptions::new().read(true).open(&self.path).ok().filter(|_| !is_own) else {
+            return false;
+        };
+        matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn work_waits_for_searches_of_others_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (search, work) = (Readers::new(dir.path()), Readers::new(dir.path()));
+        assert!(!work.is_somebody_else() && !search.path.exists());
+        search.come_first();
+        assert!(work.is_somebody_else() && !search.is_somebody_else());
+        let second = Readers::new(dir.path());
+        second.come_first();
+        drop(search);
+        assert!(work.is_somebody_else());
+        // It does not wait for ever.
+        work.give_way();
+        drop(second);
+        assert!(!work.is_somebody_else());
+    }
+
+    #[test]
+    fn where_no_file_can_be_made_nobody_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = Readers::new(&dir.path().join("missing"));
+        missing.come_first();
+        assert!(!Readers::new(&dir.path().join("missing")).is_somebody_else());
+    }
+}
