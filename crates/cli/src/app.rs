@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_session_storage::{
-    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Variables, Viewer,
+    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     config::Configuration,
     embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
@@ -61,11 +61,16 @@ impl App {
         Self { global, config, out, now: Zoned::now(), home: std::env::home_dir() }
     }
 
-    /// The folder that Amplifier keeps its sessions in.
+    /// The folder that holds the sessions of Amplifier, unless another one is configured.
     pub(crate) fn default_root(&self) -> Result<PathBuf, Failure> {
-        let home = self.home.as_ref();
-        home.map(|home| home.join(".amplifier"))
+        self.config
+            .root()
             .ok_or_else(|| Failure::failed("the home folder is unknown", "name the folder with --root DIR"))
+    }
+
+    /// The settings of a store as they are configured.
+    pub(crate) fn settings(&self) -> Result<StorageSettings, Failure> {
+        Ok(StorageSettings::default().with_events(self.config.event_detail()?))
     }
 
     /// Who is asking, and from which machine.
@@ -195,7 +200,7 @@ impl App {
             .with_read_only(self.global.read_only)
             .with_hnsw(self.config.switch("hnsw")?)
             .with_extension_directory(self.config.extension_directory())
-            .with_variables(Variables::from_env()))
+            .with_variables(self.config.variables()?))
     }
 
     /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.

@@ -100,6 +100,17 @@ fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
             (number.is_finite() && number >= 0.0).then(|| number.to_string())
         }
         (Kind::Switch, DeValue::Boolean(value)) => Some(value.to_string()),
+        (Kind::Choice(choices), DeValue::String(text)) => {
+            choices.contains(&text.as_ref()).then(|| text.clone().into_owned())
+        }
+        (Kind::List, DeValue::Array(items)) => items
+            .iter()
+            .map(|item| match item.get_ref() {
+                // A line each: nothing in one is taken for what stands between two.
+                DeValue::String(text) if !text.contains('\n') => Some(format!("{text}\n")),
+                _ => None,
+            })
+            .collect(),
         _ => None,
     }
 }
@@ -109,7 +120,7 @@ fn unknown(name: &str) -> String {
     let beside = |setting: &&Setting| setting.key.split_once('.').map_or("", |(table, _)| table) == table;
     let mut known: Vec<&str> = SETTINGS.iter().filter(beside).map(|setting| setting.key).collect();
     if known.is_empty() {
-        known = vec!["[cache]", "[openai]", "[azure_openai]"];
+        known = vec!["[cosmos]", "[cache]", "[openai]", "[azure_openai]"];
     }
     format!("there is no setting {name:?}; known are {}", known.join(", "))
 }
@@ -136,25 +147,35 @@ mod tests {
         // Nothing between the quotes is nothing said.
         assert_eq!(said.len(), 5);
         assert_eq!(parsed("price_per_million_tokens = 2").unwrap()["price_per_million_tokens"].0, "2");
+        assert_eq!(parsed("events = 'none'").unwrap()["events"].0, "none");
+        assert_eq!(parsed("exclude = ['a/{b,c}', 'd,e']").unwrap()["exclude"].0, "a/{b,c}\nd,e\n");
+        assert!(parsed("exclude = []").unwrap().is_empty());
         assert_eq!(parsed("openai.model = 'm'").unwrap()["openai.model"].0, "m");
     }
 
     #[test]
     fn what_is_wrong_is_told_with_file_and_line() {
         for (text, says) in [
-            ("\nstor = 'x'", "config.toml, line 2: there is no setting \"stor\"; known are store, user"),
+            (
+                "\nstor = 'x'",
+                "config.toml, line 2: there is no setting \"stor\"; known are store, root, user",
+            ),
             (
                 "[openai]\nmodle = 'x'",
                 "line 2: there is no setting \"openai.modle\"; known are openai.base_url",
             ),
             (
                 "[opnai]\nmodel = 'x'",
-                "line 2: there is no setting \"opnai.model\"; known are [cache], [openai]",
+                "line 2: there is no setting \"opnai.model\"; known are [cosmos], [cache], [openai]",
             ),
             ("store = 7", "line 1: store must be a text in quotes"),
             ("redact = 'off'", "line 1: redact must be true or false"),
             ("[cache]\nmax_megabytes = -1", "line 2: cache.max_megabytes must be a whole number"),
             ("price_per_million_tokens = nan", "must be a number"),
+            ("events = 'some'", "line 1: events must be one of full, summary, none"),
+            ("teams = 'a'", "line 1: teams must be a list of texts in quotes"),
+            ("exclude = ['a', 1]", "line 1: exclude must be a list of texts in quotes"),
+            ("[cosmos]\nkey = 'c2VjcmV0'", "there is no setting \"cosmos.key\"; known are cosmos.endpoint"),
             ("openai = 3", "there is no setting \"openai\""),
             ("openai.model.name = 'x'", "openai.model must be a text"),
             ("a\nb", "line 1: "),

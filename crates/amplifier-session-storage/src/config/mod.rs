@@ -32,9 +32,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{Error, Result, storage::EventDetail};
+
+use crate::Variables;
 
 pub use settings::{Kind, SETTINGS, Setting};
+
+/// What holds the key of an account of Cosmos DB in the environment.
+const COSMOS_KEY: &str = "AMPLIFIER_COSMOS_KEY";
 
 /// What names the file in the environment.
 pub const FILE_VARIABLE: &str = "AMPLIFIER_SESSIONS_CONFIG";
@@ -161,6 +166,8 @@ pub struct Entry {
     /// Who says so.
     pub origin: Origin,
     value: Option<String>,
+    /// The value of a list, text by text.
+    items: Vec<String>,
 }
 
 impl Entry {
@@ -244,6 +251,25 @@ impl Configuration {
         self.entry(key).map_or(&Origin::Default, |entry| &entry.origin)
     }
 
+    /// The value of a setting that is a list; nothing where it has none, or there is no such setting.
+    #[must_use]
+    pub fn list(&self, key: &str) -> &[String] {
+        self.entry(key).map(|entry| entry.items.as_slice()).unwrap_or_default()
+    }
+
+    /// The value of a setting that is one of some texts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Configuration::count`].
+    pub fn choice(&self, key: &str) -> Result<Option<String>> {
+        let kind = self.entry(key).map(|entry| entry.setting.kind);
+        self.parsed(key, |text| match kind {
+            Some(Kind::Choice(choices)) => choices.contains(&text).then(|| text.to_owned()),
+            _ => None,
+        })
+    }
+
     /// The value of a setting that is a whole number.
     ///
     /// # Errors
@@ -287,6 +313,51 @@ impl Configuration {
             Some(entry) => entry.value.clone(),
             None => self.sources.variable(name).map(str::to_owned),
         }
+    }
+
+    /// What stores of a service are configured by: the variables of the environment, and the settings of `[cosmos]` by
+    /// their names there. A file that holds the key is read.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when that file can't be read.
+    pub fn variables(&self) -> Result<Variables> {
+        let mut variables = self.sources.environment.clone();
+        for entry in self.entries.iter().filter(|entry| entry.setting.key.starts_with("cosmos.")) {
+            if let Some(value) = self.variable(entry.setting.variable) {
+                variables.insert(entry.setting.variable.to_owned(), value);
+            }
+        }
+        let has_key = self.sources.variable(COSMOS_KEY).is_some();
+        if let Some(file) = self.text("cosmos.key_file").and_then(|file| self.path(file)).filter(|_| !has_key)
+        {
+            let key = std::fs::read_to_string(&file).map_err(|error| {
+                let message =
+                    format!("the file of cosmos.key_file can't be read: {}: {error}", file.display());
+                Error::validation("config", message).with_source(error)
+            })?;
+            variables.insert(COSMOS_KEY.to_owned(), key.trim().to_owned());
+        }
+        Ok(variables.into_iter().collect())
+    }
+
+    /// How much of event logs is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Configuration::count`].
+    pub fn event_detail(&self) -> Result<EventDetail> {
+        Ok(match self.choice("events")?.as_deref() {
+            Some("summary") => EventDetail::Summary,
+            Some("none") => EventDetail::None,
+            _ => EventDetail::Full,
+        })
+    }
+
+    /// The folder that holds `projects/`; `None` where the home folder is unknown.
+    #[must_use]
+    pub fn root(&self) -> Option<PathBuf> {
+        self.path(self.text("root")?)
     }
 
     /// The folder for what can be made again, such as vectors; `None` where the home folder is unknown.
@@ -334,22 +405,38 @@ fn entry(
     file: Option<&Path>,
     said: &file::Said,
 ) -> Entry {
-    if let Some(value) = sources.options.get(setting.key) {
-        let origin = Origin::CommandLine(setting.option.unwrap_or("the command line"));
-        return Entry { setting, origin, value: Some(value.clone()) };
-    }
-    if let Some(value) = sources.variable(setting.variable) {
-        return Entry {
-            setting,
-            origin: Origin::Environment(setting.variable),
-            value: Some(value.to_owned()),
-        };
-    }
-    if let (Some((value, line)), Some(path)) = (said.get(setting.key), file) {
-        let origin = Origin::File { path: path.to_owned(), line: *line };
-        return Entry { setting, origin, value: Some(value.clone()) };
-    }
-    Entry { setting, origin: Origin::Default, value: setting.default.map(str::to_owned) }
+    let (origin, value) = if let Some(value) = sources.options.get(setting.key) {
+        (Origin::CommandLine(setting.option.unwrap_or("the command line")), Some(value.as_str()))
+    } else if let Some(value) = sources.variable(setting.variable) {
+        (Origin::Environment(setting.variable), Some(value))
+    } else if let (Some((value, line)), Some(path)) = (said.get(setting.key), file) {
+        (Origin::File { path: path.to_owned(), line: *line }, Some(value.as_str()))
+    } else {
+        (Origin::Default, setting.default)
+    };
+    let items = match setting.kind {
+        Kind::List => items(value.unwrap_or_default()),
+        _ => Vec::new(),
+    };
+    let value =
+        if setting.kind == Kind::List { value.map(|_| items.join(", ")) } else { value.map(str::to_owned) };
+    Entry { setting, origin, value, items }
+}
+
+/// The texts of a list: lines, or where there is one line, what stands between commas that are in no braces.
+fn items(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let mut is_end = |c: char| {
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    };
+    let parts: Vec<&str> =
+        if text.contains('\n') { text.lines().collect() } else { text.split(&mut is_end).collect() };
+    parts.into_iter().map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

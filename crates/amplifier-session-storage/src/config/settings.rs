@@ -1,5 +1,7 @@
 //! The settings that there are.
 
+use std::borrow::Cow;
+
 /// A setting: what it is called where, and what it is when nobody says.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -30,17 +32,23 @@ pub enum Kind {
     Number,
     /// Yes or no: `true` or `false` in the file, also `on` and `off` elsewhere.
     Switch,
+    /// One of these texts.
+    Choice(&'static [&'static str]),
+    /// Texts: a list in the file, elsewhere with commas between them, but for those in braces.
+    List,
 }
 
 impl Kind {
     /// What a value has to be, to go on after "must be".
-    pub(super) const fn rule(self) -> &'static str {
-        match self {
+    pub(super) fn rule(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Text | Self::Secret => "a text in quotes",
             Self::Count => "a whole number of at least 0",
             Self::Number => "a number of at least 0",
             Self::Switch => "true or false",
-        }
+            Self::Choice(choices) => return Cow::Owned(format!("one of {}", choices.join(", "))),
+            Self::List => "a list of texts in quotes, such as [\"a\", \"b\"]",
+        })
     }
 }
 
@@ -55,6 +63,10 @@ impl Setting {
 
     const fn count(key: &'static str, variable: &'static str) -> Self {
         Self::new(key, variable, Kind::Count)
+    }
+
+    const fn list(key: &'static str, variable: &'static str) -> Self {
+        Self::new(key, variable, Kind::List)
     }
 
     const fn with_option(mut self, option: &'static str) -> Self {
@@ -79,7 +91,17 @@ pub const SETTINGS: &[Setting] = &[
     Setting::text("store", "AMPLIFIER_SESSIONS_STORE")
         .with_option("--store")
         .with_default("sqlite:~/.amplifier/sessions.sqlite"),
+    Setting::text("root", "AMPLIFIER_SESSIONS_ROOT").with_option("--root").with_default("~/.amplifier"),
     Setting::text("user", "AMPLIFIER_SESSIONS_USER").with_option("--user"),
+    Setting::text("org", "AMPLIFIER_SESSIONS_ORG").with_option("--org"),
+    Setting::list("teams", "AMPLIFIER_SESSIONS_TEAMS").with_option("--team"),
+    Setting::list("exclude", "AMPLIFIER_SESSIONS_EXCLUDE").with_option("--exclude"),
+    Setting::new("events", "AMPLIFIER_SESSIONS_EVENTS", Kind::Choice(&["full", "summary", "none"]))
+        .with_option("--events")
+        .with_default("full"),
+    Setting::new("refresh", "AMPLIFIER_SESSIONS_REFRESH", Kind::Switch)
+        .with_option("--no-refresh")
+        .with_default("true"),
     Setting::text("embedding", "AMPLIFIER_SESSIONS_EMBEDDING")
         .with_option("--embedding")
         .with_default("local"),
@@ -89,6 +111,18 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new("price_per_million_tokens", "AMPLIFIER_SESSIONS_PRICE_PER_MILLION_TOKENS", Kind::Number),
     Setting::new("hnsw", "AMPLIFIER_SESSIONS_HNSW", Kind::Switch).with_default("false"),
     Setting::text("extension_directory", "AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY"),
+    Setting::text("cosmos.endpoint", "AMPLIFIER_COSMOS_ENDPOINT"),
+    Setting::text("cosmos.database", "AMPLIFIER_COSMOS_DATABASE").with_default("amplifier-db"),
+    Setting::new(
+        "cosmos.auth_method",
+        "AMPLIFIER_COSMOS_AUTH_METHOD",
+        Kind::Choice(&["default_credential", "key"]),
+    )
+    .with_default("default_credential"),
+    // The key itself stands in the environment or in a file of its own: a configuration file is shown and shared.
+    Setting::text("cosmos.key_file", "AMPLIFIER_COSMOS_KEY_FILE"),
+    Setting::new("cosmos.enable_vector", "AMPLIFIER_COSMOS_ENABLE_VECTOR", Kind::Switch).with_default("true"),
+    Setting::count("cosmos.vector_dimensions", "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS"),
     Setting::text("cache.directory", "AMPLIFIER_SESSIONS_CACHE_DIRECTORY")
         .with_default("~/.cache/amplifier-sessions"),
     Setting::count("cache.max_megabytes", "AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES").with_default("1024"),

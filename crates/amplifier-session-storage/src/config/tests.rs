@@ -111,3 +111,63 @@ fn extensions_are_where_duckdb_has_them_or_where_they_are_said_to_be() {
     let named = sources.with_variable("AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY", "~/extensions");
     assert_eq!(read(&named).extension_directory(), Some(home.path().join("extensions")));
 }
+
+#[test]
+fn lists_are_texts_in_the_file_and_stand_between_commas_elsewhere() {
+    let (_home, sources) =
+        home("teams = ['a', 'b c']\nexclude = ['x/{y,z}-*', 'q,r']\norg = 'acme'\nevents = 'summary'");
+    let read = Configuration::read(&sources).unwrap();
+    assert_eq!(
+        (read.list("teams"), read.text("teams")),
+        (&["a".to_owned(), "b c".to_owned()][..], Some("a, b c"))
+    );
+    assert_eq!(read.list("exclude"), ["x/{y,z}-*", "q,r"]);
+    assert_eq!(
+        (read.text("org"), read.choice("events").unwrap().as_deref()),
+        (Some("acme"), Some("summary"))
+    );
+    let sources = sources
+        .with_variable("AMPLIFIER_SESSIONS_TEAMS", "c, d")
+        .with_variable("AMPLIFIER_SESSIONS_EXCLUDE", "*/{a,b},c")
+        .with_variable("AMPLIFIER_SESSIONS_EVENTS", "most");
+    let read = Configuration::read(&sources).unwrap();
+    assert_eq!(
+        (read.list("teams"), read.list("exclude")),
+        (&["c".to_owned(), "d".to_owned()][..], &["*/{a,b}".to_owned(), "c".to_owned()][..])
+    );
+    let error = read.choice("events").unwrap_err();
+    assert!(
+        error.to_string().contains("AMPLIFIER_SESSIONS_EVENTS: events must be one of full, summary, none"),
+        "{error}"
+    );
+    assert!(
+        read.list("store").is_empty()
+            && Configuration::read(&ConfigSources::default()).unwrap().list("teams").is_empty()
+    );
+}
+
+#[test]
+fn services_see_the_file_as_an_environment_and_the_key_of_its_own_file() {
+    let (home, sources) = home(
+        "[cosmos]\nendpoint = 'https://a.documents.azure.com/'\nauth_method = 'key'\nkey_file = '~/key'\nvector_dimensions = 512",
+    );
+    let sources = sources.with_variable("AZURE_CLIENT_ID", "app");
+    let unreadable = Configuration::read(&sources).unwrap().variables().unwrap_err();
+    assert!(unreadable.to_string().contains("cosmos.key_file"), "{unreadable}");
+    std::fs::write(home.path().join("key"), "hunter2\n").unwrap();
+    let read = Configuration::read(&sources).unwrap();
+    let variables = read.variables().unwrap();
+    let of = |name: &str| variables.get(name).map(str::to_owned);
+    assert_eq!(of("AMPLIFIER_COSMOS_ENDPOINT").as_deref(), Some("https://a.documents.azure.com/"));
+    assert_eq!(
+        (of("AMPLIFIER_COSMOS_KEY").as_deref(), of("AZURE_CLIENT_ID").as_deref()),
+        (Some("hunter2"), Some("app"))
+    );
+    assert_eq!(of("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS").as_deref(), Some("512"));
+    // What nobody said is not set, and the environment comes first.
+    assert_eq!(of("AMPLIFIER_COSMOS_DATABASE"), None);
+    assert!(!format!("{read:?} {variables:?}").contains("hunter"));
+    let sources = sources.with_variable("AMPLIFIER_COSMOS_KEY", "other");
+    let variables = Configuration::read(&sources).unwrap().variables().unwrap();
+    assert_eq!(variables.get("AMPLIFIER_COSMOS_KEY"), Some("other"));
+}

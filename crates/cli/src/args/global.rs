@@ -111,18 +111,24 @@ impl GlobalArgs {
             ("user", self.user.as_ref()),
             ("embedding", Some(&self.embedding)),
             ("redact", self.redact.as_ref()),
+            ("org", self.org.as_ref()),
         ];
+        let is_typed = |key| matches.value_source(key) == Some(ValueSource::CommandLine);
         for (key, value) in typed {
-            let typed = matches.value_source(key) == Some(ValueSource::CommandLine);
-            if let Some(value) = value.filter(|_| typed) {
+            if let Some(value) = value.filter(|_| is_typed(key)) {
                 sources = sources.with_option(key, value);
             }
+        }
+        if is_typed("team") {
+            sources = sources.with_option("teams", &self.team.join(","));
         }
         let configuration = Configuration::read(&sources)?;
         let text = |key| configuration.text(key).map(str::to_owned);
         self.store = text("store").unwrap_or_default();
         self.user = text("user");
         self.embedding = text("embedding").unwrap_or_default();
+        self.org = text("org");
+        self.team = configuration.list("teams").to_vec();
         let entries = configuration.entries().iter();
         let in_file = entries.filter(|entry| matches!(entry.origin, Origin::File { .. }));
         self.from_file = in_file.map(|entry| entry.setting.key).collect();
@@ -140,8 +146,12 @@ impl GlobalArgs {
             ("--store", STORE_VARIABLE, store.filter(|_| !self.from_file.contains("store"))),
             ("--user", USER_VARIABLE, self.user.clone().filter(|_| !self.from_file.contains("user"))),
             ("--scope", SCOPE_VARIABLE, some(self.scope.as_str()).filter(|_| self.scope != ScopeArg::Own)),
-            ("--team", TEAMS_VARIABLE, some(&self.team.join(","))),
-            ("--org", ORG_VARIABLE, self.org.clone()),
+            (
+                "--team",
+                TEAMS_VARIABLE,
+                some(&self.team.join(",")).filter(|_| !self.from_file.contains("teams")),
+            ),
+            ("--org", ORG_VARIABLE, self.org.clone().filter(|_| !self.from_file.contains("org"))),
         ];
         let options = options.into_iter().filter_map(|(option, variable, value)| {
             let value = value.filter(|value| !is_said(variable, value))?;
@@ -153,8 +163,10 @@ impl GlobalArgs {
     /// Whether `--team` or `--org` were typed.
     pub(crate) fn typed_groups(&self) -> bool {
         let team = self.team.join(",");
-        !team.is_empty() && !is_said(TEAMS_VARIABLE, &team)
-            || self.org.as_ref().is_some_and(|org| !is_said(ORG_VARIABLE, org))
+        let team_is_typed = !team.is_empty() && !self.from_file.contains("teams");
+        let org_is_typed = |_: &&String| !self.from_file.contains("org");
+        team_is_typed && !is_said(TEAMS_VARIABLE, &team)
+            || self.org.as_ref().filter(org_is_typed).is_some_and(|org| !is_said(ORG_VARIABLE, org))
     }
 
     /// What to log, in the syntax of `tracing_subscriber::EnvFilter`; nothing unless asked.

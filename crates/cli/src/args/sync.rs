@@ -27,7 +27,7 @@ Examples:
   amplifier-sessions sync --since 30d --events summary
   amplifier-sessions sync --root /backup/amplifier --exclude '*-scratch/*' --dry-run")]
 pub(crate) struct SyncArgs {
-    /// The folder that holds projects/; ~/.amplifier by default
+    /// The folder that holds projects/; by default the `root` of the configuration, which is ~/.amplifier
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
     /// Only say what would be taken in
@@ -36,12 +36,13 @@ pub(crate) struct SyncArgs {
     /// Only sessions whose files changed since then
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
-    /// Leave out sessions whose PROJECT/SESSION matches; may be repeated
+    /// Leave out sessions whose PROJECT/SESSION matches, beside those that the configuration excludes; may be repeated
     #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
     pub(crate) exclude: Vec<String>,
-    /// How much of the event logs to keep: whole lines, their fields (few bytes), or nothing
-    #[arg(long, value_name = "DETAIL", default_value = "full")]
-    pub(crate) events: EventsArg,
+    /// How much of the event logs to keep: whole lines, their fields (few bytes), or nothing; by default what the
+    /// configuration says, or whole lines
+    #[arg(long, value_name = "DETAIL")]
+    pub(crate) events: Option<EventsArg>,
     /// Only the N sessions that changed last
     #[arg(long, value_name = "N")]
     pub(crate) newest: Option<usize>,

@@ -35,11 +35,15 @@ struct DryRunView<'a> {
 pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failure> {
     let since = dates::parse_optional(args.since.as_deref(), Bound::Since, &app.now)?;
     let root = root(app, args.root)?;
-    let settings = StorageSettings::default().with_events(args.events.into());
+    let settings = match args.events {
+        Some(events) => StorageSettings::default().with_events(events.into()),
+        None => app.settings()?,
+    };
+    let exclude: Vec<String> = app.config.list("exclude").iter().cloned().chain(args.exclude).collect();
     let options = |writer: &Writer| {
         SyncOptions::new(root, writer.user.clone(), writer.host.clone())
             .with_since(since)
-            .with_exclude(args.exclude)
+            .with_exclude(exclude)
             .with_newest(args.newest)
             .with_dry_run(args.dry_run)
             .with_accept_removals(args.accept_removals)

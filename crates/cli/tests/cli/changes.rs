@@ -137,10 +137,11 @@ fn what_is_deleted_is_not_found_and_the_rest_stays() {
     assert_eq!((home.run(&["show", FLAKY]).code, count(&home)), (1, 11));
     assert!(folder(&home).join("transcript.jsonl").exists());
 
-    home.ok(&["sync", "--exclude", &format!("*/{FLAKY}")]);
-    assert_eq!(count(&home), 11);
-    home.ok(&["sync"]);
-    assert_eq!(count(&home), 12, "as the note says, its folder brings it back");
+    assert!(deleted["deleted"][0]["folder"].as_str().unwrap().ends_with(FLAKY));
+    let passed = home.json(&["sync"]);
+    assert_eq!((&passed["sessions"]["deleted"], count(&home)), (&json!(1), 11), "it is remembered");
+    home.ok(&["sync", "--include-deleted"]);
+    assert_eq!(count(&home), 12, "as the hint says");
     assert!(anywhere("flaky checkout test", "semantic").contains(&FLAKY.to_owned()));
 }
 

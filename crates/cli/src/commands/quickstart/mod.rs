@@ -70,7 +70,10 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         introduce(app, &source)?;
     }
     let Writer { storage, user, host } = &source.writer;
-    let options = SyncOptions::new(&source.root, user.clone(), host.clone()).with_newest(Some(NEWEST));
+    let exclude: &[String] = if source.is_samples() { &[] } else { app.config.list("exclude") };
+    let options = SyncOptions::new(&source.root, user.clone(), host.clone())
+        .with_newest(Some(NEWEST))
+        .with_exclude(exclude);
     let report = sync(storage, &options, &Bar::new()).await?;
     tell_what_was_left_out(&report);
     let questions = match args.question.as_slice() {
@@ -106,7 +109,7 @@ fn own_sessions(app: &App) -> Option<(PathBuf, usize)> {
 }
 
 async fn own(app: &App, root: PathBuf, available: usize) -> Result<Source, Failure> {
-    let writer = app.writer(StorageSettings::default()).await?;
+    let writer = app.writer(app.settings()?).await?;
     Ok(Source { name: "own", root, available, writer, _folders: None })
 }
 
