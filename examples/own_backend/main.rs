@@ -12,7 +12,7 @@
 mod store;
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use amplifier_session_core::{
@@ -39,7 +39,7 @@ impl OwnBackend {
             (meta::VERSION.to_owned(), meta::SCHEMA_VERSION.to_string()),
             (meta::WRITER.to_owned(), meta::WRITER_NAME.to_owned()),
         ]);
-        Self(Mutex::new(Store { meta, sessions: BTreeMap::new(), writes: 0 }))
+        Self(Mutex::new(Store { meta, sessions: BTreeMap::new(), deleted: BTreeSet::new(), writes: 0 }))
     }
 
     /// The store, for one call. After a panic in the midst of a write nobody knows what holds.
@@ -121,7 +121,18 @@ impl StorageBackend for OwnBackend {
     }
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        Ok(self.store()?.sessions.remove(key).is_some())
+        let mut store = self.store()?;
+        let deleted = store.sessions.remove(key).is_some();
+        if deleted {
+            store.deleted.insert(key.clone());
+        }
+        Ok(deleted)
+    }
+
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        let store = self.store()?;
+        let is_gone = |key: &&SessionKey| key.user_id == *user && !store.sessions.contains_key(key);
+        Ok(store.deleted.iter().filter(is_gone).map(|key| key.session_id.clone()).collect())
     }
 
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
@@ -133,6 +144,8 @@ impl StorageBackend for OwnBackend {
         if has_event || old.iter().any(|key| store.sessions.contains_key(&renamed(key))) {
             return Err(conflict("both users have a session or an event of the same id"));
         }
+        let deleted = std::mem::take(&mut store.deleted).into_iter();
+        store.deleted = deleted.map(|key| if key.user_id == *from { renamed(&key) } else { key }).collect();
         for key in &old {
             if let Some(mut kept) = store.sessions.remove(key) {
                 kept.give_to(to);

@@ -14,6 +14,8 @@ use amplifier_session_core::{
 pub(crate) struct Store {
     pub(crate) meta: BTreeMap<String, String>,
     pub(crate) sessions: BTreeMap<SessionKey, Kept>,
+    /// Sessions that were deleted, also those that have come again.
+    pub(crate) deleted: BTreeSet<SessionKey>,
     /// Counts for the whole store: a session that is deleted and made again must not get an old version back.
     pub(crate) writes: u64,
 }
