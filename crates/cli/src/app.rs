@@ -210,7 +210,7 @@ impl App {
     }
 
     /// What makes vectors.
-    fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
+    pub(crate) fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
         Ok(self.config.embedding()?)
     }
 
@@ -264,7 +264,7 @@ impl App {
         Ok(())
     }
 
-    fn store_url(&self) -> Result<StoreUrl, Failure> {
+    pub(crate) fn store_url(&self) -> Result<StoreUrl, Failure> {
         Ok(StoreUrl::parse(&self.global.store, self.home.as_deref())?)
     }
 

@@ -68,6 +68,14 @@ impl Failure {
         Self::Failed(Report { message: message.into(), hint: Hint::Text(hint.into()) })
     }
 
+    /// What happened, in a sentence.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Failed(report) | Self::WrongUse(report) => &report.message,
+            Self::NobodyReads => "nobody reads the output",
+        }
+    }
+
     /// Wrong use with a hint.
     pub(crate) fn wrong_use(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::WrongUse(Report { message: message.into(), hint: Hint::Text(hint.into()) })

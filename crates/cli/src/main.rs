@@ -14,6 +14,7 @@ mod out;
 mod paint;
 mod program;
 mod progress;
+mod refresh;
 mod render;
 mod samples;
 

@@ -7,7 +7,8 @@ use amplifier_session_core::{
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
         SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
-        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version, meta::Generations,
+        SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+        meta::Generations,
     },
     blocking,
     model::{
@@ -220,6 +221,10 @@ impl StorageBackend for DuckDbBackend {
     async fn give_way(&self) {
         // Work that does not give way is work all the same.
         let _ = self.inner.keeper.give_way().await;
+    }
+
+    fn begin_sync(&self) -> Option<SyncTurn> {
+        self.inner.keeper.index().begin_sync().map(SyncTurn::new)
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {

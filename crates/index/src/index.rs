@@ -38,6 +38,10 @@ pub struct SearchIndex {
     readers: Readers,
 }
 
+/// Says that a sync runs. The lock goes with the process, however that ends.
+#[derive(Debug)]
+pub struct SyncLock(#[expect(dead_code, reason = "it is held, not used")] Option<File>);
+
 /// What [`SearchIndex::fold`] does when another thread or process is folding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenBusy {
@@ -114,6 +118,18 @@ impl SearchIndex {
     /// pieces of long work. Blocks.
     pub fn give_way(&self) {
         self.readers.give_way();
+    }
+
+    /// A lock that one sync of the store holds, until it is dropped; `None` while another one does. Where the folder
+    /// can't be written nobody holds it, and everybody goes on.
+    #[must_use]
+    pub fn begin_sync(&self) -> Option<SyncLock> {
+        let file = create_folder(&self.dir).and_then(|()| private_file().open(self.dir.join("syncing")));
+        let Ok(file) = file else { return Some(SyncLock(None)) };
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => None,
+            _ => Some(SyncLock(Some(file))),
+        }
     }
 
     /// Its folder.

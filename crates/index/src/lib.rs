@@ -16,7 +16,7 @@
 //! `text.json` and `text/` (a tantivy index with a document for each content type of a message), `vectors.json` and
 //! `vectors/` (segments of vectors in one byte a dimension). A manifest names the files that count, how to tell
 //! whether they are what was written, and the mark. `lock` is held by the one who folds, `readers` by those whom long
-//! work gives way to. Everything is made for its
+//! work gives way to, `syncing` by a sync. Everything is made for its
 //! owner alone; a process that is killed at any moment leaves at most files that no manifest names, which the next
 //! fold removes.
 
@@ -38,6 +38,6 @@ mod top;
 mod vectors;
 
 pub use answer::{Answer, TextHit, VectorHit};
-pub use index::{Folded, SearchIndex, Status, WhenBusy};
+pub use index::{Folded, SearchIndex, Status, SyncLock, WhenBusy};
 pub use keeper::{Keeper, PlacedRows, Snapshots, VectorPlace};
 pub use rows::{Mark, MessageRow, Rows, VectorRow};

@@ -12,7 +12,8 @@ use amplifier_session_core::{
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
         SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
-        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version, meta::Generations,
+        SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+        meta::Generations,
     },
     blocking,
     model::{
@@ -132,6 +133,10 @@ impl StorageBackend for SqliteBackend {
     async fn give_way(&self) {
         // Work that does not give way is work all the same.
         let _ = self.0.keeper.give_way().await;
+    }
+
+    fn begin_sync(&self) -> Option<SyncTurn> {
+        self.0.keeper.index().begin_sync().map(SyncTurn::new)
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {

@@ -30,6 +30,16 @@ pub(crate) struct Planned {
     pub(crate) is_known: bool,
     /// How many bytes must be read; none when the store holds the session as it is.
     pub(crate) bytes: Option<u64>,
+    pub(crate) cost: Cost,
+}
+
+/// What taking in a session takes, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// Transcript lines that were not read before.
+    pub(crate) new_lines: u64,
+    /// All other: lines that are compared with the store, metadata, events.
+    pub(crate) other: u64,
 }
 
 impl Plan {
@@ -50,7 +60,8 @@ impl Plan {
             if let (None, Some(state)) = (bytes, state) {
                 report.keep_damages(&folder, state);
             }
-            Planned { is_known: state.is_some(), bytes, folder }
+            let cost = cost(&folder, state, bytes.unwrap_or(0));
+            Planned { is_known: state.is_some(), bytes, cost, folder }
         };
         Ok(Self { sessions: folders.into_iter().map(planned).collect() })
     }
@@ -71,6 +82,15 @@ fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option
             .bytes_to_read(&folder.project, &folder.files, detail)
             .or(Some(0)),
     }
+}
+
+/// What reading `bytes` of a session takes. A transcript that has grown was mostly read before.
+fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> Cost {
+    let Some(transcript) = folder.files.transcript() else { return Cost { new_lines: 0, other: bytes } };
+    let known = state.and_then(|state| state.file(transcript.name)).map_or(0, |known| known.stamp.size);
+    let size = transcript.stamp.size;
+    let new_lines = size.checked_sub(known).unwrap_or(size).min(bytes);
+    Cost { new_lines, other: bytes - new_lines }
 }
 
 /// The folders that the options ask for.

@@ -1,11 +1,15 @@
 //! One sync from beginning to end.
 
-use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::SessionKey};
-use futures_util::{StreamExt, stream};
+use amplifier_session_core::{
+    Error, ErrorKind, Result, SessionStorage,
+    model::{SessionKey, Timestamp},
+};
+use futures_util::{StreamExt, future::ready, stream};
 
 use crate::{
     Failure, Progress, SessionOutcome, Stage, SyncOptions, SyncReport,
     embedding::Embedder,
+    last::LastSync,
     plan::{Plan, Planned},
     session::{Begun, Context, Ended, Prepared, prepare},
     writer::Writer,
@@ -32,6 +36,8 @@ pub async fn sync(
     progress: &dyn Progress,
 ) -> Result<SyncReport> {
     let begun = storage.now();
+    // Whether another one runs is no matter: the rows are compared when they are written.
+    let _turn = storage.backend().begin_sync();
     let mut report = SyncReport { dry_run: options.dry_run, ..SyncReport::default() };
     let plan = Plan::new(storage, options, &mut report).await?;
     report.bytes = plan.bytes();
@@ -40,7 +46,12 @@ pub async fn sync(
     let context = Context { storage, options, progress };
     match options.dry_run {
         true => foretell(context, &plan, &mut report).await?,
-        false => carry_out(context, &plan, &mut report).await?,
+        false => {
+            carry_out(context, &plan, &mut report).await?;
+            if let Err(error) = LastSync::write(storage, options, begun).await {
+                tracing::debug!(%error, "the sync can't be remembered");
+            }
+        }
     }
     report.seconds = (storage.now().as_micros() - begun.as_micros()) as f64 / 1e6;
     Ok(report)
@@ -68,9 +79,28 @@ async fn is_stored(context: Context<'_>, planned: &Planned) -> Result<bool> {
 async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
     let Context { storage, options, progress } = context;
     storage.pin_user(&options.user).await?;
+    if let Some(embedder) = take_in(context, plan, report, None).await? {
+        progress.stage(Stage::Embedding);
+        report.add_vectors(embedder.finish().await?);
+    }
+    progress.stage(Stage::Indexing);
+    report.index_problem = storage.update_index().await.err().map(|error| error.to_string());
+    Ok(())
+}
+
+/// Reads and writes the sessions of a plan, up to a time. The answer is what makes their vectors meanwhile, if something
+/// does.
+pub(crate) async fn take_in(
+    context: Context<'_>,
+    plan: &Plan,
+    report: &mut SyncReport,
+    until: Option<Timestamp>,
+) -> Result<Option<Embedder>> {
+    let Context { storage, options, progress } = context;
     let embedder = Embedder::start(storage, &options.user);
     let writer = Writer::start(storage);
     let mut written = stream::iter(&plan.sessions)
+        .take_while(|_| ready(until.is_none_or(|until| storage.now() < until)))
         .map(|planned| read(context, planned))
         .buffered(READ_AT_ONCE)
         .then(|(planned, prepared)| begin(planned, prepared, &writer))
@@ -89,14 +119,9 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
         }
     }
     drop(written);
-    if let Some(embedder) = embedder {
-        progress.stage(Stage::Embedding);
-        report.add_vectors(embedder.finish().await?);
-    }
-    progress.stage(Stage::Indexing);
-    report.index_problem = storage.update_index().await.err().map(|error| error.to_string());
-    Ok(())
+    Ok(embedder)
 }
+
 /// Reads one session; nothing of one that is unchanged.
 async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> (&'a Planned, Option<Prepared<'a>>) {
     match planned.bytes {

@@ -10,7 +10,8 @@ use amplifier_session_core::{
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
         SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
-        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+        StoredSession, SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
+        Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -229,6 +230,10 @@ impl StorageBackend for FlakyBackend {
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         self.call(Operation::DeleteSession)?.delete_session(key).await
+    }
+
+    fn begin_sync(&self) -> Option<SyncTurn> {
+        self.inner.begin_sync()
     }
 
     fn come_first(&self) {

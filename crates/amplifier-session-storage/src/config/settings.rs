@@ -99,9 +99,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new("events", "AMPLIFIER_SESSIONS_EVENTS", Kind::Choice(&["full", "summary", "none"]))
         .with_option("--events")
         .with_default("full"),
-    Setting::new("refresh", "AMPLIFIER_SESSIONS_REFRESH", Kind::Switch)
-        .with_option("--no-refresh")
-        .with_default("true"),
+    Setting::new("refresh", "AMPLIFIER_SESSIONS_REFRESH", Kind::Switch).with_default("true"),
     Setting::text("embedding", "AMPLIFIER_SESSIONS_EMBEDDING")
         .with_option("--embedding")
         .with_default("local"),

@@ -58,6 +58,10 @@ pub(crate) struct SearchArgs {
     /// Show whole messages
     #[arg(long)]
     pub(crate) full: bool,
+    /// Answer from the store as it is; without it, what changed below ~/.amplifier is first taken in if that takes less
+    /// than a second
+    #[arg(long)]
+    pub(crate) no_refresh: bool,
 }
 
 /// How to find.

@@ -39,6 +39,10 @@ pub(crate) struct SessionsArgs {
     /// The most sessions
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
+    /// Answer from the store as it is; without it, what changed below ~/.amplifier is first taken in if that takes less
+    /// than a second
+    #[arg(long)]
+    pub(crate) no_refresh: bool,
 }
 
 impl SessionsArgs {

@@ -10,6 +10,7 @@ use crate::{
     app::{App, Reader},
     args::SearchArgs,
     failure::{Failure, Outcome, say},
+    refresh,
     render::{search as render, search::Titles},
 };
 
@@ -24,6 +25,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
         app.warm_up();
     }
     let reader = app.reader(mode != SearchMode::FullText).await?;
+    refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed_to_session(&reader, options, args.session.as_deref()).await?;
     let found = reader.storage.search_transcripts(&reader.scope, &options).await?;
     for notice in &found.notices {

@@ -12,7 +12,7 @@ use crate::{
     args::SessionsArgs,
     failure::{Failure, Outcome, say},
     messages::SessionView,
-    render,
+    refresh, render,
 };
 
 /// The list as JSON.
@@ -58,6 +58,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     let period = args.filter.period(&app.now)?;
     let filter = args.narrow.filter(project.clone())?;
     let reader = app.reader(false).await?;
+    refresh::before_reading(app, &reader, args.no_refresh).await;
     let query = SessionQuery::new(reader.scope.clone())
         .with_filter(filter)
         .with_text(args.text())

@@ -10,7 +10,7 @@ mod counts;
 pub mod meta;
 mod query;
 
-use std::{collections::BTreeMap, fmt::Debug};
+use std::{any::Any, collections::BTreeMap, fmt::Debug};
 
 use async_trait::async_trait;
 
@@ -68,6 +68,17 @@ impl Capabilities {
     }
 }
 
+/// Held while a sync runs: see [`StorageBackend::begin_sync`].
+#[derive(Debug, Default)]
+pub struct SyncTurn(#[expect(dead_code, reason = "it is held, not used")] Option<Box<dyn Any + Send + Sync>>);
+
+impl SyncTurn {
+    /// A turn that ends when `held` is dropped.
+    pub fn new(held: impl Any + Send + Sync) -> Self {
+        Self(Some(Box::new(held)))
+    }
+}
+
 /// Stores rows, reads rows, finds candidates.
 ///
 /// Rules for every method: an unknown session is no error but an empty answer or `None`, unless said otherwise;
@@ -89,6 +100,12 @@ pub trait StorageBackend: Debug + Send + Sync {
     /// Waits while somebody searches who comes first, at most a moment: called between two pieces of long work, such as
     /// a sync. Nothing by default, as for a service that has processors of its own.
     async fn give_way(&self) {}
+
+    /// Says that a sync runs, until the answer is dropped. `None` while another handle, of any process, says so; by
+    /// default nobody knows of the others.
+    fn begin_sync(&self) -> Option<SyncTurn> {
+        Some(SyncTurn::default())
+    }
 
     /// All entries of the schema meta table. [`meta::VERSION`] and [`meta::WRITER`] are among them from the beginning:
     /// the backend puts them when it makes a store.

@@ -7,6 +7,7 @@ mod deletion;
 mod events;
 mod fixture;
 mod metadata;
+mod refresh;
 mod resilience;
 mod selection;
 mod transcript;

@@ -1,0 +1,84 @@
+//! What the last sync of a folder took in: a later look at the folder asks for no more than that.
+
+use std::{collections::BTreeMap, path::Path};
+
+use amplifier_session_core::{Result, SessionStorage, model::Timestamp, storage::EventDetail};
+use serde::{Deserialize, Serialize};
+
+use crate::SyncOptions;
+
+/// The key in the store's meta table. Its value is an object with an entry for each root.
+const KEY: &str = "last_syncs";
+
+/// What a sync was asked for, and when it began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LastSync {
+    user: String,
+    /// Microseconds since the epoch, by the storage's clock.
+    begun: i64,
+    pub(crate) exclude: Vec<String>,
+    events: String,
+}
+
+impl LastSync {
+    fn new(storage: &SessionStorage, options: &SyncOptions, begun: Timestamp) -> Self {
+        let events = match storage.settings().events {
+            EventDetail::Full => "full",
+            EventDetail::Summary => "summary",
+            EventDetail::None => "none",
+        };
+        Self {
+            user: options.user.to_string(),
+            begun: begun.as_micros(),
+            exclude: options.exclude.clone(),
+            events: events.to_owned(),
+        }
+    }
+
+    /// What is remembered of the last sync of the root and user of `options`.
+    pub(crate) async fn read(storage: &SessionStorage, options: &SyncOptions) -> Result<Option<Self>> {
+        let entries = storage.backend().meta().await?;
+        let last = entries.get(KEY).and_then(|value| parse(value).remove(&name(&options.root)));
+        Ok(last.filter(|last| last.user == options.user.as_str()))
+    }
+
+    /// Remembers a sync that has begun and come to its end.
+    pub(crate) async fn write(
+        storage: &SessionStorage,
+        options: &SyncOptions,
+        begun: Timestamp,
+    ) -> Result<()> {
+        let backend = storage.backend();
+        let before = backend.meta().await?.remove(KEY);
+        let mut syncs = before.as_deref().map(parse).unwrap_or_default();
+        syncs.insert(name(&options.root), Self::new(storage, options, begun));
+        let value = serde_json::to_string(&syncs).unwrap_or_default();
+        match before {
+            // Where another sync ends at the same time, one of the two is remembered.
+            Some(before) => backend.replace_meta(KEY, &before, &value).await.map(drop),
+            None => backend.put_meta_if_absent(KEY, &value).await.map(drop),
+        }
+    }
+
+    /// Whether files of this time are news to it. File systems tell time in steps of up to two seconds.
+    pub(crate) fn is_older_than(&self, modified: Timestamp) -> bool {
+        modified.as_micros() >= self.begun.saturating_sub(2_000_000)
+    }
+
+    pub(crate) fn events(&self) -> EventDetail {
+        match self.events.as_str() {
+            "summary" => EventDetail::Summary,
+            "none" => EventDetail::None,
+            _ => EventDetail::Full,
+        }
+    }
+}
+
+fn parse(value: &str) -> BTreeMap<String, LastSync> {
+    serde_json::from_str(value).unwrap_or_default()
+}
+
+fn name(root: &Path) -> String {
+    let absolute = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
+    absolute.to_string_lossy().into_owned()
+}

@@ -1,0 +1,102 @@
+//! A refresh takes in what changed since the last sync, where that takes but a moment.
+
+use amplifier_session_core::{model::SessionId, storage::EventDetail};
+use amplifier_session_sync::{RefreshLimits, Refreshed, SyncOptions, refresh};
+use amplifier_session_testkit::{Operation, lines};
+
+use crate::fixture::{Fixture, NOW, set_modified};
+
+async fn refreshed(fixture: &Fixture, limits: RefreshLimits) -> Refreshed {
+    refresh(&fixture.storage, &fixture.options(), limits).await.unwrap()
+}
+
+fn taken(sessions: &[&str]) -> Refreshed {
+    Refreshed::Taken(sessions.iter().map(|id| SessionId::new(*id).unwrap()).collect())
+}
+
+/// A root with two sessions, of which `options` were synced.
+async fn synced(options: impl Fn(SyncOptions) -> SyncOptions) -> Fixture {
+    let fixture = Fixture::new();
+    for session in ["a", "b"] {
+        fixture.session("p", session).transcript([lines::user("hello")]).unwrap();
+    }
+    fixture.sync_with(options(fixture.options())).await;
+    fixture
+}
+
+#[tokio::test]
+async fn what_is_unchanged_costs_no_write() {
+    let fixture = synced(|options| options).await;
+    fixture.backend.reset_counts();
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
+    assert_eq!((fixture.backend.writes(), fixture.backend.calls(Operation::UpdateIndex)), (0, 0));
+}
+
+#[tokio::test]
+async fn what_changed_is_taken_in() {
+    let fixture = synced(|options| options).await;
+    fixture.session("p", "a").append_transcript([lines::user("more")]).unwrap();
+    let new = fixture.session("p", "c");
+    new.transcript([lines::user("new")]).unwrap();
+    set_modified(&new.path().join("transcript.jsonl"), NOW);
+    let Refreshed::Taken(mut sessions) = refreshed(&fixture, RefreshLimits::default()).await else {
+        panic!("it is next to nothing");
+    };
+    sessions.sort();
+    assert_eq!(Refreshed::Taken(sessions), taken(&["a", "c"]));
+    assert_eq!((fixture.messages("a").await.len(), fixture.messages("c").await.len()), (2, 1));
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
+}
+
+#[tokio::test]
+async fn what_would_take_too_long_is_counted_and_left() {
+    let fixture = synced(|options| options).await;
+    fixture.session("p", "a").append_transcript([lines::user("more")]).unwrap();
+    let limits = RefreshLimits::default().with_seconds(0.001);
+    assert_eq!(refreshed(&fixture, limits).await, Refreshed::TooMuch(1));
+    let large = lines::user(&"long ".repeat(3_000_000));
+    fixture.session("p", "b").append_transcript([large]).unwrap();
+    assert_eq!(refreshed(&fixture, RefreshLimits::default().with_embeds(true)).await, Refreshed::TooMuch(2));
+    assert_eq!((fixture.messages("a").await.len(), fixture.messages("b").await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_the_last_sync_left_out_is_left_out() {
+    // Excluded, also when it changes.
+    let fixture = synced(|options| options.with_exclude(["p/b"])).await;
+    fixture.session("p", "b").append_transcript([lines::user("more")]).unwrap();
+    set_modified(&fixture.session("p", "b").path().join("transcript.jsonl"), NOW);
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
+    // Not reached: until it changes.
+    let fixture = synced(|options| options.with_newest(Some(0))).await;
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
+    set_modified(&fixture.session("p", "b").path().join("transcript.jsonl"), NOW);
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&["b"]));
+    // Deleted.
+    let key = fixture.stored("b").await.unwrap().session.key();
+    assert!(fixture.storage.backend().delete_session(&key).await.unwrap());
+    fixture.session("p", "b").append_transcript([lines::user("more")]).unwrap();
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
+}
+
+#[tokio::test]
+async fn events_are_kept_as_the_last_sync_kept_them() {
+    let mut fixture = Fixture::new();
+    fixture.keep_events(EventDetail::Summary);
+    fixture.folder().events([lines::logger_event("a")]).unwrap();
+    fixture.sync().await;
+    fixture.keep_events(EventDetail::Full);
+    fixture.folder().append_events([lines::logger_event("b")]).unwrap();
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&["s"]));
+    assert!(fixture.events("s").await.iter().all(|event| event.raw.is_none()));
+    let full = RefreshLimits::default().with_events(Some(EventDetail::Full));
+    refreshed(&fixture, full).await;
+    assert!(fixture.events("s").await.iter().all(|event| event.raw.is_some()));
+}
+
+#[tokio::test]
+async fn a_store_that_never_saw_the_root_takes_what_is_small() {
+    let fixture = Fixture::new();
+    fixture.folder().transcript([lines::user("hello")]).unwrap();
+    assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&["s"]));
+}
