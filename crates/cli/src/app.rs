@@ -92,6 +92,19 @@ impl App {
 
     /// As [`App::reader`], for what takes its time itself.
     pub(crate) async fn patient_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+        let reader = self.open_reader(with_embedding).await?;
+        note_read_only(&reader.storage);
+        Ok(reader)
+    }
+
+    /// As [`App::reader`], for a command whose answer says itself that the store is read-only.
+    pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+        let reader = self.open_reader(with_embedding).await?;
+        reader.storage.backend().come_first();
+        Ok(reader)
+    }
+
+    async fn open_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
         let storage = self.existing_storage(with_embedding).await?;
@@ -103,9 +116,19 @@ impl App {
 
     /// Opens the store that is named, which must exist, to change one's own sessions: `--scope` widens what is read,
     /// never what is written. With what makes vectors where `with_embedding`.
+    pub(crate) async fn editor(&self, with_embedding: bool) -> Result<Reader, Failure> {
+        let user = self.identity()?.user_id;
+        let storage = self.existing_storage(with_embedding).await?;
+        check_writable(&storage)?;
+        self.warn_of_other_user(&storage, &user).await?;
+        Ok(Reader { storage, scope: Scope::from(user) })
+    }
+
+    /// Opens the store that is named, which must exist, to read one's own sessions, whatever `--scope` says.
     pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let storage = self.existing_storage(with_embedding).await?;
+        note_read_only(&storage);
         self.warn_of_other_user(&storage, &user).await?;
         Ok(Reader { storage, scope: Scope::from(user) })
     }
@@ -169,10 +192,12 @@ impl App {
 
     /// Opens the store that is named, which is made when it does not exist.
     pub(crate) async fn writer(&self, settings: StorageSettings) -> Result<Writer, Failure> {
-        self.writer_on(&self.store_url()?, settings).await
+        let writer = self.writer_on(&self.store_url()?, settings).await?;
+        check_writable(&writer.storage)?;
+        Ok(writer)
     }
 
-    /// Opens the store at `url`, which is made when it does not exist.
+    /// Opens the store at `url`, which is made when it does not exist. Whether it can be written is not checked.
     pub(crate) async fn writer_on(
         &self,
         url: &StoreUrl,
@@ -292,5 +317,23 @@ impl App {
             );
         }
         Ok(())
+    }
+}
+
+/// Says that what is read can't be written.
+fn note_read_only(storage: &SessionStorage) {
+    if let Some(reason) = storage.backend().read_only() {
+        say("note", &format!("the store is read-only: {reason}"));
+    }
+}
+
+/// Refuses a store that takes no writes before anything is done for them.
+pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
+    match storage.backend().read_only() {
+        Some(reason) => Err(Failure::failed(
+            format!("the store is read-only: {reason}"),
+            "make the file and its folder writable, or name another store with --store",
+        )),
+        None => Ok(()),
     }
 }

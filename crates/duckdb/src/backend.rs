@@ -18,6 +18,7 @@ use amplifier_session_core::{
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
 use amplifier_session_index::{Keeper, SearchIndex, WhenBusy};
+use amplifier_session_sql::file;
 use async_trait::async_trait;
 use duckdb::Connection;
 
@@ -45,6 +46,8 @@ pub enum Access {
 pub struct DuckDbBackend {
     inner: Arc<Inner>,
     access: Access,
+    /// Why the file can't be written, if that is so.
+    protected: Option<String>,
 }
 
 pub(crate) struct Inner {
@@ -56,7 +59,8 @@ pub(crate) struct Inner {
 
 impl DuckDbBackend {
     /// Opens the store in the file `path`, which is created when it is missing and may be written, for its owner alone. The
-    /// search index lies beside it, in the folder `<path>.index`.
+    /// search index lies beside it, in the folder `<path>.index`. A file that can't be written, or in whose folder nothing can be
+    /// created, is opened to read it, whatever `access` says: see [`StorageBackend::read_only`].
     ///
     /// # Errors
     ///
@@ -69,6 +73,8 @@ impl DuckDbBackend {
     }
 
     fn open_now(path: &Path, access: Access) -> Result<Self> {
+        let protected = file::read_only(path);
+        let access = if protected.is_some() { Access::ReadOnly } else { access };
         let inner = open_files::shared(path, |file| {
             let pool = Arc::new(Pool::open(path, access, file)?);
             let index = SearchIndex::open(connect::beside(path, ".index"));
@@ -79,7 +85,7 @@ impl DuckDbBackend {
             let message = "this process has the database open for reading only";
             return Err(Error::new(ErrorKind::StorageConnection, message).with("file", path.display()));
         }
-        Ok(Self { inner, access })
+        Ok(Self { inner, access, protected })
     }
 
     /// Has an HNSW index too, which DuckDB's extension VSS makes in the file `<path>.hnsw`, for whatever opens this file in
@@ -164,6 +170,9 @@ impl DuckDbBackend {
         &self,
         write: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        if let Some(reason) = &self.protected {
+            return Err(file::refuses_writes(reason));
+        }
         if self.access == Access::ReadOnly {
             return Err(read_only(self.path()));
         }
@@ -225,6 +234,10 @@ impl StorageBackend for DuckDbBackend {
 
     fn begin_sync(&self) -> Option<SyncTurn> {
         self.inner.keeper.index().begin_sync().map(SyncTurn::new)
+    }
+
+    fn read_only(&self) -> Option<String> {
+        self.protected.clone()
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
@@ -440,6 +453,9 @@ impl StorageBackend for DuckDbBackend {
 
     /// Also works off the write-ahead log, and brings up the HNSW index where there is one.
     async fn update_index(&self) -> Result<()> {
+        if let Some(reason) = &self.protected {
+            return Err(file::refuses_writes(reason));
+        }
         let folded = self.inner.keeper.fold(WhenBusy::Wait).await;
         let inner = Arc::clone(&self.inner);
         blocking(move || {

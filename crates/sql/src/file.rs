@@ -52,6 +52,52 @@ fn private() -> OpenOptions {
     options
 }
 
+/// Why the file `path` can only be read: it can't be written, or nothing can be created in its folder, which a database
+/// needs for its logs. `None` where both are possible, and for a file that does not exist.
+///
+/// Asks the system for this process' rights and opens nothing: closing a file gives up this process' locks on it.
+#[must_use]
+pub fn read_only(path: &Path) -> Option<String> {
+    // The logs lie beside the file that a link leads to.
+    let file = path.canonicalize().ok()?;
+    let denied = |path: &Path| may_write(path).err();
+    if let Some(error) = denied(&file) {
+        return Some(format!("{} can't be written: {error}", path.display()));
+    }
+    let folder = file.parent()?;
+    denied(folder).map(|error| format!("nothing can be created in {}: {error}", folder.display()))
+}
+
+#[cfg(unix)]
+fn may_write(path: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+    match accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            use rustix::io::Errno;
+            let denied = [Errno::ACCESS, Errno::ROFS, Errno::PERM].contains(&error);
+            if denied { Err(error.into()) } else { Ok(()) }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn may_write(path: &Path) -> io::Result<()> {
+    let file = std::fs::metadata(path)?;
+    // Of a folder the attribute says nothing.
+    if file.is_file() && file.permissions().readonly() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(())
+}
+
+/// The error of a write to a store that can only be read; `reason` is that of [`read_only`].
+#[must_use]
+pub fn refuses_writes(reason: &str) -> Error {
+    Error::new(ErrorKind::StorageIo, format!("the store is read-only: {reason}"))
+}
+
 /// A file that is not ours, or that this program does not know.
 #[must_use]
 pub fn refused(path: &Path, why: &str) -> Error {

@@ -23,6 +23,7 @@ use amplifier_session_core::{
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
 use amplifier_session_index::{Keeper, SearchIndex, WhenBusy};
+use amplifier_session_sql::file::refuses_writes;
 use async_trait::async_trait;
 use rusqlite::Connection;
 
@@ -45,6 +46,9 @@ struct Inner {
 impl SqliteBackend {
     /// Opens the store in the file `path`, which is created when it is missing, for its owner alone. The search index
     /// lies beside it, in the folder `<path>.index`.
+    ///
+    /// A file that can't be written, or in whose folder nothing can be created, is opened to read it: see
+    /// [`StorageBackend::read_only`].
     ///
     /// # Errors
     ///
@@ -137,6 +141,10 @@ impl StorageBackend for SqliteBackend {
 
     fn begin_sync(&self) -> Option<SyncTurn> {
         self.0.keeper.index().begin_sync().map(SyncTurn::new)
+    }
+
+    fn read_only(&self) -> Option<String> {
+        self.0.pool.read_only().map(str::to_owned)
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
@@ -343,6 +351,9 @@ impl StorageBackend for SqliteBackend {
 
     /// Also removes what deleted, changed and rewound rows have left in the index and in the write-ahead log.
     async fn update_index(&self) -> Result<()> {
+        if let Some(reason) = self.0.pool.read_only() {
+            return Err(refuses_writes(reason));
+        }
         let folded = self.0.keeper.fold(WhenBusy::Wait).await;
         let pool = Arc::clone(&self.0.pool);
         blocking(move || pool.empty_log()).await?.and(folded)

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `tables.rs`, `schema.rs` | tables and indexes; what makes a file ours, and how an earlier layout is brought up |
 //! | `pool.rs` | connections: one that writes, several that read |
+//! | `read_only.rs` | files that can't be written |
 //! | `write.rs` | the one transaction that writes a session |
 //! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
 //! | `conditions.rs`, `columns.rs` | how SQLite keeps what `amplifier-session-sql` asks for and reads |
@@ -28,6 +29,7 @@ mod messages;
 mod plans;
 mod pool;
 mod python;
+mod read_only;
 mod rows;
 mod schema;
 mod sessions;

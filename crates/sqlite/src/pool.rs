@@ -13,7 +13,12 @@ use amplifier_session_core::Result;
 use amplifier_session_sql::file;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
-use crate::{error::storage, functions, schema};
+use crate::{
+    error::storage,
+    functions,
+    read_only::{ReadOnlyConnection, ReadOnlyStore},
+    schema,
+};
 
 /// How long a call waits for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,28 +43,52 @@ const WRITER_CACHE_KIB: i64 = 16_000;
 /// What each connection that reads keeps of the file in memory at most: the pages that searches in some ten thousand
 /// messages come upon. The system keeps the file in memory too, but to copy a page from there takes as long as to find
 /// three rows in it.
-const READER_CACHE_KIB: i64 = 32_000;
+pub(crate) const READER_CACHE_KIB: i64 = 32_000;
 
 /// The connections of a process to one database file.
 #[derive(Debug)]
 pub(crate) struct Pool {
     path: PathBuf,
-    writer: Mutex<Connection>,
-    readers: Mutex<Vec<Connection>>,
+    handles: Handles,
     /// Whether the write-ahead log should have been emptied, but somebody was reading from it.
     log_to_empty: AtomicBool,
 }
 
+#[derive(Debug)]
+enum Handles {
+    /// To a file that can be written.
+    Writable { writer: Mutex<Connection>, readers: Mutex<Vec<Connection>> },
+    /// To one that can only be read.
+    ReadOnly { store: ReadOnlyStore, readers: Mutex<Vec<ReadOnlyConnection>> },
+}
+
 impl Pool {
-    /// Opens the file, which is created when it is missing.
+    /// Opens the file, which is created when it is missing. One that can't be written is opened to read it.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        if let Some(reason) = file::read_only(path) {
+            let (store, connection) = ReadOnlyStore::open(path, reason)?;
+            let readers = Mutex::new(vec![connection]);
+            return Ok(Self::new(path, Handles::ReadOnly { store, readers }));
+        }
         schema::check(path)?;
         // SQLite gives the files beside it the same mode.
         file::create(path)?;
         let mut writer = connect(path, WRITER_CACHE_KIB)?;
         schema::prepare(&mut writer)?;
         let (writer, readers) = (Mutex::new(writer), Mutex::new(Vec::new()));
-        Ok(Self { path: path.to_owned(), writer, readers, log_to_empty: AtomicBool::new(false) })
+        Ok(Self::new(path, Handles::Writable { writer, readers }))
+    }
+
+    fn new(path: &Path, handles: Handles) -> Self {
+        Self { path: path.to_owned(), handles, log_to_empty: AtomicBool::new(false) }
+    }
+
+    /// Why the file can only be read, if that is so.
+    pub(crate) fn read_only(&self) -> Option<&str> {
+        match &self.handles {
+            Handles::Writable { .. } => None,
+            Handles::ReadOnly { store, .. } => Some(store.reason()),
+        }
     }
 
     /// The database file.
@@ -76,7 +105,7 @@ impl Pool {
 
     /// Runs `write` on the connection that writes; waits while another thread uses it.
     pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
-        let mut writer = self.writer();
+        let mut writer = self.writer()?;
         let answer = write(&mut writer);
         self.empty_log_if_owed(&writer);
         answer
@@ -85,6 +114,9 @@ impl Pool {
     /// Moves what it can of the write-ahead log into the database, while others read and write: what is left of it for
     /// the write that finds the log full is little.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        if self.read_only().is_some() {
+            return Ok(());
+        }
         self.read(|connection| {
             let checkpoint = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
             checkpoint.map_err(storage("checkpoint"))
@@ -97,7 +129,7 @@ impl Pool {
     /// As long as another connection, of this process or another, reads from the log it must stay. Then the next
     /// write tries again, and closing does, and the last to close the store removes it in any case.
     pub(crate) fn empty_log(&self) -> Result<()> {
-        let writer = self.writer();
+        let writer = self.writer()?;
         let emptied = empty_log(&writer, LOG_PATIENCE);
         self.log_to_empty.store(!matches!(emptied, Ok(true)), Ordering::Release);
         emptied.map(|_| ()).map_err(storage("checkpoint"))
@@ -108,7 +140,7 @@ impl Pool {
     /// What is deleted is overwritten (`secure_delete`). But when a page gets full and SQLite moves rows to others, it
     /// leaves copies of them in the part that has become free, and does not know of these when it deletes the rows.
     pub(crate) fn rewrite(&self) -> Result<()> {
-        let writer = self.writer();
+        let writer = self.writer()?;
         let rewrite = || {
             // In the meantime there are two of it, which may be too much for memory.
             writer.pragma_update(None, "temp_store", "FILE")?;
@@ -126,21 +158,45 @@ impl Pool {
         }
     }
 
-    fn writer(&self) -> MutexGuard<'_, Connection> {
-        // A panic in another thread rolled its transaction back: the connection is as good as before.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn writer(&self) -> Result<MutexGuard<'_, Connection>> {
+        match &self.handles {
+            Handles::Writable { writer, .. } => Ok(lock(writer)),
+            Handles::ReadOnly { store, .. } => Err(store.refusal()),
+        }
     }
 
     /// Runs `read` on a connection that reads.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
-        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut connection = idle.map_or_else(|| connect(&self.path, READER_CACHE_KIB), Ok)?;
-        let answer = read(&mut connection);
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < IDLE_READERS {
-            readers.push(connection);
+        match &self.handles {
+            Handles::Writable { readers, .. } => {
+                let idle = lock(readers).pop();
+                let mut connection = idle.map_or_else(|| connect(&self.path, READER_CACHE_KIB), Ok)?;
+                let answer = read(&mut connection);
+                keep(readers, connection);
+                answer
+            }
+            Handles::ReadOnly { store, readers } => {
+                let idle = lock(readers).pop().filter(|idle| store.is_current(idle));
+                let mut opened = idle.map_or_else(|| store.connect(), Ok)?;
+                let answer = read(&mut opened.connection);
+                let answer = store.checked(&opened, answer);
+                keep(readers, opened);
+                answer
+            }
         }
-        answer
+    }
+}
+
+/// A panic in another thread rolled its transaction back: what is locked is as good as before.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps a connection for the next call.
+fn keep<T>(idle: &Mutex<Vec<T>>, connection: T) {
+    let mut idle = lock(idle);
+    if idle.len() < IDLE_READERS {
+        idle.push(connection);
     }
 }
 
@@ -156,7 +212,9 @@ pub(crate) fn with_snapshot<T>(
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.empty_log_if_owed(&self.writer());
+        if let Ok(writer) = self.writer() {
+            self.empty_log_if_owed(&writer);
+        }
     }
 }
 
@@ -172,25 +230,36 @@ fn empty_log(connection: &Connection, patience: Duration) -> rusqlite::Result<bo
     }
 }
 
-fn connect(path: &Path, cache_kib: i64) -> Result<Connection> {
+pub(crate) fn connect(path: &Path, cache_kib: i64) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)
         .map_err(|e| storage("open")(e).with("file", path.display()))?;
-    functions::register(&connection).map_err(storage("open"))?;
     configure(&connection, cache_kib).map_err(|e| storage("open")(e).with("file", path.display()))?;
     Ok(connection)
 }
 
-fn configure(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+/// Prepares a connection to a file that can only be read.
+pub(crate) fn configure_to_read(connection: &Connection) -> rusqlite::Result<()> {
+    prepare(connection, READER_CACHE_KIB)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")
+}
+
+/// What every connection needs.
+fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+    functions::register(connection)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Of a new file; most rows are more than a thousand bytes.
-    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "cache_size", -cache_kib)?;
-    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.set_prepared_statement_cache_capacity(64);
     // A plan does not depend on what is bound: otherwise SQLite prepares some statements anew for each row that is asked
     // for by its key, which takes as long as reading ten of them.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(|_| ())
+}
+
+fn configure(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
+    prepare(connection, cache_kib)?;
+    // Of a new file; most rows are more than a thousand bytes.
+    connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     // A killed process loses nothing with WAL; `NORMAL` leaves the syncing to checkpoints, so that a power cut may
     // lose the last transactions, whole, and the next sync brings them back from the files.
     use_write_ahead_log(connection)?;

@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, types::ValueRef};
 use crate::{SqliteBackend, error::storage, schema};
 
 /// The logs that SQLite keeps beside a file.
-const LOGS: [&str; 2] = ["-wal", "-journal"];
+pub(crate) const LOGS: [&str; 2] = ["-wal", "-journal"];
 
 /// How long an upgrade waits for another program that writes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -200,7 +200,7 @@ fn is_at_rest(path: &Path) -> bool {
     read.is_ok() && head[18..] == [2, 2]
 }
 
-fn at_rest_uri(path: &Path) -> Option<String> {
+pub(crate) fn at_rest_uri(path: &Path) -> Option<String> {
     let path = std::path::absolute(path).ok()?;
     let escaped: String = path
         .to_str()?
@@ -210,11 +210,11 @@ fn at_rest_uri(path: &Path) -> Option<String> {
     Some(format!("file:{escaped}?immutable=1"))
 }
 
-fn holds_something(path: &Path) -> bool {
+pub(crate) fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

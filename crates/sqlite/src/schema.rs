@@ -21,11 +21,7 @@ const APPLICATION_ID: i32 = 0x416d_5373;
 
 /// Refuses a file that is not ours, without touching it. A missing or empty file is fine.
 pub(crate) fn check(path: &Path) -> Result<()> {
-    match look(path)? {
-        Found::Ours => Ok(()),
-        Found::Python { generation } => Err(Origin::Python { generation }.refusal(path)),
-        Found::Other(error) => Err(error),
-    }
+    accepted(path, look(path)?)
 }
 
 /// What is in a file, which is not touched. A missing or empty file is as good as ours.
@@ -40,8 +36,11 @@ pub(crate) fn look(path: &Path) -> Result<Found> {
         Err(error) if is_unfinished(&error) => describe(&OldSqlite::look_at_copy(path)?.connection),
         described => described,
     };
-    let described = described.map_err(|error| unopened(path, error))?;
-    Ok(match described {
+    Ok(found(path, described.map_err(|error| unopened(path, error))?))
+}
+
+fn found(path: &Path, described: Description) -> Found {
+    match described {
         Description::Empty | Description::Ours { layout: 0..=LAYOUT } => Found::Ours,
         Description::Ours { layout } => {
             let message =
@@ -56,7 +55,35 @@ pub(crate) fn look(path: &Path) -> Result<Found> {
         }
         Description::NotOurs(Origin::Python { generation }) => Found::Python { generation },
         Description::NotOurs(origin) => Found::Other(origin.refusal(path)),
-    })
+    }
+}
+
+/// What a file holds that is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Nothing,
+    Store,
+    /// A store that has to be upgraded before it is read.
+    EarlierLayout,
+}
+
+/// What an open file holds; an error where that is not ours.
+pub(crate) fn holds(path: &Path, connection: &Connection) -> Result<Holds> {
+    let described = describe(connection).map_err(|error| unopened(path, error))?;
+    let holds = match described {
+        Description::Ours { layout: LAYOUT } => Holds::Store,
+        Description::Ours { .. } => Holds::EarlierLayout,
+        _ => Holds::Nothing,
+    };
+    accepted(path, found(path, described)).map(|()| holds)
+}
+
+fn accepted(path: &Path, found: Found) -> Result<()> {
+    match found {
+        Found::Ours => Ok(()),
+        Found::Python { generation } => Err(Origin::Python { generation }.refusal(path)),
+        Found::Other(error) => Err(error),
+    }
 }
 
 enum Description {

@@ -179,6 +179,10 @@ impl StorageBackend for FlakyBackend {
         self.inner.capabilities()
     }
 
+    fn read_only(&self) -> Option<String> {
+        self.inner.read_only()
+    }
+
     fn service_usage(&self) -> Option<ServiceUsage> {
         self.inner.service_usage()
     }

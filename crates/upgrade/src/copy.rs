@@ -33,7 +33,11 @@ impl FileCopy {
             for suffix in std::iter::once(&"").chain(logs) {
                 let from = beside(file, suffix);
                 if from.exists() {
-                    fs::copy(from, beside(&copy.path(), suffix))?;
+                    let to = beside(&copy.path(), suffix);
+                    fs::copy(from, &to)?;
+                    // Also where the file itself can't be written.
+                    #[cfg(unix)]
+                    fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
                 }
             }
             Ok(copy)
@@ -93,12 +97,15 @@ mod tests {
         let file = folder.path().join("old");
         fs::write(&file, "rows").unwrap();
         fs::write(beside(&file, "-wal"), "more").unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o400)).unwrap();
         let copy = FileCopy::of(&file, &["-wal", "-journal"]).unwrap();
         assert_eq!(fs::read_to_string(beside(&copy.path(), "-wal")).unwrap(), "more");
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(fs::metadata(copy.folder.path()).unwrap().permissions().mode() & 0o777, 0o700);
+            assert_eq!(fs::metadata(copy.path()).unwrap().permissions().mode() & 0o777, 0o600);
         }
         drop(copy);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);

@@ -57,7 +57,7 @@ struct NotDeleted {
 }
 
 pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {
-    let reader = app.own_reader(false).await?;
+    let reader = app.editor(false).await?;
     // All are found before one is deleted: a slip of the keyboard deletes nothing.
     let sessions = found(&reader, &args.sessions).await?;
     if !args.yes && !confirmed(app, &sessions)? {

@@ -131,7 +131,7 @@ async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure
             "name a model, like --embedding local",
         ));
     }
-    let reader = app.own_reader(true).await?;
+    let reader = app.editor(true).await?;
     let Scope::User(user) = &reader.scope else {
         return Err(Failure::wrong_use("vectors are made for one user", "leave --scope out"));
     };

@@ -88,7 +88,7 @@ async fn dry_run(
 ) -> Result<Outcome, Failure> {
     let empty = tempfile::tempdir()?;
     let writer = if app.store_exists()? {
-        app.writer(settings).await?
+        app.writer_on(&app.existing_store()?, settings).await?
     } else {
         app.writer_on(&StoreUrl::Sqlite(empty.path().join("empty.sqlite")), settings).await?
     };

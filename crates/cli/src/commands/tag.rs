@@ -45,7 +45,8 @@ pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure
             "name it once: alone to add it, behind --remove to remove it",
         ));
     }
-    let reader = app.own_reader(false).await?;
+    let changes = !args.tags.is_empty() || !args.remove.is_empty();
+    let reader = if changes { app.editor(false).await? } else { app.own_reader(false).await? };
     match &args.session {
         Some(session) => of_session(app, &reader, session, &args).await,
         None => list(app, &reader).await,

@@ -4,7 +4,7 @@ use amplifier_session_storage::{Scope, model::UserId, storage::SessionStatistics
 use serde::Serialize;
 
 use crate::{
-    app::App,
+    app::{App, check_writable},
     args::{RenameArgs, UserAction, UserArgs},
     failure::{Failure, Outcome, say},
     render::{
@@ -81,6 +81,7 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
 async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
     // Whoever does this is most likely told all the time that the store has another user.
     let storage = app.existing_storage(false).await?;
+    check_writable(&storage)?;
     let sessions = storage.rename_user(&args.old, &args.new).await?;
     storage.update_index().await?;
     if app.out.is_json() {

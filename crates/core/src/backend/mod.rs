@@ -107,6 +107,12 @@ pub trait StorageBackend: Debug + Send + Sync {
         Some(SyncTurn::default())
     }
 
+    /// Why the store can only be read, in words for a person: its file, folder or file system takes no writes. `None` where it
+    /// can be written. Of a store that can only be read every read works, and every write fails with `StorageIo`.
+    fn read_only(&self) -> Option<String> {
+        None
+    }
+
     /// All entries of the schema meta table. [`meta::VERSION`] and [`meta::WRITER`] are among them from the beginning:
     /// the backend puts them when it makes a store.
     async fn meta(&self) -> Result<BTreeMap<String, String>>;

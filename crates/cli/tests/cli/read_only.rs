@@ -1,0 +1,238 @@
+//! Stores that can't be written: the file, its folder, or the index beside it.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rusqlite::Connection;
+
+use super::support::{Home, Ran};
+
+/// A home with a synced store in `~/kept`, where nothing can be written once [`Kept::protect`] was called.
+struct Kept {
+    home: Home,
+    scheme: &'static str,
+}
+
+impl Kept {
+    fn new(scheme: &'static str) -> Self {
+        let kept = Self { home: Home::with_samples(), scheme };
+        kept.home.ok(&["sync", "--store", &kept.store()]);
+        kept
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.home.path().join("kept")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder().join("sessions.db")
+    }
+
+    fn store(&self) -> String {
+        format!("{}:{}", self.scheme, self.file().display())
+    }
+
+    /// Takes the right to write from the folder and from everything in it.
+    fn protect(&self) {
+        self.set_modes(0o400, 0o500);
+    }
+
+    fn set_modes(&self, file: u32, folder: u32) {
+        for entry in fs::read_dir(self.folder()).unwrap() {
+            let path = entry.unwrap().path();
+            set_mode(&path, if path.is_dir() { folder } else { file });
+        }
+        set_mode(&self.folder(), folder);
+    }
+
+    /// Runs the program as somebody whom modes of files bind.
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let store = self.store();
+        let command = self.home.command(&[arguments, &["--store", &store]].concat());
+        // Whoever makes a folder owns it.
+        let is_root = fs::metadata(self.home.path()).unwrap().uid() == 0;
+        let mut command = if is_root { without_rights_of_root(&command) } else { command };
+        Ran::from(command.output().unwrap())
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.folder())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // So that the folder can be removed.
+        set_mode(&self.folder(), 0o700);
+        self.set_modes(0o600, 0o700);
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Root may do everything, until it runs without the capabilities to.
+fn without_rights_of_root(command: &Command) -> Command {
+    let mut bound = Command::new("/usr/bin/setpriv");
+    assert!(Path::new(bound.get_program()).exists(), "as root this test needs setpriv, of util-linux");
+    bound.args(["--bounding-set", "-dac_override,-dac_read_search,-fowner"]).arg(command.get_program());
+    bound.args(command.get_args()).env_clear();
+    bound.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    bound
+}
+
+fn notes(ran: &Ran) -> Vec<&str> {
+    ran.stderr.lines().filter(|line| line.starts_with("note:")).collect()
+}
+
+/// Every command that reads answers as before, with one note, and leaves nothing.
+fn answers_as_before(kept: &Kept) {
+    let archive = kept.home.path().join("archive.jsonl");
+    let archive = archive.to_str().unwrap();
+    let session = kept.home.json(&["sessions", "--limit", "1", "--store", &kept.store()]);
+    let session = session["sessions"][0]["session_id"].as_str().unwrap().to_owned();
+    let commands: [&[&str]; 10] = [
+        &["sessions"],
+        &["recent"],
+        &["show", &session],
+        &["show", &session, "--events"],
+        &["context", &session, "--turn", "1"],
+        &["events", "--limit", "5"],
+        &["stats"],
+        &["search", "two workers", "--limit", "3"],
+        &["search", "two workers", "--mode", "full-text", "--limit", "3"],
+        &["export", "--out", archive],
+    ];
+    let before: Vec<Ran> = commands.iter().map(|command| kept.run(command)).collect();
+    kept.protect();
+    let names = kept.names();
+    for (command, before) in commands.iter().zip(before) {
+        let ran = kept.run(command);
+        assert_eq!((ran.code, &ran.stdout), (0, &before.stdout), "{command:?}: {}", ran.all());
+        let told = notes(&ran);
+        let others = notes(&before).len();
+        assert_eq!(told.len(), others + 1, "{command:?}: {}", ran.all());
+        let said = told.iter().filter(|note| note.starts_with("note: the store is read-only: ")).count();
+        assert_eq!(said, 1, "{command:?}: {}", ran.all());
+    }
+    assert_eq!(kept.names(), names);
+    let found = kept.run(&["search", "two workers", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+    let notices = found["notices"].as_array().unwrap();
+    assert!(notices.len() == 1 && notices[0].as_str().unwrap().contains("read-only"), "{notices:?}");
+}
+
+/// What writes says why it can't.
+fn refuses_to_write(kept: &Kept) {
+    let session = kept.run(&["sessions", "--limit", "1", "--json"]);
+    let session: serde_json::Value = serde_json::from_str(&session.stdout).unwrap();
+    let session = session["sessions"][0]["session_id"].as_str().unwrap();
+    let commands: [&[&str]; 4] =
+        [&["sync"], &["tag", session, "x"], &["delete", session, "--yes"], &["backfill"]];
+    for command in commands {
+        let ran = kept.run(command);
+        assert_eq!(ran.code, 1, "{command:?}: {}", ran.all());
+        assert!(ran.stderr.contains("error: the store is read-only: "), "{command:?}: {}", ran.all());
+        assert!(ran.stderr.contains("hint: make the file and its folder writable"), "{}", ran.all());
+    }
+}
+
+#[test]
+fn a_sqlite_store_that_cannot_be_written_is_read() {
+    let kept = Kept::new("sqlite");
+    answers_as_before(&kept);
+    refuses_to_write(&kept);
+}
+
+#[cfg(feature = "duckdb-system")]
+#[test]
+fn a_duckdb_store_that_cannot_be_written_is_read() {
+    let kept = Kept::new("duckdb");
+    answers_as_before(&kept);
+    refuses_to_write(&kept);
+    let asked = kept.run(&["sql", "SELECT count(*) AS n FROM sessions"]);
+    assert_eq!(asked.code, 0, "{}", asked.all());
+}
+
+#[test]
+fn a_file_alone_that_cannot_be_written_gets_no_files_beside_it() {
+    let kept = Kept::new("sqlite");
+    set_mode(&kept.file(), 0o400);
+    let names = kept.names();
+    let ran = kept.run(&["sessions"]);
+    assert_eq!((ran.code, notes(&ran).len()), (0, 1), "{}", ran.all());
+    assert_eq!(kept.names(), names);
+}
+
+/// Another program was killed, or the folder was copied while one was at work: the newest rows are in the log alone.
+#[test]
+fn rows_that_are_only_in_the_log_are_read_too() {
+    let kept = Kept::new("sqlite");
+    let (writing, log) = (kept.home.path().join("writing.db"), "sessions.db-wal");
+    fs::copy(kept.file(), &writing).unwrap();
+    let connection = Connection::open(&writing).unwrap();
+    connection.execute("UPDATE sessions SET name = 'Only in the log'", []).unwrap();
+    fs::copy(kept.home.path().join("writing.db-wal"), kept.folder().join(log)).unwrap();
+    for entry in ["writing.db-wal", "writing.db-shm"] {
+        assert!(kept.home.path().join(entry).exists());
+    }
+    kept.protect();
+    let ran = kept.run(&["sessions"]);
+    assert!(ran.code == 0 && ran.stdout.contains("Only in the log"), "{}", ran.all());
+    assert!(!kept.folder().join("sessions.db-shm").exists());
+
+    set_mode(&kept.folder().join(log), 0o000);
+    let ran = kept.run(&["sessions"]);
+    assert_eq!(ran.code, 1, "{}", ran.all());
+    assert!(ran.stderr.contains("sessions.db-wal holds changes and can't be read"), "{}", ran.all());
+}
+
+#[test]
+fn an_earlier_layout_that_cannot_be_upgraded_is_read_from_a_copy() {
+    let kept = Kept::new("sqlite");
+    fs::remove_file(kept.file()).unwrap();
+    let connection = Connection::open(kept.file()).unwrap();
+    connection.pragma_update(None, "application_id", 0x416d_5373).unwrap();
+    connection.execute_batch(include_str!("../../../sqlite/tests/store/layout_0.sql")).unwrap();
+    connection
+        .execute_batch(
+            "INSERT INTO schema_meta VALUES ('version', '4'), ('writer', 'amplifier-session-storage 0.1.0'),
+                ('store_id', '000102030405060708090a0b0c0d0e0f');
+             INSERT INTO sessions (user_id, session_id, host_id, created, updated, name, revision) VALUES
+                ('dana', 'old', 'laptop', '2026-01-01T00:00:00.000000Z', '2026-01-01T00:00:00.000000Z', 'Of old', 1);",
+        )
+        .unwrap();
+    drop(connection);
+    kept.protect();
+    let before = fs::read(kept.file()).unwrap();
+    let ran = kept.run(&["sessions"]);
+    assert!(ran.code == 0 && ran.stdout.contains("Of old"), "{}", ran.all());
+    assert!(notes(&ran).len() == 1 && ran.stderr.contains("an upgraded copy is read"), "{}", ran.all());
+    assert_eq!(fs::read(kept.file()).unwrap(), before);
+}
+
+#[test]
+fn a_search_goes_around_an_index_that_cannot_be_opened() {
+    let kept = Kept::new("sqlite");
+    let search = ["search", "two workers", "--limit", "3"];
+    let before = kept.run(&search);
+    let index = kept.folder().join("sessions.db.index");
+    set_mode(&index, 0o000);
+    let ran = kept.run(&search);
+    assert_eq!((ran.code, notes(&ran).len()), (0, 1), "{}", ran.all());
+    let place =
+        |text: &str| text.lines().map(|line| line.split('\t').take(4).collect()).collect::<Vec<String>>();
+    assert_eq!(place(&ran.stdout), place(&before.stdout));
+    set_mode(&index, 0o700);
+    assert_eq!(notes(&kept.run(&search)).len(), 0);
+}

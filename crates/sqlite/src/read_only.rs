@@ -1,0 +1,175 @@
+//! A file that can only be read: itself, its folder or the file system takes no writes.
+//!
+//! SQLite reads a file with a write-ahead log through a third file, `-shm`, which it creates. Where it can't, there are
+//! three ways (<https://www.sqlite.org/wal.html#readonly>):
+//!
+//! | there is | so the file is opened |
+//! | --- | --- |
+//! | a log and its `-shm` | as usual: somebody has it open, or left both |
+//! | a log with something in it | without locks, on a connection that keeps the index of the log in its own memory: rows that are only in the log are read too |
+//! | no log, or an empty one | as a file that nobody changes (`immutable`) |
+//!
+//! The last two take no locks. So the files are looked at before and after each read: where one has changed meanwhile, what
+//! was read does not count. An earlier layout is read from a private copy that is upgraded.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_sql::file::{refused, refuses_writes};
+use amplifier_session_upgrade::FileCopy;
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
+
+use crate::{
+    pool,
+    python::{LOGS, at_rest_uri, beside, holds_something, unopened},
+    schema::{self, Holds},
+};
+
+/// A store that can only be read.
+#[derive(Debug)]
+pub(crate) struct ReadOnlyStore {
+    path: PathBuf,
+    reason: String,
+    /// The upgraded copy of a file with an earlier layout.
+    copy: Option<FileCopy>,
+}
+
+/// A connection to it.
+#[derive(Debug)]
+pub(crate) struct ReadOnlyConnection {
+    pub(crate) connection: Connection,
+    /// The files as they were when it was opened, where it takes no locks.
+    seen: Option<FilesSeen>,
+}
+
+/// How the file and its log look from outside: length and time of the last change.
+#[derive(Debug, PartialEq, Eq)]
+struct FilesSeen([Option<(u64, Option<SystemTime>)>; 2]);
+
+impl ReadOnlyStore {
+    /// Takes a file that can only be read, and why that is so.
+    pub(crate) fn open(path: &Path, reason: String) -> Result<(Self, ReadOnlyConnection)> {
+        let mut store = Self { path: path.to_owned(), reason, copy: None };
+        let opened = store.connect_in_place()?;
+        match schema::holds(path, &opened.connection)? {
+            Holds::Nothing => Err(refused(path, "holds no sessions and can't be written")),
+            Holds::Store => Ok((store, opened)),
+            Holds::EarlierLayout => {
+                drop(opened);
+                let copy = FileCopy::of(path, &LOGS)?;
+                schema::prepare(&mut pool::connect(&copy.path(), pool::READER_CACHE_KIB)?)?;
+                store.copy = Some(copy);
+                store.reason += "; its layout is an earlier one, so an upgraded copy is read";
+                let opened = store.connect()?;
+                Ok((store, opened))
+            }
+        }
+    }
+
+    /// Why it can't be written.
+    pub(crate) fn reason(&self) -> &str {
+        &self.reason
+    }
+
+    /// The error of a write.
+    pub(crate) fn refusal(&self) -> Error {
+        refuses_writes(&self.reason)
+    }
+
+    pub(crate) fn connect(&self) -> Result<ReadOnlyConnection> {
+        match &self.copy {
+            Some(copy) => {
+                let connection = pool::connect(&copy.path(), pool::READER_CACHE_KIB)?;
+                Ok(ReadOnlyConnection { connection, seen: None })
+            }
+            None => self.connect_in_place(),
+        }
+    }
+
+    fn connect_in_place(&self) -> Result<ReadOnlyConnection> {
+        let path = &self.path;
+        let log = beside(path, LOGS[0]);
+        let seen = FilesSeen::of(path, &log);
+        let failed = |error| unopened(path, error);
+        if log.exists() && beside(path, "-shm").exists() {
+            // Without rights to the `-shm` this fails, and the log can still be read alone.
+            if let Ok(connection) = shared(path) {
+                return Ok(ReadOnlyConnection { connection, seen: None });
+            }
+        }
+        if holds_something(&log) {
+            fs::File::open(&log).map_err(|error| unreadable_log(path, &log, &error))?;
+            let connection = alone(path).map_err(failed)?;
+            return Ok(ReadOnlyConnection { connection, seen: Some(seen) });
+        }
+        let uri = at_rest_uri(path).ok_or_else(|| refused(path, "has a name that is no text"))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        let connection = connection.and_then(configured).map_err(failed)?;
+        Ok(ReadOnlyConnection { connection, seen: Some(seen) })
+    }
+
+    /// Whether what the connection would read is what is there.
+    pub(crate) fn is_current(&self, opened: &ReadOnlyConnection) -> bool {
+        let now = || FilesSeen::of(&self.path, &beside(&self.path, LOGS[0]));
+        opened.seen.as_ref().is_none_or(|seen| *seen == now())
+    }
+
+    /// The answer to a read on this connection, unless the files have changed meanwhile.
+    pub(crate) fn checked<T>(&self, opened: &ReadOnlyConnection, answer: Result<T>) -> Result<T> {
+        if self.is_current(opened) {
+            return answer;
+        }
+        let message = "another program wrote to the store while it was read";
+        Err(Error::new(ErrorKind::StorageIo, message).with("file", self.path.display()).retryable())
+    }
+}
+
+impl FilesSeen {
+    fn of(file: &Path, log: &Path) -> Self {
+        Self([file, log].map(|path| {
+            let found = fs::metadata(path).ok()?;
+            Some((found.len(), found.modified().ok()))
+        }))
+    }
+}
+
+/// Opens a file that somebody else may be writing, with the files that SQLite keeps beside it.
+fn shared(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    configured(Connection::open_with_flags(path, flags)?)
+}
+
+/// Opens a file with its log, without locks and without any other file.
+#[cfg(unix)]
+fn alone(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags_and_vfs(path, flags, c"unix-none")?;
+    // The log must be left as it is, also where it could be written.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // Before the first read: from then on the index of the log is in memory.
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    configured(connection)
+}
+
+/// Elsewhere the log needs its third file.
+#[cfg(not(unix))]
+fn alone(path: &Path) -> rusqlite::Result<Connection> {
+    shared(path)
+}
+
+/// Prepares a connection, and reads something: SQLite opens the files only then.
+fn configured(connection: Connection) -> rusqlite::Result<Connection> {
+    pool::configure_to_read(&connection)?;
+    connection.query_one("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(connection)
+}
+
+fn unreadable_log(path: &Path, log: &Path, error: &io::Error) -> Error {
+    let message = format!("the write-ahead log {} holds changes and can't be read: {error}", log.display());
+    Error::new(ErrorKind::StorageConnection, message).with_operation("open").with("file", path.display())
+}
