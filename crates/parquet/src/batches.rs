@@ -30,7 +30,7 @@ pub(crate) fn to_rows(batch: &RecordBatch, table: &Table) -> Result<Vec<Fields>>
     let columns: Result<Vec<ArrayRef>> = table
         .columns
         .iter()
-        .map(|(name, kind)| match batch.column_by_name(name) {
+        .map(|(name, kind)| match column(batch, name) {
             Some(column) => converted(column, *kind).map_err(|error| {
                 Error::validation(
                     "archive",
@@ -48,6 +48,12 @@ pub(crate) fn to_rows(batch: &RecordBatch, table: &Table) -> Result<Vec<Fields>>
     })?;
     let rows = serde_json::Deserializer::from_slice(&lines).into_iter();
     rows.collect::<std::result::Result<_, _>>().map_err(unreadable)
+}
+
+/// The column of this name, or of the one that it had.
+fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
+    let former = (name == "message_count").then_some("transcript_count");
+    batch.column_by_name(name).or_else(|| batch.column_by_name(former?))
 }
 
 fn converted(column: &dyn Array, kind: Kind) -> std::result::Result<ArrayRef, ArrowError> {

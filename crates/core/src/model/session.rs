@@ -32,7 +32,8 @@ pub struct Session {
     pub model: Option<String>,
     /// Number of conversation turns among the stored messages.
     pub turn_count: u32,
-    /// Number of stored messages.
+    /// Number of stored messages. Older documents call it `transcript_count`.
+    #[serde(alias = "transcript_count")]
     pub message_count: u32,
     /// Number of stored events.
     pub event_count: u32,
