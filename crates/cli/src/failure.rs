@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use amplifier_session_storage::{Error, ErrorKind, upgrade::PythonDatabase};
+use amplifier_session_storage::{Error, ErrorKind, storage::DamagedRow, upgrade::PythonDatabase};
 
 use crate::program;
 
@@ -132,6 +132,35 @@ impl From<serde_json::Error> for Failure {
 /// Writes a line to stderr; where nobody listens there is nobody to tell.
 pub(crate) fn say(label: &str, text: &str) {
     let _ = writeln!(io::stderr().lock(), "{label}: {text}");
+}
+
+/// The most damaged rows that are listed.
+const LISTED: usize = 20;
+
+/// Names the rows of the store that were left out because they can't be read; a failure if there are any. To be called when
+/// everything else has been written.
+pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
+    for row in damaged.iter().take(LISTED) {
+        let place = match row.sequence {
+            Some(sequence) => format!("{} {sequence} of session {}", row.kind.as_str(), row.session_id),
+            None => format!("session {}", row.session_id),
+        };
+        say("damaged", &format!("{place}: {}", row.reason));
+    }
+    if damaged.len() > LISTED {
+        say("damaged", &format!("… and {} more", damaged.len() - LISTED));
+    }
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    let message = match damaged.len() {
+        1 => "1 row of the store can't be read and was left out".to_owned(),
+        more => format!("{more} rows of the store can't be read and were left out"),
+    };
+    Err(Failure::failed(
+        message,
+        "restore the store from a backup, or delete the session and sync it again from its folder",
+    ))
 }
 
 /// Tells what clap found wrong, or shows the help or version that was asked for.

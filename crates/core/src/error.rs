@@ -21,6 +21,9 @@ pub enum ErrorKind {
     SessionExists,
     /// Reading or writing the store failed.
     StorageIo,
+    /// A stored row is not what was written and can't be read, while others can; the context names its `session`, and for a
+    /// message or an event its `user` and `sequence`.
+    Damaged,
     /// The store can't be reached or opened.
     StorageConnection,
     /// The service refused the credentials.
@@ -47,6 +50,7 @@ impl ErrorKind {
             Self::SessionNotFound => "session_not_found",
             Self::SessionExists => "session_exists",
             Self::StorageIo => "storage_io",
+            Self::Damaged => "damaged",
             Self::StorageConnection => "storage_connection",
             Self::Authentication => "authentication",
             Self::Validation => "validation",

@@ -114,7 +114,9 @@ pub(crate) async fn search(store: &Store, scope: &Scope, options: &EventSearchOp
     let query = queries::events(scope, &options.filter, options.after.as_ref(), true);
     let query = query.in_pages_of(page_of(options.limit));
     each(store, scope, &options.filter, query, |event| {
-        if options.after.as_ref().is_none_or(|after| EventCursor::from(&event) < *after) {
+        let cursor = EventCursor::from(&event);
+        let is_left_out = options.without.contains(&cursor.place);
+        if !is_left_out && options.after.as_ref().is_none_or(|after| cursor < *after) {
             events.push(event);
         }
         events.len() < options.limit

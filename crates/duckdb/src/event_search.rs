@@ -33,6 +33,7 @@ pub(crate) fn search(
     if let Some(after) = &options.after {
         conditions.behind_event(after);
     }
+    conditions.without_events(&options.without);
     let most = conditions.bind(limit(options.limit.min(EventSearchOptions::MAX_LIMIT)));
     let sql = format!(
         "SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}

@@ -12,7 +12,7 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
-use amplifier_session_sql::{Columns, number};
+use amplifier_session_sql::{Columns, number, unless_damaged};
 use duckdb::{
     OptionalExt, Row, Transaction,
     arrow::{
@@ -147,18 +147,9 @@ impl Rows for DuckDbRows<'_> {
                  FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
                  WHERE {which} ORDER BY t.revision, t.key"
             );
-            self.each_until(&sql, |row| {
-                each(MessageRow {
-                    key: unsigned(row, 0)?,
-                    revision: unsigned(row, 1)?,
-                    session_key: unsigned(row, 2)?,
-                    user: text(row, 3)?,
-                    project: text(row, 4)?,
-                    session: text(row, 5)?,
-                    role: text(row, 6)?.parse::<Role>()?,
-                    ts: Cursor(row).time(7)?,
-                    raw: bytes(row, 8)?,
-                })
+            self.each_until(&sql, |row| match unless_damaged(message_row(row))? {
+                Some(row) => each(row),
+                None => Ok(ControlFlow::Continue(())),
             })
         })
     }
@@ -182,21 +173,9 @@ impl Rows for DuckDbRows<'_> {
                      ON m.user_id = t.user_id AND m.session_id = t.session_id AND m.sequence = t.sequence
                  WHERE {which} ORDER BY t.revision, t.key"
             );
-            self.each_until(&sql, |row| {
-                read_vector(row, 10, &mut vector)?;
-                each(VectorRow {
-                    key: unsigned(row, 0)?,
-                    revision: unsigned(row, 1)?,
-                    session_key: unsigned(row, 2)?,
-                    user: text(row, 3)?,
-                    project: text(row, 4)?,
-                    session: text(row, 5)?,
-                    role: text(row, 6)?.parse::<Role>()?,
-                    content_type: text(row, 7)?.parse::<ContentType>()?,
-                    ts: Cursor(row).time(8)?,
-                    generation: number(&Cursor(row), 9)?,
-                    vector: &vector,
-                })
+            self.each_until(&sql, |row| match unless_damaged(vector_row(row, &mut vector))? {
+                Some(row) => each(row),
+                None => Ok(ControlFlow::Continue(())),
             })
         })
     }
@@ -216,7 +195,9 @@ impl Rows for DuckDbRows<'_> {
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
         let mut vector = Vec::new();
         self.each_vector(keys, ", vector", |places, key, row| {
-            read_vector(row, VECTOR_PLACE_COLUMNS, &mut vector)?;
+            if unless_damaged(read_vector(row, VECTOR_PLACE_COLUMNS, &mut vector))?.is_none() {
+                return Ok(());
+            }
             // What a search compares is what it asks the places of.
             places.insert(key, vector_place(row)?);
             each(key, &vector)
@@ -349,6 +330,37 @@ impl DuckDbRows<'_> {
             })
             .map_err(storage("read_removed"))
     }
+}
+
+fn message_row<'a>(row: &'a Row<'_>) -> Result<MessageRow<'a>> {
+    Ok(MessageRow {
+        key: unsigned(row, 0)?,
+        revision: unsigned(row, 1)?,
+        session_key: unsigned(row, 2)?,
+        user: text(row, 3)?,
+        project: text(row, 4)?,
+        session: text(row, 5)?,
+        role: text(row, 6)?.parse::<Role>()?,
+        ts: Cursor(row).time(7)?,
+        raw: bytes(row, 8)?,
+    })
+}
+
+fn vector_row<'a>(row: &'a Row<'_>, vector: &'a mut Vec<f32>) -> Result<VectorRow<'a>> {
+    read_vector(row, 10, vector)?;
+    Ok(VectorRow {
+        key: unsigned(row, 0)?,
+        revision: unsigned(row, 1)?,
+        session_key: unsigned(row, 2)?,
+        user: text(row, 3)?,
+        project: text(row, 4)?,
+        session: text(row, 5)?,
+        role: text(row, 6)?.parse::<Role>()?,
+        content_type: text(row, 7)?.parse::<ContentType>()?,
+        ts: Cursor(row).time(8)?,
+        generation: number(&Cursor(row), 9)?,
+        vector,
+    })
 }
 
 fn of_keys(column: &str, keys: &[u64]) -> String {

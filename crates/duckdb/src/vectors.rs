@@ -10,6 +10,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Columns, number,
     rows::{self, VECTOR},
+    unless_damaged,
 };
 use duckdb::{
     Connection,
@@ -233,7 +234,7 @@ pub(crate) fn of(
         let mut found = statement.query([user, session]).map_err(storage("vectors_of"))?;
         while let Some(row) = found.next().map_err(storage("vectors_of"))? {
             let row = Cursor(row);
-            let record = rows::record(&row)?;
+            let Some(record) = unless_damaged(rows::record(&row))? else { continue };
             let text = (key, number(&row, 7)?, record.content_type);
             stored.entry(text).or_default().push(record);
         }

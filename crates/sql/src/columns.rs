@@ -7,7 +7,8 @@ use amplifier_session_core::{
 
 /// A row of a driver. Columns count from 0.
 ///
-/// Every function fails with `StorageIo` when the column can't be read or is of another type.
+/// Every function fails with `Damaged` when the column is of another type or can't be what it should, and with `StorageIo`
+/// when it can't be read.
 pub trait Columns {
     /// A text.
     fn text(&self, index: usize) -> Result<String>;
@@ -63,8 +64,57 @@ pub fn digest(row: &impl Columns, index: usize) -> Result<Digest> {
     row.bytes(index)?.try_into().map(Digest).map_err(|_| damaged("digest"))
 }
 
+/// What was read, or nothing of a row that is damaged: for readers that have no place to report it.
+///
+/// # Errors
+///
+/// All others.
+pub fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if is_damage(&error) => {
+            tracing::debug!(%error, "a row that can't be read is left out");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a value is at fault: one that breaks a rule of the model was not stored so.
+fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Validation)
+}
+
+/// Names the row that can't be read. `place` are the columns of its user, its session, and its sequence.
+pub(crate) fn named<T>(
+    row: &impl Columns,
+    place: (usize, usize, Option<usize>),
+    read: Result<T>,
+) -> Result<T> {
+    read.map_err(|error| {
+        if !is_damage(&error) {
+            return error;
+        }
+        let reason = match error.context("field") {
+            Some(field) => format!("{field} {}", error.message()),
+            None => error.message().to_owned(),
+        };
+        let mut damaged = Error::new(ErrorKind::Damaged, reason);
+        if let Ok(user) = row.text(place.0) {
+            damaged = damaged.with("user", user);
+        }
+        if let Ok(session) = row.text(place.1) {
+            damaged = damaged.with("session", session);
+        }
+        if let Some(Ok(sequence)) = place.2.map(|index| row.integer(index)) {
+            damaged = damaged.with("sequence", sequence);
+        }
+        damaged.with_source(error)
+    })
+}
+
 /// A value in the database that can't be what it should.
 #[must_use]
 pub fn damaged(what: &'static str) -> Error {
-    Error::new(ErrorKind::StorageIo, format!("the database holds a {what} that can't be read"))
+    Error::new(ErrorKind::Damaged, format!("the database holds a {what} that can't be read"))
 }

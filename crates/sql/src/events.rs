@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    model::Level,
+    model::{Level, Place},
     search::{EventCursor, EventFilter},
 };
 
@@ -49,6 +49,18 @@ impl Conditions {
             "e.event_type >= {category} AND e.event_type < {category} || ';'
              AND (e.event_type = {category} OR e.event_type >= {category} || ':')"
         ));
+    }
+
+    /// Without the events at these places.
+    pub fn without_events(&mut self, places: &[Place]) {
+        for place in places {
+            let user = self.bind(place.session.user_id.to_string());
+            let session = self.bind(place.session.session_id.to_string());
+            let sequence = self.bind(place.sequence);
+            self.require(format!(
+                "NOT (e.user_id = {user} AND e.session_id = {session} AND e.sequence = {sequence})"
+            ));
+        }
     }
 
     /// Behind the last event of a page.

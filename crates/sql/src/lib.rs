@@ -20,5 +20,5 @@ mod messages;
 pub mod rows;
 mod sessions;
 
-pub use columns::{Columns, damaged, digest, number};
+pub use columns::{Columns, damaged, digest, number, unless_damaged};
 pub use conditions::{Conditions, Dialect, Value};

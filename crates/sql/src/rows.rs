@@ -11,7 +11,7 @@ use amplifier_session_core::{
 
 use crate::{
     Columns,
-    columns::{damaged, digest, maybe_number, number},
+    columns::{damaged, digest, maybe_number, named, number, unless_damaged},
 };
 
 /// The columns of a session that [`session`] reads.
@@ -52,8 +52,12 @@ pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn session(row: &impl Columns) -> Result<Session> {
+    named(row, (0, 1, None), read_session(row))
+}
+
+fn read_session(row: &impl Columns) -> Result<Session> {
     Ok(Session {
         user_id: UserId::new(row.text(0)?)?,
         session_id: SessionId::new(row.text(1)?)?,
@@ -85,8 +89,12 @@ pub fn session(row: &impl Columns) -> Result<Session> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn stored_session(row: &impl Columns, metadata_files: Vec<MetadataFile>) -> Result<StoredSession> {
+    named(row, (0, 1, None), read_stored_session(row, metadata_files))
+}
+
+fn read_stored_session(row: &impl Columns, metadata_files: Vec<MetadataFile>) -> Result<StoredSession> {
     let skipped = row.text(24)?;
     Ok(StoredSession {
         session: session(row)?,
@@ -102,8 +110,12 @@ pub fn stored_session(row: &impl Columns, metadata_files: Vec<MetadataFile>) -> 
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn message(row: &impl Columns) -> Result<Message> {
+    named(row, (0, 1, Some(2)), read_message(row))
+}
+
+fn read_message(row: &impl Columns) -> Result<Message> {
     Ok(Message {
         user_id: UserId::new(row.text(0)?)?,
         session_id: SessionId::new(row.text(1)?)?,
@@ -125,7 +137,7 @@ pub fn message(row: &impl Columns) -> Result<Message> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn message_state(row: &impl Columns) -> Result<MessageState> {
     let first_seen = if row.flag(3)? { Some(row.time(2)?) } else { None };
     Ok(MessageState { digest: digest(row, 0)?, turn: maybe_number(row, 1)?, first_seen })
@@ -135,8 +147,12 @@ pub fn message_state(row: &impl Columns) -> Result<MessageState> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn event(row: &impl Columns) -> Result<Event> {
+    named(row, (1, 2, Some(3)), read_event(row))
+}
+
+fn read_event(row: &impl Columns) -> Result<Event> {
     Ok(Event {
         event_id: row.text(0)?,
         user_id: UserId::new(row.text(1)?)?,
@@ -165,7 +181,7 @@ pub fn event(row: &impl Columns) -> Result<Event> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn record(row: &impl Columns) -> Result<VectorRecord> {
     Ok(VectorRecord {
         content_type: row.text(0)?.parse()?,
@@ -178,17 +194,17 @@ pub fn record(row: &impl Columns) -> Result<VectorRecord> {
     })
 }
 
-/// Count, highest sequence, earliest and latest time: the first four columns.
+/// Count, highest sequence, earliest and latest time: the first four columns. A time that is none is left out.
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn span(row: &impl Columns) -> Result<RowSpan> {
     Ok(RowSpan {
         count: count(row, 0)?,
         last_sequence: maybe_number(row, 1)?,
-        first_ts: row.maybe_time(2)?,
-        last_ts: row.maybe_time(3)?,
+        first_ts: unless_damaged(row.maybe_time(2))?.flatten(),
+        last_ts: unless_damaged(row.maybe_time(3))?.flatten(),
     })
 }
 
@@ -196,7 +212,7 @@ pub fn span(row: &impl Columns) -> Result<RowSpan> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn message_count(row: &impl Columns) -> Result<MessageCount> {
     Ok(MessageCount { day: row.text(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
 }
@@ -205,7 +221,7 @@ pub fn message_count(row: &impl Columns) -> Result<MessageCount> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the column can't be read.
+/// `Damaged` when the value is not what was written; `StorageIo` when it can't be read.
 pub fn count(row: &impl Columns, index: usize) -> Result<u64> {
     row.integer(index).map(i64::unsigned_abs)
 }
@@ -214,7 +230,7 @@ pub fn count(row: &impl Columns, index: usize) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the column can't be read.
+/// `Damaged` when the value is not what was written; `StorageIo` when it can't be read.
 pub fn vector_state(row: &impl Columns, index: usize) -> Result<VectorState> {
     VectorState::from_code(number(row, index)?).ok_or_else(|| damaged("vector state"))
 }

@@ -3,6 +3,7 @@
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, Viewer,
     backend::{SessionCursor, SessionQuery},
+    model::SessionKey,
     search::SessionFilter,
 };
 
@@ -39,6 +40,11 @@ impl Conditions {
         conditions.compare_if("s.updated >= ?", query.since);
         conditions.compare_if("s.updated < ?", query.until);
         conditions.compare_if("s.created < ?", query.created_until);
+        for SessionKey { user_id, session_id } in &query.without {
+            let user = conditions.bind(user_id.to_string());
+            let session = conditions.bind(session_id.to_string());
+            conditions.require(format!("NOT (s.user_id = {user} AND s.session_id = {session})"));
+        }
         if let Some(SessionCursor { updated, key }) = &query.after {
             let updated = conditions.bind(*updated);
             let user = conditions.bind(key.user_id.to_string());

@@ -4,7 +4,7 @@ use amplifier_session_core::{Result, model::Timestamp};
 use amplifier_session_sql::{Columns, damaged};
 use rusqlite::{Row, types::FromSql};
 
-use crate::error::storage;
+use crate::error;
 
 impl Columns for Cursor<'_> {
     fn text(&self, index: usize) -> Result<String> {
@@ -28,7 +28,7 @@ impl Columns for Cursor<'_> {
     }
 
     fn time(&self, index: usize) -> Result<Timestamp> {
-        let text = self.0.get_ref(index).map_err(storage("read"))?;
+        let text = self.0.get_ref(index).map_err(error::column)?;
         text.as_str().map_err(|_| damaged("time")).and_then(Timestamp::parse)
     }
 
@@ -40,7 +40,7 @@ impl Columns for Cursor<'_> {
     }
 
     fn bytes(&self, index: usize) -> Result<Vec<u8>> {
-        let value = self.0.get_ref(index).map_err(storage("read"))?;
+        let value = self.0.get_ref(index).map_err(error::column)?;
         value.as_bytes().map(<[u8]>::to_vec).map_err(|_| damaged("line"))
     }
 
@@ -60,12 +60,12 @@ pub(crate) struct Cursor<'a>(pub(crate) &'a Row<'a>);
 
 /// A column of a row as a Rust value.
 pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
-    row.get(index).map_err(storage("read"))
+    row.get(index).map_err(error::column)
 }
 
 /// Reads the vector in a column into a buffer that is used again.
 pub(crate) fn read_vector(row: &Row<'_>, index: usize, into: &mut Vec<f32>) -> Result<()> {
-    let value = row.get_ref(index).map_err(storage("read"))?;
+    let value = row.get_ref(index).map_err(error::column)?;
     let bytes = value.as_blob().map_err(|_| damaged("vector"))?;
     let (floats, rest) = bytes.as_chunks::<4>();
     if !rest.is_empty() {

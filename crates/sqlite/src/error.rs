@@ -1,6 +1,7 @@
 //! SQLite's errors as ours.
 
 use amplifier_session_core::{Error, ErrorKind};
+use amplifier_session_sql::damaged;
 use rusqlite::ErrorCode;
 
 /// Maps a driver error; `operation` says what was being done.
@@ -19,6 +20,19 @@ pub(crate) fn taken(operation: &'static str, error: rusqlite::Error, what: impl 
             Error::new(ErrorKind::Conflict, what()).with_operation(operation)
         }
         _ => storage(operation)(error),
+    }
+}
+
+/// Maps the error of reading a column: a value of another type is not what was written.
+pub(crate) fn column(source: rusqlite::Error) -> Error {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
+
+    match source {
+        FromSqlConversionFailure(..)
+        | IntegralValueOutOfRange(..)
+        | InvalidColumnType(..)
+        | Utf8Error(..) => damaged("value").with_source(source),
+        other => storage("read")(other),
     }
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn search(
     if let Some(after) = &options.after {
         conditions.behind_event(after);
     }
+    conditions.without_events(&options.without);
     let limit = conditions.bind(options.limit.min(EventSearchOptions::MAX_LIMIT) as i64);
     let sql = format!(
         "SELECT {EVENT} FROM {} WHERE {}

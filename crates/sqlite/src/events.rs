@@ -152,11 +152,9 @@ pub(crate) fn payloads(
     let mut payloads = Vec::with_capacity(sequences.len());
     for &sequence in sequences {
         let place = params![key.user_id.as_str(), key.session_id.as_str(), sequence];
-        let found = statement
-            .query_row(place, |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(storage("event_payloads"))?;
-        let Some((encoding, raw)) = found else { continue };
+        let mut found = statement.query(place).map_err(storage("event_payloads"))?;
+        let Some(row) = found.next().map_err(storage("event_payloads"))? else { continue };
+        let (encoding, raw) = (column(row, 0)?, column(row, 1)?);
         payloads.push((sequence, payload(connection, key, sequence, encoding, raw)?));
     }
     Ok(payloads)

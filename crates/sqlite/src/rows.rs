@@ -9,7 +9,7 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
-use amplifier_session_sql::{Columns, damaged};
+use amplifier_session_sql::{Columns, damaged, unless_damaged};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use crate::{
@@ -74,19 +74,9 @@ impl Rows for SqliteRows<'_> {
             "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
             FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
             WHERE t.revision > ?1 ORDER BY t.revision";
-        self.each_row(sql, revision, |row| {
-            let raw = row.get_ref(8).map_err(storage("read"))?.as_bytes().map_err(|_| damaged("line"))?;
-            each(MessageRow {
-                key: unsigned(row, 0)?,
-                revision: unsigned(row, 1)?,
-                session_key: unsigned(row, 2)?,
-                user: text(row, 3)?,
-                project: text(row, 4)?,
-                session: text(row, 5)?,
-                role: text(row, 6)?.parse::<Role>()?,
-                ts: Cursor(row).time(7)?,
-                raw,
-            })
+        self.each_row(sql, revision, |row| match unless_damaged(message_row(row))? {
+            Some(row) => each(row),
+            None => Ok(ControlFlow::Continue(())),
         })
     }
 
@@ -103,21 +93,9 @@ impl Rows for SqliteRows<'_> {
                 ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence
             WHERE v.revision > ?1 ORDER BY v.revision";
         let mut vector = Vec::new();
-        self.each_row(sql, revision, |row| {
-            read_vector(row, 10, &mut vector)?;
-            each(VectorRow {
-                key: unsigned(row, 0)?,
-                revision: unsigned(row, 1)?,
-                session_key: unsigned(row, 2)?,
-                user: text(row, 3)?,
-                project: text(row, 4)?,
-                session: text(row, 5)?,
-                role: text(row, 6)?.parse::<Role>()?,
-                content_type: text(row, 7)?.parse::<ContentType>()?,
-                ts: Cursor(row).time(8)?,
-                generation: column(row, 9)?,
-                vector: &vector,
-            })
+        self.each_row(sql, revision, |row| match unless_damaged(vector_row(row, &mut vector))? {
+            Some(row) => each(row),
+            None => Ok(ControlFlow::Continue(())),
         })
     }
 
@@ -141,8 +119,9 @@ impl Rows for SqliteRows<'_> {
         let mut vector = Vec::new();
         for &key in keys {
             let mut rows = statement.query([key as i64]).map_err(storage("read_vectors"))?;
-            if let Some(row) = rows.next().map_err(storage("read_vectors"))? {
-                read_vector(row, 0, &mut vector)?;
+            if let Some(row) = rows.next().map_err(storage("read_vectors"))?
+                && unless_damaged(read_vector(row, 0, &mut vector))?.is_some()
+            {
                 each(key, &vector)?;
             }
         }
@@ -211,6 +190,37 @@ impl SqliteRows<'_> {
             })
             .map_err(storage("read_removed"))
     }
+}
+
+fn message_row<'a>(row: &'a Row<'_>) -> Result<MessageRow<'a>> {
+    Ok(MessageRow {
+        key: unsigned(row, 0)?,
+        revision: unsigned(row, 1)?,
+        session_key: unsigned(row, 2)?,
+        user: text(row, 3)?,
+        project: text(row, 4)?,
+        session: text(row, 5)?,
+        role: text(row, 6)?.parse::<Role>()?,
+        ts: Cursor(row).time(7)?,
+        raw: row.get_ref(8).map_err(storage("read"))?.as_bytes().map_err(|_| damaged("line"))?,
+    })
+}
+
+fn vector_row<'a>(row: &'a Row<'_>, vector: &'a mut Vec<f32>) -> Result<VectorRow<'a>> {
+    read_vector(row, 10, vector)?;
+    Ok(VectorRow {
+        key: unsigned(row, 0)?,
+        revision: unsigned(row, 1)?,
+        session_key: unsigned(row, 2)?,
+        user: text(row, 3)?,
+        project: text(row, 4)?,
+        session: text(row, 5)?,
+        role: text(row, 6)?.parse::<Role>()?,
+        content_type: text(row, 7)?.parse::<ContentType>()?,
+        ts: Cursor(row).time(8)?,
+        generation: column(row, 9)?,
+        vector,
+    })
 }
 
 fn revision_and_nonce(row: &Row<'_>) -> rusqlite::Result<(u64, u64)> {

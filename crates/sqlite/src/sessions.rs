@@ -9,7 +9,7 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_sql::{
-    Conditions, deletions,
+    Columns, Conditions, deletions,
     rows::{self, SESSION, SESSION_STATE},
 };
 use rusqlite::{Connection, OptionalExtension, params};
@@ -36,12 +36,14 @@ pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<St
 fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<MetadataFile>> {
     let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
     let mut statement = connection.prepare_cached(sql).map_err(storage("get_session"))?;
-    statement
-        .query_map([key.user_id.as_str(), key.session_id.as_str()], |row| {
-            Ok(MetadataFile { name: row.get(0)?, raw: RawJson::new(row.get::<_, Vec<u8>>(1)?) })
-        })
-        .and_then(Iterator::collect)
-        .map_err(storage("get_session"))
+    let mut found =
+        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
+    let mut files = Vec::new();
+    while let Some(row) = found.next().map_err(storage("get_session"))? {
+        let row = Cursor(row);
+        files.push(MetadataFile { name: row.text(0)?, raw: RawJson::new(row.bytes(1)?) });
+    }
+    Ok(files)
 }
 
 /// The sessions that `query` asks for, newest first.

@@ -5,7 +5,10 @@ use amplifier_session_core::{
     backend::{MessageVectors, SequenceRange},
     model::{ContentType, ContentTypes, Place, SessionKey, VectorRecord},
 };
-use amplifier_session_sql::rows::{self, VECTOR};
+use amplifier_session_sql::{
+    rows::{self, VECTOR},
+    unless_damaged,
+};
 use rusqlite::{Connection, params};
 
 use crate::{
@@ -173,7 +176,8 @@ pub(crate) fn of(
         ];
         let mut stored = statement.query(text).map_err(storage("vectors_of"))?;
         while let Some(row) = stored.next().map_err(storage("vectors_of"))? {
-            found.push((place.clone(), rows::record(&Cursor(row))?));
+            let record = unless_damaged(rows::record(&Cursor(row)))?;
+            found.extend(record.map(|record| (place.clone(), record)));
         }
     }
     Ok(found)

@@ -11,7 +11,7 @@ use amplifier_session_storage::{
 use crate::{
     app::{App, Reader},
     args::{ArchiveFormat, ExportArgs, ImportArgs, ScopeArg},
-    failure::{Failure, Outcome, say},
+    failure::{Failure, Outcome, report_damage, say},
     file::WholeFile,
     render::text::{counted, grouped},
 };
@@ -47,10 +47,11 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
         app.out.line(&format!("{sessions}, {messages}, {events} in {}", args.out.display()))?;
     }
     app.out.finish()?;
-    if report.sessions == 0 {
+    if report.sessions == 0 && report.damaged.is_empty() {
         say("note", "no session matches, and no file was made");
         app.warn_of_unknown_project(&reader, args.project.as_ref()).await?;
     }
+    report_damage(&report.damaged)?;
     Ok(Outcome::found(report.sessions > 0))
 }
 

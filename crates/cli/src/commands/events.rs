@@ -4,14 +4,14 @@ use amplifier_session_storage::{
     Scope,
     model::{Event, Place, RawJson, SessionId, SessionKey, Timestamp, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
-    storage::EventLines,
+    storage::{DamagedRow, Readable},
 };
 use serde::Serialize;
 
 use crate::{
     app::{App, Reader},
     args::EventsArgs,
-    failure::{Failure, Outcome, say},
+    failure::{Failure, Outcome, report_damage, say},
     messages::EventView,
     render::events::{self, Payloads},
 };
@@ -23,6 +23,9 @@ struct View<'a> {
     has_more: bool,
     /// What `--after` takes to go on.
     next: Option<String>,
+    /// Events that can't be read.
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
 }
 
 pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
@@ -31,23 +34,27 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     let reader = app.reader(false).await?;
     let filter = filter.with_sessions(sessions(&reader, &args).await?);
     let options = EventSearchOptions::new(filter).with_limit(args.limit).with_after(after);
-    let found = reader.storage.search_events(&reader.scope, &options).await?;
+    let Readable { rows: mut found, mut damaged, .. } =
+        reader.storage.readable_events(&reader.scope, &options).await?;
     let next = next(&reader, options, &found).await?;
-    let payloads = if args.full { payloads(&reader, &found).await? } else { Payloads::new() };
+    let payloads =
+        if args.full { payloads(&reader, &mut found, &mut damaged).await? } else { Payloads::new() };
     if app.out.is_json() {
         let view = |event| EventView::new(event, raw(&payloads, event));
         let events = found.iter().map(view).collect();
-        app.out.json(&View { events, has_more: next.is_some(), next: next.as_ref().map(write_cursor) })?;
+        let next_page = next.as_ref().map(write_cursor);
+        app.out.json(&View { events, has_more: next.is_some(), next: next_page, damaged: &damaged })?;
     } else if !found.is_empty() {
         events::found(&mut app.out, &found, &payloads, reader.names_owners(), &app.now)?;
     }
     app.out.finish()?;
-    if found.is_empty() {
+    if found.is_empty() && damaged.is_empty() {
         say("note", "no event matches");
         explain_nothing(app, &reader, &args).await?;
     } else if let Some(next) = next.filter(|_| !app.out.is_json()) {
         say("note", &format!("there are more events: --after {} goes on", write_cursor(&next)));
     }
+    report_damage(&damaged)?;
     Ok(Outcome::found(!found.is_empty()))
 }
 
@@ -80,22 +87,29 @@ async fn next(
     let Some(last) = found.last().filter(|_| found.len() == options.limit) else { return Ok(None) };
     let end = EventCursor::from(last);
     let one = options.with_limit(1).with_after(end.clone());
-    let more = reader.storage.search_events(&reader.scope, &one).await?;
-    Ok(Some(end).filter(|_| !more.is_empty()))
+    let more = reader.storage.readable_events(&reader.scope, &one).await?;
+    Ok(Some(end).filter(|_| !more.rows.is_empty()))
 }
 
-/// The lines of the events, where they are kept.
-async fn payloads(reader: &Reader, found: &[Event]) -> Result<Payloads, Failure> {
+/// The lines of the events, where they are kept. An event whose line can't be read is moved to `damaged`.
+async fn payloads(
+    reader: &Reader,
+    found: &mut Vec<Event>,
+    damaged: &mut Vec<DamagedRow>,
+) -> Result<Payloads, Failure> {
     let mut payloads = Payloads::new();
-    for event in found {
+    for event in std::mem::take(found) {
         // Several users may have a session of this id; the event says whose it is.
         let owner = Scope::User(event.user_id.clone());
-        let lines =
-            EventLines::default().after(event.sequence.checked_sub(1)).with_limit(1).with_payload(true);
-        let lines = reader.storage.get_event_lines(&owner, &event.session_id, lines).await?;
-        let raw =
-            lines.into_iter().find(|line| line.event.sequence == event.sequence).and_then(|line| line.raw);
-        payloads.extend(raw.map(|raw| (place(event), raw)));
+        let raw = match reader.storage.readable_event_payload(&owner, &event).await? {
+            Ok(raw) => raw,
+            Err(row) => {
+                damaged.push(row);
+                continue;
+            }
+        };
+        payloads.extend(raw.map(|raw| (place(&event), raw)));
+        found.push(event);
     }
     Ok(payloads)
 }

@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 use crate::{
     app::{App, Reader},
     args::SearchArgs,
-    failure::{Failure, Outcome, say},
+    failure::{Failure, Outcome, report_damage, say},
     refresh,
     render::{search as render, search::Titles},
 };
@@ -24,7 +24,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     if mode != SearchMode::FullText {
         app.warm_up();
     }
-    let reader = app.reader(mode != SearchMode::FullText).await?;
+    let reader = app.silent_reader(mode != SearchMode::FullText).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed_to_session(&reader, options, args.session.as_deref()).await?;
     let found = reader.storage.search_transcripts(&reader.scope, &options).await?;
@@ -32,11 +32,12 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
         say("note", notice);
     }
     show(app, &reader, &found).await?;
-    if found.results.is_empty() {
+    if found.results.is_empty() && found.damaged.is_empty() {
         say("note", "nothing was found");
         args.narrow.explain_nothing();
         app.warn_of_unknown_project(&reader, options.filter.sessions.project.as_ref()).await?;
     }
+    report_damage(&found.damaged)?;
     Ok(Outcome::found(!found.results.is_empty()))
 }
 

@@ -1,12 +1,16 @@
 //! `show`: the conversation of a session, or its event log.
 
-use amplifier_session_storage::{backend::SkippedLine, model::Session, storage::EventLines};
+use amplifier_session_storage::{
+    backend::SkippedLine,
+    model::Session,
+    storage::{DamagedRow, EventLines, Readable},
+};
 use serde::Serialize;
 
 use crate::{
     app::{App, Reader},
     args::ShowArgs,
-    failure::{Failure, Outcome, say},
+    failure::{Failure, Outcome, report_damage, say},
     messages::{EventView, MessageView, SessionView},
     render::{
         conversation::{self, Head},
@@ -25,6 +29,9 @@ struct ConversationView<'a> {
     messages: Vec<MessageView>,
     has_more_before: bool,
     has_more_after: bool,
+    /// Messages that can't be read.
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
 }
 
 /// The event log as JSON.
@@ -34,6 +41,9 @@ struct EventsView<'a> {
     events: Vec<EventView<'a>>,
     has_more_before: bool,
     has_more_after: bool,
+    /// Events that can't be read.
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
 }
 
 pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failure> {
@@ -54,9 +64,10 @@ async fn show(
 ) -> Result<Outcome, Failure> {
     let Reader { storage, scope } = reader;
     let after = args.from.checked_sub(1);
-    let messages = storage.get_transcript_lines(scope, &session.session_id, after, args.limit).await?;
+    let Readable { rows: messages, damaged, .. } =
+        storage.readable_transcript_lines(scope, &session.session_id, after, args.limit).await?;
     let skipped = storage.get_sync_statistics(scope, &session.session_id).await?.skipped;
-    let page = Page::new(session.message_count, args.from, messages.len());
+    let page = Page::new(session.message_count, args.from, messages.len() + damaged.len());
     if app.out.is_json() {
         app.out.json(&ConversationView {
             session: SessionView::from(session),
@@ -64,6 +75,7 @@ async fn show(
             messages: messages.iter().map(MessageView::from).collect(),
             has_more_before: page.has_more_before(),
             has_more_after: page.has_more_after(),
+            damaged: &damaged,
         })?;
     } else {
         let head = Head { session, names_owner: reader.names_owners(), skipped: &skipped };
@@ -76,6 +88,7 @@ async fn show(
             say("hint", &format!("`{} sync` takes skipped lines in once they are mended", app.program()));
         }
     }
+    report_damage(&damaged)?;
     Ok(page.outcome())
 }
 
@@ -97,20 +110,23 @@ async fn show_events(
 ) -> Result<Outcome, Failure> {
     let lines =
         EventLines::default().after(args.from.checked_sub(1)).with_limit(args.limit).with_payload(args.full);
-    let found = reader.storage.get_event_lines(&reader.scope, &session.session_id, lines).await?;
-    let page = Page::new(session.event_count, args.from, found.len());
+    let Readable { rows: found, damaged, .. } =
+        reader.storage.readable_event_lines(&reader.scope, &session.session_id, lines).await?;
+    let page = Page::new(session.event_count, args.from, found.len() + damaged.len());
     if app.out.is_json() {
         app.out.json(&EventsView {
             session: SessionView::from(session),
             events: found.iter().map(EventView::from).collect(),
             has_more_before: page.has_more_before(),
             has_more_after: page.has_more_after(),
+            damaged: &damaged,
         })?;
     } else {
         events::log(&mut app.out, &found, &app.now)?;
         app.out.finish()?;
         page.tell("event");
     }
+    report_damage(&damaged)?;
     Ok(page.outcome())
 }
 

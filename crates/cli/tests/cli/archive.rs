@@ -115,3 +115,21 @@ fn what_is_no_export_is_named() {
     let nowhere = SYNCED.run(&["export", "--out", "/missing/a.jsonl"]);
     assert_eq!((nowhere.code, nowhere.stderr.contains("hint: ")), (1, true), "{}", nowhere.stderr);
 }
+
+#[test]
+fn the_former_name_of_a_count_is_read() {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none"]);
+    let archive = home.path().join("a.jsonl");
+    let name = archive.to_str().unwrap();
+    home.ok(&["export", "--out", name]);
+    let text = fs::read_to_string(&archive).unwrap();
+    let former = text.replace("\"message_count\":", "\"transcript_count\":");
+    assert_ne!(former, text);
+    fs::write(&archive, former).unwrap();
+    let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
+    assert_eq!(home.json(&[&["import", name], &other[..]].concat())["messages"], 192);
+    let sessions = home.json(&[&["sessions", "--limit", "50"], &other[..]].concat());
+    let counts = sessions["sessions"].as_array().unwrap().iter().map(|one| one["message_count"].as_u64());
+    assert_eq!(counts.map(Option::unwrap).sum::<u64>(), 192);
+}

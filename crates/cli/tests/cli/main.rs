@@ -12,6 +12,8 @@ mod contract;
 #[cfg(feature = "cosmos")]
 mod cosmos;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod kill;
 #[cfg(test)]
 mod output;
@@ -30,6 +32,9 @@ mod output_scopes;
 mod output_sql;
 #[cfg(test)]
 mod output_statistics;
+#[cfg(test)]
+#[cfg(unix)]
+mod read_only;
 #[cfg(test)]
 mod services;
 #[cfg(test)]

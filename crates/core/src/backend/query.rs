@@ -32,6 +32,8 @@ pub struct SessionQuery {
     pub limit: usize,
     /// Continue behind this session of the page before.
     pub after: Option<SessionCursor>,
+    /// Sessions that are left out: those of which it is known that they can't be read.
+    pub without: Vec<SessionKey>,
 }
 
 impl SessionQuery {
@@ -49,6 +51,7 @@ impl SessionQuery {
             created_until: None,
             limit: 100,
             after: None,
+            without: Vec::new(),
         }
     }
 
@@ -126,6 +129,7 @@ impl SessionQuery {
             && self.created_until.is_none_or(|until| session.created < until)
             && self.parent.as_ref().is_none_or(|parent| session.parent_id.as_ref() == Some(parent))
             && self.text.as_ref().is_none_or(|text| says(session, text))
+            && (self.without.is_empty() || !self.without.contains(&session.key()))
     }
 }
 

@@ -44,7 +44,7 @@ pub fn store(line: &RawJson, data_size_bytes: u64) -> Result<Payload> {
 ///
 /// # Errors
 ///
-/// `StorageIo` when the stored bytes are damaged.
+/// `Damaged` when the stored bytes are not what was written.
 pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
     match payload {
         Payload::None => Ok(None),
@@ -71,8 +71,9 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
-    zstd::stream::decode_all(bytes)
-        .map_err(|source| Error::new(ErrorKind::StorageIo, "a stored event is damaged").with_source(source))
+    zstd::stream::decode_all(bytes).map_err(|source| {
+        Error::new(ErrorKind::Damaged, "the stored line of an event is damaged").with_source(source)
+    })
 }
 
 #[cfg(test)]

@@ -102,11 +102,13 @@ pub struct EventSearchOptions {
     pub limit: usize,
     /// Continue behind this event of the page before.
     pub after: Option<EventCursor>,
+    /// Events that are left out: those of which it is known that they can't be read.
+    pub without: Vec<Place>,
 }
 
 impl Default for EventSearchOptions {
     fn default() -> Self {
-        Self { filter: EventFilter::default(), limit: 100, after: None }
+        Self { filter: EventFilter::default(), limit: 100, after: None, without: Vec::new() }
     }
 }
 

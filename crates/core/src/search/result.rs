@@ -4,7 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::SearchMode;
-use crate::model::{ContentType, ProjectSlug, Role, SessionId, Timestamp, UserId};
+use crate::{
+    model::{ContentType, ProjectSlug, Role, SessionId, Timestamp, UserId},
+    storage::DamagedRow,
+};
 
 /// Which way a result was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -67,4 +70,7 @@ pub struct SearchResults {
     pub notices: Vec<String>,
     /// The messages, best first.
     pub results: Vec<SearchResult>,
+    /// Messages that would be among them, but can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedRow>,
 }

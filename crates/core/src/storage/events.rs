@@ -4,9 +4,13 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::{IngestReport, IngestTarget, SessionStorage, SyncLines, transcript::all_good};
+use super::{
+    DamagedRow, IngestReport, IngestTarget, Readable, SessionStorage, SyncLines,
+    damage::{damaged_event, damaged_payload},
+    transcript::all_good,
+};
 use crate::{
-    Result, Scope,
+    ErrorKind, Result, Scope,
     backend::SequenceRange,
     events::assemble,
     model::{Event, RawJson, SessionId, SessionKey},
@@ -76,6 +80,29 @@ impl SessionStorage {
         self.backend.search_events(scope, options).await
     }
 
+    /// [`SessionStorage::search_events`] without the events that can't be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`SessionStorage::search_events`], but for `Damaged`.
+    pub async fn readable_events(
+        &self,
+        scope: &Scope,
+        options: &EventSearchOptions,
+    ) -> Result<Readable<Event>> {
+        let (mut options, mut damaged) = (options.clone(), Vec::new());
+        loop {
+            let error = match self.search_events(scope, &options).await {
+                Ok(rows) => return Ok(Readable { rows, damaged }),
+                Err(error) => error,
+            };
+            let new = damaged_event(&error).filter(|(place, _)| !options.without.contains(place));
+            let Some((place, row)) = new else { return Err(error) };
+            options.without.push(place);
+            damaged.push(row);
+        }
+    }
+
     /// Stores event lines. All are stored or none.
     ///
     /// # Errors
@@ -101,37 +128,97 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    /// `SessionNotFound` when the session is not in `scope`; `Damaged` when one can't be read; those of the backend.
     pub async fn get_event_lines(
         &self,
         scope: &Scope,
         session_id: &SessionId,
         lines: EventLines,
     ) -> Result<Vec<EventLine>> {
-        let key = self.existing_session(scope, session_id).await?.key();
-        let mut events: Vec<EventLine> = Vec::new();
-        let mut start = lines.after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
-        while events.len() < lines.limit {
-            let range = SequenceRange { start, limit: lines.limit - events.len() };
-            let page = self.backend.read_events(&key, range).await?;
-            let Some(last) = page.last() else { break };
-            start = last.sequence.saturating_add(1);
-            let mut payloads = match lines.with_payload {
-                true => self.event_payloads(&key, &page).await?,
-                false => HashMap::new(),
-            };
-            events.extend(
-                page.into_iter().map(|event| EventLine { raw: payloads.remove(&event.sequence), event }),
-            );
-        }
-        Ok(events)
+        self.readable_event_lines(scope, session_id, lines).await?.whole()
     }
 
-    async fn event_payloads(&self, key: &SessionKey, events: &[Event]) -> Result<HashMap<u32, RawJson>> {
+    /// [`SessionStorage::get_event_lines`] without the events that can't be read. One whose line can't be read is left out
+    /// where lines are asked for.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    pub async fn readable_event_lines(
+        &self,
+        scope: &Scope,
+        session_id: &SessionId,
+        lines: EventLines,
+    ) -> Result<Readable<EventLine>> {
+        let key = self.existing_session(scope, session_id).await?.key();
+        let mut found: Readable<EventLine> = Readable::default();
+        let mut start = lines.after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
+        while found.rows.len() < lines.limit {
+            let range = SequenceRange { start, limit: lines.limit - found.rows.len() };
+            let page: Vec<Event> = self.readable_page(&key, range, &mut found.damaged).await?;
+            let Some(last) = page.last() else { break };
+            start = last.sequence.saturating_add(1);
+            if !lines.with_payload {
+                found.rows.extend(page.into_iter().map(|event| EventLine { event, raw: None }));
+                continue;
+            }
+            let mut payloads = self.readable_payloads(&key, &page, &mut found.damaged).await?;
+            let with_line = |event: Event| Some(EventLine { raw: payloads.remove(&event.sequence)?, event });
+            found.rows.extend(page.into_iter().filter_map(with_line));
+        }
+        Ok(found)
+    }
+
+    /// The line of an event of `scope`, where it is kept; the damaged row where it can't be read.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` when its session is not in `scope`; those of the backend.
+    pub async fn readable_event_payload(
+        &self,
+        scope: &Scope,
+        event: &Event,
+    ) -> Result<Result<Option<RawJson>, DamagedRow>> {
+        let key = self.existing_session(scope, &event.session_id).await?.key();
+        let mut damaged = Vec::new();
+        let mut line = self.readable_payloads(&key, std::slice::from_ref(event), &mut damaged).await?;
+        Ok(match damaged.pop() {
+            Some(row) => Err(row),
+            None => Ok(line.remove(&event.sequence).flatten()),
+        })
+    }
+
+    /// The lines of those events that can be read; nothing of one whose line is not kept.
+    pub(super) async fn readable_payloads(
+        &self,
+        key: &SessionKey,
+        events: &[Event],
+        damaged: &mut Vec<DamagedRow>,
+    ) -> Result<HashMap<u32, Option<RawJson>>> {
         let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
-        let stored = self.backend.event_payloads(key, &sequences).await?;
-        let assembled = stored.into_iter().map(|(sequence, payload)| Ok((sequence, assemble(payload)?)));
-        let assembled: Vec<(u32, Option<RawJson>)> = assembled.collect::<Result<_>>()?;
-        Ok(assembled.into_iter().filter_map(|(sequence, raw)| Some((sequence, raw?))).collect())
+        match self.payloads(key, &sequences).await {
+            Err(error) if error.kind() == ErrorKind::Damaged => {}
+            payloads => return payloads,
+        }
+        let mut readable = HashMap::new();
+        for sequence in sequences {
+            match self.payloads(key, &[sequence]).await {
+                Ok(payload) => readable.extend(payload),
+                Err(error) => {
+                    damaged.push(damaged_payload(key, sequence, &error).ok_or(error)?);
+                }
+            }
+        }
+        Ok(readable)
+    }
+
+    /// The lines of the events of these sequences, which exist; nothing of one whose line is not kept.
+    async fn payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<HashMap<u32, Option<RawJson>>> {
+        let mut lines: HashMap<u32, Option<RawJson>> =
+            sequences.iter().map(|sequence| (*sequence, None)).collect();
+        for (sequence, payload) in self.backend.event_payloads(key, sequences).await? {
+            lines.insert(sequence, assemble(payload)?);
+        }
+        Ok(lines)
     }
 }

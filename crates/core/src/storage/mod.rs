@@ -3,6 +3,7 @@
 mod activity;
 mod archive;
 mod context;
+mod damage;
 mod edit;
 mod embed;
 mod embeddings;
@@ -36,6 +37,7 @@ pub use archive::{
     JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession, SessionRecord,
 };
 pub use context::{MessageContext, TurnContext};
+pub use damage::{DamagedRow, Readable, RowKind};
 pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::MessageEmbeddings;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{SessionStorage, embed::other_space};
+use super::{Readable, SessionStorage, embed::other_space};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
@@ -45,7 +45,7 @@ impl SessionStorage {
         let terms = query_terms(&options.query);
         let (texts, (mode, vector, vectors)) =
             tokio::try_join!(self.text_list(scope, options, &terms), self.nearest_list(scope, options))?;
-        let notices = vectors.notice.into_iter().chain(texts.notice).collect();
+        let notices = self.notices(mode, vectors.notice, texts.notice);
 
         let weights = self.fusion_weights();
         let mut ranked = match mode {
@@ -59,8 +59,22 @@ impl SessionStorage {
         }
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
         let picked = diversify(ranked, lambda, options.limit);
-        let results = self.show(picked, options, &terms).await?;
-        Ok(SearchResults { mode, notices, results })
+        let Readable { rows: results, damaged } = self.show(picked, options, &terms).await?;
+        Ok(SearchResults { mode, notices, results, damaged })
+    }
+
+    /// What a person should know of how the answer was found. What has one cause is one notice: a store that can only be read,
+    /// or an index that was not there for words nor for meaning.
+    pub(super) fn notices(
+        &self,
+        ran: SearchMode,
+        of_vectors: Option<String>,
+        of_texts: Option<String>,
+    ) -> Vec<String> {
+        let read_only = self.backend.read_only().map(|reason| format!("the store is read-only: {reason}"));
+        let is_one = read_only.is_some() || ran == SearchMode::Hybrid;
+        let notices: Vec<String> = read_only.into_iter().chain(of_vectors).chain(of_texts).collect();
+        if is_one && notices.len() > 1 { vec![notices.join("; ")] } else { notices }
     }
 
     /// The candidates by meaning, with the query's vector and the mode that can run.
@@ -199,21 +213,22 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// Reads the messages and cuts their snippets. A message that was removed in between is left out.
+    /// Reads the messages and cuts their snippets. A message that was removed in between is left out, as is one that can't be
+    /// read.
     pub(super) async fn show(
         &self,
         picked: Vec<(Fused, f32)>,
         options: &SearchOptions,
         terms: &[String],
-    ) -> Result<Vec<SearchResult>> {
+    ) -> Result<Readable<SearchResult>> {
         let places: Vec<Place> = picked.iter().map(|(fused, _)| fused.place.clone()).collect();
-        let messages = self.backend.messages_at(&places).await?;
+        let Readable { rows: messages, damaged } = self.readable_messages_at(places).await?;
         let mut messages: HashMap<Place, Message> = messages.into_iter().map(|m| (m.place(), m)).collect();
         let mut snippets = Snippets::new(terms);
         let shown = picked.into_iter().filter_map(|(fused, score)| {
             Some(result(messages.remove(&fused.place)?, fused, score, options, &mut snippets))
         });
-        Ok(shown.collect())
+        Ok(Readable { rows: shown.collect(), damaged })
     }
 }
 

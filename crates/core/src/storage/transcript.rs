@@ -1,6 +1,6 @@
 //! Transcript lines in and out.
 
-use super::{Extent, IngestReport, IngestTarget, LineOutcome, SessionStorage};
+use super::{Extent, IngestReport, IngestTarget, LineOutcome, Readable, SessionStorage};
 use crate::{
     Error, Result, Scope,
     backend::SequenceRange,
@@ -78,7 +78,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    /// `SessionNotFound` when the session is not in `scope`; `Damaged` when one can't be read; those of the backend.
     pub async fn get_transcript_lines(
         &self,
         scope: &Scope,
@@ -86,17 +86,32 @@ impl SessionStorage {
         after_sequence: Option<u32>,
         limit: usize,
     ) -> Result<Vec<Message>> {
+        self.readable_transcript_lines(scope, session_id, after_sequence, limit).await?.whole()
+    }
+
+    /// [`SessionStorage::get_transcript_lines`] without the messages that can't be read.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    pub async fn readable_transcript_lines(
+        &self,
+        scope: &Scope,
+        session_id: &SessionId,
+        after_sequence: Option<u32>,
+        limit: usize,
+    ) -> Result<Readable<Message>> {
         let key = self.existing_session(scope, session_id).await?.key();
-        let mut messages: Vec<Message> = Vec::new();
+        let mut found: Readable<Message> = Readable::default();
         let mut start = after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
-        while messages.len() < limit {
-            let range = SequenceRange { start, limit: limit - messages.len() };
-            let page = self.backend.read_messages(&key, range).await?;
+        while found.rows.len() < limit {
+            let range = SequenceRange { start, limit: limit - found.rows.len() };
+            let page: Vec<Message> = self.readable_page(&key, range, &mut found.damaged).await?;
             let Some(last) = page.last() else { break };
             start = last.sequence.saturating_add(1);
-            messages.extend(page);
+            found.rows.extend(page);
         }
-        Ok(messages)
+        Ok(found)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{SessionStorage, embeddings::of_unit_length, search::CANDIDATES_A_RESULT};
+use super::{Readable, SessionStorage, embeddings::of_unit_length, search::CANDIDATES_A_RESULT};
 use crate::{
     Error, Result, Scope,
     backend::{VectorCandidate, VectorQuery},
@@ -21,8 +21,12 @@ impl SessionStorage {
         let shown = options.as_search();
         shown.validate()?;
         let vector = of_unit_length(options.vector.clone())?;
-        let mut answer =
-            SearchResults { mode: SearchMode::Semantic, notices: Vec::new(), results: Vec::new() };
+        let mut answer = SearchResults {
+            mode: SearchMode::Semantic,
+            notices: Vec::new(),
+            results: Vec::new(),
+            damaged: Vec::new(),
+        };
         let Some(held) = self.generations().await?.current else { return Ok(answer) };
         let space = held.space;
         if vector.len() != space.dimensions {
@@ -38,9 +42,10 @@ impl SessionStorage {
             limit: options.limit * CANDIDATES_A_RESULT,
         };
         let candidates = self.nearest_chunks(query, options.limit, options.min_similarity).await?;
-        answer.notices = candidates.notice.into_iter().collect();
+        answer.notices = self.notices(SearchMode::Semantic, candidates.notice, None);
         let nearest = nearest_of_each(candidates.items, options.limit);
-        answer.results = self.show(nearest, &shown, &[]).await?;
+        let Readable { rows, damaged } = self.show(nearest, &shown, &[]).await?;
+        (answer.results, answer.damaged) = (rows, damaged);
         Ok(answer)
     }
 }

@@ -15,7 +15,9 @@ impl MemoryBackend {
     pub(super) fn newest_events(&self, scope: &Scope, options: &EventSearchOptions) -> Vec<Event> {
         let mut found = Vec::new();
         self.each_event_within(scope, &options.filter, |event| {
-            if options.after.as_ref().is_none_or(|after| EventCursor::from(&event) < *after) {
+            let cursor = EventCursor::from(&event);
+            let is_left_out = options.without.contains(&cursor.place);
+            if !is_left_out && options.after.as_ref().is_none_or(|after| cursor < *after) {
                 found.push(event);
             }
         });

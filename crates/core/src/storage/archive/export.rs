@@ -10,6 +10,7 @@ use crate::{
     backend::{SequenceRange, SessionCursor, SessionQuery, StoredSession},
     model::{Event, Message, RawJson, Session, SessionKey},
     search::SessionFilter,
+    storage::{DamagedRow, RowKind, damage::damaged_session},
 };
 
 /// How many sessions are listed at once.
@@ -20,7 +21,7 @@ const ROWS: usize = 200;
 const ATTEMPTS: usize = 3;
 
 /// What was written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ExportReport {
     /// Sessions.
@@ -29,12 +30,17 @@ pub struct ExportReport {
     pub messages: u64,
     /// Their events.
     pub events: u64,
+    /// What is missing, because it can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedRow>,
 }
 
 impl SessionStorage {
     /// Writes the sessions of `scope` that `filter` admits, those too that come while it writes; one that changes stands there
     /// as it is when it is written. [`SessionStorage::import_sessions`] is the way back. Beside what `out` holds, no more is in
     /// memory than some rows and the names of the sessions.
+    ///
+    /// What can't be read is left out, and named in the report: the rows after it move up, so that the session can be imported.
     ///
     /// # Errors
     ///
@@ -54,7 +60,7 @@ impl SessionStorage {
         // A list shows a session twice, or not at all, that changes while its pages are read: so it is read until it has no
         // others any more.
         loop {
-            let keys = self.keys(query.clone()).await?;
+            let keys = self.keys(query.clone(), &mut report.damaged).await?;
             let before = written.len();
             for key in keys {
                 if written.insert(key.clone()) {
@@ -70,10 +76,22 @@ impl SessionStorage {
         Ok(report)
     }
 
-    async fn keys(&self, mut query: SessionQuery) -> Result<Vec<SessionKey>> {
+    async fn keys(&self, mut query: SessionQuery, damaged: &mut Vec<DamagedRow>) -> Result<Vec<SessionKey>> {
         let mut keys = Vec::new();
         loop {
-            let page = self.backend.list_sessions(&query).await?;
+            let page = match self.backend.list_sessions(&query).await {
+                Ok(page) => page,
+                Err(error) => {
+                    let new = damaged_session(&error).filter(|key| !query.without.contains(key));
+                    let Some(key) = new else { return Err(error) };
+                    let row = DamagedRow::of_session(&key, &error);
+                    if !damaged.contains(&row) {
+                        damaged.push(row);
+                    }
+                    query.without.push(key);
+                    continue;
+                }
+            };
             keys.extend(page.iter().map(Session::key));
             if page.len() < SESSIONS {
                 return Ok(keys);
@@ -88,72 +106,111 @@ impl SessionStorage {
         out: &mut dyn ArchiveWriter,
         report: &mut ExportReport,
     ) -> Result<()> {
+        let mut expected = Missing::default();
         for _ in 0..ATTEMPTS {
+            let mut damaged = Vec::new();
+            let stored = match self.backend.get_session(key).await {
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    report.damaged.push(DamagedRow::of_session(key, &error));
+                    return Ok(());
+                }
+                stored => stored?,
+            };
             // Deleted since it was listed.
-            let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+            let Some(stored) = stored else { return Ok(()) };
             let version = stored.version.clone();
-            out.put(session_record(stored))?;
-            let messages = self.export_messages(key, out).await?;
-            let events = self.export_events(key, out).await?;
+            out.put(session_record(stored, expected))?;
+            let messages = self.export_messages(key, out, &mut damaged).await?;
+            let events = self.export_events(key, out, &mut damaged).await?;
             let after = self.backend.get_session(key).await?;
-            if after.is_some_and(|after| after.version == version) {
+            let missing = Missing::of(&damaged);
+            if missing == expected && after.is_some_and(|after| after.version == version) {
                 out.put(Record::End { messages, events })?;
                 report.sessions += 1;
                 report.messages += u64::from(messages);
                 report.events += u64::from(events);
+                report.damaged.append(&mut damaged);
                 return Ok(());
             }
+            // Its record has told other counts.
+            expected = missing;
             out.put(Record::Again)?;
         }
         let message = "the session changes faster than it can be written";
         Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable())
     }
 
-    async fn export_messages(&self, key: &SessionKey, out: &mut dyn ArchiveWriter) -> Result<u32> {
+    async fn export_messages(
+        &self,
+        key: &SessionKey,
+        out: &mut dyn ArchiveWriter,
+        damaged: &mut Vec<DamagedRow>,
+    ) -> Result<u32> {
         let mut range = SequenceRange { start: 0, limit: ROWS };
         let mut count = 0;
         loop {
-            let page = self.backend.read_messages(key, range).await?;
+            let page: Vec<Message> = self.readable_page(key, range, damaged).await?;
             let Some(last) = page.last() else { return Ok(count) };
             range.start = last.sequence.saturating_add(1);
             for message in page {
+                out.put(message_record(message, count))?;
                 count += 1;
-                out.put(message_record(message))?;
             }
         }
     }
 
-    async fn export_events(&self, key: &SessionKey, out: &mut dyn ArchiveWriter) -> Result<u32> {
+    async fn export_events(
+        &self,
+        key: &SessionKey,
+        out: &mut dyn ArchiveWriter,
+        damaged: &mut Vec<DamagedRow>,
+    ) -> Result<u32> {
         let mut range = SequenceRange { start: 0, limit: ROWS };
         let mut count = 0;
         loop {
-            let page = self.backend.read_events(key, range).await?;
+            let page: Vec<Event> = self.readable_page(key, range, damaged).await?;
             let Some(last) = page.last() else { return Ok(count) };
             range.start = last.sequence.saturating_add(1);
             for event in page {
-                count += 1;
                 // One at a time: a line may have 64 MB.
-                let payloads = self.backend.event_payloads(key, &[event.sequence]).await?;
-                let raw = match payloads.into_iter().next() {
-                    Some((_, payload)) => crate::events::assemble(payload)?,
-                    None => None,
-                };
-                out.put(event_record(event, raw))?;
+                let mut line = self.readable_payloads(key, std::slice::from_ref(&event), damaged).await?;
+                if let Some(raw) = line.remove(&event.sequence) {
+                    out.put(event_record(event, count, raw))?;
+                    count += 1;
+                }
             }
         }
     }
 }
 
-fn session_record(stored: StoredSession) -> Record {
-    let StoredSession { session, metadata_files, skipped, sync_state, .. } = stored;
+/// How many rows of a session can't be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Missing {
+    messages: u32,
+    events: u32,
+}
+
+impl Missing {
+    fn of(damaged: &[DamagedRow]) -> Self {
+        let count = |kind| damaged.iter().filter(|row| row.kind == kind).count() as u32;
+        Self { messages: count(RowKind::Message), events: count(RowKind::Event) }
+    }
+}
+
+/// The session as it is without what is missing. Where something is, a sync has to look at its files anew.
+fn session_record(stored: StoredSession, missing: Missing) -> Record {
+    let StoredSession { mut session, metadata_files, skipped, sync_state, .. } = stored;
+    session.message_count = session.message_count.saturating_sub(missing.messages);
+    session.event_count = session.event_count.saturating_sub(missing.events);
+    let sync_state = sync_state.filter(|_| missing == Missing::default());
     let file = |file: crate::model::MetadataFile| FileRecord { name: file.name, raw: Raw::from(file.raw) };
     let metadata_files = metadata_files.into_iter().map(file).collect();
     Record::Session(Box::new(SessionRecord { session, metadata_files, skipped, sync_state }))
 }
 
-fn message_record(message: Message) -> Record {
+fn message_record(message: Message, sequence: u32) -> Record {
     Record::Message(Box::new(MessageRecord {
-        sequence: message.sequence,
+        sequence,
         role: message.role,
         turn: message.turn,
         ts: message.ts,
@@ -163,9 +220,9 @@ fn message_record(message: Message) -> Record {
     }))
 }
 
-fn event_record(event: Event, raw: Option<RawJson>) -> Record {
+fn event_record(event: Event, sequence: u32, raw: Option<RawJson>) -> Record {
     Record::Event(Box::new(EventRecord {
-        sequence: event.sequence,
+        sequence,
         event_id: event.event_id,
         event_type: event.event_type,
         ts: event.ts,

@@ -1,0 +1,197 @@
+//! Rows that can't be read: they are left out, named, and the exit code says so.
+
+use std::{fs, path::Path};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::support::{Home, Ran};
+
+const SESSION: &str = "d0000000-0000-4000-8000-000000000001";
+
+/// A home with one session: nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
+fn home() -> Home {
+    let home = Home::new();
+    let folder = home.amplifier().join("projects/-home-dana-shop/sessions").join(SESSION);
+    fs::create_dir_all(&folder).unwrap();
+    let lines = |line: &dyn Fn(usize) -> Value| (0..9).map(|n| format!("{}\n", line(n))).collect::<String>();
+    let messages = lines(&|n| {
+        json!({"role": if n % 2 == 0 { "user" } else { "assistant" }, "content": format!("zebra number {n}"),
+            "timestamp": format!("2026-01-01T00:00:0{n}Z")})
+    });
+    let length = |n| match n {
+        4 => 20_000,
+        5 => 600_000,
+        _ => 10,
+    };
+    let events = lines(&|n| {
+        json!({"ts": format!("2026-01-01T00:00:0{n}Z"), "lvl": "INFO", "event": "tool:post",
+            "data": {"tool_name": "bash", "filler": "filler ".repeat(length(n))}})
+    });
+    fs::write(folder.join("transcript.jsonl"), messages).unwrap();
+    fs::write(folder.join("events.jsonl"), events).unwrap();
+    fs::write(folder.join("metadata.json"), json!({"session_id": SESSION}).to_string()).unwrap();
+    home
+}
+
+/// What the damage of a store is, as every command has to find it.
+struct Damaged<'a> {
+    home: &'a Home,
+    store: String,
+    messages: &'a [u32],
+    /// Whose fields can't be read.
+    events: &'a [u32],
+    /// Whose lines can't be read.
+    payloads: &'a [u32],
+}
+
+impl Damaged<'_> {
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.home.run(&[arguments, &["--store", &self.store]].concat())
+    }
+
+    /// Runs a command that is to leave rows out; returns what it prints as JSON.
+    fn leaves_out(&self, arguments: &[&str], kind: &str, sequences: &[u32]) -> Value {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 1, "{arguments:?}: {}", ran.all());
+        for sequence in sequences {
+            let named = format!("damaged: {kind} {sequence} of session {SESSION}: ");
+            assert_eq!(ran.stderr.matches(&named).count(), 1, "{arguments:?}: {}", ran.all());
+        }
+        assert!(ran.stderr.contains("of the store can't be read and w"), "{}", ran.all());
+        let ran = self.run(&[arguments, &["--json"]].concat());
+        assert_eq!(ran.code, 1, "{}", ran.all());
+        serde_json::from_str(&ran.stdout).unwrap()
+    }
+
+    fn check(&self) {
+        let but = |left_out: &[&[u32]]| {
+            (0..9).filter(|n| !left_out.iter().any(|some| some.contains(n))).collect::<Vec<u32>>()
+        };
+        let sequences = |rows: &Value| -> Vec<u32> {
+            let mut all: Vec<u32> =
+                rows.as_array().unwrap().iter().map(|row| row["sequence"].as_u64().unwrap() as u32).collect();
+            all.sort_unstable();
+            all
+        };
+        let of = |answer: &Value| (sequences(&answer["damaged"]), answer["damaged"][0]["session_id"].clone());
+        let without_lines = [self.events, self.payloads].concat();
+
+        let shown = self.leaves_out(&["show", SESSION], "message", self.messages);
+        assert_eq!(sequences(&shown["messages"]), but(&[self.messages]));
+        assert_eq!(of(&shown), (self.messages.to_vec(), json!(SESSION)));
+
+        let shown = self.leaves_out(&["show", SESSION, "--events"], "event", self.events);
+        assert_eq!(sequences(&shown["events"]), but(&[self.events]));
+        let shown = self.leaves_out(&["show", SESSION, "--events", "--full"], "event", &without_lines);
+        assert_eq!(sequences(&shown["events"]), but(&[&without_lines]));
+        let found = self.leaves_out(&["events"], "event", self.events);
+        assert_eq!(sequences(&found["events"]), but(&[self.events]));
+        let found = self.leaves_out(&["events", "--full"], "event", &without_lines);
+        assert_eq!(sequences(&found["events"]), but(&[&without_lines]));
+        let mut expected = without_lines.clone();
+        expected.sort_unstable();
+        assert_eq!(of(&found), (expected, json!(SESSION)));
+        self.check_search(&but(&[self.messages]));
+        self.check_export(but(&[self.messages]).len(), but(&[&without_lines]).len());
+    }
+
+    /// The index has the message still that can't be read.
+    fn check_search(&self, readable: &[u32]) {
+        let search = ["search", "zebra", "--mode", "full-text", "--limit", "20", "--full", "--json"];
+        let ran = self.run(&search);
+        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let mut found: Vec<u32> = found["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|result| result["sequence"].as_u64().unwrap() as u32)
+            .collect();
+        found.sort_unstable();
+        assert_eq!((ran.code, found.as_slice()), (1, readable), "{}", ran.all());
+        // Without it, the rows are looked at one by one. A digest is none of what a search looks at before it shows a message.
+        let file = self.store.split_once(':').unwrap().1;
+        fs::remove_dir_all(format!("{file}.index")).unwrap();
+        let ran = self.run(&search);
+        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(
+            (ran.code, found["results"].as_array().unwrap().len()),
+            (1, readable.len()),
+            "{}",
+            ran.all()
+        );
+    }
+
+    /// What is left can be imported, as a session that is whole.
+    fn check_export(&self, messages: usize, events: usize) {
+        let archive = self.home.path().join("archive.jsonl");
+        let out = archive.to_str().unwrap();
+        let report = self.leaves_out(&["export", "--out", out], "message", self.messages);
+        assert_eq!((&report["messages"], &report["events"]), (&json!(messages), &json!(events)));
+        let all = self.messages.len() + self.events.len() + self.payloads.len();
+        assert_eq!(report["damaged"].as_array().unwrap().len(), all);
+        let (other, home) = (format!("sqlite:{out}.sqlite"), self.home);
+        let imported = home.json(&["import", out, "--store", &other]);
+        assert_eq!((&imported["messages"], &imported["events"]), (&json!(messages), &json!(events)));
+        let shown = home.json(&["show", SESSION, "--store", &other]);
+        assert_eq!(shown["session"]["message_count"], json!(messages));
+        fs::remove_file(&archive).unwrap();
+        remove_store(Path::new(&format!("{out}.sqlite")));
+    }
+}
+
+fn remove_store(file: &Path) {
+    fs::remove_file(file).unwrap();
+    fs::remove_dir_all(format!("{}.index", file.display())).unwrap();
+}
+
+#[test]
+fn damaged_rows_of_a_sqlite_store_do_not_block_the_rest() {
+    let home = home();
+    let file = home.path().join("kept.sqlite");
+    let store = format!("sqlite:{}", file.display());
+    home.ok(&["sync", "--store", &store]);
+    let connection = Connection::open(&file).unwrap();
+    let encodings: Vec<i64> = (0..9)
+        .map(|n| {
+            let sql = "SELECT encoding FROM events WHERE sequence = ?1";
+            connection.query_row(sql, [n], |row| row.get(0)).unwrap()
+        })
+        .collect();
+    assert_eq!(encodings, [1, 1, 1, 1, 2, 3, 1, 1, 1]);
+    connection
+        .execute_batch(
+            "PRAGMA ignore_check_constraints = ON;
+             UPDATE transcripts SET ts = 'yesterday' WHERE sequence = 0;
+             UPDATE transcripts SET role = 'nobody' WHERE sequence = 3;
+             UPDATE transcripts SET digest = 'text' WHERE sequence = 4;
+             UPDATE transcripts SET turn = 'first' WHERE sequence = 8;
+             UPDATE events SET ts = 'yesterday' WHERE sequence = 1;
+             UPDATE events SET summary = '{' WHERE sequence = 2;
+             UPDATE events SET level = 'LOUD' WHERE sequence = 8;
+             UPDATE events SET raw = x'28b52ffd0000' WHERE sequence = 4;
+             DELETE FROM event_chunks WHERE sequence = 5 AND chunk_index = 1;
+             UPDATE events SET raw = 12 WHERE sequence = 6;",
+        )
+        .unwrap();
+    drop(connection);
+    let (messages, events, payloads) = (&[0, 3, 4, 8], &[1, 2, 8], &[4, 5, 6]);
+    Damaged { home: &home, store, messages, events, payloads }.check();
+}
+
+#[test]
+fn a_damaged_session_does_not_block_an_export() {
+    let home = Home::with_samples();
+    home.ok(&["sync"]);
+    let connection = Connection::open(home.amplifier().join("sessions.sqlite")).unwrap();
+    let session: String = connection
+        .query_row("SELECT session_id FROM sessions ORDER BY session_id LIMIT 1", [], |row| row.get(0))
+        .unwrap();
+    connection.execute("UPDATE sessions SET created = 'once' WHERE session_id = ?1", [&session]).unwrap();
+    drop(connection);
+    let archive = home.path().join("archive.jsonl");
+    let ran = home.run(&["export", "--out", archive.to_str().unwrap()]);
+    assert_eq!(ran.code, 1, "{}", ran.all());
+    assert_eq!(ran.stderr.matches(&format!("damaged: session {session}: ")).count(), 1, "{}", ran.all());
+    assert!(ran.stdout.starts_with("11 sessions, "), "{}", ran.all());
+}

@@ -1,0 +1,218 @@
+//! Reading around rows that can't be read.
+//!
+//! A backend that comes upon such a row fails with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) and says which row it
+//! is. What reads many rows leaves it out then, goes on, and reports it.
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+use super::SessionStorage;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::{SequenceRange, StorageBackend},
+    model::{Event, Message, Place, SessionId, SessionKey, UserId},
+};
+
+/// What a damaged row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RowKind {
+    /// A session, or what is kept beside it.
+    Session,
+    /// A message.
+    Message,
+    /// An event, or its payload.
+    Event,
+}
+
+impl RowKind {
+    /// As it is shown.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Message => "message",
+            Self::Event => "event",
+        }
+    }
+}
+
+/// A stored row that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct DamagedRow {
+    /// What it is.
+    pub kind: RowKind,
+    /// The owner of its session.
+    pub user_id: UserId,
+    /// Its session.
+    pub session_id: SessionId,
+    /// Its place in the session; `None` for the session itself.
+    pub sequence: Option<u32>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl DamagedRow {
+    pub(super) fn of_session(key: &SessionKey, error: &Error) -> Self {
+        Self::new(RowKind::Session, key, None, error)
+    }
+
+    fn new(kind: RowKind, key: &SessionKey, sequence: Option<u32>, error: &Error) -> Self {
+        let SessionKey { user_id, session_id } = key.clone();
+        Self { kind, user_id, session_id, sequence, reason: error.message().to_owned() }
+    }
+}
+
+/// Rows, and those that were left out because they can't be read.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Readable<T> {
+    /// The rows, in order.
+    pub rows: Vec<T>,
+    /// Those that were left out.
+    pub damaged: Vec<DamagedRow>,
+}
+
+impl<T> Readable<T> {
+    /// The rows, if none was left out.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` naming the first one that was.
+    pub fn whole(self) -> Result<Vec<T>> {
+        match self.damaged.into_iter().next() {
+            None => Ok(self.rows),
+            Some(DamagedRow { user_id, session_id, sequence, reason, .. }) => {
+                let error =
+                    Error::new(ErrorKind::Damaged, reason).with("user", user_id).with("session", session_id);
+                Err(match sequence {
+                    Some(sequence) => error.with("sequence", sequence),
+                    None => error,
+                })
+            }
+        }
+    }
+}
+
+impl<T> Default for Readable<T> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), damaged: Vec::new() }
+    }
+}
+
+/// Rows of a session in order of sequence.
+#[async_trait]
+pub(super) trait SequencedRow: Sized + Send {
+    const KIND: RowKind;
+
+    async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>>;
+}
+
+#[async_trait]
+impl SequencedRow for Message {
+    const KIND: RowKind = RowKind::Message;
+
+    async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>> {
+        backend.read_messages(key, range).await
+    }
+}
+
+#[async_trait]
+impl SequencedRow for Event {
+    const KIND: RowKind = RowKind::Event;
+
+    async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>> {
+        backend.read_events(key, range).await
+    }
+}
+
+impl SessionStorage {
+    /// One page of the rows of a session, without those that can't be read. Empty at the end only.
+    pub(super) async fn readable_page<T: SequencedRow>(
+        &self,
+        key: &SessionKey,
+        mut range: SequenceRange,
+        damaged: &mut Vec<DamagedRow>,
+    ) -> Result<Vec<T>> {
+        loop {
+            let error = match T::read(&*self.backend, key, range).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) => error,
+            };
+            // Another place would be none that this range leads past.
+            let Some(sequence) = sequence_of(&error).filter(|sequence| *sequence >= range.start) else {
+                return Err(error);
+            };
+            let before = (sequence - range.start) as usize;
+            if before > 0 {
+                let range = SequenceRange { limit: range.limit.min(before), ..range };
+                let rows = T::read(&*self.backend, key, range).await?;
+                // The next page begins with the damaged row, or with what a long page left out before it.
+                if !rows.is_empty() {
+                    return Ok(rows);
+                }
+            }
+            damaged.push(DamagedRow::new(T::KIND, key, Some(sequence), &error));
+            let Some(next) = sequence.checked_add(1) else { return Ok(Vec::new()) };
+            range.start = next;
+        }
+    }
+
+    /// The messages at `places` that can be read.
+    pub(super) async fn readable_messages_at(&self, mut places: Vec<Place>) -> Result<Readable<Message>> {
+        let mut damaged = Vec::new();
+        loop {
+            match self.backend.messages_at(&places).await {
+                Ok(rows) => return Ok(Readable { rows, damaged }),
+                Err(error) => {
+                    let place = place_of(&error).filter(|place| places.contains(place));
+                    let Some(place) = place else { return Err(error) };
+                    damaged.push(DamagedRow::new(
+                        RowKind::Message,
+                        &place.session,
+                        Some(place.sequence),
+                        &error,
+                    ));
+                    places.retain(|other| *other != place);
+                }
+            }
+        }
+    }
+}
+
+/// The damaged session that an error names.
+pub(super) fn damaged_session(error: &Error) -> Option<SessionKey> {
+    if error.kind() != ErrorKind::Damaged {
+        return None;
+    }
+    let user = UserId::new(error.context("user")?).ok()?;
+    let session = SessionId::new(error.context("session")?).ok()?;
+    Some(SessionKey::new(user, session))
+}
+
+/// The damaged event that an error names.
+pub(super) fn damaged_event(error: &Error) -> Option<(Place, DamagedRow)> {
+    let place = place_of(error)?;
+    let row = DamagedRow::new(RowKind::Event, &place.session, Some(place.sequence), error);
+    Some((place, row))
+}
+
+/// The damaged event of this place, if that is what the error is about.
+pub(super) fn damaged_payload(key: &SessionKey, sequence: u32, error: &Error) -> Option<DamagedRow> {
+    let is_damaged = error.kind() == ErrorKind::Damaged;
+    is_damaged.then(|| DamagedRow::new(RowKind::Event, key, Some(sequence), error))
+}
+
+/// The damaged row that an error names.
+fn place_of(error: &Error) -> Option<Place> {
+    Some(Place::new(damaged_session(error)?, sequence_of(error)?))
+}
+
+fn sequence_of(error: &Error) -> Option<u32> {
+    if error.kind() != ErrorKind::Damaged {
+        return None;
+    }
+    error.context("sequence")?.parse().ok()
+}

@@ -1,0 +1,99 @@
+//! Rows that can't be read do not block the rest. Columns have types and checks here, so less can be wrong than in SQLite.
+
+use amplifier_session_core::{
+    ErrorKind, Scope,
+    model::{RawJson, UserId},
+    search::{EventFilter, EventSearchOptions, SearchMode, SearchOptions, SessionFilter},
+    storage::{DamagedRow, EventLines, JsonLinesWriter, RowKind, SyncLines},
+};
+use amplifier_session_testkit::lines;
+use duckdb::Connection;
+
+use super::support::{Folder, target, whole};
+
+/// Nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
+async fn make(folder: &Folder) {
+    let storage = folder.storage().await;
+    let session = target("s");
+    let messages = (0..9).map(|n| lines::user(&format!("zebra number {n}"))).collect();
+    storage.sync_transcript_lines(&session, whole(messages)).await.unwrap();
+    let line = |n: usize| {
+        let filler = "filler ".repeat(match n {
+            4 => 20_000,
+            5 => 600_000,
+            _ => 10,
+        });
+        RawJson::new(format!(
+            r#"{{"ts":"2026-01-01T00:00:0{n}Z","lvl":"INFO","event":"tool:post","data":{{"filler":"{filler}"}}}}"#
+        ))
+    };
+    storage.sync_event_lines(&session, SyncLines::whole((0..9).map(line).collect())).await.unwrap();
+}
+
+fn damage(folder: &Folder) {
+    let connection = Connection::open(folder.database()).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE transcripts SET digest = 'text' WHERE sequence = 0;
+             UPDATE transcripts SET digest = '' WHERE sequence = 4;
+             UPDATE events SET summary = '{' WHERE sequence = 2;
+             UPDATE events SET digest = 'x' WHERE sequence = 8;
+             UPDATE events SET raw = '\\x28\\xb5\\x2f\\xfd\\x00\\x00' WHERE sequence = 4;
+             DELETE FROM event_chunks WHERE sequence = 5 AND chunk_index = 1;
+             UPDATE events SET raw = NULL WHERE sequence = 6;",
+        )
+        .unwrap();
+}
+
+fn places(damaged: &[DamagedRow]) -> Vec<(RowKind, u32)> {
+    let mut places: Vec<_> = damaged.iter().map(|row| (row.kind, row.sequence.unwrap())).collect();
+    places.sort_unstable();
+    places
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damaged_rows_are_left_out_and_named() {
+    let folder = Folder::new();
+    make(&folder).await;
+    damage(&folder);
+    let storage = folder.storage().await;
+    let (scope, id) = (Scope::User(UserId::new("ana").unwrap()), target("s").key.session_id);
+
+    let messages = storage.readable_transcript_lines(&scope, &id, None, 100).await.unwrap();
+    assert_eq!(messages.rows.iter().map(|row| row.sequence).collect::<Vec<_>>(), [1, 2, 3, 5, 6, 7, 8]);
+    assert_eq!(places(&messages.damaged), [(RowKind::Message, 0), (RowKind::Message, 4)]);
+    let error = storage.get_transcript_lines(&scope, &id, None, 100).await.unwrap_err();
+    assert_eq!((error.kind(), error.context("sequence")), (ErrorKind::Damaged, Some("0")));
+
+    let of = |sequences: &[u32]| sequences.iter().map(|n| (RowKind::Event, *n)).collect::<Vec<_>>();
+    let events = storage.readable_event_lines(&scope, &id, EventLines::default()).await.unwrap();
+    assert_eq!(places(&events.damaged), of(&[2, 8]));
+    let whole = EventLines::default().with_payload(true).with_limit(3);
+    let events = storage.readable_event_lines(&scope, &id, whole).await.unwrap();
+    assert_eq!(events.rows.iter().map(|row| row.event.sequence).collect::<Vec<_>>(), [0, 1, 3]);
+    let events =
+        storage.readable_event_lines(&scope, &id, whole.after(Some(3)).with_limit(100)).await.unwrap();
+    assert_eq!(places(&events.damaged), of(&[4, 5, 6, 8]));
+    let options = EventSearchOptions::new(EventFilter::default());
+    let found = storage.readable_events(&scope, &options).await.unwrap();
+    assert_eq!((found.rows.len(), places(&found.damaged)), (7, of(&[2, 8])));
+
+    let options = SearchOptions::new("zebra").with_mode(SearchMode::FullText).with_limit(20);
+    let found = storage.search_transcripts(&scope, &options).await.unwrap();
+    assert_eq!((found.results.len(), found.damaged.len()), (7, 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_leaves_damaged_rows_out() {
+    let folder = Folder::new();
+    make(&folder).await;
+    damage(&folder);
+    let storage = folder.storage().await;
+    let mut archive = Vec::new();
+    let mut out = JsonLinesWriter::new(&mut archive);
+    let report = storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut out).await.unwrap();
+    assert_eq!((report.sessions, report.messages, report.events), (1, 7, 4));
+    let messages = [0, 4].map(|n| (RowKind::Message, n));
+    let events = [2, 4, 5, 6, 8].map(|n| (RowKind::Event, n));
+    assert_eq!(places(&report.damaged), [&messages[..], &events[..]].concat());
+}
