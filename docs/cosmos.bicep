@@ -6,6 +6,9 @@
 param account string
 param database string = 'amplifier-db'
 param dimensions int = 3072
+@description('The kind of index over vectors; flat takes at most 505 dimensions.')
+@allowed(['quantizedFlat', 'diskANN', 'flat'])
+param vectorIndex string = 'quantizedFlat'
 @description('Request units a second that the database scales up to; its containers share them.')
 param maxThroughput int = 1000
 
@@ -72,7 +75,7 @@ resource messages 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers
           { path: '/role/?' }, { path: '/ts/?' }, { path: '/terms/?' }
         ]
         excludedPaths: everythingElse
-        vectorIndexes: [{ path: '/vector', type: 'quantizedFlat' }]
+        vectorIndexes: [{ path: '/vector', type: vectorIndex }]
         compositeIndexes: [[
           { path: '/user_id', order: 'ascending' }
           { path: '/session_id', order: 'ascending' }

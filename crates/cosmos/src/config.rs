@@ -30,6 +30,40 @@ impl fmt::Debug for Authentication {
     }
 }
 
+/// The kind of index that the service finds vectors with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum VectorIndexKind {
+    /// Compressed vectors, all of which are compared: for some ten thousand a partition.
+    #[default]
+    QuantizedFlat,
+    /// A graph over compressed vectors: for more than that; nearest with high probability.
+    DiskAnn,
+    /// The vectors as they are, all of which are compared: exact, for at most 505 dimensions.
+    Flat,
+}
+
+impl VectorIndexKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::QuantizedFlat, Self::DiskAnn, Self::Flat];
+
+    /// The name by which the service knows it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::QuantizedFlat => "quantizedFlat",
+            Self::DiskAnn => "diskANN",
+            Self::Flat => "flat",
+        }
+    }
+
+    /// Reads a name in any case.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(name))
+    }
+}
+
 /// Where the store is, and how it is made and spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,6 +81,9 @@ pub struct CosmosConfig {
     /// Length of the vectors that the container's index is to be for. Default: that of the container that is there; one that
     /// is made is for 3072.
     pub vector_dimensions: Option<usize>,
+    /// The kind of that index. Default: that of the container that is there; one that is made has
+    /// [`VectorIndexKind::QuantizedFlat`].
+    pub vector_index: Option<VectorIndexKind>,
     /// Whether the database and its containers are made where they are missing, which needs a key. Default: true.
     pub create: bool,
     /// How long the write of another process, which may be throttled, may stand still before it counts as dead. Default: 40 seconds.
@@ -70,6 +107,7 @@ impl CosmosConfig {
             authentication: Authentication::DefaultCredential,
             enable_vector: true,
             vector_dimensions: None,
+            vector_index: None,
             create: true,
             takeover_after: Duration::from_secs(40),
             throttle_patience: Duration::from_secs(30),
@@ -79,8 +117,8 @@ impl CosmosConfig {
     }
 
     /// Reads the variables `AMPLIFIER_COSMOS_ENDPOINT`, `_DATABASE`, `_AUTH_METHOD` (`default_credential` or `key`),
-    /// `_KEY`, `_ENABLE_VECTOR` and `_VECTOR_DIMENSIONS` with `variable`, which gives the value of a name. `None`
-    /// when there is no endpoint.
+    /// `_KEY`, `_ENABLE_VECTOR`, `_VECTOR_DIMENSIONS` and `_VECTOR_INDEX` (`quantizedFlat`, `diskANN` or `flat`) with
+    /// `variable`, which gives the value of a name. `None` when there is no endpoint.
     ///
     /// # Errors
     ///
@@ -101,6 +139,12 @@ impl CosmosConfig {
             let name = "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS";
             let wrong = |_| Error::validation(name, "must be a number of dimensions");
             config.vector_dimensions = Some(value.parse().map_err(wrong)?);
+        }
+        if let Some(value) = set("AMPLIFIER_COSMOS_VECTOR_INDEX") {
+            let wrong = || {
+                Error::validation("AMPLIFIER_COSMOS_VECTOR_INDEX", "must be quantizedFlat, diskANN or flat")
+            };
+            config.vector_index = Some(VectorIndexKind::parse(&value).ok_or_else(wrong)?);
         }
         Ok(Some(config))
     }
@@ -157,6 +201,13 @@ impl CosmosConfig {
     #[must_use]
     pub fn with_vector_dimensions(mut self, dimensions: usize) -> Self {
         self.vector_dimensions = Some(dimensions);
+        self
+    }
+
+    /// Sets the kind of the index of vectors.
+    #[must_use]
+    pub fn with_vector_index(mut self, kind: VectorIndexKind) -> Self {
+        self.vector_index = Some(kind);
         self
     }
 
@@ -241,12 +292,14 @@ mod tests {
             ("AMPLIFIER_COSMOS_KEY", "c2VjcmV0"),
             ("AMPLIFIER_COSMOS_ENABLE_VECTOR", "false"),
             ("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS", "1536"),
+            ("AMPLIFIER_COSMOS_VECTOR_INDEX", "diskann"),
         ]);
         let expected = CosmosConfig::new("https://a.documents.azure.com/")
             .with_database("d")
             .with_authentication(Authentication::Key("c2VjcmV0".to_owned()))
             .with_vector(false)
-            .with_vector_dimensions(1536);
+            .with_vector_dimensions(1536)
+            .with_vector_index(VectorIndexKind::DiskAnn);
         assert_eq!(config.unwrap(), Some(expected));
     }
 
@@ -260,6 +313,7 @@ mod tests {
         assert_eq!(field("AMPLIFIER_COSMOS_AUTH_METHOD", "key"), "AMPLIFIER_COSMOS_KEY");
         assert_eq!(field("AMPLIFIER_COSMOS_ENABLE_VECTOR", "perhaps"), "AMPLIFIER_COSMOS_ENABLE_VECTOR");
         assert_eq!(field("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS", "x"), "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS");
+        assert_eq!(field("AMPLIFIER_COSMOS_VECTOR_INDEX", "hnsw"), "AMPLIFIER_COSMOS_VECTOR_INDEX");
     }
 
     #[test]

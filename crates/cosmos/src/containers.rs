@@ -8,7 +8,7 @@ use azure_data_cosmos::models::{
 };
 
 use crate::{
-    config::{CosmosConfig, DEFAULT_DIMENSIONS},
+    config::{CosmosConfig, DEFAULT_DIMENSIONS, VectorIndexKind},
     limits,
 };
 
@@ -31,10 +31,11 @@ const VECTOR: &str = "/vector";
 /// `Validation` when there is no index for vectors of so many dimensions.
 pub(crate) fn definitions(config: &CosmosConfig) -> Result<Vec<ContainerProperties>> {
     let joined = "/user_id_session_id";
-    let messages = container(MESSAGES, joined, messages_index(config.enable_vector));
+    let kind = config.vector_index.unwrap_or_default();
+    let messages = container(MESSAGES, joined, messages_index(config.enable_vector.then_some(kind)));
     let messages = if config.enable_vector {
         let dimensions = config.vector_dimensions.unwrap_or(DEFAULT_DIMENSIONS);
-        limits::check_dimensions(dimensions)?;
+        limits::check_dimensions(dimensions, kind)?;
         messages.with_vector_embedding_policy(vectors(dimensions))
     } else {
         messages
@@ -83,7 +84,7 @@ fn sessions_index() -> IndexingPolicy {
     index(&paths).with_composite_index(composite(&newest_first))
 }
 
-fn messages_index(enable_vector: bool) -> IndexingPolicy {
+fn messages_index(vectors: Option<VectorIndexKind>) -> IndexingPolicy {
     let paths = [
         "/user_id_session_id/?",
         "/user_id/?",
@@ -99,11 +100,25 @@ fn messages_index(enable_vector: bool) -> IndexingPolicy {
     ];
     let in_order = [("/user_id", true), ("/session_id", true), ("/sequence", true)];
     let policy = index(&paths).with_composite_index(composite(&in_order));
-    if enable_vector {
-        policy.with_vector_index(VectorIndex::new(VECTOR, VectorIndexType::QuantizedFlat))
-    } else {
-        policy
+    match vectors.map(index_type) {
+        Some(kind) => policy.with_vector_index(VectorIndex::new(VECTOR, kind)),
+        None => policy,
     }
+}
+
+fn index_type(kind: VectorIndexKind) -> VectorIndexType {
+    match kind {
+        VectorIndexKind::QuantizedFlat => VectorIndexType::QuantizedFlat,
+        VectorIndexKind::DiskAnn => VectorIndexType::DiskANN,
+        VectorIndexKind::Flat => VectorIndexType::Flat,
+    }
+}
+
+/// The kind of index that a container has for its vectors.
+fn index_of(properties: &ContainerProperties) -> Option<VectorIndexKind> {
+    let indexes = &properties.indexing_policy.as_ref()?.vector_indexes;
+    let found = indexes.iter().find(|index| index.path == VECTOR)?;
+    VectorIndexKind::ALL.into_iter().find(|kind| index_type(*kind) == found.index_type)
 }
 
 fn events_index() -> IndexingPolicy {
@@ -157,10 +172,23 @@ pub(crate) fn compare(
         return Err(Error::validation("container", message));
     }
     match (dimensions(expected), dimensions(found), config.vector_dimensions) {
-        (Some(_), None, _) => Err(differs(name, "no vectors", "some")),
+        (Some(_), None, _) => return Err(differs(name, "no vectors", "some")),
         (Some(wanted), Some(there), Some(_)) if wanted != there => {
             let there = format!("vectors of {there} dimensions");
-            Err(differs(name, &there, &format!("{wanted} dimensions")))
+            return Err(differs(name, &there, &format!("{wanted} dimensions")));
+        }
+        _ => {}
+    }
+    let (wanted, there) = (config.vector_index, index_of(found));
+    match (wanted.filter(|_| dimensions(expected).is_some()), there) {
+        (Some(wanted), Some(there)) if wanted != there => {
+            let message = format!(
+                "the container {name} has an index of the kind {} for its vectors, where {} is expected; leave \
+                 AMPLIFIER_COSMOS_VECTOR_INDEX out to use what is there",
+                there.as_str(),
+                wanted.as_str()
+            );
+            Err(Error::validation("container", message))
         }
         _ => Ok(()),
     }
@@ -250,6 +278,21 @@ mod tests {
         assert!(definitions(&config().with_vector_dimensions(5_000)).is_err());
     }
 
+    #[test]
+    fn the_index_of_vectors_is_of_the_kind_that_is_chosen() {
+        for kind in VectorIndexKind::ALL {
+            let chosen = config().with_vector_dimensions(256).with_vector_index(kind);
+            let messages = as_json(&chosen).remove(1);
+            let index = &messages["indexingPolicy"]["vectorIndexes"];
+            assert_eq!(*index, json!([{"path": "/vector", "type": kind.as_str()}]));
+        }
+        // As they are they may have 505 dimensions.
+        let flat = |dimensions| {
+            definitions(&config().with_vector_index(VectorIndexKind::Flat).with_vector_dimensions(dimensions))
+        };
+        assert!(flat(505).is_ok() && flat(506).is_err());
+    }
+
     /// What `path: '…'` and `paths: ['…']` say, of one container after the other, in order and once.
     fn paths_of_bicep() -> Vec<Vec<String>> {
         let containers = include_str!("../../../docs/cosmos.bicep").split("sqlDatabases/containers@").skip(1);
@@ -299,6 +342,11 @@ mod tests {
         assert!(compare(&config(), &of(DEFAULT_DIMENSIONS), &of(9)).is_ok());
         let error = compare(&eight, &of(8), &of(9)).unwrap_err();
         assert!(error.to_string().contains("vectors of 9 dimensions, where 8"), "{error}");
+        let graph = eight.clone().with_vector_index(VectorIndexKind::DiskAnn);
+        let of_graph = definitions(&graph).unwrap().remove(1);
+        assert!(compare(&graph, &of_graph, &of_graph).is_ok() && compare(&eight, &of(8), &of_graph).is_ok());
+        let error = compare(&graph, &of_graph, &of(8)).unwrap_err();
+        assert!(error.to_string().contains("quantizedFlat for its vectors, where diskANN"), "{error}");
         let sessions = definitions(&config()).unwrap().remove(0);
         let error = compare(&eight, &of(8), &sessions).unwrap_err();
         assert!(error.to_string().contains("is parted by /user_id,"), "{error}");

@@ -66,7 +66,7 @@ pub(crate) fn event(session: &SessionId, sequence: u32) -> String {
     format!("{session}_evt_{sequence}")
 }
 
-pub(crate) fn event_chunk(session: &SessionId, sequence: u32, digest: &str, number: usize) -> String {
+pub(crate) fn event_chunk(session: &SessionId, sequence: u32, digest: &str, number: u32) -> String {
     format!("{session}_evt_{sequence}_{digest}_{number}")
 }
 
@@ -99,7 +99,7 @@ mod tests {
                 text(session, sequence, ContentType::ToolOutput, number as usize),
                 vector(session, sequence, number, (ContentType::AssistantThinking, number)),
                 event(session, sequence),
-                event_chunk(session, sequence, "0123456789abcdef0123456789abcdef", number as usize),
+                event_chunk(session, sequence, "0123456789abcdef0123456789abcdef", number),
             ] {
                 prop_assert!(limits::check_id(&id).is_ok());
             }

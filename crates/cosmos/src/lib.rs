@@ -46,4 +46,4 @@ mod writer;
 mod tests;
 
 pub use backend::CosmosBackend;
-pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS};
+pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS, VectorIndexKind};

@@ -4,6 +4,8 @@
 
 use amplifier_session_core::{Error, Result};
 
+use crate::config::VectorIndexKind;
+
 /// The most bytes of an item, of the 2 MB that the service takes: its own fields have to fit beside ours.
 pub(crate) const ITEM_BYTES: usize = 1_800_000;
 
@@ -22,8 +24,11 @@ const PARTITION_BYTES: usize = 2_048;
 /// The most bytes of a query with its parameters.
 const QUERY_BYTES: usize = 512 * 1024;
 
-/// The most dimensions of a vector under an index of quantised vectors.
+/// The most dimensions of a vector under an index of quantised vectors, flat or a graph.
 const VECTOR_DIMENSIONS: usize = 4_096;
+
+/// The most dimensions of a vector under an index of vectors as they are.
+const FLAT_DIMENSIONS: usize = 505;
 
 pub(crate) fn check_item(bytes: usize) -> Result<()> {
     at_most("document", bytes, ITEM_BYTES, "bytes")
@@ -37,11 +42,12 @@ pub(crate) fn check_partition(key: &str) -> Result<()> {
     at_most("partition", key.len(), PARTITION_BYTES, "bytes")
 }
 
-pub(crate) fn check_dimensions(dimensions: usize) -> Result<()> {
+pub(crate) fn check_dimensions(dimensions: usize, index: VectorIndexKind) -> Result<()> {
     if dimensions == 0 {
         return Err(Error::validation("vector_dimensions", "must be at least 1"));
     }
-    at_most("vector_dimensions", dimensions, VECTOR_DIMENSIONS, "dimensions")
+    let most = if index == VectorIndexKind::Flat { FLAT_DIMENSIONS } else { VECTOR_DIMENSIONS };
+    at_most("vector_dimensions", dimensions, most, "dimensions")
 }
 
 pub(crate) fn check_id(id: &str) -> Result<()> {
@@ -74,9 +80,12 @@ mod tests {
         assert_eq!(field(check_partition(&"x".repeat(PARTITION_BYTES + 1))), "partition");
         assert!(check_id(&"x".repeat(ID_BYTES)).is_ok());
         assert_eq!(field(check_id(&"x".repeat(ID_BYTES + 1))), "id");
-        assert!(check_dimensions(VECTOR_DIMENSIONS).is_ok());
-        assert_eq!(field(check_dimensions(VECTOR_DIMENSIONS + 1)), "vector_dimensions");
-        assert_eq!(field(check_dimensions(0)), "vector_dimensions");
+        assert!(check_dimensions(VECTOR_DIMENSIONS, VectorIndexKind::DiskAnn).is_ok());
+        assert_eq!(
+            field(check_dimensions(VECTOR_DIMENSIONS + 1, VectorIndexKind::DiskAnn)),
+            "vector_dimensions"
+        );
+        assert_eq!(field(check_dimensions(0, VectorIndexKind::Flat)), "vector_dimensions");
     }
 
     #[test]

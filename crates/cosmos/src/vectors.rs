@@ -140,7 +140,7 @@ impl Made {
         old: &[String],
         (generation, held): (u32, &Generations),
     ) -> Result<Self> {
-        let new = VectorDocument::all_of(document, generation, &vectors);
+        let new = VectorDocument::all_of(document, generation, &held.space(generation)?.model, &vectors);
         let kept: HashSet<&str> = new.iter().map(|vector| vector.id.as_str()).collect();
         let gone = old.iter().filter(|id| !kept.contains(id.as_str()));
         let mut operations: Vec<Operation> =

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use crate::{
     client::{Container, Operation, Within},
     documents::{
-        EventDocument, FilesDocument, MessageDocument, Rows, TextDocument, chunks_of, kind, pieces_of,
-        texts_of,
+        EventDocument, FilesDocument, MessageDocument, Rows, TextDocument, VectorDocument, chunks_of, kind,
+        pieces_of, texts_of,
     },
     error,
     fence::Fence,
@@ -227,6 +227,12 @@ async fn write_messages(
         for mut document in stays.into_iter().filter(|document| plan.keeps(document.sequence)) {
             document.project_slug = change.session.project_slug.clone();
             operations.push(vec![Operation::replace(document.id.clone(), &document, &document.etag)?]);
+        }
+        let all = queries::rows(kind::VECTOR, "*", 0, None);
+        let stays: Vec<VectorDocument> = store.messages.all(Within::Partition(partition), all).await?;
+        for mut vector in stays.into_iter().filter(|vector| plan.keeps(vector.sequence)) {
+            vector.project_slug = Some(change.session.project_slug.clone());
+            operations.push(vec![Operation::replace(vector.id.clone(), &vector, &vector.etag)?]);
         }
     }
     let mut analyzer = Analyzer::new();

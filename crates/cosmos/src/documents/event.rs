@@ -82,6 +82,13 @@ pub(crate) struct ChunkDocument {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) user_id_session_id: String,
+    /// The id of its event. What earlier versions wrote does not have it, nor the numbers.
+    #[serde(default)]
+    event_id: String,
+    #[serde(default)]
+    chunk_index: u32,
+    #[serde(default)]
+    total_chunks: u32,
     pub(crate) data: Bytes,
 }
 
@@ -89,12 +96,16 @@ pub(crate) struct ChunkDocument {
 pub(crate) fn chunks_of(stored: &StoredEvent, partition: &str) -> Vec<ChunkDocument> {
     let Payload::Chunks(chunks) = &stored.payload else { return Vec::new() };
     let digest = hex(Digest::of(&chunks.concat()));
-    let chunks = chunks.iter().enumerate();
-    chunks
-        .map(|(number, data)| ChunkDocument {
-            id: ids::event_chunk(&stored.event.session_id, stored.event.sequence, &digest, number),
+    let total_chunks = u32::try_from(chunks.len()).unwrap_or(u32::MAX);
+    let numbered = chunks.iter().zip(0..);
+    numbered
+        .map(|(data, chunk_index)| ChunkDocument {
+            id: ids::event_chunk(&stored.event.session_id, stored.event.sequence, &digest, chunk_index),
             kind: kind::CHUNK.to_owned(),
             user_id_session_id: partition.to_owned(),
+            event_id: stored.event.event_id.clone(),
+            chunk_index,
+            total_chunks,
             data: Bytes::binary(data),
         })
         .collect()

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     backend::MessageVectors,
-    model::{ContentType, Place, Role, SessionId, SessionKey, Timestamp, UserId, VectorRecord},
+    model::{ContentType, Place, ProjectSlug, Role, SessionId, SessionKey, Timestamp, UserId, VectorRecord},
 };
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeSeq as _};
 
@@ -15,6 +15,14 @@ pub(crate) struct VectorDocument {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) user_id_session_id: String,
+    /// The id of its message. What earlier versions wrote does not have it, nor the other two that may be absent.
+    #[serde(default)]
+    parent_id: String,
+    /// That of its session.
+    #[serde(default)]
+    pub(crate) project_slug: Option<ProjectSlug>,
+    #[serde(default)]
+    embedding_model: Option<String>,
     pub(crate) user_id: UserId,
     pub(crate) session_id: SessionId,
     pub(crate) sequence: u32,
@@ -30,6 +38,8 @@ pub(crate) struct VectorDocument {
     pub(crate) created_at: Timestamp,
     #[serde(serialize_with = "short_numbers")]
     pub(crate) vector: Vec<f32>,
+    #[serde(rename = "_etag", default, skip_serializing)]
+    pub(crate) etag: String,
 }
 
 /// Writes each number as the shortest text that is read back as the same `f32`: a third of its length as `f64`.
@@ -59,8 +69,13 @@ impl VectorDocument {
         }
     }
 
-    /// The documents of the vectors of a message.
-    pub(crate) fn all_of(message: &MessageDocument, generation: u32, vectors: &MessageVectors) -> Vec<Self> {
+    /// The documents of the vectors of a message, which `model` made.
+    pub(crate) fn all_of(
+        message: &MessageDocument,
+        generation: u32,
+        model: &str,
+        vectors: &MessageVectors,
+    ) -> Vec<Self> {
         let documents = vectors.records.iter().map(|record| Self {
             id: ids::vector(
                 &message.session_id,
@@ -70,6 +85,9 @@ impl VectorDocument {
             ),
             kind: kind::VECTOR.to_owned(),
             user_id_session_id: message.user_id_session_id.clone(),
+            parent_id: message.id.clone(),
+            project_slug: Some(message.project_slug.clone()),
+            embedding_model: Some(model.to_owned()),
             user_id: message.user_id.clone(),
             session_id: message.session_id.clone(),
             sequence: message.sequence,
@@ -84,6 +102,7 @@ impl VectorDocument {
             token_count: record.token_count,
             created_at: vectors.created_at,
             vector: record.vector.clone(),
+            etag: String::new(),
         });
         documents.collect()
     }
