@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_session_storage::{
-    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
+    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Variables, Viewer,
     config::Configuration,
     embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
@@ -138,8 +138,9 @@ impl App {
         // A model that is read from a folder takes its time, and is of no use to most commands.
         let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
-        let options = self.open_options()?.with_embedding(provider).with_existing(true);
-        self.open(&self.store_url()?, options).await
+        let url = self.store_url()?;
+        let options = self.open_options(&url)?.with_embedding(provider).with_existing(true);
+        self.open(&url, options).await
     }
 
     async fn open(&self, url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage, Failure> {
@@ -215,17 +216,22 @@ impl App {
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
-        let options = self.open_options()?.with_embedding(self.embedding()?).with_settings(settings);
+        let options = self.open_options(url)?.with_embedding(self.embedding()?).with_settings(settings);
         self.open(url, options).await
     }
 
     /// How stores are opened, as far as it is the same for all commands.
-    fn open_options(&self) -> Result<OpenOptions, Failure> {
+    fn open_options(&self, url: &StoreUrl) -> Result<OpenOptions, Failure> {
+        let variables = match url {
+            // The file with the key of an account is no matter of other stores.
+            StoreUrl::Cosmos(_) => self.config.variables()?,
+            _ => Variables::from_env(),
+        };
         Ok(OpenOptions::default()
             .with_read_only(self.global.read_only)
             .with_hnsw(self.config.switch("hnsw")?)
             .with_extension_directory(self.config.extension_directory())
-            .with_variables(self.config.variables()?))
+            .with_variables(variables))
     }
 
     /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.

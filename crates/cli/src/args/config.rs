@@ -11,12 +11,21 @@ What the command line says comes first, then the environment, then the file ~/.c
 The file, with the settings as `config show` names them:
 
   store = \"sqlite:~/sessions.sqlite\"
+  exclude = [\"*-scratch/*\"]
+  events = \"summary\"
+  org = \"acme\"
+  teams = [\"payments\", \"platform\"]
   embedding = \"openai\"
 
   [openai]
   base_url = \"http://localhost:11434/v1\"
   model = \"nomic-embed-text\"
   dimensions = 768
+
+  [cosmos]
+  endpoint = \"https://NAME.documents.azure.com/\"
+  auth_method = \"key\"
+  key_file = \"~/.config/amplifier-sessions/cosmos-key\"
 
 In a pipe, one line each of setting, value and origin, separated by tabs.
 

@@ -45,3 +45,5 @@ mod terminal;
 mod upgrade;
 #[cfg(test)]
 mod upgrade_samples;
+#[cfg(test)]
+mod upkeep;

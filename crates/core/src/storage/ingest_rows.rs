@@ -86,6 +86,12 @@ impl MessageRows {
         self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
     }
 
+    /// Whether a line is the first one, and not the first stored one.
+    pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
+        let differs = self.states.first().is_some_and(|stored| stored.digest != line);
+        self.kept.is_none() && differs && self.pending.next() == 0
+    }
+
     /// Whether a line would take the place of another stored message than the last.
     pub(super) fn cuts_off(&self, line: Digest) -> bool {
         let next = self.pending.next() as usize;
@@ -215,6 +221,12 @@ impl EventRows {
     pub(super) fn missing(&self) -> u32 {
         let not_reached = || self.pending.stored().saturating_sub(self.pending.next());
         self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
+    }
+
+    /// Whether a line is the first one, and not the first stored one.
+    pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
+        let differs = self.digests.first().is_some_and(|stored| *stored != line);
+        self.kept.is_none() && differs && self.pending.next() == 0
     }
 
     /// Whether a line would take the place of another stored event than the last.

@@ -65,6 +65,12 @@ impl SessionIngest {
         self.messages.cuts_off(Digest::of(line.as_bytes()))
     }
 
+    /// Whether `line`, as the first one, is not the first stored message.
+    #[must_use]
+    pub fn begins_other_messages(&self, line: &RawJson) -> bool {
+        self.messages.begins_otherwise(Digest::of(line.as_bytes()))
+    }
+
     /// Keeps every stored event from the next line on, as [`SessionIngest::keep_stored_messages`] does messages.
     pub fn keep_stored_events(&mut self) {
         self.events.keep_stored();
@@ -74,6 +80,12 @@ impl SessionIngest {
     #[must_use]
     pub fn missing_events(&self) -> u32 {
         self.events.missing()
+    }
+
+    /// Whether `line`, as the first one, is not the first stored event.
+    #[must_use]
+    pub fn begins_other_events(&self, line: &RawJson) -> bool {
+        self.events.begins_otherwise(Digest::of(line.as_bytes()))
     }
 
     /// Whether `line`, as the last one, would take the place of another stored event than the last.

@@ -28,6 +28,8 @@ pub(super) struct Noticed {
     first: Option<(u64, String)>,
     /// The last line, where it has no ending.
     unended: Option<u64>,
+    /// Whether the file was damaged or larger when it was last read: lines that begin otherwise are no rewind of it.
+    was_more: bool,
     /// Whether removals are accepted, so that none of this matters.
     accepted: bool,
 }
@@ -35,16 +37,18 @@ pub(super) struct Noticed {
 impl Noticed {
     /// Nothing yet, of a file whose unreadable lines are `skipped` according to the store.
     pub(super) fn new(
-        file: &str,
+        file: Source,
         skipped: &[SkippedLine],
         before: Option<&FileState>,
         accepted: bool,
     ) -> Self {
         let damaged_from =
             before.and_then(|before| before.damage.as_ref()).map_or(u64::MAX, |damage| damage.line);
-        let is_known = |line: &&SkippedLine| line.file == file && line.line < damaged_from;
+        let is_known = |line: &&SkippedLine| line.file == file.name && line.line < damaged_from;
         let known = skipped.iter().filter(is_known).cloned().collect();
-        Self { known, first: None, unended: None, accepted }
+        let was_more =
+            before.is_some_and(|known| known.damage.is_some() || known.stamp.size > file.stamp.size);
+        Self { known, first: None, unended: None, was_more, accepted }
     }
 
     fn is_known(&self, line: u64, reason: &str) -> bool {
@@ -86,6 +90,13 @@ impl Kind {
         }
     }
 
+    fn begins_otherwise(self, ingest: &SessionIngest, line: &RawJson) -> bool {
+        match self {
+            Self::Transcript => ingest.begins_other_messages(line),
+            Self::Events => ingest.begins_other_events(line),
+        }
+    }
+
     fn cuts_off(self, ingest: &SessionIngest, line: &RawJson) -> bool {
         match self {
             Self::Transcript => ingest.cuts_off_messages(line),
@@ -105,6 +116,17 @@ impl Reading {
             return true;
         }
         !self.noticed.accepted && self.kind.cuts_off(ingest, text)
+    }
+
+    /// Keeps all that is stored where the first line is another one and the file has become shorter: as when it was
+    /// emptied, and lines were appended since.
+    pub(super) fn check_beginning(&mut self, ingest: &mut SessionIngest, line: u64, text: &RawJson) {
+        let is_suspect = self.noticed.was_more && !self.noticed.accepted && self.position.rows == 0;
+        if is_suspect && self.kind.begins_otherwise(ingest, text) && text.parse_object().is_ok() {
+            self.noticed.note(line, false, || "does not begin as it did before".to_owned());
+            self.kind.keep_stored(ingest);
+            self.resumable = false;
+        }
     }
 
     /// Keeps what is stored from an unreadable line on, unless that line is no news.

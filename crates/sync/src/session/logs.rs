@@ -142,7 +142,8 @@ impl Taking<'_> {
         let known = if let Start::Behind(known) = start { Some(known) } else { None };
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
         let accepted = self.context.options.accept_removals;
-        let noticed = Noticed::new(file.name, &self.skipped, self.state.file(file.name), accepted);
+        let opened = Source { stamp: open.stamp, ..file };
+        let noticed = Noticed::new(opened, &self.skipped, self.state.file(file.name), accepted);
         for name in kind.files() {
             self.forget_skipped(name, if name == file.name { open.start.lines } else { 0 });
         }
@@ -152,7 +153,7 @@ impl Taking<'_> {
         }
         let mut reading = Reading {
             kind,
-            file: Source { stamp: open.stamp, ..file },
+            file: opened,
             // A rewriting that is broken off must begin anew: what is stored does not show how far it came.
             resumable: kind == Kind::Events && !rewriting,
             position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
@@ -210,6 +211,7 @@ impl Taking<'_> {
         if !has_ending && reading.leaves_unended(ingest, line.number, &text) {
             return Ok(());
         }
+        reading.check_beginning(ingest, line.number, &text);
         let is_binary = is_binary(text.as_bytes());
         match reading.kind.line(ingest, text, seen).await? {
             LineOutcome::Taken => reading.position.rows += u32::from(has_ending),

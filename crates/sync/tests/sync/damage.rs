@@ -152,6 +152,29 @@ async fn new_lines_behind_a_damaged_place_follow_what_is_kept() {
 }
 
 #[tokio::test]
+async fn lines_that_follow_after_a_file_was_emptied_are_added() {
+    // Whether a sync saw the empty file or not.
+    for seen in [true, false] {
+        let (fixture, before, _) = damaged(if seen { Vec::new() } else { transcript(&["five"]) }).await;
+        fixture.folder().file(TRANSCRIPT, transcript(&["five", "six"])).unwrap();
+        let report = fixture.sync().await;
+        assert_eq!(kept(&report), [(TRANSCRIPT, "does not begin as it did before", 4, 0)], "{seen}");
+        assert_eq!(fixture.texts().await, ["one", "two", "three", "four", "five", "six"]);
+        assert_eq!(fixture.messages("s").await[..4], before);
+        assert_eq!(fixture.sync_and_count().await.1, 0);
+        accept(&fixture).await;
+        assert_eq!(fixture.texts().await, ["five", "six"]);
+    }
+}
+
+#[tokio::test]
+async fn a_larger_file_that_begins_otherwise_is_mirrored() {
+    let (fixture, _, report) = damaged(transcript(&["another beginning", "two", "three", "four"])).await;
+    assert_eq!((report.kept_rows, report.messages.written), (0, 1));
+    assert_eq!(fixture.texts().await, ["another beginning", "two", "three", "four"]);
+}
+
+#[tokio::test]
 async fn a_broken_line_that_was_there_before_is_no_damage() {
     let fixture = Fixture::new();
     let with_broken =

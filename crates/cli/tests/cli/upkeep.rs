@@ -1,0 +1,146 @@
+//! What keeps a store in step with its files, and what does not take anything out of it.
+
+use std::{fs, io::Write as _, path::PathBuf, process::Command};
+
+use serde_json::json;
+
+use crate::{output::check, support::Home};
+
+fn transcript(home: &Home, session: &str) -> PathBuf {
+    home.amplifier().join("projects/shop/sessions").join(session).join("transcript.jsonl")
+}
+
+fn line(text: &str) -> String {
+    format!("{}\n", json!({"role": "user", "content": text}))
+}
+
+fn append(home: &Home, session: &str, text: &str) {
+    let mut file = fs::File::options().append(true).open(transcript(home, session)).unwrap();
+    file.write_all(line(text).as_bytes()).unwrap();
+}
+
+/// A home with the sessions `one` and `two`, of three messages each.
+fn home() -> Home {
+    let home = Home::new();
+    for session in ["one", "two"] {
+        let path = transcript(&home, session);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, ["quokka", "wombat", "numbat"].map(line).concat()).unwrap();
+    }
+    home
+}
+
+/// A home whose sessions are synced.
+fn synced() -> Home {
+    let home = home();
+    home.ok(&["sync"]);
+    home
+}
+
+fn configure(home: &Home, text: &str) {
+    let folder = home.path().join(".config/amplifier-sessions");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+/// Exit code of a search for `word`, and what stands on stderr.
+fn search(home: &Home, word: &str, more: &[&str]) -> (i32, String) {
+    let ran = home.run(&[&["search", word, "--mode", "full-text", "--project", "shop"], more].concat());
+    (ran.code, ran.stderr)
+}
+
+#[test]
+fn sync_kept() {
+    let home = synced();
+    fs::write(transcript(&home, "one"), "").unwrap();
+    let whole = fs::read(transcript(&home, "two")).unwrap();
+    fs::write(transcript(&home, "two"), &whole[..whole.len() / 2]).unwrap();
+    check("sync_kept", &home, &home.run(&["sync"]).all());
+    let report = home.json(&["sync"]);
+    assert_eq!((&report["kept_rows"], &report["kept"][0]["reason"].is_string()), (&json!(5), &true));
+    assert_eq!(search(&home, "numbat", &[]).0, 0);
+    let accepted = home.json(&["sync", "--accept-removals"]);
+    assert_eq!((&accepted["kept_rows"], &accepted["messages"]["removed"]), (&json!(0), &json!(5)));
+    assert_eq!(search(&home, "numbat", &[]).0, 3);
+}
+
+#[test]
+fn what_changed_is_found_without_a_sync() {
+    let home = synced();
+    append(&home, "one", "okapi");
+    assert_eq!(search(&home, "okapi", &["--no-refresh"]).0, 3);
+    assert_eq!(search(&home, "okapi", &[]), (0, String::new()));
+    let semantic = home.json(&["search", "okapi", "--mode", "semantic", "--limit", "1", "--no-refresh"]);
+    assert_eq!(semantic["results"][0]["sequence"], 3, "its vector was made too");
+    append(&home, "two", "one more");
+    let sessions = home.json(&["sessions"]);
+    let counts: Vec<_> =
+        sessions["sessions"].as_array().unwrap().iter().map(|s| &s["message_count"]).collect();
+    assert_eq!(counts, [4, 4]);
+}
+
+#[test]
+fn what_would_take_too_long_is_told_on_stderr() {
+    let home = synced();
+    let many: String = (0..1_500).map(|n| line(&format!("{n} {}", "filler ".repeat(1_000)))).collect();
+    fs::write(transcript(&home, "two"), many).unwrap();
+    append(&home, "one", "okapi");
+    let (code, stderr) = search(&home, "okapi", &[]);
+    assert_eq!(code, 3);
+    let note = "note: 2 sessions changed since the last sync; run `";
+    assert!(stderr.starts_with(note) && stderr.contains(" sync`\n"), "{stderr}");
+}
+
+#[test]
+fn other_stores_and_other_roots_are_left_as_they_are() {
+    let home = synced();
+    append(&home, "one", "okapi");
+    let store = format!("sqlite:{}/sessions.sqlite", home.amplifier().display());
+    assert_eq!(search(&home, "okapi", &["--store", &store]).0, 3, "a store that is typed");
+    assert_eq!(search(&home, "okapi", &["--user", "eve"]).0, 3, "another user");
+    for (variable, value) in [("AMPLIFIER_SESSIONS_ROOT", "/nowhere"), ("AMPLIFIER_SESSIONS_REFRESH", "off")]
+    {
+        let mut command: Command = home.command(&["search", "okapi", "--mode", "full-text"]);
+        assert_eq!(command.env(variable, value).output().unwrap().status.code(), Some(3), "{variable}");
+    }
+    configure(&home, "refresh = false\n");
+    assert_eq!(search(&home, "okapi", &[]).0, 3, "turned off");
+    configure(&home, "root = '/nowhere'\n");
+    assert_eq!(
+        search(&home, "okapi", &[]),
+        (3, "note: nothing was found\n".to_owned()),
+        "a root that is not there"
+    );
+    configure(&home, &format!("store = '{store}'\nroot = '~/.amplifier'\n"));
+    assert_eq!(search(&home, "okapi", &[]).0, 0, "both stand in the file");
+}
+
+#[test]
+fn a_service_is_not_paid_for_a_refresh() {
+    let home = synced();
+    append(&home, "one", "okapi");
+    // It would fail: there is no key, and nobody to ask.
+    configure(&home, "embedding = 'openai'\n[openai]\nbase_url = 'http://127.0.0.1:9/v1'\n");
+    assert_eq!(search(&home, "okapi", &[]).0, 0);
+}
+
+#[test]
+fn settings_of_the_file_hold_for_a_sync() {
+    let home = home();
+    let log = "{\"event\":\"tool:pre\",\"ts\":\"2026-01-05T10:00:00Z\",\"data\":{\"tool\":\"bash\"}}\n";
+    fs::write(transcript(&home, "one").with_file_name("events.jsonl"), log).unwrap();
+    configure(
+        &home,
+        "exclude = ['*/two']\nevents = 'summary'\norg = 'acme'\nteams = ['payments']\n[cosmos]\nkey_file = '~/none'\n",
+    );
+    assert_eq!(home.json(&["sync"])["sessions"]["found"], 1);
+    let events = home.json(&["events", "--session", "one", "--full"]);
+    assert!(events["events"][0]["line"].is_null(), "{events}");
+    home.ok(&["sync", "--events", "full"]);
+    assert!(home.json(&["events", "--session", "one", "--full"])["events"][0]["line"].is_object());
+    // A team of the file is for --scope visible, and says nothing otherwise.
+    assert_eq!(home.run(&["sessions"]).code, 0);
+    home.ok(&["share", "one", "--team", "payments"]);
+    let visible = home.json(&["sessions", "--user", "eve", "--scope", "visible"]);
+    assert_eq!(visible["sessions"][0]["session_id"], "one");
+}
