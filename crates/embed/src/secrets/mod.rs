@@ -4,13 +4,26 @@
 //! (`rules/README.md`). A rule is a regular expression with keywords, the entropy that a secret has at least, and
 //! lists of what is none. Most texts contain no keyword and cost one pass.
 //!
+//! Besides, what a name says to be a secret is one, whatever characters it is made of (`assignments`), and so is the
+//! password in a URL (`urls`). All of them look at the text as it is, and at the text as a person reads it: strings of
+//! JSON in strings of JSON are unwrapped, level by level (`views`).
+//!
 //! A masker and a scanner of repositories differ in what a mistake costs: a secret that gets away can't be called back,
 //! while a text with a few stars too many is found all the same. So two things are wider here than in gitleaks, see
 //! `rules.rs`: rules for certain files apply to all texts, and more characters may follow a secret.
 
+mod assignments;
+mod cursor;
+mod extents;
+mod judging;
+mod names;
+mod operators;
 mod pattern;
 mod rule;
 mod rules;
+mod urls;
+mod values;
+mod views;
 
 use std::{borrow::Cow, ops::Range, sync::OnceLock};
 
@@ -18,9 +31,13 @@ use aho_corasick::AhoCorasick;
 use amplifier_session_core::{Error, ErrorKind, Result, embedding::Masked};
 
 use rule::{Allowlist, Rule};
+use views::Views;
 
 static GITLEAKS: &str = include_str!("../../rules/gitleaks.toml");
 static OWN: &str = include_str!("../../rules/own.toml");
+
+/// The rule of gitleaks for any name.
+const GENERIC: &str = "generic-api-key";
 
 /// One set for the whole process; the error as text, since it is kept.
 static BUILT_IN: OnceLock<Result<SecretRules, String>> = OnceLock::new();
@@ -66,13 +83,33 @@ impl SecretRules {
     /// The secrets in `text`, in their order, none overlapping another. Takes time linear in the length of the text.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<FoundSecret<'_>> {
+        let views = Views::of(text);
         let mut found = Vec::new();
-        for rule in self.candidates(text) {
-            let spans = rule.find(text.as_bytes(), self.allowlist.as_ref());
-            let widened = spans.into_iter().map(|span| widen(text, span));
-            found.extend(widened.map(|span| FoundSecret { rule: rule.id(), span }));
+        for (level, seen) in views.levels().enumerate() {
+            for FoundSecret { rule, span } in self.find_as_written(seen) {
+                found.push(FoundSecret { rule, span: widen(text, views.original(level, widen(seen, span))) });
+            }
         }
         merge(found)
+    }
+
+    /// The secrets in `text` as it is, without a look at what its escapes stand for.
+    fn find_as_written(&self, text: &str) -> Vec<FoundSecret<'_>> {
+        let mut found = Vec::new();
+        for rule in self.candidates(text) {
+            let mut spans = rule.find(text.as_bytes(), self.allowlist.as_ref());
+            if rule.id() == GENERIC {
+                spans.retain(|span| is_generic_secret(text, span));
+            }
+            found.extend(spans.into_iter().map(|span| FoundSecret { rule: rule.id(), span }));
+        }
+        let named = |rule| move |span| FoundSecret { rule, span };
+        found.extend(assignments::find(text).into_iter().map(named("named-secret")));
+        found.extend(urls::find(text).into_iter().map(named("url-password")));
+        found.retain(|secret| {
+            text.get(widen(text, secret.span.clone())).is_some_and(|hidden| !is_masked(hidden))
+        });
+        found
     }
 
     /// `text` with a `*` for each character of a secret, so that the places of all others stay what they are. The line
@@ -102,6 +139,27 @@ impl SecretRules {
         }
         self.rules.iter().zip(is_candidate).filter_map(|(rule, is_candidate)| is_candidate.then_some(rule))
     }
+}
+
+/// Whether what the rule for any name has found is more than a name, a hash or an identifier beside a word such as
+/// `key`.
+fn is_generic_secret(text: &str, span: &Range<usize>) -> bool {
+    const NAME: usize = 80;
+    let Some(value) = text.get(span.clone()) else { return true };
+    let is_hexadecimal = value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    if !is_hexadecimal {
+        return !values::is_wordy(value);
+    }
+    let start = (span.start.saturating_sub(NAME)..=span.start).find(|at| text.is_char_boundary(*at));
+    let before = start.and_then(|start| text.get(start..span.start)).unwrap_or_default();
+    before.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))).any(|name| {
+        matches!(names::kind_of(name, None), Some(names::NameKind::Password | names::NameKind::Secret))
+    })
+}
+
+/// Whether there is nothing left to mask.
+fn is_masked(hidden: &str) -> bool {
+    hidden.chars().all(|c| c == '*' || c.is_whitespace())
 }
 
 /// The span with the whole of the characters at its ends: rules work on bytes.

@@ -9,6 +9,8 @@
 //!   bracket, a full stop or the backslash of escaped JSON comes as often. So anything may follow that can't be part of
 //!   a token; for `generic-api-key`, which would take many a name in source code for a key, only a backslash and `&`.
 
+//! - `hashicorp-tf-password` is left out: what a name says is found in every file, see `assignments.rs`.
+
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
@@ -24,6 +26,9 @@ use super::{
 const END: &str = r#"(?:[\x60'"\s;]|\\[nr]|$)"#;
 const WIDER_END: &str = r"(?:[^\w+/=-]|$)";
 const WIDER_END_OF_GENERIC: &str = r#"(?:[\x60'"\s;\\&]|$)"#;
+
+/// A rule of gitleaks for passwords in files of Terraform, which takes any word in quotes for one.
+const REPLACED: &str = "hashicorp-tf-password";
 
 #[derive(Deserialize)]
 struct RuleFile {
@@ -68,6 +73,9 @@ impl SecretRules {
             allowlist = allowlist.or(file.allowlist.and_then(AllowlistEntry::build));
             for mut entry in file.rules {
                 let words = std::mem::take(&mut entry.keywords);
+                if entry.id == REPLACED {
+                    continue;
+                }
                 let Some(rule) = entry.build() else { continue };
                 owners.extend(words.iter().map(|_| rules.len()));
                 keywords.extend(words);

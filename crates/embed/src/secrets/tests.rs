@@ -1,4 +1,6 @@
+mod harmless;
 mod kinds;
+mod matrix;
 mod ordinary;
 
 use proptest::prelude::*;
@@ -102,7 +104,7 @@ fn a_text_without_keywords_is_not_even_copied() {
 /// Takes minutes where something is not linear.
 #[test]
 fn hostile_texts_take_no_longer_than_others() {
-    const BYTES: usize = 600_000;
+    const BYTES: usize = 80_000;
     let begin = format!("-----BEGIN {} KEY-----", "PRIVATE");
     let parts = [
         "a",
@@ -139,6 +141,15 @@ fn hostile_texts_take_no_longer_than_others() {
         "0",
         "🔑",
         "****",
+        "password=",
+        "password:{",
+        "password: [\"a",
+        "password=\"a' ",
+        "--password ",
+        "&amp;",
+        "%25",
+        "secret: |\n a",
+        "\u{1b}[",
     ];
     for part in parts {
         let text = part.repeat(BYTES / part.len());
@@ -191,7 +202,7 @@ proptest! {
 
     #[test]
     fn a_text_without_keywords_stays_as_it_is(text in "[B-DF-HJ-NP-TV-Z0-9 .,;!?\n\\u{80}-\\u{ff}]{0,300}") {
-        prop_assume!(rules().candidates(&text).next().is_none());
+        prop_assume!(rules().candidates(&text).next().is_none() && rules().find(&text).is_empty());
         let masked = rules().mask(&text);
         prop_assert!(matches!(masked.text, Cow::Borrowed(_)));
         prop_assert_eq!((masked.text.as_ref(), masked.secrets), (text.as_str(), 0));

@@ -8,13 +8,16 @@ use super::texts_of;
 use crate::{
     Error, ErrorKind, Result,
     backend::MessageVectors,
-    content::{ChunkSettings, chunk, embeddable},
+    content::{ChunkSettings, ExtractedText, chunk, embeddable},
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose},
     model::{Message, SessionKey, Timestamp, VectorRecord},
 };
 
 /// A provider that refuses so many texts of a batch one by one, and takes none, refuses something else than texts.
 const REFUSED_ALIKE: usize = 5;
+
+/// Of a text that is cut off, so many characters more are looked at for secrets.
+const MASKED_AFTER_CHARS: usize = 4_096;
 
 /// A chunk to embed, and where its vector belongs.
 struct Piece {
@@ -77,9 +80,11 @@ impl Step {
         for (index, message) in messages.iter().enumerate() {
             for text in texts_of(message) {
                 let content_type = text.content_type;
-                let masked = provider.mask(embeddable(&text, tool_chars));
+                // With what comes after the part that is embedded: a cut may go through a secret.
+                let masked = provider.mask(embeddable(&text, tool_chars.saturating_add(MASKED_AFTER_CHARS)));
                 secrets += masked.secrets as u64;
-                for chunk in chunk(content_type, &masked.text, &settings) {
+                let masked = ExtractedText { content_type, text: masked.text.into_owned() };
+                for chunk in chunk(content_type, embeddable(&masked, tool_chars), &settings) {
                     let record = VectorRecord {
                         content_type,
                         chunk_index: chunk.index,

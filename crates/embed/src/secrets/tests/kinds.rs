@@ -149,3 +149,56 @@ fn private_keys_are_masked_with_or_without_their_ends() {
         }
     }
 }
+
+/// Ways to give a password that no name and operator show; `{}` stands for it.
+#[test]
+fn passwords_of_commands_headers_and_files_are_masked() {
+    let contexts = [
+        "Authorization: Bearer {}",
+        "{\"Authorization\": \"Bearer {}\"}",
+        "curl -u admin:{} https://x.example",
+        "curl --user \"admin:{}\" https://x.example",
+        "mysql -u root -p{} db",
+        "sshpass -p {} ssh host",
+        "docker login -u me -p {} registry.example",
+        "redis-cli -h cache -a {} ping",
+        "machine api.example.com login me password {}",
+        "CREATE USER me IDENTIFIED BY '{}';",
+        "CREATE ROLE me WITH LOGIN PASSWORD '{}';",
+        "Data Source=x;Password=\"{}\";User=me",
+        "host=db user=me password={} dbname=app",
+        "password: |\n  {}\nnext: 1",
+        "password:\n  {}",
+        "\"password\":\n   \"{}\"",
+        "My password is {}, isn't it?",
+        "passwords = [\"{}\", \"{}\"]",
+        "{\"password\": {\"value\": \"{}\"}}",
+        "<secret-key>{}</secret-key>",
+        "&quot;password&quot;: &quot;{}&quot;",
+        "%22password%22%3A%22{}%22",
+        "PASSWORD={}\\nNEXT=1",
+        "\u{1b}[31mpassword\u{1b}[0m: \u{1b}[32m{}\u{1b}[0m",
+        "Cookie: a=1; session={}; theme=dark",
+        "ldapsearch -D cn=admin -w {} -b dc=x",
+        "openssl enc -aes-256-cbc -pass pass:{}",
+        "user:{}@tcp(db:3306)/app",
+        "ConvertTo-SecureString \"{}\" -AsPlainText",
+        "new NetworkCredential(\"me\", \"{}\")",
+        "requests.get(url, auth=(\"me\", \"{}\"))",
+        "process.env.DB_PASSWORD || \"{}\"",
+        "echo '{}' | sudo -S ls",
+        "密码：{}",
+        "das Passwort ist {}",
+        "parole = x; пароль: {}",
+    ];
+    for secret in ["S3cr3t!x#9", "aB3$dE6&gH9"] {
+        for context in contexts {
+            let text = context.replace("{}", secret);
+            assert!(
+                !masked(&text).contains(&secret[..5]) && !masked(&text).contains(&secret[5..]),
+                "{}",
+                masked(&text)
+            );
+        }
+    }
+}

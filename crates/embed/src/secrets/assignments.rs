@@ -1,0 +1,310 @@
+//! Secrets that a name tells: `password = "…"`, `--token …`, `"apiKey": "…"`, `export SECRET=…`, `<password>…</password>`.
+//!
+//! The rules of gitleaks take letters and digits for a value. People's passwords have any characters, blanks too, so
+//! that here the name, what joins it to the value, and the quotes decide where the value begins and ends; and its form
+//! whether it is a secret, a word, an expression, or stands for a secret that is elsewhere.
+
+use std::{ops::Range, sync::OnceLock};
+
+use aho_corasick::AhoCorasick;
+
+use super::{
+    cursor::Cursor,
+    extents::{bare, block, inside, joined, quoted, to_quote},
+    judging::{Place, is_bare_secret, is_quoted_secret},
+    names::{KEYWORDS, NameKind, kind_of},
+    operators::{Joint, joint},
+    values::is_strong,
+};
+
+/// A name reaches so far before and after its keyword, in bytes.
+const NAME_BEFORE: usize = 80;
+const NAME_AFTER: usize = 60;
+
+/// A line is looked at so far, in characters.
+const LONGEST_LINE: usize = 4_000;
+
+/// No more names than this are looked at within what was taken for the value of another one.
+const MOST_WITHIN: usize = 32;
+
+/// Words before the secret in the value of a header.
+const SCHEMES: [&str; 8] = ["bearer", "basic", "token", "digest", "apikey", "api-key", "bot", "key"];
+
+static FINDER: OnceLock<Option<AhoCorasick>> = OnceLock::new();
+
+fn finder() -> Option<&'static AhoCorasick> {
+    let words = KEYWORDS.iter().chain(&["bearer"]);
+    FINDER.get_or_init(|| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()).as_ref()
+}
+
+/// A name in a text.
+#[derive(Debug, Clone)]
+pub(super) struct Name {
+    pub(super) span: Range<usize>,
+    pub(super) kind: NameKind,
+    /// Whether it begins as an option of a command does.
+    pub(super) is_flag: bool,
+    /// What is between it and the field before it, in a query, a connection string or an object.
+    pub(super) separator: Option<char>,
+    /// The quote right before it.
+    pub(super) quote: Option<char>,
+    /// Whether it is written as the name of an environment variable, or set as one.
+    pub(super) is_variable: bool,
+}
+
+/// The spans of the values in `text` that are secrets.
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let Some(finder) = finder() else { return found };
+    let mut done = 0;
+    // Names within the value of another one are looked at too, but not thousands of them again and again.
+    let (mut looked_to, mut within) = (0, 0);
+    for hit in finder.find_iter(text) {
+        if hit.start() < done {
+            continue;
+        }
+        within = if hit.start() < looked_to { within + 1 } else { 0 };
+        if within > MOST_WITHIN {
+            continue;
+        }
+        let span = name_around(text, hit.range());
+        done = span.end.max(hit.end());
+        if let Some(name) = Name::of(text, span) {
+            let (values, end) = values_of(text, &name);
+            // Where all of a value was looked at often enough, the names behind count anew.
+            looked_to = if within == 0 { end } else { looked_to };
+            done = values.last().map_or(done, |last| last.end.max(done));
+            found.extend(values);
+        }
+    }
+    found
+}
+
+/// The whole of the identifier around a keyword.
+fn name_around(text: &str, hit: Range<usize>) -> Range<usize> {
+    let before = text.get(..hit.start).unwrap_or_default();
+    let after = text.get(hit.end..).unwrap_or_default();
+    let mut left = 0;
+    for c in before.chars().rev().take_while(|c| is_name_char(*c)) {
+        if left >= NAME_BEFORE {
+            break;
+        }
+        left += c.len_utf8();
+    }
+    // Chinese and Japanese put no blanks between words.
+    let is_alphabet = text.get(hit.clone()).is_some_and(|hit| hit.chars().all(is_name_char));
+    let mut right = 0;
+    for c in after.chars().take_while(|c| is_alphabet && is_name_char(*c)) {
+        if right >= NAME_AFTER {
+            break;
+        }
+        right += c.len_utf8();
+    }
+    let joints = ['-', '.', '$', '@', '_'];
+    let name = text.get(hit.start - left..hit.end + right).unwrap_or_default();
+    // `-Dname=value` sets a property.
+    let trimmed = name.strip_prefix("-D").unwrap_or(name).trim_start_matches(joints);
+    let start = hit.start - left + (name.len() - trimmed.len());
+    start..start + trimmed.trim_end_matches(joints).len()
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '$') || (c.is_alphabetic() && c < '\u{600}')
+}
+
+impl Name {
+    fn of(text: &str, span: Range<usize>) -> Option<Self> {
+        let name = text.get(span.clone())?;
+        let before = text.get(..span.start).unwrap_or_default();
+        let previous = before.strip_suffix(' ').and_then(|rest| {
+            let start = rest.char_indices().rev().take_while(|(_, c)| c.is_alphanumeric()).take(20).last();
+            rest.get(start?.0..)
+        });
+        let kind = match kind_of(name, previous) {
+            None if name.eq_ignore_ascii_case("bearer") => NameKind::Weak,
+            kind => kind?,
+        };
+        let is_flag =
+            before.ends_with("--") || before == "-" || before.ends_with(" -") || before.ends_with("\n-");
+        let is_set = ["export ", "ENV ", "ARG ", "set ", "setx ", "-e ", "--env ", "env:", "declare -x "]
+            .iter()
+            .any(|word| before.ends_with(word));
+        let is_capital = name.len() >= 3 && !name.contains(char::is_lowercase) && !name.contains(['-', '.']);
+        let before_blanks = before.trim_end_matches([' ', '"', '\'']);
+        Some(Self {
+            span,
+            kind,
+            is_flag,
+            is_variable: is_set || is_capital,
+            separator: before_blanks.chars().next_back().filter(|c| "?&;,{".contains(*c)),
+            quote: before.chars().next_back().filter(|c| matches!(c, '"' | '\'' | '`')),
+        })
+    }
+
+    fn indent(&self, text: &str) -> usize {
+        let before = text.get(..self.span.start).unwrap_or_default();
+        let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or_default();
+        line.chars().take_while(|c| matches!(c, ' ' | '-')).count()
+    }
+}
+
+/// The secrets that belong to the name, and how far the text was looked at for them.
+fn values_of(text: &str, name: &Name) -> (Vec<Range<usize>>, usize) {
+    let Some(joint) = joint(text, name) else { return (Vec::new(), name.span.end) };
+    let end = joint.at + bare(Cursor::new(text, joint.at), None).span.len();
+    (secrets_after(text, name, joint), end)
+}
+
+fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Range<usize>> {
+    let Joint { place, at, is_next_line, takes_bare, end } = joint;
+    let mut cursor = Cursor::new(text, at);
+    if let Some(end) = end {
+        let is_secret = is_quoted_secret(name.kind, place, cursor.slice(&(at..end)));
+        return is_secret.then_some(at..end).into_iter().collect();
+    }
+    let strings = quoted_values(&mut cursor, name, place);
+    if let Some(spans) = strings {
+        return spans;
+    }
+    match cursor.peek() {
+        Some('|' | '>') if place == Place::Loose => {
+            let lines = block(cursor, name.indent(text));
+            if !lines.is_empty() {
+                let is_secret = |line: &Range<usize>| is_quoted_secret(name.kind, place, cursor.slice(line));
+                return if lines.iter().any(is_secret) { lines } else { Vec::new() };
+            }
+        }
+        Some('[' | '{' | '(') if place != Place::Beside => {
+            let values = inside(cursor).into_iter();
+            let is_secret =
+                |span: &Range<usize>| is_quoted_secret(name.kind, Place::Beside, cursor.slice(span));
+            let values: Vec<_> = values.filter(is_secret).collect();
+            if !values.is_empty() {
+                return values;
+            }
+        }
+        _ => {}
+    }
+    if !takes_bare {
+        return Vec::new();
+    }
+    if let Some(span) = value_with_name(cursor, name, place) {
+        return vec![span];
+    }
+    let place = if is_next_line { Place::Beside } else { place };
+    bare_values(cursor, name, place)
+}
+
+/// The value in quotes at the cursor, with what is joined to it; `None` when there are no quotes.
+fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<Vec<Range<usize>>> {
+    let mut after = *cursor;
+    let place = if skip_call(&mut after) { Place::Beside } else { place };
+    skip_prefix(&mut after);
+    let span = quoted(&mut after)?;
+    let span = without_scheme(after.text, span);
+    if !is_quoted_secret(name.kind, place, after.slice(&span)) {
+        // What an empty or an innocent string is followed by may still be one: `get("NAME", "value")`.
+        return Some(Vec::new());
+    }
+    let mut values = vec![span];
+    values.extend(joined(after));
+    Some(values)
+}
+
+/// Moves on over what a string is wrapped in: `SecretString::from(`, `Some(`, `new Secret(`.
+fn skip_call(cursor: &mut Cursor<'_>) -> bool {
+    let mut after = *cursor;
+    after.eat("new ");
+    let name = after.skip(60, |c| c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '!'));
+    let is_call = !name.is_empty() && name.starts_with(|c: char| c.is_alphabetic()) && after.eat("(");
+    if is_call
+        && after.rest().trim_start_matches(['r', 'b', 'f', 'u', '#', '@', '$']).starts_with(['"', '\'', '`'])
+    {
+        *cursor = after;
+        return true;
+    }
+    false
+}
+
+/// Moves on over the letters before a quote, as in `rb"…"`, `@"…"`, `r#"…"#`, `!!str "…"`.
+fn skip_prefix(cursor: &mut Cursor<'_>) {
+    let mut after = *cursor;
+    after.eat("!!str ");
+    after.skip(2, |c| matches!(c, 'r' | 'b' | 'f' | 'u' | 'R' | 'B' | 'F' | 'U' | 'L' | 'N' | '@' | '$'));
+    after.skip(3, |c| c == '#');
+    if after.rest().starts_with(['"', '\'', '`', '“', '„', '«', '‘', '「']) {
+        *cursor = after;
+    }
+}
+
+/// The span without the scheme of a header: without `Bearer` and the blank after it.
+fn without_scheme(text: &str, span: Range<usize>) -> Range<usize> {
+    let mut cursor = Cursor::new(text, span.start);
+    for scheme in SCHEMES {
+        if cursor.eat_word(scheme) {
+            let blanks = cursor.skip(8, |c| matches!(c, ' ' | '\t')).len();
+            return if blanks > 0 && cursor.at < span.end { cursor.at..span.end } else { span };
+        }
+    }
+    span
+}
+
+/// The value of `"name=value"` and of the header `'Name: value'`, which may have blanks in it.
+fn value_with_name(cursor: Cursor<'_>, name: &Name, place: Place) -> Option<Range<usize>> {
+    let quote = name.quote?;
+    if cursor.text.get(name.span.end..)?.starts_with(quote) {
+        return None;
+    }
+    let before = cursor.text.get(..name.span.start - quote.len_utf8())?.trim_end_matches([' ', '=']);
+    let is_header = before.ends_with("-H") || before.ends_with("--header");
+    let span = without_scheme(cursor.text, to_quote(cursor, quote)?);
+    let value = cursor.slice(&span);
+    let is_line = value.contains(' ') && !value.contains(['"', '\'', '`', '{', '(']);
+    let place = match place {
+        Place::Loose if is_header => Place::Loose,
+        Place::Direct | Place::Variable if is_line => Place::Beside,
+        Place::Loose if is_line && cursor.text.get(name.span.end..)?.starts_with('=') => Place::Beside,
+        Place::Loose if is_line && is_strong(value) => Place::Beside,
+        _ => return None,
+    };
+    is_quoted_secret(name.kind, place, value).then_some(span)
+}
+
+fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Range<usize>> {
+    let text = cursor.text;
+    let mut line = cursor;
+    line.skip(LONGEST_LINE, |c| c != '\n');
+    let line_end = line.at;
+    if text.get(name.span.clone()).is_some_and(|name| name.to_lowercase().ends_with("cookie")) {
+        return cookies(cursor, line_end);
+    }
+    let start = without_scheme(text, cursor.at..line_end).start;
+    let value = bare(Cursor::new(text, start), name.separator);
+    if value.span.is_empty() {
+        return Vec::new();
+    }
+    let place = if start > cursor.at { Place::Flag } else { place };
+    let shown = text.get(value.span.clone()).unwrap_or_default();
+    if !is_bare_secret(name.kind, place, shown, value.is_field) {
+        return Vec::new();
+    }
+    let end = value.span.end - usize::from(shown.ends_with([',', ';']));
+    std::iter::once(value.span.start..end).collect()
+}
+
+/// The cookies of a header that look like secrets, each with its name.
+fn cookies(mut cursor: Cursor<'_>, line_end: usize) -> Vec<Range<usize>> {
+    let mut values = Vec::new();
+    while cursor.at < line_end {
+        cursor.skip(8, |c| matches!(c, ' ' | ';'));
+        let value = bare(cursor, None);
+        if value.span.is_empty() {
+            break;
+        }
+        cursor.at = value.span.end;
+        if is_bare_secret(NameKind::Weak, Place::Flag, cursor.slice(&value.span), false) {
+            values.push(value.span);
+        }
+    }
+    values
+}

@@ -1,0 +1,59 @@
+//! A place in a text, moved on over what is recognised.
+
+use std::ops::Range;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cursor<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str, at: usize) -> Self {
+        Self { text, at }
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn slice(&self, span: &Range<usize>) -> &'a str {
+        self.text.get(span.clone()).unwrap_or_default()
+    }
+
+    /// Moves on by one character.
+    pub(super) fn bump(&mut self) {
+        self.at += self.peek().map_or(0, char::len_utf8);
+    }
+
+    /// Moves on over `part` if it comes next.
+    pub(super) fn eat(&mut self, part: &str) -> bool {
+        let comes = self.rest().starts_with(part);
+        self.at += if comes { part.len() } else { 0 };
+        comes
+    }
+
+    /// Moves on over `word`, in any case, if it comes next and is not the beginning of a longer one.
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        let rest = self.rest();
+        let comes = rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+        let ends = !rest
+            .get(word.len()..)
+            .unwrap_or_default()
+            .starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        self.at += if comes && ends { word.len() } else { 0 };
+        comes && ends
+    }
+
+    /// Moves on over at most `most` characters that `of` takes, and returns what they are.
+    pub(super) fn skip(&mut self, most: usize, of: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.chars().take(most).take_while(|c| of(*c)).map(char::len_utf8).sum();
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
+    }
+}

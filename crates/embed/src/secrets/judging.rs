@@ -1,0 +1,177 @@
+//! Whether a value in its place is a secret.
+
+use super::{
+    names::NameKind,
+    values::{
+        is_digits, is_expression, is_identifier, is_instruction, is_jumbled, is_path, is_pattern,
+        is_placeholder, is_plain, is_prose, is_special, is_strong, is_url, is_wordy, without_templates,
+    },
+};
+
+/// How a value belongs to its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// `NAME=value`, as in a file of variables or after `export`.
+    Variable,
+    /// `name=value`.
+    Direct,
+    /// `name: value`, `name = value`.
+    Loose,
+    /// `--name value`.
+    Flag,
+    /// `the name is value`.
+    Sentence,
+    /// Beside each other, in a table, as arguments, compared: only what looks like a secret is one.
+    Beside,
+}
+
+/// Whether `value`, which stands in quotes, is a secret.
+pub(super) fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> bool {
+    if is_none_at_all(value) {
+        return false;
+    }
+    let length = value.chars().count();
+    let is_loose = kind == NameKind::Weak || matches!(place, Place::Beside | Place::Sentence);
+    if is_loose && (is_code(value) || is_pattern(value)) {
+        return false;
+    }
+    match (kind, place) {
+        (_, Place::Beside | Place::Sentence) => {
+            is_strong(value)
+                || (kind == NameKind::Password && is_password(value))
+                || (kind != NameKind::Weak && is_phrase(value))
+        }
+        (NameKind::Password, _) => {
+            length >= 3 && !is_prose(value) && (length >= 6 || has_alphanumeric(value))
+        }
+        (NameKind::Secret, _) => {
+            length >= 4 && !is_prose(value) && has_alphanumeric(value) && !is_constant(value)
+        }
+        (NameKind::Weak, _) => {
+            let is_odd = value.chars().any(|c| c.is_numeric() || is_special(c));
+            is_strong(value)
+                || is_key(value)
+                || (length >= 8 && is_odd && !value.contains(' ') && !is_wordy(value))
+        }
+    }
+}
+
+/// Whether `value`, which stands without quotes, is a secret. `is_field` tells that another field follows it.
+pub(super) fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field: bool) -> bool {
+    let is_long_code =
+        value.len() > 200 && value.matches([':', '(', ')', '{', '}', '[', ']', '<', '"', ',']).count() > 8;
+    if is_long_code {
+        return false;
+    }
+    let trimmed = value.trim_end_matches([',', ';', '.', ')', '}', ']', ':']);
+    let is_closed = trimmed.len() < value.len() && !is_field;
+    if is_none_at_all(value) || is_none_at_all(trimmed) || is_comment(value) {
+        return false;
+    }
+    let is_name = is_identifier(trimmed);
+    if (is_closed || !is_name) && is_expression(value) {
+        return false;
+    }
+    if place != Place::Variable && (is_code(value) || is_pattern(value)) {
+        return false;
+    }
+    let is_free = matches!(place, Place::Variable | Place::Flag);
+    if kind == NameKind::Weak
+        && !is_free
+        && value.contains(['(', ')', '[', ']', '{', '}', '<', '>', '"', '|'])
+    {
+        return false;
+    }
+    let strong = is_strong(trimmed) && !(kind == NameKind::Weak && trimmed.starts_with("0x"));
+    let length = trimmed.chars().count();
+    let odd = trimmed.chars().any(|c| c.is_numeric() || is_special(c));
+    let is_word = is_plain(trimmed);
+    strong
+        || match (kind, place) {
+            (NameKind::Weak, Place::Variable) => length >= 6 && odd && !is_wordy(trimmed),
+            (NameKind::Weak, Place::Flag) => is_key(trimmed),
+            (NameKind::Weak, _) => false,
+            (NameKind::Secret, Place::Variable) => length >= 6 || (odd && length >= 4),
+            (NameKind::Password, Place::Variable) => length >= 3,
+            (NameKind::Password, Place::Direct) => {
+                length >= 4 && !is_closed || (odd && length >= 5 && !is_name)
+            }
+            (NameKind::Password, Place::Loose) => {
+                (length >= 4 && odd && !(is_closed && is_name)) || is_run_of_words(value)
+            }
+            (NameKind::Password, Place::Flag) => length >= 4 && !is_word,
+            (NameKind::Password, Place::Sentence) => is_password(trimmed),
+            (NameKind::Secret, Place::Direct | Place::Loose | Place::Flag) => {
+                is_run_of_words(value)
+                    || (is_key(trimmed) && !is_closed)
+                    || (odd && length >= 6 && !is_wordy(trimmed))
+            }
+            (_, Place::Beside | Place::Sentence) => false,
+        }
+}
+
+/// Names and numbers between brackets and signs: `&[u8])`, `(0..rows.len()).map(|i|`, `$f:expr`.
+fn is_code(value: &str) -> bool {
+    let names = value.trim_start_matches(['&', '*', '$']);
+    let signs = ['"', '\'', '(', ')', '[', ']', '{', '}', '<', '>', '?', '|', ',', ';'];
+    let inner: String = names.chars().filter(|c| !signs.contains(c)).collect();
+    (inner.len() < names.len() || names.contains(':')) && is_wordy(&inner)
+}
+
+/// A word with digits, as people make passwords: `hunter2`.
+fn is_password(value: &str) -> bool {
+    let letters = value.chars().any(char::is_alphabetic);
+    let digits = value.chars().any(char::is_numeric);
+    letters
+        && digits
+        && value.chars().count() >= 5
+        && value.chars().all(|c| c.is_alphanumeric() || is_special(c))
+}
+
+/// Several words that are no sentence: four, or one of them with digits in it.
+fn is_phrase(value: &str) -> bool {
+    let mut words = value.split_whitespace();
+    let has_odd =
+        words.clone().any(|word| word.chars().any(char::is_numeric) && word.chars().any(char::is_alphabetic));
+    value.contains(' ') && !is_prose(value) && !is_code(value) && (has_odd || words.nth(3).is_some())
+}
+
+/// Words without anything between them, longer than any single one: `correcthorsebatterystaple`.
+fn is_run_of_words(value: &str) -> bool {
+    value.len() >= 18 && value.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+/// Letters and some digits in one piece.
+fn is_key(value: &str) -> bool {
+    let digits = value.chars().filter(|c| c.is_numeric()).count();
+    let letters = value.chars().any(char::is_alphabetic);
+    digits >= 2 && letters && value.chars().count() >= 8 && value.chars().all(char::is_alphanumeric)
+}
+
+fn has_alphanumeric(value: &str) -> bool {
+    value.chars().any(char::is_alphanumeric)
+}
+
+/// The name of a variable, in capitals.
+fn is_constant(value: &str) -> bool {
+    is_identifier(value)
+        && value.contains('_')
+        && !value.chars().any(char::is_lowercase)
+        && !is_jumbled(value)
+}
+
+fn is_none_at_all(value: &str) -> bool {
+    is_placeholder(value)
+        || is_url(value)
+        || is_path(value)
+        || is_placeholder(&without_templates(value))
+        || (is_digits(value) && value.len() < 6)
+        || (is_instruction(&value.to_lowercase()))
+}
+
+fn is_comment(value: &str) -> bool {
+    matches!(value, "#" | "//" | "/*" | "--" | "|" | ">" | "=" | "||" | "&&")
+        || value.starts_with("//")
+        || value.starts_with("/*")
+        || value.starts_with("==")
+}

@@ -1,0 +1,492 @@
+//! Which names say that their value is a secret.
+
+/// What a name says of its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameKind {
+    /// A password: any value is taken for one, a plain word too.
+    Password,
+    /// A key, a secret, the token of an account: values that are no plain words.
+    Secret,
+    /// A token of any kind, of a parser too, and what may hold a secret in its name: values that look like one.
+    Weak,
+}
+
+/// Parts of names that are worth a look, in lower case.
+pub(super) const KEYWORDS: &[&str] = &[
+    "pass",
+    "pwd",
+    "pw",
+    "secret",
+    "token",
+    "key",
+    "cred",
+    "auth",
+    "pat",
+    "jwt",
+    "cookie",
+    "kennwort",
+    "contrase",
+    "senha",
+    "парол",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+];
+
+/// Ends of names without their separators.
+const PASSWORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "passwort",
+    "passphrase",
+    "passcode",
+    "passwrd",
+    "pwd",
+    "kennwort",
+    "contraseña",
+    "contrasena",
+    "senha",
+    "dbpass",
+    "userpass",
+    "adminpass",
+    "rootpass",
+    "mysqlpass",
+    "smtppass",
+    "mailpass",
+    "пароль",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+];
+const SECRETS: &[&str] = &[
+    "secret",
+    "apikey",
+    "appkey",
+    "accesskey",
+    "accountkey",
+    "authkey",
+    "clientkey",
+    "consumerkey",
+    "deploykey",
+    "encryptionkey",
+    "hmackey",
+    "aeskey",
+    "masterkey",
+    "privatekey",
+    "secretkey",
+    "servicekey",
+    "sessionkey",
+    "sharedkey",
+    "sharedaccesskey",
+    "signingkey",
+    "sshkey",
+    "storagekey",
+    "subscriptionkey",
+    "licensekey",
+    "integrationkey",
+    "webhookkey",
+    "jwtkey",
+    "accesstoken",
+    "apitoken",
+    "apptoken",
+    "authtoken",
+    "bearertoken",
+    "bottoken",
+    "deploytoken",
+    "githubtoken",
+    "gitlabtoken",
+    "hftoken",
+    "npmtoken",
+    "oauthtoken",
+    "personaltoken",
+    "privatetoken",
+    "refreshtoken",
+    "registrytoken",
+    "sastoken",
+    "secrettoken",
+    "securitytoken",
+    "servicetoken",
+    "sessiontoken",
+    "slacktoken",
+    "usertoken",
+    "vaulttoken",
+    "webhooktoken",
+    "sharedaccesssignature",
+    "authorization",
+    "credential",
+    "credentials",
+    "creds",
+    "gitlabpat",
+    "githubpat",
+    "azurepat",
+];
+/// Last words of names.
+const PASSWORD_WORDS: &[&str] = &["pass", "pw", "psw", "pswd"];
+const WEAK_WORDS: &[&str] = &["auth", "cookie", "pat"];
+
+/// What comes before `key` in names of keys that are no secrets.
+const OPEN_KEYS: &[&str] = &[
+    "arrow",
+    "cache",
+    "column",
+    "composite",
+    "config",
+    "data",
+    "default",
+    "dict",
+    "down",
+    "event",
+    "field",
+    "foreign",
+    "group",
+    "hash",
+    "hot",
+    "idempotency",
+    "index",
+    "item",
+    "json",
+    "keyboard",
+    "lookup",
+    "map",
+    "message",
+    "meta",
+    "node",
+    "object",
+    "parent",
+    "partition",
+    "primary",
+    "public",
+    "range",
+    "routing",
+    "row",
+    "setting",
+    "shortcut",
+    "sort",
+    "tab",
+    "translation",
+    "unique",
+    "up",
+];
+
+/// Words at the end of a name that say which of several it is, not what it is.
+const WHICH: &[&str] = &[
+    "prod",
+    "production",
+    "dev",
+    "development",
+    "test",
+    "testing",
+    "staging",
+    "stage",
+    "live",
+    "local",
+    "old",
+    "new",
+    "current",
+    "previous",
+    "primary",
+    "secondary",
+    "backup",
+    "default",
+    "value",
+    "val",
+    "confirm",
+    "confirmation",
+    "again",
+    "base",
+    "plain",
+    "plaintext",
+    "clear",
+    "raw",
+    "str",
+    "string",
+    "env",
+    "main",
+    "a",
+    "b",
+];
+
+/// Last words that say that the value is no secret but something about one.
+const ABOUT: &[&str] = &[
+    "age",
+    "alg",
+    "algorithm",
+    "arn",
+    "at",
+    "attempts",
+    "attribute",
+    "budget",
+    "bytes",
+    "change",
+    "changed",
+    "char",
+    "chars",
+    "check",
+    "class",
+    "column",
+    "cost",
+    "count",
+    "counter",
+    "dialog",
+    "dir",
+    "directory",
+    "duration",
+    "enabled",
+    "encoding",
+    "encryption",
+    "endpoint",
+    "error",
+    "errors",
+    "exists",
+    "expired",
+    "expires",
+    "expiration",
+    "expiry",
+    "field",
+    "file",
+    "filename",
+    "form",
+    "format",
+    "function",
+    "handler",
+    "header",
+    "help",
+    "helper",
+    "hint",
+    "host",
+    "id",
+    "ids",
+    "index",
+    "input",
+    "kind",
+    "label",
+    "len",
+    "length",
+    "level",
+    "limit",
+    "limits",
+    "list",
+    "manager",
+    "map",
+    "max",
+    "message",
+    "min",
+    "mode",
+    "model",
+    "module",
+    "name",
+    "names",
+    "offset",
+    "param",
+    "parameter",
+    "path",
+    "pattern",
+    "placeholder",
+    "policy",
+    "position",
+    "prefix",
+    "price",
+    "prompt",
+    "provider",
+    "ref",
+    "regex",
+    "region",
+    "request",
+    "required",
+    "reset",
+    "response",
+    "role",
+    "rotation",
+    "rule",
+    "rules",
+    "scheme",
+    "schema",
+    "scope",
+    "scopes",
+    "service",
+    "set",
+    "size",
+    "sort",
+    "source",
+    "span",
+    "start",
+    "end",
+    "state",
+    "status",
+    "stdin",
+    "store",
+    "strategy",
+    "stream",
+    "strength",
+    "style",
+    "suffix",
+    "text",
+    "time",
+    "timeout",
+    "title",
+    "tokenizer",
+    "tokens",
+    "ttl",
+    "type",
+    "types",
+    "uri",
+    "url",
+    "usage",
+    "user",
+    "username",
+    "util",
+    "utils",
+    "validation",
+    "validator",
+    "version",
+    "visible",
+    "window",
+];
+
+/// What a name says, or `None` when its value is no secret. `before` is the word before it, for names of two words
+/// such as `API key`.
+pub(super) fn kind_of(name: &str, before: Option<&str>) -> Option<NameKind> {
+    let mut words = words(name);
+    while words.len() > 1 && words.last().is_some_and(|last| is_which(last)) {
+        words.pop();
+    }
+    let kind = kind_of_words(&words);
+    match (kind, before) {
+        (None | Some(NameKind::Weak), Some(before)) if words.len() == 1 => {
+            let both = [before.to_lowercase(), words.concat()];
+            kind_of_words(&both).or(kind)
+        }
+        _ => kind,
+    }
+}
+
+fn is_which(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit()) || WHICH.contains(&word)
+}
+
+fn kind_of_words(words: &[String]) -> Option<NameKind> {
+    let last = words.last()?.as_str();
+    let joined = words.concat();
+    let ends = |list: &[&str]| list.iter().any(|end| joined.ends_with(end));
+    if ends(PASSWORDS) || PASSWORD_WORDS.contains(&last) {
+        return Some(NameKind::Password);
+    }
+    if ends(SECRETS) || last == "jwt" {
+        return Some(NameKind::Secret);
+    }
+    let before = words.len().checked_sub(2).and_then(|at| words.get(at)).map_or("", String::as_str);
+    if last == "key" {
+        return (!before.is_empty() && !OPEN_KEYS.contains(&before)).then_some(NameKind::Weak);
+    }
+    if joined.ends_with("token") || WEAK_WORDS.contains(&last) {
+        return Some(NameKind::Weak);
+    }
+    if ABOUT.contains(&last) {
+        let is_list =
+            last == "tokens" && words.iter().any(|word| matches!(word.as_str(), "api" | "access" | "auth"));
+        return is_list.then_some(NameKind::Weak);
+    }
+    let within = |list: &[&str]| list.iter().any(|part| joined.contains(part));
+    (within(PASSWORDS) || within(SECRETS) || words.iter().any(|word| word == "token"))
+        .then_some(NameKind::Weak)
+}
+
+/// The words of an identifier, in lower case: `APIKey_v2` is `api`, `key`, `v`, `2`.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut before = Kind::Separator;
+    let mut chars = name.chars().peekable();
+    while let Some(c) = chars.next() {
+        let kind = Kind::of(c);
+        let begins = match (before, kind) {
+            (_, Kind::Separator) => false,
+            (Kind::Upper, Kind::Upper) => chars.peek().is_some_and(|next| Kind::of(*next) == Kind::Lower),
+            (Kind::Upper, Kind::Lower) => false,
+            (before, kind) => before != kind,
+        };
+        if begins {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (kind != Kind::Separator, words.last_mut()) {
+            word.extend(c.to_lowercase());
+        }
+        before = kind;
+    }
+    words
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Separator,
+    Upper,
+    Lower,
+    Digit,
+}
+
+impl Kind {
+    fn of(c: char) -> Self {
+        match c {
+            _ if c.is_uppercase() => Self::Upper,
+            _ if c.is_numeric() => Self::Digit,
+            _ if c.is_alphabetic() => Self::Lower,
+            _ => Self::Separator,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_into_words() {
+        for (name, expected) in [
+            ("APIKey", "api key"),
+            ("X-Api-Key", "x api key"),
+            ("DB_PASSWORD_2", "db password 2"),
+            ("spring.datasource.password", "spring datasource password"),
+            ("clientSecret", "client secret"),
+            ("--", ""),
+        ] {
+            assert_eq!(words(name).join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn a_name_says_what_its_value_is() {
+        use NameKind::{Password, Secret, Weak};
+        for (name, before, expected) in [
+            ("password", None, Some(Password)),
+            ("DB_PASS", None, Some(Password)),
+            ("pgpassword", None, Some(Password)),
+            ("PASSWORD_PROD_2", None, Some(Password)),
+            ("passwordConfirmation", None, Some(Password)),
+            ("API-KEY", None, Some(Secret)),
+            ("openaiApikey", None, Some(Secret)),
+            ("SECRET_KEY_BASE", None, Some(Secret)),
+            ("aws_secret_access_key", None, Some(Secret)),
+            ("key", Some("API"), Some(Secret)),
+            ("key", Some("primary"), None),
+            ("Token", Some("access"), Some(Secret)),
+            ("token", None, Some(Weak)),
+            ("API_KEY_OPENAI", None, Some(Weak)),
+            ("compass", None, None),
+            ("path", None, None),
+            ("max_tokens", None, None),
+            ("api_tokens", None, Some(Weak)),
+            ("pat", None, Some(Weak)),
+            ("OPENAI_KEY", None, Some(Weak)),
+            ("cacheKey", None, None),
+            ("tokenizer.json", None, None),
+            ("token_count", None, None),
+            ("passwordField", None, None),
+            ("PASSWORD_FILE", None, None),
+            ("secretName", None, None),
+            ("password.length", None, None),
+        ] {
+            assert_eq!(kind_of(name, before), expected, "{name}");
+        }
+    }
+}
