@@ -159,7 +159,8 @@ impl StorageBackend for OwnBackend {
         let state = |KeptMessage { message, .. }: &KeptMessage| MessageState {
             digest: message.digest,
             turn: message.turn,
-            first_seen: message.ts_estimated.then_some(message.ts),
+            ts: message.ts,
+            ts_source: message.ts_source,
         };
         self.read(key, |kept| kept.messages.values().map(state).collect())
     }

@@ -123,6 +123,11 @@ impl Kept {
 
         let anew = |message: Message| (message.sequence, KeptMessage { message, vectors: BTreeMap::new() });
         change_rows(&mut self.messages, change.messages, anew);
+        for Retimed { sequence, ts, ts_source } in change.retimed {
+            if let Some(kept) = self.messages.get_mut(&sequence) {
+                (kept.message.ts, kept.message.ts_source) = (ts, ts_source);
+            }
+        }
         change_rows(&mut self.events, change.events, |stored| (stored.event.sequence, stored));
 
         let project = &self.stored.session.project_slug;

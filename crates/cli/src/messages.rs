@@ -1,7 +1,7 @@
 //! Messages and events as JSON shows them.
 
 use amplifier_session_storage::{
-    model::{Event, Message, RawJson, Role, Session, Timestamp},
+    model::{Event, Message, RawJson, Role, Session, TimeSource, Timestamp},
     storage::EventLine,
 };
 use serde::Serialize;
@@ -42,8 +42,10 @@ pub(crate) struct MessageView {
     turn: Option<u32>,
     role: Role,
     ts: Timestamp,
-    /// Whether `ts` is the time at which the line was first seen.
+    /// Whether `ts` is an estimate.
     ts_estimated: bool,
+    /// Where `ts` comes from.
+    ts_source: TimeSource,
     /// The transcript line.
     message: Option<Box<RawValue>>,
 }
@@ -56,7 +58,8 @@ impl From<&Message> for MessageView {
             turn: message.turn,
             role: message.role,
             ts: message.ts,
-            ts_estimated: message.ts_estimated,
+            ts_estimated: message.ts_estimated(),
+            ts_source: message.ts_source,
             message: line(&message.raw),
         }
     }

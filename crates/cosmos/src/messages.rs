@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{OwingQuery, SequenceRange},
-    model::{Message, MessageState, Place, SessionKey, Timestamp},
+    model::{Message, MessageState, Place, SessionKey, TimeSource, Timestamp},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
@@ -33,6 +33,7 @@ struct State {
     turn: Option<u32>,
     ts: Timestamp,
     ts_estimated: bool,
+    ts_source: Option<TimeSource>,
 }
 
 pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<MessageState>> {
@@ -40,13 +41,14 @@ pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<Messag
         return Ok(Vec::new());
     }
     let partition = ids::partition(key);
-    let query = queries::rows(kind::MESSAGE, "c.digest, c.turn, c.ts, c.ts_estimated", 0, None);
+    let query = queries::rows(kind::MESSAGE, "c.digest, c.turn, c.ts, c.ts_estimated, c.ts_source", 0, None);
     let states: Vec<State> = store.messages.all(Within::Partition(&partition), query).await?;
     let states = states.into_iter().map(|state| {
         Ok(MessageState {
             digest: digest_of_hex(&state.digest)?,
             turn: state.turn,
-            first_seen: state.ts_estimated.then_some(state.ts),
+            ts: state.ts,
+            ts_source: state.ts_source.unwrap_or(TimeSource::of_estimated(state.ts_estimated)),
         })
     });
     states.collect()

@@ -8,7 +8,7 @@ use amplifier_session_core::{
     backend::{MessageVectors, RowChange, SequenceRange, SessionChange, Version, meta},
     model::{
         ContentType, Digest, HostId, Message, Place, ProjectSlug, RawJson, Role, Session, SessionId,
-        SessionKey, Timestamp, UserId, VectorRecord, VectorState,
+        SessionKey, TimeSource, Timestamp, UserId, VectorRecord, VectorState,
     },
 };
 use azure_data_cosmos::CosmosRuntimeBuilder;
@@ -59,7 +59,7 @@ fn message(sequence: u32) -> Message {
         role: Role::User,
         turn: None,
         ts: Timestamp::from_micros(0),
-        ts_estimated: false,
+        ts_source: TimeSource::Stated,
         synced_at: Timestamp::from_micros(0),
         vectors: VectorState::Owed,
         digest: Digest::of(raw.as_bytes()),

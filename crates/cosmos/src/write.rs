@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashSet};
 use amplifier_session_core::{
     Result,
     backend::{RowChange, SessionChange, Version},
-    model::{Message, SessionKey, StoredEvent},
+    model::{Message, Retimed, SessionKey, StoredEvent},
     text::Analyzer,
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     client::{Container, Operation, Within},
@@ -22,6 +22,9 @@ use crate::{
     store::Store,
     writer::{Expected, Writer},
 };
+
+/// How many messages get another time at once.
+const RETIMED: usize = 500;
 
 /// A row that is there.
 #[derive(Debug, Deserialize)]
@@ -117,7 +120,7 @@ pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Ve
     let _turn = store.turn(&key).await;
     let expected = Expected::Exactly(change.expected.clone());
     let files = files(store, &mut change).await?;
-    if change.messages.is_empty() && change.events.is_empty() {
+    if change.messages.is_empty() && change.retimed.is_empty() && change.events.is_empty() {
         let writer = Writer::for_fields(store, &expected, &change.session).await?;
         let same_project =
             |writer: &Writer<'_>| writer.document.session.project_slug == change.session.project_slug;
@@ -163,7 +166,7 @@ async fn write_rows(store: &Store, writer: &mut Writer<'_>, change: &SessionChan
     let of_messages = Rewrite { wipe: wipe(known.messages.as_ref()), moved };
     let of_events = Rewrite { wipe: wipe(known.events.as_ref()), moved };
     let messages = async {
-        if !of_messages.is_needed() && change.messages.is_empty() {
+        if !of_messages.is_needed() && change.messages.is_empty() && change.retimed.is_empty() {
             return Ok(None);
         }
         write_messages(store, writer, &partition, change, of_messages).await.map(Some)
@@ -243,6 +246,9 @@ async fn write_messages(
         put_message(&mut operations, &plan, message, partition, &mut analyzer, &mut added)?;
     }
     fence.write_groups(operations).await?;
+    // Behind the others: where the project changes, those documents are written already.
+    let retimed = retime(store, partition, &change.retimed, &mut fence).await?;
+    fence.write_groups(retimed).await?;
     let texts = if rewrite.wipe {
         added
     } else if known.is_some() && plan.there.is_empty() {
@@ -254,6 +260,59 @@ async fn write_messages(
         count_texts(store, partition).await?
     };
     Ok(WrittenMessages { rows: Rows { end: plan.end(), fence: fence.into_etag() }, texts })
+}
+
+/// Gives messages another time, each with its texts and vectors, which are filtered by it, in one batch where they fit. A
+/// message whose vectors are being written meanwhile is another by then, and the batch is refused.
+async fn retime(
+    store: &Store,
+    partition: &str,
+    retimed: &[Retimed],
+    fence: &mut Fence<'_>,
+) -> Result<Vec<Vec<Operation>>> {
+    let mut groups = Vec::new();
+    if retimed.is_empty() {
+        return Ok(groups);
+    }
+    fence.hold().await?;
+    for some in retimed.chunks(RETIMED) {
+        let sequences: Vec<u32> = some.iter().map(|retimed| retimed.sequence).collect();
+        let (messages, texts, vectors) = tokio::try_join!(
+            rows_at::<MessageDocument>(store, partition, kind::MESSAGE, &sequences),
+            rows_at::<TextDocument>(store, partition, kind::TEXT, &sequences),
+            rows_at::<VectorDocument>(store, partition, kind::VECTOR, &sequences),
+        )?;
+        let times: BTreeMap<u32, &Retimed> = some.iter().map(|retimed| (retimed.sequence, retimed)).collect();
+        let mut groups_of: BTreeMap<u32, Vec<Operation>> = BTreeMap::new();
+        for mut document in messages {
+            let Some(retimed) = times.get(&document.sequence) else { continue };
+            (document.ts, document.ts_source) = (retimed.ts, Some(retimed.ts_source));
+            document.ts_estimated = retimed.ts_source.is_estimated();
+            let replace = Operation::replace(document.id.clone(), &document, &document.etag)?;
+            groups_of.insert(document.sequence, vec![replace]);
+        }
+        for mut document in texts {
+            let Some(retimed) = times.get(&document.sequence) else { continue };
+            document.ts = retimed.ts;
+            groups_of.entry(document.sequence).or_default().push(Operation::upsert(&document)?);
+        }
+        for mut document in vectors {
+            let Some(retimed) = times.get(&document.sequence) else { continue };
+            document.ts = retimed.ts;
+            groups_of.entry(document.sequence).or_default().push(Operation::upsert(&document)?);
+        }
+        groups.extend(groups_of.into_values());
+    }
+    Ok(groups)
+}
+
+async fn rows_at<T: DeserializeOwned + Send + 'static>(
+    store: &Store,
+    partition: &str,
+    kind: &str,
+    sequences: &[u32],
+) -> Result<Vec<T>> {
+    store.messages.all(Within::Partition(partition), queries::rows_at(kind, "*", sequences)).await
 }
 
 /// From which sequence on there are no rows, as far as that is known.

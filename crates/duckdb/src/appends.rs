@@ -97,13 +97,14 @@ fn append_messages(connection: &Connection, messages: &[(i64, i64, &Message)]) -
             message.role.as_str(),
             message.turn,
             time(message.ts),
-            message.ts_estimated,
+            message.ts_estimated(),
             time(message.synced_at),
             message.vectors.code(),
             message.digest.0.as_slice(),
             revision,
             message.raw.as_bytes(),
             0u32,
+            message.ts_source.as_str(),
         ])?;
     }
     appender.flush()

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use amplifier_session_core::{
     Result,
     backend::{OweAgain, OwingQuery, SequenceRange},
-    model::{Message, MessageState, Place, SessionKey, VectorState},
+    model::{Message, MessageState, Place, Retimed, SessionKey, VectorState},
 };
 use amplifier_session_sql::{
     Columns, Conditions, number,
@@ -20,6 +20,9 @@ use crate::{
     sessions::{self, limit},
     vectors::Target,
 };
+
+/// How many messages get another time in one statement.
+const RETIMED: usize = 1000;
 
 pub(crate) fn states(connection: &Connection, key: &SessionKey) -> Result<Vec<MessageState>> {
     let sql = format!(
@@ -141,6 +144,40 @@ pub(crate) fn touch(connection: &Connection, key: &SessionKey, revision: i64) ->
     for table in ["transcripts", "transcript_vectors", "other_vectors"] {
         let sql = format!("UPDATE {table} SET revision = ?3 WHERE user_id = ?1 AND session_id = ?2");
         connection.execute(&sql, params![key.user_id.as_str(), key.session_id.as_str(), revision])?;
+    }
+    Ok(())
+}
+
+/// Gives messages of the session whose row has the key `session` other times, and a new revision to them and their vectors
+/// so that the index takes the times in.
+pub(crate) fn retime(
+    connection: &Connection,
+    (key, session): (&SessionKey, i64),
+    retimed: &[Retimed],
+    revision: i64,
+) -> duckdb::Result<()> {
+    // A statement takes DuckDB a millisecond, a row of one some microseconds.
+    for some in retimed.chunks(RETIMED) {
+        let row = |of: &Retimed| {
+            let key = message_key(session, of.sequence);
+            let (micros, source) = (of.ts.as_micros(), of.ts_source);
+            format!("({key}, {micros}::BIGINT, {}, '{source}')", source.is_estimated())
+        };
+        let rows: Vec<String> = some.iter().map(row).collect();
+        let sql = format!(
+            "UPDATE transcripts SET ts = make_timestamp(times.micros), ts_estimated = times.estimated,
+                 ts_source = times.source, revision = ?1
+             FROM (VALUES {}) times(key, micros, estimated, source) WHERE transcripts.key = times.key",
+            rows.join(", ")
+        );
+        connection.execute(&sql, [revision])?;
+        let which = is_one_of("sequence", some.iter().map(|of| i64::from(of.sequence)));
+        for table in ["transcript_vectors", "other_vectors"] {
+            let sql = format!(
+                "UPDATE {table} SET revision = ?3 WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+            );
+            connection.execute(&sql, params![key.user_id.as_str(), key.session_id.as_str(), revision])?;
+        }
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::{
     error::storage,
     python::{self, OldDuckDb},
     quote,
-    tables::{self, LAYOUT, LAYOUT_KEY, TABLES, VIEWS},
+    tables::{self, LAYOUT, LAYOUT_KEY, TABLES, UPGRADES, VIEWS},
 };
 
 /// What a file of DuckDB has behind its first eight bytes.
@@ -32,7 +32,10 @@ pub(crate) fn check(path: &Path) -> Result<Presence> {
     if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
         // Whoever opens it to write works off the log first, which changes the file.
         let database = OldDuckDb::open(path)?;
-        accept(path, &database.connection, Access::ReadOnly)?;
+        match describe(&database.connection).map_err(storage("open"))? {
+            Description::Ours | Description::Earlier { .. } => {}
+            other => return Err(refusal(path, &other)),
+        }
     }
     Ok(Presence::There)
 }
@@ -46,7 +49,7 @@ pub(crate) fn look(path: &Path) -> Result<Found> {
     }
     let database = OldDuckDb::open(path)?;
     Ok(match describe(&database.connection).map_err(storage("open"))? {
-        Description::Ours | Description::Empty => Found::Ours,
+        Description::Ours | Description::Earlier { .. } | Description::Empty => Found::Ours,
         Description::NotOurs(Origin::Python { generation }) => Found::Python { generation },
         other => Found::Other(refusal(path, &other)),
     })
@@ -83,6 +86,7 @@ pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Re
             connection.execute_batch(deletions::TABLE).map_err(storage("open"))
         }
         Description::Ours => Ok(()),
+        Description::Earlier { layout } if access == Access::ReadWrite => upgrade(connection, layout),
         Description::Empty if access == Access::ReadWrite => create(connection),
         other => Err(refusal(path, &other)),
     }
@@ -107,8 +111,14 @@ pub(crate) fn drop_indexes_of_others(connection: &Connection) -> duckdb::Result<
 enum Description {
     Empty,
     Ours,
+    /// Of an earlier build.
+    Earlier {
+        layout: usize,
+    },
     Layout(String),
-    Other { version: String },
+    Other {
+        version: String,
+    },
     NotOurs(Origin),
 }
 
@@ -119,7 +129,13 @@ fn refusal(path: &Path, description: &Description) -> Error {
     };
     match description {
         Description::Empty | Description::Ours => refused(path, "holds no sessions"),
-        Description::Layout(layout) => unknown("layout", layout, LAYOUT),
+        Description::Earlier { layout } => {
+            let message = format!(
+                "has layout {layout} of an earlier version: open it once to write, for example with `sync`"
+            );
+            refused(path, &message)
+        }
+        Description::Layout(layout) => unknown("layout", layout, &LAYOUT.to_string()),
         Description::Other { version } => unknown("schema version", version, &SCHEMA_VERSION.to_string()),
         Description::NotOurs(origin) => origin.refusal(path),
     }
@@ -147,7 +163,11 @@ fn describe(connection: &Connection) -> duckdb::Result<Description> {
             return Ok(Description::Other { version: version.unwrap_or_else(|| "none".to_owned()) });
         }
         let layout = entry(connection, LAYOUT_KEY)?.unwrap_or_else(|| "none".to_owned());
-        return Ok(if layout == LAYOUT { Description::Ours } else { Description::Layout(layout) });
+        return Ok(match layout.parse() {
+            Ok(LAYOUT) => Description::Ours,
+            Ok(layout) if (1..LAYOUT).contains(&layout) => Description::Earlier { layout },
+            _ => Description::Layout(layout),
+        });
     }
     let version = if has_table("schema_meta")? { entry(connection, VERSION)? } else { None };
     Ok(Description::NotOurs(origin(&python::relations(connection)?, version.as_deref())))
@@ -169,6 +189,19 @@ pub(crate) fn store_id(connection: &Connection) -> Result<[u8; 16]> {
     number.map(u128::to_be_bytes).ok_or_else(|| damaged("store id"))
 }
 
+/// Brings a database of an earlier layout up. One that is broken off is repeated.
+fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
+    let upgrade = || {
+        connection.execute_batch(deletions::TABLE)?;
+        UPGRADES.iter().skip(layout - 1).try_for_each(|step| connection.execute_batch(step))?;
+        connection.execute_batch(VIEWS)?;
+        let sql = "UPDATE schema_meta SET value = ?2 WHERE key = ?1";
+        connection.execute(sql, params![LAYOUT_KEY, LAYOUT.to_string()])?;
+        Ok(())
+    };
+    upgrade().map_err(storage("create"))
+}
+
 /// Makes the tables of an empty database, in one transaction.
 pub(crate) fn create(connection: &Connection) -> Result<()> {
     let create = || {
@@ -181,7 +214,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
         let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
         insert.execute(params![VERSION, SCHEMA_VERSION.to_string()])?;
         insert.execute(params![WRITER, format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;
-        insert.execute(params![LAYOUT_KEY, LAYOUT])?;
+        insert.execute(params![LAYOUT_KEY, LAYOUT.to_string()])?;
         drop(insert);
         let store_id =
             "INSERT INTO schema_meta (key, value) VALUES (?1, replace(CAST(uuid() AS VARCHAR), '-', ''))";

@@ -8,8 +8,16 @@
 /// The layout that this library writes, in `schema_meta` under this key.
 pub(crate) const LAYOUT_KEY: &str = "layout";
 
-/// The value under [`LAYOUT_KEY`].
-pub(crate) const LAYOUT: &str = "1";
+/// The value under [`LAYOUT_KEY`]. The first layout is 1.
+pub(crate) const LAYOUT: usize = 1 + UPGRADES.len();
+
+/// From each layout to the next, before the views are made anew. A step may be repeated: DuckDB does not let a table be
+/// changed and its rows in one transaction.
+pub(crate) const UPGRADES: [&str; 1] = [
+    // Where the times of messages come from: most lines state none.
+    "ALTER TABLE transcripts ADD COLUMN IF NOT EXISTS ts_source VARCHAR DEFAULT 'file';
+     UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
+];
 
 /// The tables of schema version 4, but for [`vectors`].
 ///
@@ -79,6 +87,7 @@ CREATE TABLE transcripts (
     revision BIGINT NOT NULL,
     raw BLOB NOT NULL,
     generation UINTEGER NOT NULL,
+    ts_source VARCHAR DEFAULT 'file',
     PRIMARY KEY (user_id, session_id, sequence)
 );
 
@@ -204,15 +213,15 @@ JOIN sessions s USING (user_id, session_id)"
 /// What is in the raw lines, and ids that are made of other columns: for people and their tools. What is no JSON shows as
 /// nothing.
 pub(crate) const VIEWS: &str = "
-CREATE VIEW transcripts_with_content AS
+CREATE OR REPLACE VIEW transcripts_with_content AS
 SELECT t.session_id || '_msg_' || t.sequence AS id, t.user_id, s.host_id, s.project_slug, t.session_id, t.sequence,
-    t.role, t.turn, t.ts, t.ts_estimated, t.synced_at, t.vectors IN (1, 3) AS has_vectors,
+    t.role, t.turn, t.ts, t.ts_estimated, t.ts_source, t.synced_at, t.vectors IN (1, 3) AS has_vectors,
     json_extract(TRY_CAST(TRY(decode(t.raw)) AS JSON), '$.content') AS content,
     json_extract(TRY_CAST(TRY(decode(t.raw)) AS JSON), '$.metadata') AS metadata,
     t.raw
 FROM transcripts t JOIN sessions s USING (user_id, session_id);
 
-CREATE VIEW events_with_data AS
+CREATE OR REPLACE VIEW events_with_data AS
 SELECT e.user_id, s.host_id, s.project_slug, e.session_id, e.sequence, e.event_id, e.event_type, e.ts, e.ts_estimated,
     e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, CAST(e.summary AS JSON) AS summary,
     e.data_size_bytes, e.is_chunked, e.chunk_count,

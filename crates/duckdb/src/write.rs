@@ -92,6 +92,7 @@ fn make_way(
     if let Some(which) = replaced(change.messages.truncate, put) {
         messages::remove(connection, key, &which, revision)?;
     }
+    messages::retime(connection, (key, present.key), &change.retimed, revision)?;
     let put = change.events.put.iter().map(|stored| stored.event.sequence);
     if let Some(which) = replaced(change.events.truncate, put) {
         events::remove(connection, key, &which)?;

@@ -146,7 +146,7 @@ mod tests {
 
         let message: MessageRecord = serde_json::from_value(json!({
             "sequence": 0, "role": "user", "turn": 1, "ts": "2026-01-05T08:00:00Z", "ts_estimated": false,
-            "synced_at": "2026-01-05T08:00:00Z", "raw": "{}", "raw_hex": "00",
+            "ts_source": "stated", "synced_at": "2026-01-05T08:00:00Z", "raw": "{}", "raw_hex": "00",
         }))
         .unwrap();
         let row = of_part(&message, &record.session, &MESSAGES).unwrap();

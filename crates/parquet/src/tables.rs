@@ -73,6 +73,7 @@ pub(crate) const MESSAGES: Table = Table {
         ("turn", Number),
         ("ts", Time),
         ("ts_estimated", Flag),
+        ("ts_source", Text),
         ("synced_at", Time),
         ("raw", Text),
         ("raw_hex", Text),

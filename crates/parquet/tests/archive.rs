@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 
 use amplifier_session_core::{
     ErrorKind,
-    model::{RawJson, Timestamp},
+    model::{RawJson, TimeSource, Timestamp},
     storage::{ArchiveReader, ArchiveWriter, MessageRecord, Raw, Record},
 };
 use amplifier_session_parquet::{ParquetReader, ParquetWriter};
@@ -35,6 +35,7 @@ fn message(sequence: u32, raw: impl Into<Vec<u8>>) -> Record {
         turn: sequence.checked_sub(1),
         ts: Timestamp::from_micros(i64::from(sequence) * 1_000_001 - 62_000_000_000_000_000),
         ts_estimated: sequence % 2 == 1,
+        ts_source: (sequence % 2 == 1).then_some(TimeSource::Interpolated),
         synced_at: Timestamp::from_micros(250_000_000_000_000_001),
         raw: Raw::from(RawJson::new(raw)),
     }))

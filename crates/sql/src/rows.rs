@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{MessageCount, RowSpan, SkippedLine, StoredSession, Version},
+    backend::{EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version},
     model::{
         Event, HostId, Level, Message, MessageState, MetadataFile, ProjectSlug, RawJson, Role, Session,
         SessionId, UserId, VectorRecord, VectorState, Visibility,
@@ -24,17 +24,21 @@ pub const SESSION_STATE: &str = "revision, skipped_lines, sync_state";
 
 /// A message with what its session says of it: what [`message`] reads. The session is joined from the left so that DuckDB looks
 /// the message up first, by its key: else it goes through all of them.
-pub const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.turn, t.ts, t.ts_estimated, t.synced_at, \
+pub const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.turn, t.ts, t.ts_source, t.synced_at, \
     t.vectors, t.digest, t.raw, s.host_id, s.project_slug \
     FROM transcripts t LEFT JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
 
 /// The columns of a message that [`message_state`] reads.
-pub const MESSAGE_STATE: &str = "digest, turn, ts, ts_estimated";
+pub const MESSAGE_STATE: &str = "digest, turn, ts, ts_source";
 
 /// The columns of an event that [`event`] reads; host and project are those of its session.
 pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, \
     e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
     e.data_size_bytes, e.digest, s.host_id, s.project_slug";
+
+/// The columns of an event that [`event_time`] reads. Most events are about no tool: their summaries are not read.
+pub const EVENT_TIME: &str = "sequence, event_type, ts, ts_estimated, model, \
+    CASE WHEN tool_name IS NOT NULL THEN summary END";
 
 /// How events belong to sessions.
 pub const EVENT_OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = s.session_id";
@@ -123,7 +127,7 @@ fn read_message(row: &impl Columns) -> Result<Message> {
         role: row.text(3)?.parse::<Role>()?,
         turn: maybe_number(row, 4)?,
         ts: row.time(5)?,
-        ts_estimated: row.flag(6)?,
+        ts_source: row.text(6)?.parse()?,
         synced_at: row.time(7)?,
         vectors: vector_state(row, 8)?,
         digest: digest(row, 9)?,
@@ -139,8 +143,12 @@ fn read_message(row: &impl Columns) -> Result<Message> {
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
 pub fn message_state(row: &impl Columns) -> Result<MessageState> {
-    let first_seen = if row.flag(3)? { Some(row.time(2)?) } else { None };
-    Ok(MessageState { digest: digest(row, 0)?, turn: maybe_number(row, 1)?, first_seen })
+    Ok(MessageState {
+        digest: digest(row, 0)?,
+        turn: maybe_number(row, 1)?,
+        ts: row.time(2)?,
+        ts_source: row.text(3)?.parse()?,
+    })
 }
 
 /// The event of a row of [`EVENT`].
@@ -175,6 +183,31 @@ fn read_event(row: &impl Columns) -> Result<Event> {
         host_id: HostId::new(row.text(18)?)?,
         project_slug: ProjectSlug::new(row.text(19)?)?,
     })
+}
+
+/// What an event of a row of [`EVENT_TIME`] says of times.
+///
+/// # Errors
+///
+/// `StorageIo` when the row can't be read.
+pub fn event_time(row: &impl Columns) -> Result<EventTime> {
+    Ok(EventTime {
+        sequence: number(row, 0)?,
+        event_type: row.text(1)?,
+        ts: row.time(2)?,
+        ts_estimated: row.flag(3)?,
+        model: row.maybe_text(4)?,
+        tool_call_id: row.maybe_text(5)?.and_then(|summary| tool_call_id(&summary)),
+    })
+}
+
+/// The tool call that a summary names. One that can't be read names none: it is no reason not to know the other events.
+fn tool_call_id(summary: &str) -> Option<String> {
+    let mut summary: serde_json::Map<String, serde_json::Value> = serde_json::from_str(summary).ok()?;
+    match summary.remove("tool_call_id")? {
+        serde_json::Value::String(id) => Some(id),
+        _ => None,
+    }
 }
 
 /// The vector of a row of [`VECTOR`].

@@ -10,7 +10,7 @@ use std::{
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
+        Candidates, Capabilities, EventCount, EventTime, MessageCount, MessageVectors, OweAgain, OwingQuery,
         SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
         SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
         meta::Generations,
@@ -314,6 +314,11 @@ impl StorageBackend for SqliteBackend {
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
         let key = key.clone();
         self.read(move |connection| events::read(connection, &key, range)).await
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        let key = key.clone();
+        self.read(move |connection| events::times(connection, &key, range)).await
     }
 
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {

@@ -2,12 +2,12 @@
 
 use amplifier_session_core::{
     Result,
-    backend::SequenceRange,
+    backend::{EventTime, SequenceRange},
     model::{Digest, Event, Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
 };
 use amplifier_session_sql::{
     Columns, damaged, digest,
-    rows::{self, EVENT, EVENT_OF_SESSION, PAGE, encoding},
+    rows::{self, EVENT, EVENT_OF_SESSION, EVENT_TIME, PAGE, encoding},
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -140,6 +140,27 @@ pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRan
         events.push(rows::event(&Cursor(row))?);
     }
     Ok(events)
+}
+
+pub(crate) fn times(
+    connection: &Connection,
+    key: &SessionKey,
+    range: SequenceRange,
+) -> Result<Vec<EventTime>> {
+    let sql = format!(
+        "SELECT {EVENT_TIME} FROM events
+         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4"
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("event_times"))?;
+    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
+    let mut found = statement
+        .query(params![user, session, range.start, range.limit.min(PAGE) as i64])
+        .map_err(storage("event_times"))?;
+    let mut times = Vec::new();
+    while let Some(row) = found.next().map_err(storage("event_times"))? {
+        times.push(rows::event_time(&Cursor(row))?);
+    }
+    Ok(times)
 }
 
 pub(crate) fn payloads(

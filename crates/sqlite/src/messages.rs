@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     Result,
     backend::{OweAgain, OwingQuery, SequenceRange},
-    model::{Message, MessageState, Place, SessionKey, VectorState},
+    model::{Message, MessageState, Place, Retimed, SessionKey, VectorState},
 };
 use amplifier_session_sql::{
     Conditions,
@@ -107,12 +107,13 @@ fn select(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> 
 /// Inserts or replaces a message; a replaced one keeps its key.
 pub(crate) fn put(connection: &Connection, message: &Message, revision: i64) -> rusqlite::Result<()> {
     let sql = "INSERT INTO transcripts
-        (user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at, vectors, digest, revision, raw)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        (user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at, vectors, digest, revision, raw,
+            ts_source)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
         ON CONFLICT (user_id, session_id, sequence) DO UPDATE SET
             role = excluded.role, turn = excluded.turn, ts = excluded.ts, ts_estimated = excluded.ts_estimated,
             synced_at = excluded.synced_at, vectors = excluded.vectors, digest = excluded.digest,
-            revision = excluded.revision, raw = excluded.raw, generation = 0";
+            revision = excluded.revision, raw = excluded.raw, generation = 0, ts_source = excluded.ts_source";
     connection.prepare_cached(sql)?.execute(params![
         message.user_id.as_str(),
         message.session_id.as_str(),
@@ -120,13 +121,44 @@ pub(crate) fn put(connection: &Connection, message: &Message, revision: i64) -> 
         message.role.as_str(),
         message.turn,
         message.ts.to_string(),
-        message.ts_estimated,
+        message.ts_estimated(),
         message.synced_at.to_string(),
         message.vectors.code(),
         message.digest.0,
         revision,
         text_or_blob(message.raw.as_bytes()),
+        message.ts_source.as_str(),
     ])?;
+    Ok(())
+}
+
+/// Gives a message another time, and a new revision to it and its vectors so that the index takes the time in.
+pub(crate) fn retime(
+    connection: &Connection,
+    key: &SessionKey,
+    retimed: &Retimed,
+    revision: i64,
+) -> rusqlite::Result<()> {
+    let (user, session, sequence) = (key.user_id.as_str(), key.session_id.as_str(), retimed.sequence);
+    connection
+        .prepare_cached(
+            "UPDATE transcripts SET ts = ?4, ts_estimated = ?5, ts_source = ?6, revision = ?7
+             WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
+        )?
+        .execute(params![
+            user,
+            session,
+            sequence,
+            retimed.ts.to_string(),
+            retimed.ts_source.is_estimated(),
+            retimed.ts_source.as_str(),
+            revision
+        ])?;
+    connection
+        .prepare_cached(
+            "UPDATE transcript_vectors SET revision = ?4 WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3",
+        )?
+        .execute(params![user, session, sequence, revision])?;
     Ok(())
 }
 

@@ -74,6 +74,7 @@ CREATE TABLE transcripts (
     revision INTEGER NOT NULL,
     raw TEXT NOT NULL,
     generation INTEGER NOT NULL DEFAULT 0,
+    ts_source TEXT NOT NULL DEFAULT 'file',
     UNIQUE (user_id, session_id, sequence)
 );
 
@@ -194,8 +195,8 @@ CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 /// each line would be parsed twice more.
 pub(crate) const VIEWS: &str = "
 CREATE VIEW IF NOT EXISTS transcripts_with_content AS
-SELECT session_id || '_msg_' || sequence AS id, user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at,
-    vectors IN (1, 3) AS has_vectors,
+SELECT session_id || '_msg_' || sequence AS id, user_id, session_id, sequence, role, turn, ts, ts_estimated, ts_source,
+    synced_at, vectors IN (1, 3) AS has_vectors,
     iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.content', NULL) AS content,
     iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.metadata', NULL) AS metadata,
     raw
@@ -217,7 +218,7 @@ FROM events;
 ";
 
 /// From each layout to the next, before [`INDEXES`] and [`VIEWS`].
-pub(crate) const UPGRADES: [&str; 4] = [
+pub(crate) const UPGRADES: [&str; 5] = [
     // What a person edits, and an index that has got another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -267,4 +268,8 @@ pub(crate) const UPGRADES: [&str; 4] = [
      ) WITHOUT ROWID;",
     // Deletions are remembered.
     amplifier_session_sql::deletions::TABLE,
+    // Where the times of messages come from: most lines state none.
+    "DROP VIEW IF EXISTS transcripts_with_content;
+     ALTER TABLE transcripts ADD COLUMN ts_source TEXT NOT NULL DEFAULT 'file';
+     UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
 ];

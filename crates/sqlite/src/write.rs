@@ -83,6 +83,9 @@ fn apply(
         }
         messages::put(transaction, message, revision)?;
     }
+    for retimed in &change.retimed {
+        messages::retime(transaction, key, retimed, revision)?;
+    }
     if let Some(start) = change.events.truncate {
         events::truncate(transaction, key, start)?;
     }

@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
+        Candidates, Capabilities, EventCount, EventTime, MessageCount, MessageVectors, OweAgain, OwingQuery,
         SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
         StoredSession, SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
         Version,
@@ -324,6 +324,10 @@ impl StorageBackend for FlakyBackend {
 
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
         self.call(Operation::ReadEvents)?.read_events(key, range).await
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        self.call(Operation::ReadEvents)?.event_times(key, range).await
     }
 
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {

@@ -239,7 +239,7 @@ async fn assert_messages(storage: &SessionStorage, scope: &Scope, n: usize, id: 
         assert_eq!(stored.sequence as usize, expected.sequence);
         assert_eq!((stored.role, stored.turn), (expected.role.parse::<Role>().unwrap(), expected.turn));
         assert_eq!(stored.ts, Timestamp::parse(&expected.ts).unwrap());
-        assert!(!stored.ts_estimated);
+        assert!(!stored.ts_estimated());
         assert_eq!(stored.content(), expected.content);
         for (content_type, text, vector) in &expected.texts {
             let content_type: ContentType = content_type.parse().unwrap();

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     content::{ExtractedText, extract, first_prompt},
-    model::{ContentType, Digest, Message, RawJson, Role, Session, Timestamp, VectorState},
+    model::{ContentType, Digest, Message, RawJson, Role, Session, TimeSource, Timestamp, VectorState},
 };
 use serde_json::{Map, Value};
 
@@ -65,7 +65,7 @@ pub(crate) fn message(
             role,
             turn,
             ts: ts.unwrap_or(before),
-            ts_estimated: ts.is_none(),
+            ts_source: TimeSource::of_estimated(ts.is_none()),
             synced_at: row.time("synced_at").unwrap_or(now),
             vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
             digest: Digest::of(raw.as_bytes()),

@@ -104,7 +104,7 @@ impl Writing {
     }
 
     pub(crate) fn message(&mut self, old: OldMessage, vectors: Option<MessageVectors>) {
-        self.seen(old.message.ts, old.message.ts_estimated);
+        self.seen(old.message.ts, old.message.ts_estimated());
         self.turns = self.turns.max(old.message.turn.unwrap_or(0));
         if self.session.first_prompt.is_none() {
             self.session.first_prompt = old.first_prompt;

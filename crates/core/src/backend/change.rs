@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, Message, MetadataFile, Session, StoredEvent, Timestamp, VectorRecord};
+use crate::model::{Digest, Message, MetadataFile, Retimed, Session, StoredEvent, Timestamp, VectorRecord};
 
 /// The state of a stored session that changes with every write of it: a revision, an ETag. A session that is deleted and
 /// made again never gets one back that it had.
@@ -50,6 +50,8 @@ pub struct SessionChange {
     pub sync_state: Option<String>,
     /// Messages to put and to remove.
     pub messages: RowChange<Message>,
+    /// Stored messages that get another time.
+    pub retimed: Vec<Retimed>,
     /// Events to put and to remove.
     pub events: RowChange<StoredEvent>,
 }
@@ -65,6 +67,7 @@ impl SessionChange {
             skipped: None,
             sync_state: None,
             messages: RowChange::default(),
+            retimed: Vec::new(),
             events: RowChange::default(),
         }
     }

@@ -7,6 +7,36 @@ use serde_json::{Map, Value};
 
 use crate::model::{Event, Role, Timestamp};
 
+/// What an event says of when something happened, and with which model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventTime {
+    /// The place of the event.
+    pub sequence: u32,
+    /// What happened.
+    pub event_type: String,
+    /// When.
+    pub ts: Timestamp,
+    /// Whether `ts` is an estimate.
+    pub ts_estimated: bool,
+    /// The tool call that it is about.
+    pub tool_call_id: Option<String>,
+    /// The model that it is about.
+    pub model: Option<String>,
+}
+
+impl From<Event> for EventTime {
+    fn from(event: Event) -> Self {
+        Self {
+            sequence: event.sequence,
+            tool_call_id: event.summary.get("tool_call_id").and_then(Value::as_str).map(str::to_owned),
+            event_type: event.event_type,
+            ts: event.ts,
+            ts_estimated: event.ts_estimated,
+            model: event.model,
+        }
+    }
+}
+
 /// What using models took: the sums of what events tell in their summaries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]

@@ -16,8 +16,8 @@ use async_trait::async_trait;
 
 pub use change::{MessageVectors, OweAgain, RowChange, SessionChange, SkippedLine, StoredSession, Version};
 pub use counts::{
-    EventCount, EventCounter, EventGroup, GenerationCounts, MessageCount, RowSpan, ServiceUsage, SessionRows,
-    StorePlace, Usage, VectorCounts,
+    EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, RowSpan, ServiceUsage,
+    SessionRows, StorePlace, Usage, VectorCounts,
 };
 pub use query::{
     Candidates, OwingQuery, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery,
@@ -142,6 +142,8 @@ pub trait StorageBackend: Debug + Send + Sync {
     ///
     /// - Fails with `Conflict` (retryable) and changes nothing when the stored version is not `expected`.
     /// - A message that is put loses the vectors that it had; a removed one takes its vectors with it.
+    /// - A message of `retimed` gets the time that stands there, also in searches by time; its line, its turn, its vectors
+    ///   and their state stay. One that does not exist is left out. None of them is put or removed in the same call.
     /// - An event that is put replaces the one of its sequence, and may carry the id of another that is put or removed
     ///   in the same call. Callers have looked with `find_events` whether an id is taken; where another session took it
     ///   since, a backend that can tell fails with `Conflict` (retryable).
@@ -248,6 +250,12 @@ pub trait StorageBackend: Debug + Send + Sync {
 
     /// Events in order of sequence.
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>>;
+
+    /// What the events of a session say of times, in order of sequence: one page, as [`StorageBackend::read_events`]. A
+    /// backend that can read these fields alone does so: a session may have a hundred thousand events.
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
+    }
 
     /// Payloads of the events of these sequences, in any order; missing ones are left out.
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>>;

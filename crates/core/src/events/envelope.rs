@@ -36,6 +36,7 @@ const TOP: &[&str] = &[
     "model",
     "provider",
     "tool_name",
+    "tool_call_id",
 ];
 
 /// Fields of `data` that are read.
@@ -47,6 +48,9 @@ const DATA: &[&str] = &[
     "tool",
     "tool_names",
     "tool_calls",
+    "tool_call_id",
+    "tool_use_id",
+    "call_id",
     "has_tool_calls",
     "error",
     "error_type",

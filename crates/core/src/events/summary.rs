@@ -3,6 +3,7 @@
 //! | field | from (the first that holds something; at the top of the line, else in `data`) |
 //! | --- | --- |
 //! | `model`, `provider`, `duration_ms`, `status`, `stop_reason` | the field of the same name, when it is a text or a number |
+//! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, when it is a text |
 //! | `has_error` | `error` holds something, or `error_type` does, or `status` is `error` or `failed` |
 //! | `tool_names` | `tool_names`, else the names in `tool_calls`, else `tool_name`, else `tool` |
 //! | `has_tool_calls` | `has_tool_calls`, else whether `tool_calls` has members |
@@ -20,6 +21,9 @@ use super::envelope::Envelope;
 
 const LONGEST_TEXT: usize = 200;
 
+/// The names that the id of a tool call goes by.
+pub(super) const TOOL_CALL_ID: [&str; 3] = ["tool_call_id", "tool_use_id", "call_id"];
+
 const USAGE: &[(&str, &[&str])] = &[
     ("input_tokens", &["input_tokens", "input", "prompt_tokens"]),
     ("output_tokens", &["output_tokens", "output", "completion_tokens"]),
@@ -35,6 +39,9 @@ pub(super) fn summary(envelope: &Envelope) -> Map<String, Value> {
             summary.insert(name.to_owned(), value.clone());
         }
     }
+    if let Some(id) = tool_call_id(envelope) {
+        summary.insert("tool_call_id".to_owned(), Value::from(id));
+    }
     summary.insert("has_error".to_owned(), Value::Bool(has_error(envelope)));
     let tools = tool_names(envelope);
     if let Some(has_tool_calls) = has_tool_calls(envelope) {
@@ -48,6 +55,11 @@ pub(super) fn summary(envelope: &Envelope) -> Map<String, Value> {
         summary.insert("usage".to_owned(), Value::Object(usage));
     }
     summary
+}
+
+fn tool_call_id(envelope: &Envelope) -> Option<&str> {
+    let id = TOOL_CALL_ID.iter().find_map(|name| envelope.text(name));
+    id.filter(|id| id.len() <= LONGEST_TEXT)
 }
 
 fn is_short_scalar(value: &Value) -> bool {

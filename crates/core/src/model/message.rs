@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Digest, HostId, Place, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId};
+use super::{
+    Digest, HostId, Place, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource, Timestamp, UserId,
+};
 use crate::{Error, Result};
 
 /// Who speaks in a message.
@@ -114,8 +116,8 @@ pub struct Message {
     pub turn: Option<u32>,
     /// When it was written.
     pub ts: Timestamp,
-    /// Whether `ts` is the time at which the line was first seen, for want of a better one.
-    pub ts_estimated: bool,
+    /// Where `ts` comes from.
+    pub ts_source: TimeSource,
     /// When it was last stored.
     pub synced_at: Timestamp,
     /// Whether its vectors are there.
@@ -131,6 +133,12 @@ impl Message {
     #[must_use]
     pub fn id(&self) -> String {
         format!("{}_msg_{}", self.session_id, self.sequence)
+    }
+
+    /// Whether `ts` is an estimate: neither the line nor an event states it.
+    #[must_use]
+    pub const fn ts_estimated(&self) -> bool {
+        self.ts_source.is_estimated()
     }
 
     /// Session and sequence.
@@ -163,6 +171,27 @@ pub struct MessageState {
     pub digest: Digest,
     /// Its turn.
     pub turn: Option<u32>,
-    /// When the line was first seen, where it names no time: kept when the line moves or its turn changes.
-    pub first_seen: Option<Timestamp>,
+    /// Its time.
+    pub ts: Timestamp,
+    /// Where `ts` comes from.
+    pub ts_source: TimeSource,
+}
+
+impl MessageState {
+    /// When the line was first seen, where that is its time: kept when the line moves or its turn changes.
+    #[must_use]
+    pub fn first_seen(&self) -> Option<Timestamp> {
+        (self.ts_source == TimeSource::File).then_some(self.ts)
+    }
+}
+
+/// A stored message that gets another time, and is otherwise left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retimed {
+    /// The message.
+    pub sequence: u32,
+    /// Its time.
+    pub ts: Timestamp,
+    /// Where `ts` comes from.
+    pub ts_source: TimeSource,
 }

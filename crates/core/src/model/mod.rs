@@ -5,14 +5,16 @@ mod ids;
 mod message;
 mod raw;
 mod session;
+mod time_source;
 mod timestamp;
 mod tolerant;
 mod vector;
 
 pub use event::{Event, Level, Payload, StoredEvent, category};
 pub use ids::{Digest, HostId, Place, ProjectSlug, SessionId, SessionKey, UserId};
-pub use message::{Message, MessageState, Role, VectorState};
+pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;
 pub use session::{MetadataFile, Session, SessionField, Visibility};
+pub use time_source::TimeSource;
 pub use timestamp::Timestamp;
 pub use vector::{ContentType, ContentTypes, EmbeddingSpace, VectorRecord};

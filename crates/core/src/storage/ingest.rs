@@ -362,6 +362,7 @@ impl SessionIngest {
             sync_state: self.sync_state.clone(),
             session,
             messages,
+            retimed: Vec::new(),
             events,
         };
         self.count(&change);

@@ -9,7 +9,7 @@ use crate::{
     events,
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
-        StoredEvent, Timestamp, VectorState,
+        StoredEvent, TimeSource, Timestamp, VectorState,
     },
 };
 
@@ -55,7 +55,7 @@ impl MessageRows {
         self.turn_before = last_turn.is_some();
         self.pending.begin(start, states.len() as u32);
         for state in states.get(start as usize..).unwrap_or_default() {
-            if let Some(seen) = state.first_seen {
+            if let Some(seen) = state.first_seen() {
                 self.first_seen.entry(state.digest).or_default().push_back(seen);
             }
         }
@@ -146,7 +146,7 @@ impl MessageRows {
             role,
             turn,
             ts: given.or(first_seen).unwrap_or(seen),
-            ts_estimated: given.is_none(),
+            ts_source: TimeSource::of_estimated(given.is_none()),
             synced_at,
             vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
             digest,

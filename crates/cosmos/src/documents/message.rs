@@ -3,7 +3,8 @@
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::{
-        HostId, Message, ProjectSlug, RawJson, Role, SessionId, SessionKey, Timestamp, UserId, VectorState,
+        HostId, Message, ProjectSlug, RawJson, Role, SessionId, SessionKey, TimeSource, Timestamp, UserId,
+        VectorState,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ pub(crate) struct MessageDocument {
     pub(crate) turn: Option<u32>,
     pub(crate) ts: Timestamp,
     pub(crate) ts_estimated: bool,
+    /// Documents of earlier versions do not say.
+    #[serde(default)]
+    pub(crate) ts_source: Option<TimeSource>,
     pub(crate) synced_at: Timestamp,
     /// The code of its [`VectorState`].
     pub(crate) vectors: u8,
@@ -74,7 +78,8 @@ impl MessageDocument {
             role: message.role,
             turn: message.turn,
             ts: message.ts,
-            ts_estimated: message.ts_estimated,
+            ts_estimated: message.ts_estimated(),
+            ts_source: Some(message.ts_source),
             synced_at: message.synced_at,
             vectors: message.vectors.code(),
             generations: Vec::new(),
@@ -122,7 +127,7 @@ impl MessageDocument {
             role: self.role,
             turn: self.turn,
             ts: self.ts,
-            ts_estimated: self.ts_estimated,
+            ts_source: self.ts_source.unwrap_or(TimeSource::of_estimated(self.ts_estimated)),
             synced_at: self.synced_at,
             raw: RawJson::new(raw),
         })

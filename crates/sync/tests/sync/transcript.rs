@@ -281,7 +281,7 @@ async fn lines_without_time_have_that_of_the_file_and_keep_it() {
     folder.append_transcript([lines::user("three")]).unwrap();
     set_modified(&path, "2026-01-05T11:00:00Z");
     fixture.sync().await;
-    let times: Vec<_> = fixture.messages("s").await.iter().map(|m| (m.ts, m.ts_estimated)).collect();
+    let times: Vec<_> = fixture.messages("s").await.iter().map(|m| (m.ts, m.ts_estimated())).collect();
     let at = |time| Timestamp::parse(time).unwrap();
     let expected = [
         (at("2026-01-05T10:00:00Z"), true),

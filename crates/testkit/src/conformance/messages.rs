@@ -82,7 +82,7 @@ pub async fn times_are_brought_to_utc(subject: &dyn Subject) {
     let eight = time("2026-01-05T08:00:00Z");
     let times: Vec<_> = messages.iter().map(|message| message.ts).collect();
     assert_eq!(times, [eight, eight, time("2026-01-05T08:00:00.000001Z"), eight]);
-    assert!(messages.iter().all(|message| !message.ts_estimated));
+    assert!(messages.iter().all(|message| !message.ts_estimated()));
     let session = store.stored(&target("s")).await.session;
     assert_eq!((session.created, session.updated), (eight, time("2026-01-05T08:00:00.000001Z")));
 }
@@ -98,7 +98,7 @@ pub async fn a_missing_time_is_estimated_once(subject: &dyn Subject) {
     sync(vec![line(), line().with("timestamp", json!("yesterday"))], "2026-01-05T08:00:00Z").await;
     sync(vec![line(), line().with("timestamp", json!("yesterday")), line()], "2026-01-06T08:00:00Z").await;
     let messages = store.messages(&target("s")).await;
-    let times: Vec<_> = messages.iter().map(|message| (message.ts, message.ts_estimated)).collect();
+    let times: Vec<_> = messages.iter().map(|message| (message.ts, message.ts_estimated())).collect();
     let (first, second) = (time("2026-01-05T08:00:00Z"), time("2026-01-06T08:00:00Z"));
     assert_eq!(times, [(first, true), (first, true), (second, true)]);
 

@@ -63,6 +63,7 @@ pub mod sessions;
 pub mod statistics;
 mod store;
 pub mod sync_statistics;
+pub mod times;
 pub mod trees;
 pub mod vector_search;
 pub mod vectors;
@@ -186,6 +187,11 @@ macro_rules! conformance_suite {
                 an_empty_transcript_removes_all_messages,
                 the_first_prompt_follows_the_transcript,
                 a_long_session_is_complete,
+            ]
+            times: [
+                a_retimed_message_keeps_everything_else,
+                searches_follow_a_retimed_message,
+                events_tell_times_as_their_fields_do,
             ]
             events: [
                 lines_come_back_byte_for_byte,

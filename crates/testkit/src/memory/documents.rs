@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use amplifier_session_core::{
     backend::{MessageVectors, StoredSession, Version},
     model::{
-        ContentType, Event, Message, Payload, ProjectSlug, Role, SessionId, SessionKey, StoredEvent,
+        ContentType, Event, Message, Payload, ProjectSlug, Retimed, Role, SessionId, SessionKey, StoredEvent,
         Timestamp, UserId, VectorRecord, VectorState,
     },
 };
@@ -69,6 +69,7 @@ pub(super) enum InlinePayload {
 pub(super) enum Step {
     PutMessage(Box<Message>),
     RemoveMessage(u32),
+    RetimeMessage(Retimed),
     MoveMessage(u32, ProjectSlug),
     PutEvent(Box<StoredEvent>),
     RemoveEvent(u32),
@@ -120,6 +121,7 @@ impl Documents {
                 self.forget_vectors(key, sequence);
                 self.messages.remove(key, &sequence);
             }
+            Step::RetimeMessage(retimed) => self.retime(key, retimed),
             Step::MoveMessage(sequence, project) => {
                 self.messages.patch(key, &sequence, |message| message.project_slug = project);
             }
@@ -131,6 +133,19 @@ impl Documents {
             Step::MoveEvent(sequence, project) => {
                 self.events.patch(key, &sequence, |document| document.event.project_slug = project);
             }
+        }
+    }
+
+    /// Vectors carry the time of their message: a document store has no joins.
+    fn retime(&mut self, key: &SessionKey, Retimed { sequence, ts, ts_source }: Retimed) {
+        self.messages.patch(key, &sequence, |message| (message.ts, message.ts_source) = (ts, ts_source));
+        let first = (sequence, 0, ContentType::ALL[0], 0);
+        let vectors = match sequence.checked_add(1) {
+            Some(next) => self.vectors.ids(key, first..(next, 0, ContentType::ALL[0], 0)),
+            None => self.vectors.ids(key, first..),
+        };
+        for id in vectors {
+            self.vectors.patch(key, &id, |document| document.ts = ts);
         }
     }
 

@@ -235,7 +235,8 @@ impl StorageBackend for MemoryBackend {
             .map(|(_, message)| MessageState {
                 digest: message.digest,
                 turn: message.turn,
-                first_seen: message.ts_estimated.then_some(message.ts),
+                ts: message.ts,
+                ts_source: message.ts_source,
             })
             .collect())
     }

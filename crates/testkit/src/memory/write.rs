@@ -97,6 +97,7 @@ fn plan(documents: &Documents, key: &SessionKey, change: &SessionChange) -> Vec<
         steps.extend(events.map(|sequence| Step::MoveEvent(sequence, project.clone())));
     }
     steps.extend(change.messages.put.iter().map(|message| Step::PutMessage(Box::new(message.clone()))));
+    steps.extend(change.retimed.iter().copied().map(Step::RetimeMessage));
     steps.extend(change.events.put.iter().map(|event| Step::PutEvent(Box::new(event.clone()))));
     steps
 }

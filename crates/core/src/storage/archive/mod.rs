@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use crate::{
     Error, Result,
     backend::SkippedLine,
-    model::{Digest, Level, RawJson, Role, Session, Timestamp},
+    model::{Digest, Level, RawJson, Role, Session, TimeSource, Timestamp},
 };
 
 pub use export::ExportReport;
@@ -132,8 +132,11 @@ pub struct MessageRecord {
     pub turn: Option<u32>,
     /// When it was said.
     pub ts: Timestamp,
-    /// Whether that is a guess.
+    /// Whether that is an estimate.
     pub ts_estimated: bool,
+    /// Where the time comes from. Archives of earlier versions do not say.
+    #[serde(default)]
+    pub ts_source: Option<TimeSource>,
     /// When it was stored.
     pub synced_at: Timestamp,
     /// Its line.

@@ -1,0 +1,65 @@
+//! Where the time of a message comes from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Where the time of a message comes from, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeSource {
+    /// Its line states it.
+    Stated,
+    /// An event that belongs to it states it.
+    Event,
+    /// It lies between the messages before and after it, whose times are known.
+    Interpolated,
+    /// It is the time at which the session began or ended, as its metadata state it.
+    Session,
+    /// It is the modification time of the transcript when the line was first seen.
+    File,
+}
+
+impl TimeSource {
+    /// All sources, best first.
+    pub const ALL: [Self; 5] = [Self::Stated, Self::Event, Self::Interpolated, Self::Session, Self::File];
+
+    /// The name as it is stored.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stated => "stated",
+            Self::Event => "event",
+            Self::Interpolated => "interpolated",
+            Self::Session => "session",
+            Self::File => "file",
+        }
+    }
+
+    /// Whether the time is an estimate: neither the line nor an event states it.
+    #[must_use]
+    pub const fn is_estimated(self) -> bool {
+        matches!(self, Self::Interpolated | Self::Session | Self::File)
+    }
+
+    /// The source of a time of which it is only known whether it is an estimate, as in archives of earlier versions.
+    #[must_use]
+    pub const fn of_estimated(is_estimated: bool) -> Self {
+        if is_estimated { Self::File } else { Self::Stated }
+    }
+}
+
+impl std::str::FromStr for TimeSource {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|source| source.as_str() == text).ok_or_else(|| {
+            Error::validation("ts_source", "must be stated, event, interpolated, session or file")
+        })
+    }
+}
+
+impl std::fmt::Display for TimeSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
