@@ -12,6 +12,7 @@ mod scope;
 pub mod search;
 pub mod storage;
 pub mod text;
+mod times;
 
 pub use blocking::blocking;
 pub use error::{Error, ErrorKind, Result};

@@ -44,8 +44,14 @@ impl Metadata {
         self.time(&["updated", "updated_at", "ended_at", "last_activity"])
     }
 
+    /// The model that is named as the session's.
+    #[must_use]
+    pub fn model(&self) -> Option<String> {
+        self.text(&["model"])
+    }
+
     /// Writes what the files say into the fields of `session`. Counts and times are not taken from here, and what a
-    /// person set stays as it is.
+    /// person set stays as it is; so does the model where none is named.
     pub fn apply(&self, session: &mut Session) {
         if !session.edited.contains(&SessionField::Name) {
             session.name = self.text(&["name", "title"]);
@@ -57,7 +63,7 @@ impl Metadata {
             session.tags = self.texts("tags");
         }
         session.bundle = self.text(&["bundle", "bundle_name"]);
-        session.model = self.text(&["model"]);
+        session.model = self.model().or(session.model.take());
         session.parent_id = self
             .text(&["parent_id", "parent_session_id", "forked_from"])
             .and_then(|id| SessionId::new(id).ok());

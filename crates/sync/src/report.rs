@@ -44,6 +44,10 @@ pub struct SyncReport {
     pub kept: Vec<Kept>,
     /// The number of all rows that were kept.
     pub kept_rows: u64,
+    /// Lines that were taken although something that they say can't be read, a time or a turn: the first 1,000.
+    pub warnings: Vec<Skipped>,
+    /// The number of all such lines.
+    pub warning_count: u64,
     /// What could not be read or stored: the first 1,000.
     pub failures: Vec<Failure>,
     /// How long it took, by the storage's clock.
@@ -78,6 +82,8 @@ pub struct MessageCounts {
     pub written: u64,
     /// Those that are gone from the transcript.
     pub removed: u64,
+    /// Those that were there already and got another time: events or metadata said more than before.
+    pub retimed: u64,
     /// The written ones by the texts they hold; a message may hold several or none.
     pub by_content_type: BTreeMap<ContentType, u64>,
 }
@@ -155,6 +161,7 @@ impl SyncReport {
     pub(crate) fn add(&mut self, ingest: &IngestReport) {
         self.messages.written += ingest.messages_written;
         self.messages.removed += ingest.messages_removed;
+        self.messages.retimed += ingest.messages_retimed;
         add_counts(&mut self.messages.by_content_type, &ingest.messages_by_content_type);
         self.events.written += ingest.events_written;
         self.events.removed += ingest.events_removed;
@@ -164,6 +171,7 @@ impl SyncReport {
     pub(crate) fn merge(&mut self, other: Self) {
         self.messages.written += other.messages.written;
         self.messages.removed += other.messages.removed;
+        self.messages.retimed += other.messages.retimed;
         add_counts(&mut self.messages.by_content_type, &other.messages.by_content_type);
         self.events.written += other.events.written;
         self.events.removed += other.events.removed;
@@ -173,6 +181,9 @@ impl SyncReport {
         self.kept_rows += other.kept_rows;
         self.kept.extend(other.kept);
         self.kept.truncate(NAMED);
+        self.warning_count += other.warning_count;
+        self.warnings.extend(other.warnings);
+        self.warnings.truncate(NAMED);
         self.failures.extend(other.failures);
         self.failures.truncate(NAMED);
     }
@@ -203,6 +214,14 @@ impl SyncReport {
         }
     }
 
+    /// Names a line that was taken with a doubt, or only counts it when there are many.
+    pub(crate) fn warn(&mut self, warning: Skipped) {
+        self.warning_count += 1;
+        if self.warnings.len() < NAMED {
+            self.warnings.push(warning);
+        }
+    }
+
     /// Names something that failed, unless there is much of it.
     pub(crate) fn fail(&mut self, failure: Failure) {
         if self.failures.len() < NAMED {
@@ -213,7 +232,7 @@ impl SyncReport {
     /// Whether rows were written or removed.
     pub(crate) fn has_rows(&self) -> bool {
         let (messages, events) = (&self.messages, &self.events);
-        messages.written + messages.removed + events.written + events.removed > 0
+        messages.written + messages.removed + messages.retimed + events.written + events.removed > 0
     }
 }
 

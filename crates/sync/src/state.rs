@@ -15,7 +15,10 @@ use crate::files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_B
 
 /// The form that is written and understood. A state of another form counts as none: the files are read again, and
 /// what is stored already is left alone.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The form of before, of sessions whose times, titles and counts are to be derived again.
+const EARLIER: u32 = 1;
 
 /// What is remembered of a session, kept in the store in the same transaction as the rows that were read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +29,9 @@ pub(crate) struct SyncState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
     files: BTreeMap<String, FileState>,
+    /// Of a state of the form of before: whether payloads of events were kept.
+    #[serde(skip)]
+    earlier: Option<bool>,
 }
 
 /// What is remembered of a file.
@@ -114,9 +120,10 @@ impl SyncState {
     /// The stored state of a session that lies in `project` now; where there is none, that of a session of which
     /// nothing was read.
     pub(crate) fn of(project: &ProjectSlug, stored: Option<&str>) -> Self {
-        let (folder, files) =
-            stored.and_then(Self::parse).map(|state| (state.folder, state.files)).unwrap_or_default();
-        Self { version: VERSION, project: project.to_string(), folder, files }
+        let known = stored.and_then(Self::parse);
+        let (folder, files, earlier) =
+            known.map(|state| (state.folder, state.files, state.earlier)).unwrap_or_default();
+        Self { version: VERSION, project: project.to_string(), folder, files, earlier }
     }
 
     /// Remembers which folder is read.
@@ -127,7 +134,29 @@ impl SyncState {
 
     /// Reads a stored state; none when it is of another form.
     pub(crate) fn parse(json: &str) -> Option<Self> {
-        serde_json::from_str(json).ok().filter(|state: &Self| state.version == VERSION)
+        let mut state: Self = serde_json::from_str(json).ok()?;
+        match state.version {
+            VERSION => {}
+            EARLIER => state.begin_anew(),
+            _ => return None,
+        }
+        Some(state)
+    }
+
+    /// Has all files read from their beginning, the same ones as before.
+    fn begin_anew(&mut self) {
+        let logs = self.files.values_mut().filter_map(|file| file.log.as_mut());
+        self.earlier = Some(logs.fold(false, |kept, log| {
+            let payloads = log.payloads;
+            *log = LogPosition { payloads, ..LogPosition::default() };
+            kept || payloads
+        }));
+        self.files.values_mut().for_each(|file| file.settled = false);
+    }
+
+    /// Whether an earlier version read the files, which derived less from them; and whether it kept payloads of events.
+    pub(crate) fn is_of_earlier_version(&self) -> Option<bool> {
+        self.earlier
     }
 
     /// The stored form.

@@ -1,6 +1,6 @@
 //! The new store, and a session that is being written to it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
@@ -70,7 +70,7 @@ pub(crate) struct Writing {
     last: Option<Timestamp>,
     /// The time of the row before.
     before: Option<Timestamp>,
-    turns: u32,
+    turns: BTreeSet<u32>,
 }
 
 impl Writing {
@@ -94,7 +94,7 @@ impl Writing {
             first: None,
             last: None,
             before: None,
-            turns: 0,
+            turns: BTreeSet::new(),
         }
     }
 
@@ -105,7 +105,7 @@ impl Writing {
 
     pub(crate) fn message(&mut self, old: OldMessage, vectors: Option<MessageVectors>) {
         self.seen(old.message.ts, old.message.ts_estimated());
-        self.turns = self.turns.max(old.message.turn.unwrap_or(0));
+        self.turns.extend(old.message.turn);
         if self.session.first_prompt.is_none() {
             self.session.first_prompt = old.first_prompt;
         }
@@ -139,8 +139,8 @@ impl Writing {
         session.updated = self.updated.or(self.last).unwrap_or(session.created).max(session.created);
         (session.message_count, session.event_count) = (self.messages, self.events);
         // Messages may not know their turns where the session knew how many there were.
-        if self.turns > 0 {
-            session.turn_count = self.turns;
+        if !self.turns.is_empty() {
+            session.turn_count = self.turns.len() as u32;
         }
     }
 

@@ -136,6 +136,12 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
         say("skipped", &format!("… and {} more, listed with --json", report.skipped_count - LISTED as u64));
     }
     tell_what_was_kept(report);
+    for warning in report.warnings.iter().take(LISTED) {
+        say("warning", &place_and_reason(warning));
+    }
+    if report.warning_count > LISTED as u64 {
+        say("warning", &format!("… and {} more, listed with --json", report.warning_count - LISTED as u64));
+    }
     if let Some(reason) = &report.vectors_owed_reason {
         say("warning", &format!("vectors are still owed: {reason}"));
         say("hint", "the next sync makes them; until then these messages are found by words alone");

@@ -34,7 +34,10 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
     let mut rows = vec![
         ("sessions", detailed(sessions.found, &by_outcome)),
-        ("messages", detailed(messages.written, &texts) + &removed(messages.removed)),
+        (
+            "messages",
+            detailed(messages.written, &texts) + &removed(messages.removed) + &retimed(messages.retimed),
+        ),
         ("events", grouped(report.events.written) + &removed(report.events.removed)),
         ("vectors", detailed(vectors, &by_type)),
     ];
@@ -55,6 +58,9 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     if report.skipped_count > 0 {
         rows.push(("skipped", grouped(report.skipped_count)));
     }
+    if report.warning_count > 0 {
+        rows.push(("warnings", grouped(report.warning_count)));
+    }
     rows.push(("read", size(report.bytes)));
     rows.push(("seconds", format!("{:.1}", report.seconds)));
     rows
@@ -69,6 +75,10 @@ pub(super) fn list(counts: impl Iterator<Item = (u64, &'static str)>) -> String 
 
 pub(super) fn detailed(total: u64, details: &str) -> String {
     if details.is_empty() { grouped(total) } else { format!("{} ({details})", grouped(total)) }
+}
+
+fn retimed(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", {} with a better time", grouped(count)) }
 }
 
 fn removed(count: u64) -> String {

@@ -3,15 +3,19 @@
 //! All of it is derived from the raw line, the same on every backend:
 //!
 //! - [`extract`] finds the texts of a line, at most one of each content type;
-//! - [`TurnCounter`] numbers the turns where the line does not say, [`first_prompt`] names a session;
+//! - [`TurnCounter`] numbers the turns where the line does not say, [`TitleFinder`] names a session;
 //! - [`chunk()`] cuts a long text into pieces that an embedding model takes, measured by [`tokens`].
 
 mod chunk;
 mod extract;
 mod pieces;
+mod title;
 pub mod tokens;
 mod turns;
 
 pub use chunk::{Chunk, ChunkSettings, chunk};
 pub use extract::{ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract};
-pub use turns::{FIRST_PROMPT_CHARS, TurnCounter, first_prompt};
+pub(crate) use title::is_continuation;
+pub use title::{FIRST_PROMPT_CHARS, TitleFinder, first_prompt};
+pub use turns::TurnCounter;
+pub(crate) use turns::{is_real, unreadable_turn};

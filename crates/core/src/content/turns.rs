@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use super::extract::{block_text, block_type, elements};
+use super::{
+    extract::{block_text, block_type, elements},
+    title::is_reminder,
+};
 use crate::model::Role;
 
-/// The most characters that [`first_prompt`] returns.
-pub const FIRST_PROMPT_CHARS: usize = 120;
-
 /// How the texts begin that Amplifier's hooks put into the conversation in the user's name.
-const REMINDER: &str = "<system-reminder>";
+pub(super) const REMINDER: &str = "<system-reminder>";
 
 /// Numbers the turns of a transcript, line by line in order.
 ///
@@ -54,34 +54,6 @@ impl TurnCounter {
     }
 }
 
-/// The beginning of a real user message, at most [`FIRST_PROMPT_CHARS`] characters in one line; `None` for
-/// every other line, and when the message is without text.
-#[must_use]
-pub fn first_prompt(line: &Map<String, Value>) -> Option<String> {
-    if line.get("role").and_then(Value::as_str) != Some(Role::User.as_str()) {
-        return None;
-    }
-    let content = line.get("content")?;
-    let own = elements(content).iter().filter_map(block_text).filter(|text| !is_reminder(text));
-    let mut prompt = String::new();
-    for word in own.flat_map(str::split_whitespace) {
-        if !prompt.is_empty() {
-            prompt.push(' ');
-        }
-        // A word can be a megabyte long.
-        prompt.extend(word.chars().take(FIRST_PROMPT_CHARS + 1));
-        if prompt.chars().count() > FIRST_PROMPT_CHARS {
-            return Some(shortened(&prompt));
-        }
-    }
-    (!prompt.is_empty()).then_some(prompt)
-}
-
-fn shortened(prompt: &str) -> String {
-    let kept: String = prompt.chars().take(FIRST_PROMPT_CHARS - 1).collect();
-    format!("{}…", kept.trim_end())
-}
-
 fn given_turn(line: &Map<String, Value>) -> Option<u32> {
     let in_metadata = || line.get("metadata").and_then(|metadata| metadata.get("turn"));
     let turn =
@@ -89,8 +61,22 @@ fn given_turn(line: &Map<String, Value>) -> Option<u32> {
     line.get("turn").and_then(turn).or_else(|| in_metadata().and_then(turn))
 }
 
+/// What is wrong with the turn that a line gives, if it is no number from 1 on.
+pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
+    if given_turn(line).is_some() {
+        return None;
+    }
+    let in_metadata = || line.get("metadata").and_then(|metadata| metadata.get("turn"));
+    let given = line.get("turn").filter(|turn| !turn.is_null()).or_else(in_metadata);
+    let given = given.filter(|turn| !turn.is_null())?;
+    Some(format!(
+        "the turn {} is no number from 1 on",
+        given.to_string().chars().take(20).collect::<String>()
+    ))
+}
+
 /// Whether the person wrote this user message.
-fn is_real(line: &Map<String, Value>) -> bool {
+pub(crate) fn is_real(line: &Map<String, Value>) -> bool {
     line.get("content").is_some_and(|content| elements(content).iter().any(is_own))
 }
 
@@ -100,10 +86,6 @@ fn is_own(block: &Value) -> bool {
         Some(text) => !text.trim().is_empty() && !is_reminder(text),
         None => block_type(block).is_some_and(|name| name != "text" && name != "tool_result"),
     }
-}
-
-fn is_reminder(text: &str) -> bool {
-    text.trim_start().starts_with(REMINDER)
 }
 
 #[cfg(test)]
@@ -124,10 +106,6 @@ mod tests {
 
     fn user(content: Value) -> Value {
         json!({"role": "user", "content": content})
-    }
-
-    fn prompt(line: &Value) -> Option<String> {
-        first_prompt(line.as_object().unwrap())
     }
 
     #[test]
@@ -161,7 +139,6 @@ mod tests {
         ] {
             assert_eq!(turns(&[user(content.clone())]), [None], "{content}");
             assert_eq!(turns(&[user(json!("one")), user(content.clone())]), [Some(1), Some(1)], "{content}");
-            assert_eq!(prompt(&user(content)), None);
         }
     }
 
@@ -175,7 +152,6 @@ mod tests {
         {
             assert_eq!(turns(&[user(content.clone())]), [Some(1)], "{content}");
         }
-        assert_eq!(prompt(&user(json!([reminder, text]))).as_deref(), Some("Why?"));
     }
 
     #[test]
@@ -208,18 +184,5 @@ mod tests {
         assert_eq!(next(None), Some(1));
         assert_eq!(next(Some(5)), Some(6));
         assert_eq!(next(Some(u32::MAX)), Some(u32::MAX));
-    }
-
-    #[test]
-    fn a_prompt_is_one_short_line() {
-        assert_eq!(prompt(&user(json!("  Fix\n\tthe   tests "))).as_deref(), Some("Fix the tests"));
-        assert_eq!(prompt(&user(json!("é".repeat(120)))), Some("é".repeat(120)));
-        for text in ["é".repeat(100_000), "word ".repeat(1000)] {
-            let prompt = prompt(&user(json!(text))).unwrap();
-            assert!((119..=120).contains(&prompt.chars().count()) && prompt.ends_with('…'));
-        }
-        assert_eq!(prompt(&json!({"role": "assistant", "content": "Hello"})), None);
-        assert_eq!(prompt(&json!({"content": "Hello"})), None);
-        assert_eq!(prompt(&user(json!([{"type": "image"}]))), None);
     }
 }

@@ -89,6 +89,16 @@ pub struct EventFields {
     pub summary: Map<String, Value>,
     /// Size of the `data` field as it stands in the line, in bytes.
     pub data_size_bytes: u64,
+    /// What the line says that can't be read: its time, its turn.
+    pub doubt: Option<String>,
+}
+
+impl EventFields {
+    /// The tool call that it is about.
+    #[must_use]
+    pub fn tool_call_id(&self) -> Option<&str> {
+        self.summary.get("tool_call_id").and_then(Value::as_str)
+    }
 }
 
 /// The wanted fields of an envelope and of its `data`.
@@ -141,9 +151,22 @@ pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
         model: owned(envelope.text("model")),
         provider: owned(envelope.text("provider")),
         summary: summary(&envelope),
+        doubt: doubt(&envelope),
         data_size_bytes,
         event_type,
     })
+}
+
+fn doubt(envelope: &Envelope) -> Option<String> {
+    let times = || ["ts", "timestamp"].iter().filter_map(|name| Some((name, envelope.get(name)?)));
+    let is_read = times().any(|(_, value)| Timestamp::from_json(value).is_some());
+    let ts =
+        times().next().filter(|_| !is_read).map(|(name, _)| format!("the time in {name:?} can't be read"));
+    // Other writers put ids of turns there.
+    let is_zero = envelope.get("turn").is_some_and(|turn| turn.as_u64() == Some(0));
+    let turn = is_zero.then(|| "the turn 0 is no number from 1 on".to_owned());
+    let doubts: Vec<String> = ts.into_iter().chain(turn).collect();
+    (!doubts.is_empty()).then(|| doubts.join("; "))
 }
 
 fn normalised_type(name: &str) -> String {

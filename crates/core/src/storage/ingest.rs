@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{
     EventDetail, SessionStorage,
     ingest_rows::{EventRows, MessageRows},
+    ingest_times::Times,
 };
 use crate::{
     Error, ErrorKind, Result,
@@ -45,6 +46,11 @@ pub enum Extent {
 pub enum LineOutcome {
     /// It is taken, or was there already.
     Taken,
+    /// It is taken, or was there already, but something that it says can't be read.
+    Doubtful {
+        /// What can't be read.
+        reason: String,
+    },
     /// It breaks a rule and was left out; it has no sequence.
     Skipped {
         /// `Validation`, or `EventTooLarge`.
@@ -66,6 +72,8 @@ pub struct IngestReport {
     pub messages_by_content_type: BTreeMap<ContentType, u64>,
     /// Messages that were removed.
     pub messages_removed: u64,
+    /// Messages that were there already and got another time.
+    pub messages_retimed: u64,
     /// Events that were written: new or changed.
     pub events_written: u64,
     /// Events that were removed.
@@ -79,15 +87,16 @@ pub struct IngestReport {
 /// [`SessionIngest::all_at_once`] is chosen.
 #[derive(Debug)]
 pub struct SessionIngest {
-    storage: SessionStorage,
-    target: IngestTarget,
-    stored: Option<StoredSession>,
+    pub(super) storage: SessionStorage,
+    pub(super) target: IngestTarget,
+    pub(super) stored: Option<StoredSession>,
     session: Option<Session>,
-    metadata: Option<(Vec<MetadataFile>, Metadata)>,
+    pub(super) metadata: Option<(Vec<MetadataFile>, Metadata)>,
     skipped: Option<Vec<SkippedLine>>,
-    sync_state: Option<String>,
+    pub(super) sync_state: Option<String>,
     pub(super) messages: MessageRows,
     pub(super) events: EventRows,
+    pub(super) times: Times,
     report: IngestReport,
     flush_bytes: usize,
 }
@@ -111,11 +120,12 @@ impl SessionStorage {
             messages: MessageRows::new(count(|s| s.message_count)),
             events: EventRows::new(count(|s| s.event_count)),
             target,
-            stored,
+            times: Times::new(session.as_ref()),
             session,
             metadata: None,
             skipped: None,
             sync_state: None,
+            stored,
             report: IngestReport::default(),
             flush_bytes: FLUSH_BYTES,
         })
@@ -129,7 +139,7 @@ impl SessionStorage {
         let (mut changes, mut changed) = (Vec::new(), Vec::new());
         let mut outcomes = Vec::with_capacity(ingests.len());
         for mut ingest in ingests {
-            let change = if ingest.has_changes() { ingest.change().await.map(Some) } else { Ok(None) };
+            let change = ingest.last_change().await;
             outcomes.push(change.map(|change| {
                 if let Some(change) = change {
                     changes.push(change);
@@ -194,6 +204,19 @@ impl SessionIngest {
         self.sync_state = Some(sync_state);
     }
 
+    /// Sets when the files of the session were changed last: its time where nothing states one.
+    pub fn set_seen(&mut self, seen: Timestamp) {
+        self.times.seen = Some(seen);
+    }
+
+    /// Has what is derived from the lines derived again, also where the store holds the same line: for sessions that an
+    /// earlier version stored. Events of tool calls are written again, with `events`: to be asked for where as much of an
+    /// event is kept as was before.
+    pub fn derive_again(&mut self, events: bool) {
+        self.times.again = true;
+        self.events.derive_again(events);
+    }
+
     /// Begins the transcript at `start`, the sequence of the first line that follows.
     ///
     /// # Errors
@@ -220,7 +243,7 @@ impl SessionIngest {
     pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let now = self.storage.now();
         match self.messages.line(&self.target, line, seen, now) {
-            Ok(()) => self.flush_when_full().await.map(|()| LineOutcome::Taken),
+            Ok(doubt) => self.flush_when_full().await.map(|()| taken(doubt)),
             Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
         }
     }
@@ -261,7 +284,7 @@ impl SessionIngest {
             return Ok(LineOutcome::Taken);
         }
         match self.events.line(&self.target, line, seen, detail) {
-            Ok(()) => self.flush_when_full().await.map(|()| LineOutcome::Taken),
+            Ok(doubt) => self.flush_when_full().await.map(|()| taken(doubt)),
             Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
         }
     }
@@ -279,8 +302,8 @@ impl SessionIngest {
     ///
     /// `Conflict` (retryable) when somebody else wrote the session since it was read; those of the backend.
     pub async fn commit(mut self) -> Result<IngestReport> {
-        if self.has_changes() {
-            self.write().await?;
+        if let Some(change) = self.last_change().await? {
+            self.storage.backend.write(change).await?;
         }
         Ok(self.report)
     }
@@ -323,14 +346,21 @@ impl SessionIngest {
             (None, _) => false,
         };
         let differs = |stored: &StoredSession| {
-            self.session_after(&[], &[]) != stored.session
+            self.session_after() != stored.session
                 || self.skipped.as_ref().is_some_and(|skipped| *skipped != stored.skipped)
                 || (self.sync_state.is_some() && self.sync_state != stored.sync_state)
         };
         metadata_differs
             || self.stored.as_ref().is_none_or(differs)
             || self.messages.pending.has_changes()
+            || !self.times.retimed.is_empty()
             || self.events.pending.has_changes()
+    }
+
+    /// What is left to be written, with the times of all messages as they are known by now; none where nothing is.
+    async fn last_change(&mut self) -> Result<Option<SessionChange>> {
+        self.settle_times().await?;
+        if self.has_changes() { self.change().await.map(Some) } else { Ok(None) }
     }
 
     async fn flush_when_full(&mut self) -> Result<()> {
@@ -354,7 +384,7 @@ impl SessionIngest {
         let messages = self.messages.pending.take();
         let mut events = self.events.pending.take();
         self.make_event_ids_unique(&mut events).await?;
-        let session = self.session_after(&messages.put, &events.put);
+        let session = self.session_after();
         let change = SessionChange {
             expected: self.stored.as_ref().map(|stored| stored.version.clone()),
             metadata_files: self.metadata.as_ref().map(|(files, _)| files.clone()),
@@ -362,7 +392,7 @@ impl SessionIngest {
             sync_state: self.sync_state.clone(),
             session,
             messages,
-            retimed: Vec::new(),
+            retimed: std::mem::take(&mut self.times.retimed),
             events,
         };
         self.count(&change);
@@ -377,6 +407,7 @@ impl SessionIngest {
         self.report.messages_removed += removed(before(|s| s.message_count), change.messages.truncate);
         self.report.events_removed += removed(before(|s| s.event_count), change.events.truncate);
         self.report.messages_written += change.messages.put.len() as u64;
+        self.report.messages_retimed += change.retimed.len() as u64;
         for (content_type, count) in self.messages.take_content_types() {
             *self.report.messages_by_content_type.entry(content_type).or_default() += count;
         }
@@ -398,27 +429,27 @@ impl SessionIngest {
         });
     }
 
-    /// The session's fields after the rows are written.
-    fn session_after(&self, messages: &[crate::model::Message], events: &[StoredEvent]) -> Session {
-        let times = || messages.iter().map(|m| m.ts).chain(events.iter().map(|e| e.event.ts));
-        let (first, last) = (times().min(), times().max());
+    /// The session's fields after the rows are written. Its times are those of before, or a guess, until
+    /// [`SessionIngest::settle_times`] has found them.
+    fn session_after(&self) -> Session {
         let given = self.metadata.as_ref().map(|(_, metadata)| metadata);
         let mut session = self.session.clone().unwrap_or_else(|| {
-            let created = given.and_then(Metadata::created).or(first).unwrap_or_else(|| self.storage.now());
+            let created = given.and_then(Metadata::created).or(self.times.seen);
             Session::new(
                 self.target.key.clone(),
                 self.target.host_id.clone(),
                 self.target.project_slug.clone(),
-                created,
+                created.unwrap_or_else(|| self.storage.now()),
             )
         });
         session.project_slug = self.target.project_slug.clone();
         if let Some(metadata) = given {
             metadata.apply(&mut session);
-            session.created = metadata.created().unwrap_or(session.created);
-            session.updated = session.updated.max(metadata.updated().unwrap_or(session.updated));
         }
-        session.updated = session.updated.max(last.unwrap_or(session.created)).max(session.created);
+        if let Some(found) = &self.times.found {
+            (session.created, session.updated) = (found.created, found.updated);
+            session.model.clone_from(&found.model);
+        }
         session.message_count = self.messages.pending.count();
         session.event_count = self.events.pending.count();
         self.messages.describe(&mut session);
@@ -456,6 +487,10 @@ impl SessionIngest {
         }
         Ok(())
     }
+}
+
+fn taken(doubt: Option<String>) -> LineOutcome {
+    doubt.map_or(LineOutcome::Taken, |reason| LineOutcome::Doubtful { reason })
 }
 
 fn beyond_end(field: &'static str, start: u32, stored: usize) -> Error {

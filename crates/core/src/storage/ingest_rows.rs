@@ -1,17 +1,20 @@
 //! The rows of a session that is being taken in: what differs from the store, and what the counts are then.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::{EventDetail, IngestTarget, kept::KeptRows, pending::Pending};
 use crate::{
     Error, ErrorKind, Result,
-    content::{TurnCounter, extract, first_prompt},
+    backend::EventTime,
+    content::{TitleFinder, TurnCounter, extract, unreadable_turn},
     events,
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
-        StoredEvent, TimeSource, Timestamp, VectorState,
+        StoredEvent, Timestamp, VectorState,
     },
+    times::{EventClock, LineTime, stated_time},
 };
+use serde_json::{Map, Value};
 
 /// Messages that wait to be written, and what is known of those that are stored.
 #[derive(Debug)]
@@ -20,9 +23,11 @@ pub(super) struct MessageRows {
     states: Vec<MessageState>,
     /// When the stored lines that name no time were first seen, in order; each is for one line.
     first_seen: HashMap<Digest, VecDeque<Timestamp>>,
+    /// What the times of the lines that were taken follow from.
+    times: Vec<(u32, LineTime)>,
     turns: TurnCounter,
-    last_turn: Option<u32>,
-    first_prompt: Option<String>,
+    distinct_turns: BTreeSet<u32>,
+    title: TitleFinder,
     /// Whether a turn begins before the first line that was taken, so that the session's first prompt is not among
     /// the lines.
     turn_before: bool,
@@ -38,9 +43,10 @@ impl MessageRows {
             pending: Pending::new(stored_count),
             states: Vec::new(),
             first_seen: HashMap::new(),
+            times: Vec::new(),
             turns: TurnCounter::new(None),
-            last_turn: None,
-            first_prompt: None,
+            distinct_turns: BTreeSet::new(),
+            title: TitleFinder::default(),
             turn_before: false,
             content_types: BTreeMap::new(),
             kept: None,
@@ -51,7 +57,7 @@ impl MessageRows {
         let before = states.get(..start as usize).unwrap_or_default();
         let last_turn = before.iter().rev().find_map(|state| state.turn);
         self.turns = TurnCounter::new(last_turn);
-        self.last_turn = before.iter().filter_map(|state| state.turn).max();
+        self.distinct_turns = before.iter().filter_map(|state| state.turn).collect();
         self.turn_before = last_turn.is_some();
         self.pending.begin(start, states.len() as u32);
         for state in states.get(start as usize..).unwrap_or_default() {
@@ -74,9 +80,9 @@ impl MessageRows {
         if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
             self.turns = TurnCounter::new(Some(last));
             // Where no prompt came yet it may be among the rows that stay.
-            self.turn_before |= self.first_prompt.is_none();
+            self.turn_before |= self.title.found().is_none();
         }
-        self.last_turn = self.last_turn.max(stays.iter().filter_map(|state| state.turn).max());
+        self.distinct_turns.extend(stays.iter().filter_map(|state| state.turn));
         self.pending.pass_over_stored();
     }
 
@@ -105,30 +111,28 @@ impl MessageRows {
         raw: RawJson,
         seen: Timestamp,
         synced_at: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         let object = raw.parse_object()?;
         let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>()?;
         let digest = Digest::of(raw.as_bytes());
         if self.kept.as_mut().is_some_and(|kept| kept.finds(digest)) {
-            return Ok(());
+            return Ok(None);
         }
         let turn = self.turns.turn_of(&object, role);
-        self.last_turn = self.last_turn.max(turn);
-        if role == Role::User && turn.is_some() && self.first_prompt.is_none() {
-            self.first_prompt = first_prompt(&object);
-        }
+        self.distinct_turns.extend(turn);
+        self.title.look(&object);
         let sequence = self.pending.next();
         let first_seen = self.first_seen.get_mut(&digest).and_then(VecDeque::pop_front);
         let stored = self.states.get(sequence as usize);
-        if stored.is_some_and(|stored| stored.digest == digest && stored.turn == turn) {
+        let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
+        let doubt = doubt(&object);
+        if let Some(stored) = stored.filter(|stored| stored.digest == digest && stored.turn == turn) {
+            self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
             self.pending.leave();
-            return Ok(());
+            return Ok(doubt);
         }
-        let given = object
-            .get("metadata")
-            .and_then(|metadata| metadata.get("timestamp"))
-            .and_then(Timestamp::from_json)
-            .or_else(|| ["timestamp", "ts"].iter().find_map(|name| Timestamp::from_json(object.get(*name)?)));
+        let (ts, ts_source) = time.stored;
+        self.times.push((sequence, time));
         let content_types: ContentTypes =
             extract(&object, role).iter().map(|text| text.content_type).collect();
         content_types
@@ -145,15 +149,20 @@ impl MessageRows {
             sequence,
             role,
             turn,
-            ts: given.or(first_seen).unwrap_or(seen),
-            ts_source: TimeSource::of_estimated(given.is_none()),
+            ts,
+            ts_source,
             synced_at,
             vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
             digest,
             raw,
         };
         self.pending.put(message, bytes);
-        Ok(())
+        Ok(doubt)
+    }
+
+    /// What the times of the lines that were taken follow from, in order of sequence.
+    pub(super) fn take_times(&mut self) -> Vec<(u32, LineTime)> {
+        std::mem::take(&mut self.times)
     }
 
     /// How many of the messages that were taken since the last call hold texts of each type.
@@ -168,11 +177,13 @@ impl MessageRows {
         }
         let behind = self.states.get(self.pending.next() as usize..).unwrap_or_default();
         let stays = if self.pending.is_whole() { &[] } else { behind };
-        let beyond = stays.iter().filter_map(|state| state.turn).max();
-        session.turn_count = self.last_turn.max(beyond).unwrap_or(0);
+        let beyond: BTreeSet<u32> = stays.iter().filter_map(|state| state.turn).collect();
+        let more = beyond.difference(&self.distinct_turns).count();
+        session.turn_count = (self.distinct_turns.len() + more) as u32;
         let keeps_prompt = self.turn_before && session.first_prompt.is_some();
-        if !keeps_prompt && (self.first_prompt.is_some() || self.pending.is_whole()) {
-            session.first_prompt.clone_from(&self.first_prompt);
+        let found = self.title.found();
+        if !keeps_prompt && (found.is_some() || self.pending.is_whole()) {
+            session.first_prompt = found.map(str::to_owned);
         }
     }
 }
@@ -188,18 +199,44 @@ pub(super) struct EventRows {
     rewriting: bool,
     /// The stored rows behind a damaged place.
     kept: Option<KeptRows>,
+    /// What the events that were read say of times.
+    pub(super) clock: EventClock,
+    /// The time of the last event that states one: for those behind it that do not.
+    last: Option<Timestamp>,
+    again: Option<Again>,
+}
+
+/// What happens to stored lines that come again, where all is derived again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// They are read.
+    Read,
+    /// Those of tool calls are written too.
+    Write,
 }
 
 impl EventRows {
     pub(super) fn new(stored_count: u32) -> Self {
-        let pending = Pending::new(stored_count);
-        Self { pending, digests: Vec::new(), start: 0, rewriting: false, kept: None }
+        Self {
+            pending: Pending::new(stored_count),
+            digests: Vec::new(),
+            start: 0,
+            rewriting: false,
+            kept: None,
+            clock: EventClock::default(),
+            last: None,
+            again: None,
+        }
     }
 
     pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
         self.pending.begin(start, start + digests.len() as u32);
         (self.start, self.digests) = (start, digests);
         (self.rewriting, self.kept) = (false, None);
+    }
+
+    pub(super) fn derive_again(&mut self, write: bool) {
+        self.again = Some(if write { Again::Write } else { Again::Read });
     }
 
     pub(super) fn rewrite(&mut self) {
@@ -242,20 +279,36 @@ impl EventRows {
         raw: RawJson,
         seen: Timestamp,
         detail: EventDetail,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         if raw.as_bytes().len() > events::MAX_LINE_BYTES {
             return Err(Error::new(ErrorKind::EventTooLarge, "the line is larger than 64 MB"));
         }
         let digest = Digest::of(raw.as_bytes());
         if self.kept.as_mut().is_some_and(|kept| kept.finds(digest)) {
-            return Ok(());
+            return Ok(None);
         }
         let sequence = self.pending.next();
-        if !self.rewriting && self.digests.get((sequence - self.start) as usize) == Some(&digest) {
+        let is_stored = self.digests.get((sequence - self.start) as usize) == Some(&digest);
+        if is_stored && !self.rewriting && self.again.is_none() {
             self.pending.leave();
-            return Ok(());
+            return Ok(None);
         }
         let fields = events::parse_event_line(&raw)?;
+        let doubt = fields.doubt.clone();
+        self.last = fields.ts.or(self.last);
+        self.clock.note(&EventTime {
+            sequence,
+            event_type: fields.event_type.clone(),
+            ts: fields.ts.unwrap_or(seen),
+            ts_estimated: fields.ts.is_none(),
+            tool_call_id: fields.tool_call_id().map(str::to_owned),
+            model: fields.model.clone(),
+        });
+        let is_to_be_written = self.again == Some(Again::Write) && fields.tool_call_id().is_some();
+        if is_stored && !self.rewriting && !is_to_be_written {
+            self.pending.leave();
+            return Ok(doubt);
+        }
         let payload = match detail {
             EventDetail::Full => events::store(&raw, fields.data_size_bytes)?,
             EventDetail::Summary | EventDetail::None => Payload::None,
@@ -273,7 +326,7 @@ impl EventRows {
             session_id: target.key.session_id.clone(),
             sequence,
             event_type: fields.event_type,
-            ts: fields.ts.unwrap_or(seen),
+            ts: fields.ts.or(self.last).unwrap_or(seen),
             ts_estimated: fields.ts.is_none(),
             turn: fields.turn,
             level: fields.level,
@@ -289,8 +342,15 @@ impl EventRows {
         };
         let bytes = stored_size(&payload);
         self.pending.put(StoredEvent { event, payload }, bytes);
-        Ok(())
+        Ok(doubt)
     }
+}
+
+/// What a line says that can't be read.
+fn doubt(line: &Map<String, Value>) -> Option<String> {
+    let ts = stated_time(line).err().map(|field| format!("the time in {field:?} can't be read"));
+    let doubts: Vec<String> = ts.into_iter().chain(unreadable_turn(line)).collect();
+    (!doubts.is_empty()).then(|| doubts.join("; "))
 }
 
 /// What an event costs while it waits: the payload, and something for its fields.

@@ -10,6 +10,7 @@ mod embeddings;
 mod events;
 mod ingest;
 mod ingest_rows;
+mod ingest_times;
 mod kept;
 mod pending;
 mod rebuild;

@@ -12,12 +12,21 @@ pub(super) struct Pending<T> {
     extent: Option<Extent>,
     rows: RowChange<T>,
     bytes: usize,
+    touched: bool,
 }
 
 impl<T> Pending<T> {
     /// Nothing yet, of a session that has `stored` rows.
     pub(super) fn new(stored: u32) -> Self {
-        Self { stored, next: 0, begun: false, extent: None, rows: RowChange::default(), bytes: 0 }
+        Self {
+            stored,
+            next: 0,
+            begun: false,
+            extent: None,
+            rows: RowChange::default(),
+            bytes: 0,
+            touched: false,
+        }
     }
 
     /// Lines come from the sequence `start` on; `stored` rows were counted.
@@ -53,6 +62,7 @@ impl<T> Pending<T> {
     /// The next line is to be written, as `row`, which has `bytes`.
     pub(super) fn put(&mut self, row: T, bytes: usize) {
         self.next += 1;
+        self.touched = true;
         self.bytes += bytes;
         self.rows.put.push(row);
     }
@@ -62,6 +72,7 @@ impl<T> Pending<T> {
         self.extent = Some(extent);
         if extent == Extent::Whole && self.next < self.stored {
             self.rows.truncate = Some(self.next);
+            self.touched = true;
         }
     }
 
@@ -73,6 +84,16 @@ impl<T> Pending<T> {
     /// Whether there is something to write.
     pub(super) fn has_changes(&self) -> bool {
         !self.rows.is_empty()
+    }
+
+    /// Whether something is to be written, or was already.
+    pub(super) fn touched(&self) -> bool {
+        self.touched
+    }
+
+    /// The rows that wait, in order of sequence.
+    pub(super) fn waiting(&mut self) -> &mut [T] {
+        &mut self.rows.put
     }
 
     /// How much is waiting.

@@ -118,7 +118,7 @@ impl SessionStorage {
 /// A caller that hands over lines wants to know of a bad one; only files are synced around it.
 pub(super) fn all_good(index: usize, outcome: LineOutcome) -> Result<()> {
     match outcome {
-        LineOutcome::Taken => Ok(()),
+        LineOutcome::Taken | LineOutcome::Doubtful { .. } => Ok(()),
         LineOutcome::Skipped { kind, reason } => {
             Err(Error::new(kind, reason).with("field", "lines").with("line", index + 1))
         }

@@ -126,7 +126,7 @@ impl Taking<'_> {
         }
     }
 
-    fn keeps_payloads(&self) -> bool {
+    pub(super) fn keeps_payloads(&self) -> bool {
         self.context.storage.settings().events == EventDetail::Full
     }
 
@@ -214,12 +214,15 @@ impl Taking<'_> {
         reading.check_beginning(ingest, line.number, &text);
         let is_binary = is_binary(text.as_bytes());
         match reading.kind.line(ingest, text, seen).await? {
-            LineOutcome::Taken => reading.position.rows += u32::from(has_ending),
             LineOutcome::Skipped { reason, .. } => {
                 reading.unreadable(ingest, line.number, &reason, is_binary);
                 self.skip(file, line.number, reason);
+                return Ok(());
             }
+            LineOutcome::Doubtful { reason } => self.warn(file, line.number, reason),
+            LineOutcome::Taken => {}
         }
+        reading.position.rows += u32::from(has_ending);
         Ok(())
     }
 }

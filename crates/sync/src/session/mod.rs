@@ -159,6 +159,10 @@ impl<'a> Taking<'a> {
             // Somebody deleted it since the sync began.
             return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Unchanged));
         }
+        ingest.set_seen(folder.modified);
+        if let Some(had_payloads) = taking.state.is_of_earlier_version() {
+            ingest.derive_again(had_payloads == taking.keeps_payloads());
+        }
         let path = folder.path.clone();
         match blocking(move || SessionFiles::look(&path)).await? {
             Ok(Some(files)) => taking.files(&mut ingest, &files).await?,
@@ -241,6 +245,10 @@ impl<'a> Taking<'a> {
             self.skipped.push(SkippedLine { file: file.to_owned(), line, reason: reason.clone() });
         }
         self.report.skip(Skipped::line(self.folder, file, line, reason));
+    }
+
+    fn warn(&mut self, file: &str, line: u64, reason: String) {
+        self.report.warn(Skipped::line(self.folder, file, line, reason));
     }
 
     /// Forgets the bad lines of a file that is read again behind its first `lines` lines.

@@ -10,5 +10,6 @@ mod metadata;
 mod refresh;
 mod resilience;
 mod selection;
+mod times;
 mod transcript;
 mod vectors;

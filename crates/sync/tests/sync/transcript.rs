@@ -275,7 +275,7 @@ async fn lines_without_time_have_that_of_the_file_and_keep_it() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let path = folder.path().join("transcript.jsonl");
-    folder.transcript([lines::user("one"), lines::user("two").at("2026-01-05T09:00:00+01:00")]).unwrap();
+    folder.transcript([lines::user("one"), lines::user("two")]).unwrap();
     set_modified(&path, "2026-01-05T10:00:00Z");
     fixture.sync().await;
     folder.append_transcript([lines::user("three")]).unwrap();
@@ -285,7 +285,7 @@ async fn lines_without_time_have_that_of_the_file_and_keep_it() {
     let at = |time| Timestamp::parse(time).unwrap();
     let expected = [
         (at("2026-01-05T10:00:00Z"), true),
-        (at("2026-01-05T08:00:00Z"), false),
+        (at("2026-01-05T10:00:00Z"), true),
         (at("2026-01-05T11:00:00Z"), true),
     ];
     assert_eq!(times, expected);

@@ -315,7 +315,7 @@ pub async fn turns_are_numbered(subject: &dyn Subject) {
     expected.extend([Some(3), Some(7), Some(7), Some(8)]);
     assert_eq!(turns().await, expected);
     let session = store.stored(&target("s")).await.session;
-    assert_eq!((session.turn_count, session.first_prompt.as_deref()), (8, Some("first")));
+    assert_eq!((session.turn_count, session.first_prompt.as_deref()), (5, Some("first")));
 }
 
 /// When a turn is inserted, the messages behind it are counted anew.

@@ -1,0 +1,160 @@
+//! What an event log says of times.
+
+use std::collections::HashMap;
+
+use super::line::CallId;
+use crate::{
+    backend::EventTime,
+    model::{Digest, Timestamp},
+};
+
+/// What is kept of each event: a log of gigabytes is read line by line, and its payloads are not held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Tick {
+    ts: Option<Timestamp>,
+    kind: Kind,
+    call: Option<CallId>,
+    /// The number of the model in [`EventClock::models`].
+    model: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Prompt,
+    Response,
+    CallBegun,
+    CallEnded,
+    Other,
+}
+
+impl Kind {
+    fn of(event_type: &str) -> Self {
+        match event_type {
+            "prompt:submit" => Self::Prompt,
+            "llm:response" => Self::Response,
+            "tool:pre" | "tool:call" => Self::CallBegun,
+            "tool:post" | "tool:result" | "tool:error" => Self::CallEnded,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The events of a session, by their sequence, as far as times and models go.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EventClock {
+    ticks: std::collections::BTreeMap<u32, Tick>,
+    models: Vec<String>,
+}
+
+/// What the events of a session say, in order of time.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    /// When prompts were submitted.
+    pub(super) prompts: Vec<Timestamp>,
+    /// When the model had answered.
+    pub(super) responses: Vec<Timestamp>,
+    /// When each tool call began, first.
+    pub(super) begun: HashMap<CallId, Timestamp>,
+    /// When each tool call ended, first.
+    pub(super) ended: HashMap<CallId, Timestamp>,
+}
+
+impl EventClock {
+    /// Takes what an event says, in the place of what was known of its sequence.
+    pub(crate) fn note(&mut self, event: &EventTime) {
+        let kind = Kind::of(&event.event_type);
+        let is_call = matches!(kind, Kind::CallBegun | Kind::CallEnded);
+        let id = event.tool_call_id.as_deref().filter(|_| is_call);
+        let tick = Tick {
+            ts: (!event.ts_estimated).then_some(event.ts),
+            kind,
+            call: id.map(|id| Digest::of(id.as_bytes())),
+            model: event.model.as_deref().map(|model| self.number_of(model)),
+        };
+        self.ticks.insert(event.sequence, tick);
+    }
+
+    /// Forgets the events from `start` on.
+    pub(crate) fn truncate(&mut self, start: u32) {
+        self.ticks.split_off(&start);
+    }
+
+    /// Takes what `other` knows in the place of what was known.
+    pub(crate) fn merge(&mut self, other: Self) {
+        if self.ticks.is_empty() {
+            *self = other;
+            return;
+        }
+        for (sequence, mut tick) in other.ticks {
+            let model = tick.model.and_then(|number| other.models.get(number as usize));
+            tick.model = model.map(|model| self.number_of(model));
+            self.ticks.insert(sequence, tick);
+        }
+    }
+
+    /// Whether all of `count` events are known.
+    pub(crate) fn is_whole(&self, count: u32) -> bool {
+        self.ticks.len() == count as usize
+    }
+
+    /// Whether there are no events.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ticks.is_empty()
+    }
+
+    /// Whether an event names this model.
+    pub(crate) fn names(&self, model: &str) -> bool {
+        self.models.iter().any(|known| known == model)
+    }
+
+    fn number_of(&mut self, model: &str) -> u32 {
+        let known = self.models.iter().position(|known| known == model);
+        let number = known.unwrap_or_else(|| {
+            self.models.push(model.to_owned());
+            self.models.len() - 1
+        });
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// The earliest and the latest time that an event states.
+    pub(crate) fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let mut stated = self.ticks.values().filter_map(|tick| tick.ts);
+        let first = stated.next()?;
+        Some(stated.fold((first, first), |(from, to), ts| (from.min(ts), to.max(ts))))
+    }
+
+    /// The model that most events name; of several the one that is named last.
+    pub(crate) fn model(&self) -> Option<&str> {
+        let mut uses = vec![(0_u64, 0_u32); self.models.len()];
+        for (sequence, tick) in &self.ticks {
+            if let Some(uses) = tick.model.and_then(|number| uses.get_mut(number as usize)) {
+                *uses = (uses.0 + 1, *sequence);
+            }
+        }
+        let most = uses.iter().enumerate().filter(|(_, uses)| uses.0 > 0).max_by_key(|(_, uses)| **uses);
+        most.and_then(|(number, _)| self.models.get(number)).map(String::as_str)
+    }
+
+    pub(super) fn times(&self) -> Times {
+        let mut times = Times::default();
+        for tick in self.ticks.values() {
+            let Some(ts) = tick.ts else { continue };
+            let first = |known: &mut HashMap<CallId, Timestamp>| {
+                if let Some(call) = tick.call {
+                    known.entry(call).and_modify(|first| *first = ts.min(*first)).or_insert(ts);
+                }
+            };
+            match tick.kind {
+                Kind::Prompt => times.prompts.push(ts),
+                Kind::Response => times.responses.push(ts),
+                Kind::CallBegun => first(&mut times.begun),
+                Kind::CallEnded => first(&mut times.ended),
+                Kind::Other => {}
+            }
+        }
+        // Lines of a log need not stand in order of time.
+        times.prompts.sort_unstable();
+        times.responses.sort_unstable();
+        times
+    }
+}

@@ -1,0 +1,126 @@
+//! All times of a session.
+
+use super::{
+    clock::{EventClock, Times},
+    line::{LineTime, Part},
+    matching::{Events, stretches},
+};
+use crate::model::{TimeSource, Timestamp};
+
+/// When a session began and ended, as far as that is stated: by its metadata, and by its events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) begun: [Option<Timestamp>; 2],
+    pub(crate) ended: [Option<Timestamp>; 2],
+}
+
+impl Bounds {
+    /// When it began, where that is not behind `before`.
+    fn begin(&self, before: Option<Timestamp>) -> Option<Timestamp> {
+        self.begun.into_iter().flatten().find(|begun| before.is_none_or(|before| *begun <= before))
+    }
+
+    /// When it ended, where that is not before `after`.
+    fn end(&self, after: Option<Timestamp>) -> Option<Timestamp> {
+        self.ended.into_iter().flatten().find(|ended| after.is_none_or(|after| *ended >= after))
+    }
+}
+
+/// The times of all messages of a session, in their order.
+pub(crate) fn resolve(
+    lines: &[LineTime],
+    clock: &EventClock,
+    bounds: &Bounds,
+) -> Vec<(Timestamp, TimeSource)> {
+    let known = known(lines, clock.times());
+    let times: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
+    let mut resolved: Vec<(Timestamp, TimeSource)> =
+        known.iter().zip(lines).map(|(known, line)| known.unwrap_or((line.seen, TimeSource::File))).collect();
+    for stretch in stretches(&times) {
+        let count = stretch.end - stretch.start;
+        let unknown = resolved.iter_mut().skip(stretch.start).take(count).zip(1..);
+        match (stretch.after, stretch.before) {
+            (Some(after), Some(before)) => {
+                for (time, position) in unknown {
+                    *time = (between(after, before, position, count), TimeSource::Interpolated);
+                }
+            }
+            (after, before) => {
+                let stated = match (after, before) {
+                    (Some(after), _) => bounds.end(Some(after)),
+                    (None, before) => {
+                        bounds.begin(before).or_else(|| bounds.end(None).filter(|_| before.is_none()))
+                    }
+                };
+                let neighbour = after.or(before).map(|ts| (ts, TimeSource::Interpolated));
+                let given = stated.map(|ts| (ts, TimeSource::Session)).or(neighbour);
+                for (time, _) in unknown {
+                    *time = given.unwrap_or(*time);
+                }
+            }
+        }
+    }
+    resolved
+}
+
+/// The time of the `position`-th of `count` messages between two: they lie at equal distances. Where the two stand in the
+/// wrong order, that of the earlier one.
+fn between(after: Timestamp, before: Timestamp, position: usize, count: usize) -> Timestamp {
+    let (from, to) = (i128::from(after.as_micros()), i128::from(before.as_micros()));
+    if to <= from {
+        return before;
+    }
+    let ts = from + (to - from) * position as i128 / (count as i128 + 1);
+    Timestamp::from_micros(i64::try_from(ts).unwrap_or(before.as_micros()))
+}
+
+/// The times that are known: those that lines state, and those of events.
+///
+/// An id says for certain what belongs together. Then prompts and answers are found by their order, between messages whose
+/// times are known by then.
+fn known(lines: &[LineTime], times: Times) -> Vec<Option<(Timestamp, TimeSource)>> {
+    let mut known: Vec<Option<(Timestamp, TimeSource)>> = lines
+        .iter()
+        .map(|line| match line.own {
+            Some(own) => Some((own, TimeSource::Stated)),
+            None => by_id(&line.part, &times).or(line.by_id_before()).map(|ts| (ts, TimeSource::Event)),
+        })
+        .collect();
+    let shortened_at = lines.iter().position(|line| line.part == Part::Continuation);
+    for (events, is_wanted) in [
+        (times.prompts, (|part| *part == Part::Prompt) as fn(&Part) -> bool),
+        (times.responses, |part| matches!(part, Part::Answer(_))),
+    ] {
+        if events.is_empty() {
+            continue;
+        }
+        let mut events = Events::new(events);
+        let anchors: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
+        for stretch in stretches(&anchors) {
+            let is_slot = |position: &usize| lines.get(*position).is_some_and(|line| is_wanted(&line.part));
+            let mut slots: Vec<usize> = (stretch.start..stretch.end).filter(is_slot).collect();
+            if slots.is_empty() {
+                continue;
+            }
+            // The event of a message whose time another one says (an answer that is known by its tool call) lies here too.
+            slots.extend(Some(stretch.end).filter(is_slot));
+            let is_shortened = shortened_at.is_some_and(|at| at < stretch.end);
+            for (position, ts) in events.give(stretch, &slots, is_shortened) {
+                if let Some(time @ None) = known.get_mut(position) {
+                    *time = Some((ts, TimeSource::Event));
+                }
+            }
+        }
+    }
+    known
+}
+
+/// The time that the events of a tool call say: results came when the last of their calls had ended, an answer that calls
+/// tools before the first of them began.
+fn by_id(part: &Part, times: &Times) -> Option<Timestamp> {
+    match part {
+        Part::Results(calls) => calls.iter().filter_map(|call| times.ended.get(call)).max().copied(),
+        Part::Answer(calls) => calls.iter().filter_map(|call| times.begun.get(call)).min().copied(),
+        Part::Prompt | Part::Continuation | Part::Other => None,
+    }
+}

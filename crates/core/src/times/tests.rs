@@ -1,0 +1,266 @@
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{Bounds, EventClock, LineTime, resolve};
+use crate::{
+    backend::EventTime,
+    model::{Role, TimeSource, Timestamp},
+};
+
+/// The file was changed long after all that happened.
+const SEEN: i64 = 1_000_000;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_micros(second * 1_000_000)
+}
+
+fn line(line: Value) -> LineTime {
+    let role: Role = line["role"].as_str().unwrap().parse().unwrap();
+    LineTime::of(line.as_object().unwrap(), role, at(SEEN))
+}
+
+fn user(text: &str) -> LineTime {
+    line(json!({"role": "user", "content": text}))
+}
+
+fn answer() -> LineTime {
+    line(json!({"role": "assistant", "content": "so be it"}))
+}
+
+fn call(id: &str) -> LineTime {
+    line(json!({"role": "assistant", "content": [{"type": "tool_call", "id": id, "name": "bash"}]}))
+}
+
+fn result(id: &str) -> LineTime {
+    line(json!({"role": "tool", "content": "done", "tool_call_id": id}))
+}
+
+fn stated(second: i64) -> LineTime {
+    line(json!({"role": "system", "content": "x", "ts": second}))
+}
+
+/// A clock of events: type, second, id of a tool call.
+fn clock(events: &[(&str, i64, &str)]) -> EventClock {
+    let mut clock = EventClock::default();
+    for (sequence, (event_type, second, call)) in (0..).zip(events) {
+        clock.note(&EventTime {
+            sequence,
+            event_type: (*event_type).to_owned(),
+            ts: at(*second),
+            ts_estimated: false,
+            tool_call_id: (!call.is_empty()).then(|| (*call).to_owned()),
+            model: None,
+        });
+    }
+    clock
+}
+
+/// Seconds, and the first letter of where each comes from.
+fn times(lines: &[LineTime], clock: &EventClock, begun: Option<i64>, ended: Option<i64>) -> Vec<(i64, char)> {
+    let bounds = Bounds { begun: [begun.map(at), None], ended: [ended.map(at), None] };
+    let letter = |source: TimeSource| source.as_str().chars().next().unwrap();
+    let resolved = resolve(lines, clock, &bounds).into_iter();
+    resolved.map(|(ts, source)| (ts.as_micros() / 1_000_000, letter(source))).collect()
+}
+
+const PROMPT: &str = "prompt:submit";
+const RESPONSE: &str = "llm:response";
+const PRE: &str = "tool:pre";
+const POST: &str = "tool:post";
+
+#[test]
+fn each_message_has_its_event() {
+    let lines = [user("a"), call("1"), result("1"), call("2"), result("2"), answer(), user("b"), answer()];
+    let clock = clock(&[
+        ("session:start", 1, ""),
+        (PROMPT, 10, ""),
+        (RESPONSE, 12, ""),
+        (PRE, 13, "1"),
+        (POST, 14, "1"),
+        (RESPONSE, 15, ""),
+        (PRE, 16, "2"),
+        (POST, 17, "2"),
+        (RESPONSE, 18, ""),
+        (PROMPT, 20, ""),
+        (RESPONSE, 25, ""),
+        ("session:end", 99, ""),
+    ]);
+    let expected = [10, 13, 14, 16, 17, 18, 20, 25].map(|second| (second, 'e'));
+    assert_eq!(times(&lines, &clock, Some(50), None), expected);
+}
+
+#[test]
+fn what_a_line_states_is_believed() {
+    let lines = [user("a"), stated(11), answer()];
+    let clock = clock(&[(PROMPT, 10, ""), (RESPONSE, 12, "")]);
+    assert_eq!(times(&lines, &clock, None, None), [(10, 'e'), (11, 's'), (12, 'e')]);
+    assert_eq!(times(&[stated(5), stated(3)], &clock, None, None), [(5, 's'), (3, 's')]);
+}
+
+#[test]
+fn the_rest_lies_between_its_neighbours() {
+    let lines = [user("a"), stated(10), user("b"), answer(), user("c"), stated(14), answer()];
+    let none = EventClock::default();
+    assert_eq!(
+        times(&lines, &none, None, None),
+        [(10, 'i'), (10, 's'), (11, 'i'), (12, 'i'), (13, 'i'), (14, 's'), (14, 'i')]
+    );
+    let bounded = times(&lines, &none, Some(4), Some(20));
+    assert_eq!((bounded[0], bounded[6]), ((4, 's'), (20, 's')));
+    // What contradicts the lines is not believed.
+    let bounded = times(&lines, &none, Some(50), Some(2));
+    assert_eq!((bounded[0], bounded[6]), ((10, 'i'), (14, 'i')));
+    assert_eq!(times(&[stated(9), user("a"), stated(5)], &none, None, None)[1], (5, 'i'));
+}
+
+#[test]
+fn without_neighbours_it_is_the_session_or_the_file() {
+    let lines = [user("a"), answer()];
+    let none = EventClock::default();
+    let both = |second, source| [(second, source); 2];
+    assert_eq!(times(&lines, &none, Some(4), Some(9)), both(4, 's'));
+    assert_eq!(times(&lines, &none, None, Some(9)), both(9, 's'));
+    assert_eq!(times(&lines, &none, None, None), both(SEEN, 'f'));
+}
+
+#[test]
+fn a_rewind_leaves_the_later_prompts() {
+    let lines = [user("a"), call("1"), result("1"), answer(), user("c"), call("3"), result("3")];
+    let clock = clock(&[
+        (PROMPT, 10, ""),
+        (RESPONSE, 11, ""),
+        (PRE, 12, "1"),
+        (POST, 13, "1"),
+        (RESPONSE, 14, ""),
+        // Taken back, with all that followed.
+        (PROMPT, 20, ""),
+        (RESPONSE, 21, ""),
+        (PRE, 22, "2"),
+        (POST, 23, "2"),
+        (PROMPT, 30, ""),
+        (RESPONSE, 31, ""),
+        (PRE, 32, "3"),
+        (POST, 33, "3"),
+    ]);
+    let found = times(&lines, &clock, None, None);
+    assert_eq!(found[4..], [(30, 'e'), (32, 'e'), (33, 'e')]);
+    assert_eq!(found[..3], [(10, 'e'), (12, 'e'), (13, 'e')]);
+    assert!((14..=30).contains(&found[3].0), "{found:?}");
+}
+
+#[test]
+fn a_compaction_leaves_the_last_messages() {
+    let summary = "This session is being continued from a previous conversation that ran out of context.";
+    let lines = [user(summary), user("c"), answer()];
+    let clock = clock(&[
+        (PROMPT, 10, ""),
+        (RESPONSE, 11, ""),
+        (PROMPT, 20, ""),
+        (RESPONSE, 21, ""),
+        (PROMPT, 30, ""),
+        (RESPONSE, 31, ""),
+    ]);
+    assert_eq!(times(&lines, &clock, Some(5), None), [(5, 's'), (30, 'e'), (31, 'e')]);
+}
+
+#[test]
+fn a_retried_answer_is_the_last_before_the_next_message() {
+    let lines = [user("a"), answer(), user("b"), call("1"), result("1")];
+    let clock = clock(&[
+        (PROMPT, 10, ""),
+        (RESPONSE, 11, ""),
+        (RESPONSE, 12, ""),
+        (PROMPT, 20, ""),
+        (RESPONSE, 21, ""),
+        (PRE, 22, "1"),
+        (POST, 23, "1"),
+    ]);
+    let expected = [10, 12, 20, 22, 23].map(|second| (second, 'e'));
+    assert_eq!(times(&lines, &clock, None, None), expected);
+}
+
+#[test]
+fn a_log_that_is_ahead_gives_the_first() {
+    let lines = [user("a"), answer()];
+    let clock = clock(&[(PROMPT, 10, ""), (RESPONSE, 11, ""), (PROMPT, 20, ""), (RESPONSE, 21, "")]);
+    assert_eq!(times(&lines, &clock, None, None), [(10, 'e'), (11, 'e')]);
+}
+
+#[test]
+fn events_out_of_order_are_found_and_lost_ones_leave_a_gap() {
+    let lines = [user("a"), call("1"), result("1"), user("b"), answer()];
+    let clock = clock(&[(RESPONSE, 30, ""), (PRE, 12, "1"), (PROMPT, 20, ""), (PROMPT, 10, "")]);
+    assert_eq!(times(&lines, &clock, None, None), [(10, 'e'), (12, 'e'), (16, 'i'), (20, 'e'), (30, 'e')]);
+}
+
+#[test]
+fn results_of_several_calls_came_when_the_last_ended() {
+    let blocks =
+        json!([{"type": "tool_result", "tool_use_id": "1"}, {"type": "tool_result", "tool_use_id": "2"}]);
+    let lines = [line(json!({"role": "user", "content": blocks}))];
+    let clock = clock(&[(POST, 12, "1"), (POST, 11, "2"), (POST, 99, "2")]);
+    assert_eq!(times(&lines, &clock, None, None), [(12, 'e')]);
+}
+
+#[test]
+fn the_model_is_the_one_that_is_named_most() {
+    let mut clock = EventClock::default();
+    for (sequence, model) in (0..).zip(["a", "b", "b", "a", "c"]) {
+        clock.note(&EventTime {
+            sequence,
+            event_type: RESPONSE.to_owned(),
+            ts: at(1),
+            ts_estimated: false,
+            tool_call_id: None,
+            model: Some(model.to_owned()),
+        });
+    }
+    assert_eq!(clock.model(), Some("a"));
+    clock.truncate(3);
+    assert_eq!(clock.model(), Some("b"));
+    assert_eq!(EventClock::default().model(), None);
+}
+
+/// A line of a random kind; some of them know each other by id.
+fn any_line() -> impl Strategy<Value = LineTime> {
+    (0..6_u8, 0..5_u8, 0..40_i64).prop_map(|(kind, id, second)| match kind {
+        0 => user("hello"),
+        1 => answer(),
+        2 => call(&id.to_string()),
+        3 => result(&id.to_string()),
+        4 => line(json!({"role": "system", "content": "x"})),
+        _ => stated(second),
+    })
+}
+
+fn any_events() -> impl Strategy<Value = Vec<(&'static str, i64, String)>> {
+    let event = (prop::sample::select(vec![PROMPT, RESPONSE, PRE, POST]), 0..40_i64, 0..5_u8);
+    prop::collection::vec(event.prop_map(|(kind, second, id)| (kind, second, id.to_string())), 0..20)
+}
+
+proptest! {
+    /// Estimates lie between their neighbours, times of events are those of events, and the files' time is the last resort.
+    #[test]
+    fn no_time_is_made_up(lines in prop::collection::vec(any_line(), 0..20), events in any_events()) {
+        let events: Vec<(&str, i64, &str)> = events.iter().map(|(kind, s, id)| (*kind, *s, id.as_str())).collect();
+        let found = resolve(&lines, &clock(&events), &Bounds::default());
+        let is_known = |source: TimeSource| !source.is_estimated();
+        for (position, (ts, source)) in found.iter().enumerate() {
+            let before = found[..position].iter().rev().find(|(_, source)| is_known(*source));
+            let behind = found[position + 1..].iter().find(|(_, source)| is_known(*source));
+            let of_event = events.iter().any(|(_, second, _)| at(*second) == *ts);
+            match source {
+                TimeSource::Stated => prop_assert_eq!(lines[position].own, Some(*ts)),
+                TimeSource::Event => prop_assert!(of_event),
+                TimeSource::Interpolated => {
+                    let (before, behind) = (before.or(behind).unwrap().0, behind.or(before).unwrap().0);
+                    prop_assert!(before.min(behind) <= *ts && *ts <= before.max(behind));
+                }
+                TimeSource::File => prop_assert!(before.is_none() && behind.is_none()),
+                TimeSource::Session => prop_assert!(false, "nothing is known of the session"),
+            }
+        }
+    }
+}
