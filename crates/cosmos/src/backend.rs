@@ -150,8 +150,12 @@ impl StorageBackend for CosmosBackend {
         vectors::write(&self.0, key, generation, vectors).await
     }
 
+    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        write::renew_texts(&self.0, key, sequences).await
+    }
+
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
-        vectors::owe(&self.0, key, which).await
+        vectors::owe(&self.0, key, &which).await
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {

@@ -251,7 +251,7 @@ async fn vector_ids(
 }
 
 /// Makes vectors owed again; returns of how many messages.
-pub(crate) async fn owe(store: &Store, key: &SessionKey, which: OweAgain) -> Result<u64> {
+pub(crate) async fn owe(store: &Store, key: &SessionKey, which: &OweAgain) -> Result<u64> {
     let generation = schema::generations(store).await?.current_number();
     let partition = ids::partition(key);
     let query = queries::rows(kind::MESSAGE, "*", 0, None);
@@ -259,7 +259,12 @@ pub(crate) async fn owe(store: &Store, key: &SessionKey, which: OweAgain) -> Res
     let mut operations = Vec::new();
     for mut document in documents {
         let is_stored = vector_state(document.vectors)? == VectorState::Stored;
-        if is_stored && (which == OweAgain::All || document.failure(generation).is_some()) {
+        let is_meant = match which {
+            OweAgain::All => true,
+            OweAgain::Failed => document.failure(generation).is_some(),
+            OweAgain::At(sequences) => sequences.contains(&document.sequence),
+        };
+        if is_stored && is_meant {
             document.vectors = VectorState::Outdated.code();
             operations.push(Operation::replace(document.id.clone(), &document, &document.etag)?);
         }

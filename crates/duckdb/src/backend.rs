@@ -357,7 +357,7 @@ impl StorageBackend for DuckDbBackend {
 
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
         let key = key.clone();
-        self.write_with(move |writer| write::owe_vectors(writer, &key, which)).await
+        self.write_with(move |writer| write::owe_vectors(writer, &key, &which)).await
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {

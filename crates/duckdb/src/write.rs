@@ -138,7 +138,7 @@ pub(crate) fn vectors(
 }
 
 /// Makes vectors of a session owed again; returns of how many messages.
-pub(crate) fn owe_vectors(writer: &mut Writer, key: &SessionKey, which: OweAgain) -> Result<u64> {
+pub(crate) fn owe_vectors(writer: &mut Writer, key: &SessionKey, which: &OweAgain) -> Result<u64> {
     transaction(writer, "owe_vectors", |connection, _| {
         let generation = Generations::of(&sessions::meta(connection)?).current_number();
         let owed =

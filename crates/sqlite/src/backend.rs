@@ -264,7 +264,7 @@ impl StorageBackend for SqliteBackend {
 
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
         let key = key.clone();
-        self.write_with(move |connection| write::owe_vectors(connection, &key, which)).await
+        self.write_with(move |connection| write::owe_vectors(connection, &key, &which)).await
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {

@@ -67,18 +67,22 @@ pub(crate) fn owing_vectors(
     select(connection, &sql, values(&conditions))
 }
 
-/// Makes the vectors of a session's messages owed again, or of those that failed; returns of how many.
+/// Makes the vectors of a session's messages owed again, or of some of them; returns of how many.
 pub(crate) fn owe_vectors(
     connection: &Connection,
     key: &SessionKey,
-    which: OweAgain,
+    which: &OweAgain,
     generation: u32,
 ) -> rusqlite::Result<usize> {
     let failed = "sequence IN (SELECT sequence FROM vector_failures
         WHERE user_id = ?1 AND session_id = ?2 AND generation = ?3)";
     let which = match which {
-        OweAgain::All => "?3 = ?3",
-        OweAgain::Failed => failed,
+        OweAgain::All => "?3 = ?3".to_owned(),
+        OweAgain::Failed => failed.to_owned(),
+        OweAgain::At(sequences) => {
+            let sequences: Vec<String> = sequences.iter().map(u32::to_string).collect();
+            format!("?3 = ?3 AND sequence IN ({})", sequences.join(", "))
+        }
     };
     let sql = format!(
         "UPDATE transcripts SET vectors = 3 WHERE user_id = ?1 AND session_id = ?2 AND vectors = 1 AND {which}"

@@ -129,7 +129,7 @@ pub(crate) fn vectors(
 }
 
 /// Makes vectors of a session owed again; returns of how many messages.
-pub(crate) fn owe_vectors(connection: &mut Connection, key: &SessionKey, which: OweAgain) -> Result<u64> {
+pub(crate) fn owe_vectors(connection: &mut Connection, key: &SessionKey, which: &OweAgain) -> Result<u64> {
     let transaction = begin(connection).map_err(storage("owe_vectors"))?;
     let generation = Generations::of(&sessions::meta(&transaction)?).current_number();
     let owed = messages::owe_vectors(&transaction, key, which, generation).map_err(storage("owe_vectors"))?;

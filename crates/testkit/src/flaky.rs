@@ -281,6 +281,10 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::WriteVectors)?.write_vectors(key, generation, vectors).await
     }
 
+    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        self.call(Operation::OweVectors)?.renew_texts(key, sequences).await
+    }
+
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
         self.call(Operation::OweVectors)?.owe_vectors(key, which).await
     }

@@ -1,6 +1,9 @@
 //! `search`.
 
-use amplifier_session_storage::{model::ContentType, model::Role, search::SearchMode};
+use amplifier_session_storage::{
+    model::{ContentTypes, Role},
+    search::SearchMode,
+};
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
 use super::{FilterArgs, NarrowArgs, parse};
@@ -33,9 +36,10 @@ pub(crate) struct SearchArgs {
     /// How to find: by words, by meaning, or by both
     #[arg(long, default_value = "hybrid")]
     pub(crate) mode: ModeArg,
-    /// Where to look: user, assistant, thinking, tool, system; all but system by default
-    #[arg(long = "in", value_name = "TYPES", value_delimiter = ',', value_parser = parse::<ContentType>)]
-    pub(crate) content_types: Vec<ContentType>,
+    /// Where to look: user, assistant, thinking, tool (what tools were called with and what they returned; one of them:
+    /// tool_call, tool_output), system; all but system by default
+    #[arg(long = "in", value_name = "TYPES", value_delimiter = ',', value_parser = content_types)]
+    pub(crate) content_types: Vec<ContentTypes>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
@@ -90,6 +94,10 @@ impl SearchArgs {
     }
 }
 
+fn content_types(text: &str) -> Result<ContentTypes, String> {
+    ContentTypes::parse(text).map_err(|error| error.message().to_owned())
+}
+
 /// Any text is a query, also `- that` or `-1`; but `--limt` is a slip of the keyboard.
 fn query(text: &str) -> Result<String, String> {
     let is_option_like = text.strip_prefix("--").is_some_and(|name| {
@@ -103,6 +111,7 @@ fn query(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use amplifier_session_storage::model::ContentType;
     use clap::Parser as _;
 
     use super::*;
@@ -136,9 +145,10 @@ mod tests {
     fn content_types_come_as_a_list() {
         let typed = ["x", "search", "a", "--in", "user,tool", "--in", "system", "--mode", "full_text"];
         let Command::Search(search) = Cli::parse_from(typed).command else { panic!("not a search") };
+        let found = search.content_types.into_iter().fold(ContentTypes::NONE, ContentTypes::union);
         assert_eq!(
-            search.content_types,
-            [ContentType::UserQuery, ContentType::ToolOutput, ContentType::System]
+            found.iter().map(ContentType::as_str).collect::<Vec<_>>(),
+            ["user_query", "tool_output", "system", "tool_call"]
         );
         assert_eq!(search.mode, ModeArg::FullText);
         assert!(Cli::try_parse_from(["x", "search", "a", "--in", "answers"]).is_err());

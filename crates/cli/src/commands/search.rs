@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
-    model::SessionKey,
+    model::{ContentTypes, SessionKey},
     search::{SearchFilter, SearchMode, SearchOptions, SearchResults},
 };
 
@@ -48,8 +48,8 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
         .with_limit(args.limit)
         .with_mmr_lambda(args.mmr_lambda)
         .with_message(args.full);
-    if !args.content_types.is_empty() {
-        options = options.with_content_types(args.content_types.iter().copied().collect());
+    if let Some(content_types) = args.content_types.iter().copied().reduce(ContentTypes::union) {
+        options = options.with_content_types(content_types);
     }
     if let Some(least) = args.min_similarity {
         options = options.with_min_similarity(least);

@@ -1,7 +1,7 @@
 //! What a transcript line says, as text.
 
 use amplifier_session_storage::{
-    content::extract,
+    content::{called_tools, extract},
     model::{ContentType, Role},
 };
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{
     markdown::{markdown, wrapped},
     text::{counted, fitted, one_line, printable},
-    tool_call::tool_calls,
+    tool_call,
 };
 use crate::paint::Paint;
 
@@ -52,14 +52,16 @@ pub(crate) fn body(line: &Map<String, Value>, role: Role, look: Look, indent: &s
         match text.content_type {
             ContentType::AssistantThinking if look.thinking => lines.extend(thinking(&text.text, look)),
             ContentType::ToolOutput if look.tools => lines.extend(tool_output(&text.text, look)),
-            ContentType::AssistantThinking | ContentType::ToolOutput => {}
+            // Calls are shown below, one a line.
+            ContentType::AssistantThinking | ContentType::ToolOutput | ContentType::ToolCall => {}
             ContentType::UserQuery | ContentType::AssistantResponse | ContentType::System => {
                 lines.extend(markdown(&text.text, look.width, look.paint));
             }
         }
     }
     if look.tools {
-        lines.extend(tool_calls(line).iter().map(|call| call.shown(look.full, look.width, look.paint)));
+        let calls = called_tools(line);
+        lines.extend(calls.iter().map(|call| tool_call::shown(call, look.full, look.width, look.paint)));
     }
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();

@@ -109,5 +109,6 @@ pub(crate) fn label(content_type: ContentType) -> &'static str {
         ContentType::AssistantThinking => "thinking",
         ContentType::ToolOutput => "tool output",
         ContentType::System => "system",
+        ContentType::ToolCall => "tool call",
     }
 }

@@ -126,10 +126,12 @@ impl MessageVectors {
 }
 
 /// Whose vectors are to be made anew.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OweAgain {
     /// Those of all messages with something to embed.
     All,
     /// Those of messages that failed.
     Failed,
+    /// Those of the messages of these sequences.
+    At(Vec<u32>),
 }

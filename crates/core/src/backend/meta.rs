@@ -18,6 +18,9 @@ pub const WRITER_NAME: &str = "amplifier-session-storage";
 pub const STORE_ID: &str = "store_id";
 /// Key of the user that first wrote the store.
 pub const USER_ID: &str = "user_id";
+/// Key of the rules of [`EXTRACTION`](crate::content::EXTRACTION) that what was derived from texts follows. Without a value
+/// it is that of the first rules.
+pub const EXTRACTION: &str = "extraction";
 /// Key of the current [`Generation`] of vectors.
 pub const EMBEDDING_SPACE: &str = "embedding_space";
 /// Key of the [`Generation`] that a rebuild is making. One of the same space as the current one stands for none: the

@@ -206,7 +206,17 @@ pub trait StorageBackend: Debug + Send + Sync {
         vectors: Vec<MessageVectors>,
     ) -> Result<usize>;
 
-    /// Makes the vectors of a session's messages, or of those that failed, owed again in the current generation. Those
+    /// Derives anew what the backend keeps of the texts of these messages beside their lines: the rules of
+    /// [`content::extract`](crate::content::extract) are others than when it was written. What is searched then is what the
+    /// rules say now. Only for a backend that keeps such things and does not know by itself which rules they follow; by
+    /// default nothing is done.
+    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        let _ = (key, sequences);
+        Ok(())
+    }
+
+    /// Makes the vectors of a session's messages, of those that failed, or of those of some sequences owed again in the
+    /// current generation. Those
     /// that are there stay until others are written. Returns how many messages it concerns: none whose vectors are
     /// owed already.
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64>;

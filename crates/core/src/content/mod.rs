@@ -11,11 +11,15 @@ mod extract;
 mod pieces;
 mod title;
 pub mod tokens;
+mod tool_call;
+mod tool_result;
 mod turns;
 
 pub use chunk::{Chunk, ChunkSettings, chunk};
-pub use extract::{ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract};
+pub(crate) use extract::renewed;
+pub use extract::{EXTRACTION, ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract};
 pub(crate) use title::is_continuation;
 pub use title::{FIRST_PROMPT_CHARS, TitleFinder, first_prompt};
+pub use tool_call::{ToolCall, called_tools};
 pub use turns::TurnCounter;
 pub(crate) use turns::{is_real, unreadable_turn};

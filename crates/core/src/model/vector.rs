@@ -20,14 +20,22 @@ pub enum ContentType {
     ToolOutput,
     /// Instructions to the model: found by full text when asked for, never embedded.
     System,
+    /// What the model ran: the names of tools with the texts among their arguments. Found by full text, never embedded.
+    ToolCall,
 }
 
 impl ContentType {
     /// All content types.
-    pub const ALL: [Self; 5] =
-        [Self::UserQuery, Self::AssistantResponse, Self::AssistantThinking, Self::ToolOutput, Self::System];
+    pub const ALL: [Self; 6] = [
+        Self::UserQuery,
+        Self::AssistantResponse,
+        Self::AssistantThinking,
+        Self::ToolOutput,
+        Self::System,
+        Self::ToolCall,
+    ];
 
-    /// The content types that are embedded, and searched by default.
+    /// The content types that are embedded.
     pub const EMBEDDED: [Self; 4] =
         [Self::UserQuery, Self::AssistantResponse, Self::AssistantThinking, Self::ToolOutput];
 
@@ -40,7 +48,14 @@ impl ContentType {
             Self::AssistantThinking => "assistant_thinking",
             Self::ToolOutput => "tool_output",
             Self::System => "system",
+            Self::ToolCall => "tool_call",
         }
+    }
+
+    /// Whether it is about tools: what they were called with, or what they returned.
+    #[must_use]
+    pub const fn is_of_tools(self) -> bool {
+        matches!(self, Self::ToolOutput | Self::ToolCall)
     }
 
     /// A stable number for compact storage: the position in [`ContentType::ALL`].
@@ -65,16 +80,20 @@ impl fmt::Display for ContentType {
 impl std::str::FromStr for ContentType {
     type Err = Error;
 
-    /// Reads the stored name, or the short one that people type: `user`, `assistant`, `thinking`, `tool`, `system`.
+    /// Reads the stored name, or the short one that people type: `user`, `assistant`, `thinking`, `tool` or
+    /// `output`, `call`, `system`. See [`ContentTypes::parse`] for what a person means by `tool`.
     fn from_str(text: &str) -> Result<Self> {
         match text {
             "user" | "user_query" => Ok(Self::UserQuery),
             "assistant" | "assistant_response" => Ok(Self::AssistantResponse),
             "thinking" | "assistant_thinking" => Ok(Self::AssistantThinking),
-            "tool" | "tool_output" => Ok(Self::ToolOutput),
+            "tool" | "output" | "tool_output" => Ok(Self::ToolOutput),
             "system" => Ok(Self::System),
-            _ => Err(Error::validation("content_type", "must be user, assistant, thinking, tool or system")
-                .with("value", format_args!("{text:?}"))),
+            "call" | "tool_call" => Ok(Self::ToolCall),
+            _ => {
+                let names = "must be user, assistant, thinking, tool, tool_output, tool_call or system";
+                Err(Error::validation("content_type", names).with("value", format_args!("{text:?}")))
+            }
         }
     }
 }
@@ -87,10 +106,35 @@ impl ContentTypes {
     /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// The four that are embedded, which is what is searched by default.
+    /// The four that are embedded.
     #[must_use]
     pub fn embedded() -> Self {
         ContentType::EMBEDDED.into_iter().collect()
+    }
+
+    /// What is searched by default: the four that are embedded, and tool calls.
+    #[must_use]
+    pub fn searched() -> Self {
+        ContentType::EMBEDDED.into_iter().chain([ContentType::ToolCall]).collect()
+    }
+
+    /// What a person means by a word: `tool` is what tools were called with and what they returned; any other word is
+    /// that of one content type.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when there is no such content type.
+    pub fn parse(text: &str) -> Result<Self> {
+        match text {
+            "tool" => Ok([ContentType::ToolOutput, ContentType::ToolCall].into_iter().collect()),
+            _ => Ok([text.parse::<ContentType>()?].into_iter().collect()),
+        }
+    }
+
+    /// The members of both sets.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// Whether the set holds `content_type`.
@@ -173,8 +217,8 @@ impl VectorRecord {
     ///
     /// `Validation` naming the field that breaks a rule.
     pub fn validate(&self, space: &EmbeddingSpace) -> Result<()> {
-        if self.content_type == ContentType::System {
-            return Err(Error::validation("content_type", "system messages are not embedded"));
+        if !ContentType::EMBEDDED.contains(&self.content_type) {
+            return Err(Error::validation("content_type", "system messages and tool calls are not embedded"));
         }
         if self.chunk_index >= self.total_chunks {
             return Err(Error::validation("chunk_index", "must be less than total_chunks"));
@@ -224,7 +268,7 @@ mod tests {
             assert_eq!(ContentType::from_code(content_type.code()), Some(content_type));
             assert_eq!(content_type.as_str().parse::<ContentType>().unwrap(), content_type);
         }
-        assert_eq!(ContentType::from_code(5), None);
+        assert_eq!(ContentType::from_code(6), None);
         assert!("answer".parse::<ContentType>().is_err());
     }
 
@@ -234,6 +278,16 @@ mod tests {
         assert_eq!(set.iter().collect::<Vec<_>>(), [ContentType::UserQuery, ContentType::ToolOutput]);
         assert!(ContentTypes::NONE.is_empty());
         assert!(!ContentTypes::embedded().contains(ContentType::System));
+        assert!(!ContentTypes::searched().contains(ContentType::System));
+    }
+
+    #[test]
+    fn tool_is_what_went_in_and_what_came_out() {
+        let tool: Vec<ContentType> = ContentTypes::parse("tool").unwrap().iter().collect();
+        assert_eq!(tool, [ContentType::ToolOutput, ContentType::ToolCall]);
+        let call: Vec<ContentType> = ContentTypes::parse("tool_call").unwrap().iter().collect();
+        assert_eq!(call, [ContentType::ToolCall]);
+        assert!(ContentTypes::parse("tools").is_err());
     }
 
     #[test]

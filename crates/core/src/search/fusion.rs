@@ -18,7 +18,7 @@ pub(crate) struct FusionWeights {
     pub(crate) vectors: f32,
     /// Weight of the vector list for tool output, which is mostly code and data.
     pub(crate) tool_vectors: f32,
-    /// Factor for tool output in both lists.
+    /// Factor for tool output in both lists, and for tool calls.
     pub(crate) tool_output: f32,
 }
 
@@ -183,13 +183,13 @@ fn text_weight(candidate: &TextCandidate, weights: &FusionWeights) -> f32 {
 
 fn vector_weight(candidate: &VectorCandidate, weights: &FusionWeights) -> f32 {
     match candidate.content_type {
-        ContentType::ToolOutput => weights.tool_vectors * weights.tool_output,
+        ContentType::ToolOutput | ContentType::ToolCall => weights.tool_vectors * weights.tool_output,
         _ => weights.vectors,
     }
 }
 
 fn tool_factor(content_type: ContentType, weights: &FusionWeights) -> f32 {
-    if content_type == ContentType::ToolOutput { weights.tool_output } else { 1.0 }
+    if content_type.is_of_tools() { weights.tool_output } else { 1.0 }
 }
 
 /// The best candidate of each message, best first.

@@ -60,7 +60,7 @@ pub struct SearchOptions {
     pub query: String,
     /// How to find. Default: hybrid.
     pub mode: SearchMode,
-    /// What to look in. Default: the four that are embedded.
+    /// What to look in. Default: [`ContentTypes::searched`].
     pub content_types: ContentTypes,
     /// Which messages to look at. Default: all.
     pub filter: SearchFilter,
@@ -83,7 +83,7 @@ impl SearchOptions {
         Self {
             query: query.into(),
             mode: SearchMode::default(),
-            content_types: ContentTypes::embedded(),
+            content_types: ContentTypes::searched(),
             filter: SearchFilter::default(),
             limit: 10,
             mmr_lambda: 0.7,
@@ -197,9 +197,9 @@ impl VectorSearchOptions {
     /// A search for what is near to `vector` with the defaults.
     #[must_use]
     pub fn new(vector: Vec<f32>) -> Self {
-        let SearchOptions {
-            content_types, filter, limit, min_similarity, snippet_chars, with_message, ..
-        } = SearchOptions::new("");
+        let SearchOptions { filter, limit, min_similarity, snippet_chars, with_message, .. } =
+            SearchOptions::new("");
+        let content_types = ContentTypes::embedded();
         Self { vector, content_types, filter, limit, min_similarity, snippet_chars, with_message }
     }
 

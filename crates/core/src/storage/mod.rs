@@ -14,6 +14,7 @@ mod ingest_times;
 mod kept;
 mod pending;
 mod rebuild;
+mod renewal;
 mod search;
 mod sessions;
 mod statistics;
@@ -23,6 +24,8 @@ mod tree;
 mod vector_search;
 
 use std::{fmt, sync::Arc};
+
+use tokio::sync::OnceCell;
 
 use crate::{
     Result,
@@ -116,6 +119,8 @@ pub struct SessionStorage {
     embedding: Option<Arc<dyn EmbeddingProvider>>,
     settings: StorageSettings,
     clock: Clock,
+    /// Set once the store is known to follow the rules of this library for texts.
+    texts_renewed: Arc<OnceCell<u64>>,
 }
 
 impl SessionStorage {
@@ -127,6 +132,7 @@ impl SessionStorage {
             embedding: None,
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
+            texts_renewed: Arc::default(),
         }
     }
 

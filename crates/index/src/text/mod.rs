@@ -68,7 +68,7 @@ impl Part for TextPart {
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
     /// Also changes with the analysis of text, with the texts that are found in a line, and with tantivy's format.
-    const FORMAT: u32 = 2;
+    const FORMAT: u32 = 3;
     type Manifest = TextManifest;
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, Flaw> {

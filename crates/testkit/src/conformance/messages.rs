@@ -119,10 +119,11 @@ pub async fn the_same_sync_twice_changes_nothing(subject: &dyn Subject) {
             lines::thinking("hm", "an answer"),
             lines::tool("out"),
             lines::system("rules"),
+            lines::tool_call("bash", serde_json::json!({"command": "ls"})),
         ]
     };
     let report = store.sync(&target("s"), lines()).await;
-    assert_eq!((report.created, report.messages_written), (true, 4));
+    assert_eq!((report.created, report.messages_written), (true, 5));
     let counted: Vec<_> = report.messages_by_content_type.into_iter().collect();
     assert_eq!(counted, ContentType::ALL.map(|content_type| (content_type, 1)));
     let (stored, messages) = (store.stored(&target("s")).await, store.messages(&target("s")).await);
@@ -279,7 +280,8 @@ pub async fn messages_without_text_owe_nothing(subject: &dyn Subject) {
     assert_eq!(messages.len(), count);
     assert!(messages.iter().all(|message| message.vectors == VectorState::Nothing));
     assert_eq!((store.embedding.calls(), store.owing(&target("s")).await.len()), (0, 0));
-    assert!(store.find(&target("s"), "bash ls aGVsbG8 c2VjcmV0").await.is_empty());
+    assert!(store.find(&target("s"), "aGVsbG8 c2VjcmV0").await.is_empty());
+    assert_eq!(store.find(&target("s"), "bash ls").await, [0]);
 }
 
 /// Turns begin at 1 with the first real user message; what a tool or a hook says in the user's name begins

@@ -247,6 +247,7 @@ macro_rules! conformance_suite {
                 a_long_text_has_a_vector_a_chunk,
                 a_shorter_text_leaves_no_chunk_behind,
                 tool_output_is_embedded_up_to_its_limit,
+                texts_that_are_read_otherwise_are_embedded_again,
                 a_failed_embedding_is_made_up_for,
                 a_provider_that_fails_midway_leaves_whole_messages,
                 a_wrong_answer_stores_nothing,
@@ -329,6 +330,8 @@ macro_rules! conformance_suite {
             search_text: [
                 words_are_found_wherever_they_stand,
                 json_keys_are_not_found,
+                what_was_run_is_found_by_its_words,
+                answers_of_tools_are_found_as_they_are_read,
                 system_messages_are_found_when_asked_for,
                 accents_and_case_make_no_difference,
                 long_identifiers_are_found,

@@ -54,16 +54,77 @@ pub async fn json_keys_are_not_found(subject: &dyn Subject) {
         lines::user_blocks(
             json!([{"type": "text", "text": "hello", "cache_control": {"kind": "ephemeral"}}]),
         ),
-        lines::tool_call("find_files", json!({"pattern": "treasure"})),
+        lines::tool_call("find_files", json!({"pattern": "hello", "deep": 7})),
         lines::tool_result("hello"),
     ];
     store.sync(&target("s"), lines).await;
     let absent = "role content text type thinking metadata timestamp x_custom hidden treasure cache_control ephemeral \
-        tool_use_id tool_result tool_call find_files pattern assistant user 2026 null";
+        tool_use_id tool_result tool_call call_1 pattern deep 7 assistant user 2026 null";
     for word in absent.split_whitespace() {
         assert!(store.find(&target("s"), word).await.is_empty(), "{word}");
     }
-    assert_eq!(store.find(&target("s"), "hello").await, [0, 1, 3]);
+    assert_eq!(store.find(&target("s"), "hello").await, [0, 1, 2, 3]);
+}
+
+/// What an assistant ran is found by the name of the tool and the texts among its arguments, as text of its own; a call
+/// that stands in the line twice counts once.
+pub async fn what_was_run_is_found_by_its_words(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let command = "terraform destroy -auto-approve";
+    let twice = lines::tool_call("bash", json!({"command": command, "timeout": 30}))
+        .with("tool_calls", json!([{"id": "call_1", "tool": "bash", "arguments": {"command": command}}]));
+    let as_text = json!([{"id": "c", "function": {"name": "edit", "arguments": "{\"path\": \"main.tf\", \"old\": \"a needle\"}"}}]);
+    let lines = vec![
+        lines::user("what did you run?"),
+        twice,
+        lines::tool("destroyed"),
+        lines::assistant("I edit it.").with("tool_calls", as_text),
+    ];
+    store.sync(&target("s"), lines).await;
+    let found = store.search(&target("s"), &words("terraform destroy")).await.results;
+    assert_eq!(sequences(&found)[0], 1);
+    assert_eq!(
+        (found[0].content_type, found[0].snippet.as_str()),
+        (ContentType::ToolCall, "bash: terraform destroy -auto-approve")
+    );
+    assert_eq!(store.find(&target("s"), "needle main.tf").await, [3]);
+    assert_eq!(store.find(&target("s"), "edit").await, [3]);
+    let only = |name: &str| words("terraform").with_content_types(ContentTypes::parse(name).unwrap());
+    for (name, expected) in
+        [("tool", vec![1]), ("tool_call", vec![1]), ("tool_output", vec![]), ("assistant", vec![])]
+    {
+        assert_eq!(sequences(&store.search(&target("s"), &only(name)).await.results), expected, "{name}");
+    }
+    assert!(store.vectors(&target("s")).await.iter().all(|(sequence, _)| *sequence != 1));
+}
+
+/// A tool's answer in JSON is found, shown and marked as a person reads it; its line stays as it is.
+pub async fn answers_of_tools_are_found_as_they_are_read(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let answer = json!({"error": null, "output": {"returncode": 0, "stderr": "", "stdout": "first\nneedle \"quoted\"\n"}, "success": true});
+    let failed = json!({"success": false, "error": {"type": "NotFound", "message": "no needle here"}});
+    let line = lines::tool(&answer.to_string());
+    store
+        .sync(
+            &target("s"),
+            vec![line.clone(), lines::message("tool", failed), lines::tool_result(&answer.to_string())],
+        )
+        .await;
+    let results = store.search(&target("s"), &words("needle")).await.results;
+    let snippet = |sequence| {
+        results.iter().find(|result| result.sequence == sequence).map(|result| result.snippet.clone())
+    };
+    assert_eq!(snippet(0).as_deref(), Some("first needle \"quoted\""));
+    assert_eq!(snippet(1).as_deref(), Some("NotFound: no needle here"));
+    assert_eq!(snippet(2), snippet(0));
+    for absent in ["returncode", "stdout", "success", "output", "nneedle"] {
+        assert!(store.find(&target("s"), absent).await.is_empty(), "{absent}");
+    }
+    let messages = store.messages(&target("s")).await;
+    assert_eq!(messages[0].raw, line.raw());
+    let vectors = store.vectors(&target("s")).await;
+    assert_eq!((vectors[0].1.span_start, vectors[0].1.span_end), (0, 22));
+    assert_eq!(vectors[0].1.vector, store.embedding.vector("first\nneedle \"quoted\"\n"));
 }
 
 /// System messages are found when they are asked for, and only then.

@@ -2,12 +2,12 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::StorageBackend,
-    content::extract,
+    backend::{StorageBackend, meta},
+    content::{EXTRACTION, extract},
     embedding::EmbeddingLimits,
     model::{ContentType, VectorState},
     search::{SearchMode, SearchOptions},
-    storage::{StorageSettings, SyncLines},
+    storage::{SessionStorage, StorageSettings, SyncLines},
 };
 use serde_json::json;
 
@@ -115,6 +115,33 @@ pub async fn tool_output_is_embedded_up_to_its_limit(subject: &dyn Subject) {
     storage.sync_transcript_lines(&target("s"), lines).await.unwrap();
     assert_eq!(store.embedding.texts(), ["twenty characters, t", "a text of more than twenty"]);
     assert_eq!(store.find(&target("s"), "farbehind").await, [0]);
+}
+
+/// A store that was written by other rules for the texts of lines is brought up to those of the library before it is
+/// written to: texts that come out otherwise are embedded again, others are not.
+pub async fn texts_that_are_read_otherwise_are_embedded_again(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let answer = r#"{"success": true, "output": "a basket"}"#;
+    let mut lines = every_kind();
+    lines.extend([
+        lines::tool(answer),
+        lines::tool_result(answer),
+        lines::tool_call("bash", json!({"command": "ls"})),
+    ]);
+    store.sync(&target("s"), lines).await;
+    let now = EXTRACTION.to_string();
+    assert_eq!(store.backend.meta().await.unwrap().get(meta::EXTRACTION), Some(&now));
+    assert!(store.backend.replace_meta(meta::EXTRACTION, &now, "1").await.unwrap());
+    store.embedding.reset_counts();
+
+    let again = SessionStorage::new(store.backend.clone());
+    assert_eq!((again.renew_texts().await.unwrap(), store.owing(&target("s")).await), (2, vec![5, 6]));
+    assert_eq!(store.find(&target("s"), "basket").await, [5, 6]);
+    assert_eq!(store.find(&target("s"), "ls").await, [7]);
+    let report = store.storage.embed_owed(&target("s").key.user_id, None).await.unwrap();
+    assert_eq!((report.messages, store.embedding.texts()), (2, vec!["a basket".to_owned(); 2]));
+    assert_eq!(store.backend.meta().await.unwrap().get(meta::EXTRACTION), Some(&now));
+    assert_eq!(SessionStorage::new(store.backend.clone()).renew_texts().await.unwrap(), 0);
 }
 
 /// When embedding fails, the message is stored, found by full text, and owed; the next sync makes its

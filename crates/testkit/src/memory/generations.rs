@@ -39,13 +39,17 @@ impl MemoryBackend {
         owing
     }
 
-    pub(super) fn owe(&self, key: &SessionKey, which: OweAgain) -> u64 {
+    pub(super) fn owe(&self, key: &SessionKey, which: &OweAgain) -> u64 {
         let generation = self.generations().current_number();
         let mut documents = self.documents();
         let mut owed = 0;
         for (sequence, message) in documents.messages.page(key, .., usize::MAX) {
-            let failed = documents.failures.get(key, &(sequence, generation)).is_some();
-            if message.vectors == VectorState::Stored && (which == OweAgain::All || failed) {
+            let is_meant = match which {
+                OweAgain::All => true,
+                OweAgain::Failed => documents.failures.get(key, &(sequence, generation)).is_some(),
+                OweAgain::At(sequences) => sequences.contains(&sequence),
+            };
+            if message.vectors == VectorState::Stored && is_meant {
                 documents.messages.patch(key, &sequence, |message| message.vectors = VectorState::Outdated);
                 owed += 1;
             }

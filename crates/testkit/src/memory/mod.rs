@@ -273,7 +273,7 @@ impl StorageBackend for MemoryBackend {
     }
 
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
-        Ok(self.owe(key, which))
+        Ok(self.owe(key, &which))
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {

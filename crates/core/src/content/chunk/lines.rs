@@ -40,7 +40,7 @@ pub(super) struct Lines {
 /// Looks at the lines of `text` in the way of its type. A code block of at most `target` tokens stays whole.
 pub(super) fn scan(content_type: ContentType, text: &str, target: usize) -> Lines {
     match content_type {
-        ContentType::ToolOutput => plain(text, Cut::Line, Cut::Line),
+        ContentType::ToolOutput | ContentType::ToolCall => plain(text, Cut::Line, Cut::Line),
         ContentType::UserQuery => plain(text, Cut::Sentence, Cut::Paragraph),
         ContentType::AssistantResponse | ContentType::AssistantThinking | ContentType::System => {
             let mut lines = markdown(text);

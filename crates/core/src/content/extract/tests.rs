@@ -1,0 +1,238 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn texts(role: Role, line: Value) -> Vec<(ContentType, String)> {
+    let line = line.as_object().unwrap();
+    extract(line, role).into_iter().map(|text| (text.content_type, text.text)).collect()
+}
+
+/// The texts of a line that has only `content`.
+fn of_content(role: Role, content: Value) -> Vec<(ContentType, String)> {
+    texts(role, json!({"role": role, "content": content}))
+}
+
+fn one(content_type: ContentType, text: &str) -> Vec<(ContentType, String)> {
+    vec![(content_type, text.to_owned())]
+}
+
+#[test]
+fn user_text_is_a_query() {
+    let query = |text| one(ContentType::UserQuery, text);
+    assert_eq!(of_content(Role::User, json!("Fix it")), query("Fix it"));
+    let blocks = json!([{"type": "text", "text": "Fix"}, {"type": "image", "source": {"data": "aGk="}},
+        {"type": "text", "text": "this"}]);
+    assert_eq!(of_content(Role::User, blocks), query("Fix\n\nthis"));
+    assert_eq!(of_content(Role::User, json!(["Fix", "this"])), query("Fix\n\nthis"));
+}
+
+#[test]
+fn user_tool_results_are_tool_output() {
+    let blocks = json!([
+        {"type": "tool_result", "tool_use_id": "1", "content": "plain"},
+        {"type": "tool_result", "tool_use_id": "2", "content": [{"type": "text", "text": "in a block"}]},
+        {"type": "tool_result", "tool_use_id": "3", "content": {"exit": 1}},
+        {"type": "tool_result", "tool_call_id": "4", "output": "Amplifier's"},
+        {"type": "tool_result", "tool_use_id": "5", "content": null},
+        {"type": "text", "text": "and now?"},
+    ]);
+    let output = "plain\n\nin a block\n\nexit: 1\n\nAmplifier's".to_owned();
+    let expected = [(ContentType::UserQuery, "and now?".to_owned()), (ContentType::ToolOutput, output)];
+    assert_eq!(of_content(Role::User, blocks), expected);
+}
+
+#[test]
+fn assistant_text_is_a_response() {
+    assert_eq!(of_content(Role::Assistant, json!("Done.")), one(ContentType::AssistantResponse, "Done."));
+    let blocks = json!([{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]);
+    assert_eq!(of_content(Role::Assistant, blocks), one(ContentType::AssistantResponse, "One.\n\nTwo."));
+}
+
+#[test]
+fn assistant_thinking_comes_from_blocks_and_fields() {
+    let thinking = |text| one(ContentType::AssistantThinking, text);
+    let block =
+        json!([{"type": "thinking", "thinking": "Hm.", "signature": "x", "content": ["opaque", "id"]}]);
+    assert_eq!(of_content(Role::Assistant, block), thinking("Hm."));
+    assert_eq!(texts(Role::Assistant, json!({"content": null, "thinking": "Hm."})), thinking("Hm."));
+    let several = json!({"thinking": ["Hm.", {"type": "thinking", "thinking": "Well."}]});
+    assert_eq!(texts(Role::Assistant, several), thinking("Hm.\n\nWell."));
+}
+
+#[test]
+fn reasoning_is_thinking() {
+    let thinking = |text| one(ContentType::AssistantThinking, text);
+    let block = json!([{"type": "reasoning", "content": [{"type": "reasoning_text", "text": "A."}, "B."],
+        "summary": [{"type": "summary_text", "text": "C."}], "encrypted_content": "x"}]);
+    assert_eq!(of_content(Role::Assistant, block), thinking("A.\n\nB.\n\nC."));
+    for reasoning in [json!("A."), json!(["A."]), json!({"content": "A."}), json!({"summary": ["A."]})] {
+        assert_eq!(texts(Role::Assistant, json!({"content": "", "reasoning": reasoning})), thinking("A."));
+    }
+}
+
+#[test]
+fn a_thinking_block_beside_the_content_counts_once() {
+    let block = json!({"type": "thinking", "thinking": "Hm.", "signature": "x"});
+    let expected = [(ContentType::AssistantResponse, "Done."), (ContentType::AssistantThinking, "Hm.")];
+    for content in [json!("Done."), json!([block, {"type": "text", "text": "Done."}])] {
+        let found = texts(Role::Assistant, json!({"content": content, "thinking_block": block}));
+        assert_eq!(found, expected.map(|(content_type, text)| (content_type, text.to_owned())));
+    }
+}
+
+#[test]
+fn calls_are_text_of_their_own() {
+    let call = |text: &str| one(ContentType::ToolCall, text);
+    let blocks = json!([
+        {"type": "tool_call", "id": "1", "name": "bash", "input": {"command": "terraform destroy -auto-approve"}},
+        {"type": "tool_use", "id": "2", "name": "read", "input": {"path": "a.rs"}},
+    ]);
+    assert_eq!(
+        of_content(Role::Assistant, blocks.clone()),
+        call("bash: terraform destroy -auto-approve\n\nread: a.rs")
+    );
+    assert!(of_content(Role::User, blocks.clone()).is_empty());
+    let twice = json!({"content": blocks, "tool_calls": [{"id": "2", "tool": "read", "arguments": {"path": "a.rs"}}]});
+    assert_eq!(texts(Role::Assistant, twice).len(), 1);
+    let field =
+        json!({"content": "I look.", "tool_calls": [{"function": {"name": "bash", "arguments": "{}"}}]});
+    let expected = [(ContentType::AssistantResponse, "I look."), (ContentType::ToolCall, "bash")];
+    assert_eq!(
+        texts(Role::Assistant, field),
+        expected.map(|(content_type, text)| (content_type, text.to_owned()))
+    );
+}
+
+#[test]
+fn redacted_thinking_and_images_have_no_text() {
+    let blocks = json!([
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "image", "source": {"data": "x"}, "text": "x"},
+    ]);
+    assert!(of_content(Role::Assistant, blocks.clone()).is_empty());
+    assert!(of_content(Role::User, blocks).is_empty());
+}
+
+#[test]
+fn tool_output_is_what_a_person_reads() {
+    let output = |text| one(ContentType::ToolOutput, text);
+    let answer =
+        json!({"error": null, "output": {"returncode": 0, "stderr": "", "stdout": "a\nb"}, "success": true});
+    assert_eq!(of_content(Role::Tool, answer.clone()), output("a\nb"));
+    assert_eq!(of_content(Role::Tool, json!(answer.to_string())), output("a\nb"));
+    let block = json!([{"type": "tool_result", "tool_use_id": "1", "content": answer.to_string()}]);
+    assert_eq!(of_content(Role::User, block.clone()), output("a\nb"));
+    assert_eq!(of_content(Role::Tool, block), output("a\nb"));
+    assert_eq!(of_content(Role::Tool, json!({"b": [1, "é"], "a": null})), output("b: 1, é"));
+    assert_eq!(of_content(Role::Tool, json!(false)), output("false"));
+}
+
+#[test]
+fn what_earlier_rules_read_otherwise_is_known() {
+    let of = |role, content: Value| {
+        let line = json!({"content": content});
+        let Renewed { texts, embedded } = renewed(line.as_object().unwrap(), role);
+        (texts, embedded)
+    };
+    for same in [json!("text"), json!(null), json!([{"type": "text", "text": "x"}]), json!("{\n \"a\": 1}")] {
+        assert_eq!(of(Role::Tool, same.clone()), (false, false), "{same}");
+    }
+    let answer = json!({"output": "x", "success": true});
+    let as_block = json!([{"type": "text", "text": answer.to_string()}]);
+    for other in [json!(answer.to_string()), answer.clone(), as_block, json!(["a"]), json!(5)] {
+        assert_eq!(of(Role::Tool, other.clone()), (true, true), "{other}");
+    }
+    assert_eq!(of(Role::User, json!([{"type": "tool_result", "content": answer.to_string()}])), (true, true));
+    assert_eq!(of(Role::User, json!(answer.to_string())), (false, false));
+    assert_eq!(of(Role::Assistant, json!([{"type": "tool_call", "name": "bash"}])), (true, false));
+}
+
+#[test]
+fn instructions_are_system_text() {
+    for role in [Role::System, Role::Developer] {
+        assert_eq!(of_content(role, json!("Be brief.")), one(ContentType::System, "Be brief."));
+        let blocks = json!([{"type": "text", "text": "Be"}, {"type": "text", "text": "brief."}]);
+        assert_eq!(of_content(role, blocks), one(ContentType::System, "Be\n\nbrief."));
+    }
+}
+
+#[test]
+fn blank_and_odd_content_is_nothing() {
+    let odd = [
+        json!(null),
+        json!(""),
+        json!(" \n"),
+        json!([]),
+        json!({}),
+        json!([[]]),
+        json!([null, 1, {}, [[]]]),
+        json!([{"type": "text"}, {"type": "text", "text": null}, {"type": "text", "text": " "}, {"type": 5}]),
+    ];
+    for role in [Role::User, Role::Assistant, Role::System] {
+        for content in &odd {
+            assert!(of_content(role, content.clone()).is_empty(), "{role} {content}");
+        }
+        assert!(texts(role, json!({})).is_empty());
+    }
+    for content in [json!(null), json!(""), json!([]), json!({}), json!([{"type": "image"}])] {
+        assert!(of_content(Role::Tool, content.clone()).is_empty(), "{content}");
+    }
+    assert!(texts(Role::Assistant, json!({"thinking": 5, "reasoning": {"content": 5}})).is_empty());
+}
+
+#[test]
+fn keys_are_not_text() {
+    let found = of_content(
+        Role::Assistant,
+        json!([{"type": "text", "text": "value", "citations": [{"title": "t"}]}]),
+    );
+    assert_eq!(found, one(ContentType::AssistantResponse, "value"));
+}
+
+#[test]
+fn only_tool_output_is_cut_before_embedding_and_system_is_not_embedded() {
+    let part = |content_type, text: &str, limit| {
+        embeddable(&ExtractedText { content_type, text: text.to_owned() }, limit).to_owned()
+    };
+    assert_eq!(part(ContentType::ToolOutput, "éèà", 2), "éè");
+    assert_eq!(part(ContentType::ToolOutput, "éèà", 3), "éèà");
+    assert_eq!(part(ContentType::ToolOutput, "éèà", 0), "");
+    assert_eq!(part(ContentType::AssistantThinking, "éèà", 2), "éèà");
+    assert_eq!(part(ContentType::System, "éèà", 2), "");
+    assert_eq!(part(ContentType::ToolCall, "éèà", 2), "");
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "\\PC{0,8}".prop_map(Value::from),
+        prop::sample::select(&["text", "thinking", "reasoning", "tool_result", "image"][..])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 64, 5, |inner| {
+        let key = prop::sample::select(
+            &["type", "text", "content", "thinking", "summary", "output", "error", "stdout", "x"][..],
+        );
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((key, inner), 0..5).prop_map(|fields| Value::Object(
+                fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
+            )),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_shape_is_taken(content in any_json(), thinking in any_json(), reasoning in any_json()) {
+        let line = json!({"content": content, "thinking": thinking, "reasoning": reasoning});
+        for role in Role::ALL {
+            let found = extract(line.as_object().unwrap(), role);
+            prop_assert!(found.iter().all(|text| !text.text.trim().is_empty()));
+            prop_assert!(found.windows(2).all(|pair| pair[0].content_type < pair[1].content_type));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What an assistant's message ran: the calls of tools, and what they say as text.
+//!
+//! Calls stand in blocks of the content (`tool_call`, `tool_use`, `function_call`, `server_tool_use`), in the message's
+//! `tool_calls`, or in `function_call`. Amplifier writes each call twice, as a block and in `tool_calls`: it counts once.
+//!
+//! The text of a call is the name of the tool, a colon, and the texts among the arguments, each on a line of its own.
+//! The argument that says most of what the call does comes first: `bash: terraform destroy -auto-approve`. Names of
+//! arguments, numbers, booleans and `null` are not text.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::extract::{block_type, elements, string_field};
+
+/// Arguments that say most of what a call does, the one that says most first.
+const TELLING: [&str; 16] = [
+    "command",
+    "cmd",
+    "script",
+    "code",
+    "instruction",
+    "prompt",
+    "task",
+    "pattern",
+    "query",
+    "url",
+    "file_path",
+    "path",
+    "file",
+    "question",
+    "name",
+    "description",
+];
+
+/// How deep arguments are looked into.
+const DEEPEST: usize = 32;
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall<'a> {
+    /// The tool.
+    pub name: &'a str,
+    /// What it was called with: an object in most cases, also where the line holds it as JSON in a string.
+    pub arguments: Cow<'a, Value>,
+    id: Option<&'a str>,
+}
+
+/// The calls of tools that a transcript line holds, in order, each once.
+#[must_use]
+pub fn called_tools(line: &Map<String, Value>) -> Vec<ToolCall<'_>> {
+    let field = |name: &str| line.get(name).map_or(&[][..], elements).iter();
+    let blocks = field("content").filter(|block| is_call(block));
+    let mut calls: Vec<ToolCall<'_>> = blocks.filter_map(tool_call).collect();
+    let in_blocks = calls.len();
+    for call in field("tool_calls").chain(field("function_call")).filter_map(tool_call) {
+        let known = calls.get(..in_blocks).unwrap_or_default();
+        let is_known = known.iter().any(|block| match (block.id, call.id) {
+            (Some(block), Some(id)) => block == id,
+            _ => block.name == call.name && block.arguments == call.arguments,
+        });
+        if !is_known {
+            calls.push(call);
+        }
+    }
+    calls
+}
+
+fn is_call(block: &Value) -> bool {
+    matches!(block_type(block), Some("tool_call" | "tool_use" | "function_call" | "server_tool_use"))
+}
+
+fn tool_call(call: &Value) -> Option<ToolCall<'_>> {
+    let within = |name: &str| call.get(name).or_else(|| call.get("function")?.get(name));
+    let name = within("name").or_else(|| call.get("tool")).or_else(|| call.get("tool_name"))?.as_str()?;
+    let id = ["id", "tool_call_id", "call_id"].iter().find_map(|field| string_field(call, field));
+    let given = within("input").or_else(|| within("arguments")).unwrap_or(&Value::Null);
+    Some(ToolCall { name, arguments: parsed(given), id })
+}
+
+/// Some providers write arguments as a string that holds JSON.
+fn parsed(given: &Value) -> Cow<'_, Value> {
+    let object = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
+    match given.as_str().and_then(object) {
+        Some(value) => Cow::Owned(value),
+        None => Cow::Borrowed(given),
+    }
+}
+
+impl ToolCall<'_> {
+    /// What the call says: the tool's name and the texts among its arguments.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.texts();
+        if texts.is_empty() { self.name.to_owned() } else { format!("{}: {}", self.name, texts.join("\n")) }
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        let mut texts = Vec::new();
+        let main = self.main_argument();
+        texts.extend(main.map(|(_, text)| text));
+        match self.arguments.as_object() {
+            Some(arguments) => arguments
+                .iter()
+                .filter(|(name, _)| main.is_none_or(|(known, _)| known != name.as_str()))
+                .for_each(|(_, value)| collect(value, 0, &mut texts)),
+            None => collect(&self.arguments, 0, &mut texts),
+        }
+        texts
+    }
+
+    /// The argument that says most of what the call does, by name and text; none where no argument with a text is known
+    /// to do so.
+    #[must_use]
+    pub fn main_argument(&self) -> Option<(&str, &str)> {
+        let arguments = self.arguments.as_object()?;
+        TELLING.iter().find_map(|name| {
+            let text = arguments.get(*name)?.as_str()?;
+            (!text.trim().is_empty()).then_some((*name, text))
+        })
+    }
+}
+
+/// Adds the texts of a value, at any depth, in order.
+fn collect<'a>(value: &'a Value, depth: usize, texts: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => texts.push(text),
+        Value::Array(items) if depth < DEEPEST => {
+            items.iter().for_each(|item| collect(item, depth + 1, texts));
+        }
+        Value::Object(fields) if depth < DEEPEST => {
+            fields.values().for_each(|item| collect(item, depth + 1, texts));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn texts(line: Value) -> Vec<String> {
+        called_tools(line.as_object().unwrap()).iter().map(ToolCall::text).collect()
+    }
+
+    #[test]
+    fn calls_are_found_in_each_of_their_shapes() {
+        let blocks = json!({"content": [
+            {"type": "tool_call", "id": "1", "name": "bash", "input": {"command": "ls -l", "timeout": 5}},
+            {"type": "tool_use", "id": "2", "name": "grep", "input": {"path": "app", "pattern": "a|b"}},
+            {"type": "text", "text": "not a call", "name": "x"}]});
+        assert_eq!(texts(blocks), ["bash: ls -l", "grep: a|b\napp"]);
+        let fields = json!({"content": "", "tool_calls": [
+            {"id": "1", "tool": "bash", "arguments": {"command": "ls"}},
+            {"id": "2", "type": "function", "function": {"name": "read", "arguments": "{\"path\": \"a\\nb\"}"}},
+            {"name": "free", "arguments": "no json"}, {"name": "none"}, {"arguments": {}}, 7]});
+        assert_eq!(texts(fields), ["bash: ls", "read: a\nb", "free: no json", "none"]);
+        let older = json!({"content": null, "function_call": {"name": "f", "arguments": "{\"x\": \"y\"}"}});
+        assert_eq!(texts(older), ["f: y"]);
+    }
+
+    #[test]
+    fn a_call_that_stands_twice_counts_once() {
+        let call = json!({"command": "ls"});
+        let line = json!({
+            "content": [{"type": "tool_call", "id": "1", "name": "bash", "input": call},
+                {"type": "tool_call", "name": "bash", "input": call}],
+            "tool_calls": [{"id": "1", "tool": "shell", "arguments": call}, {"id": "2", "tool": "bash", "arguments": {}},
+                {"tool": "bash", "arguments": "{\"command\":\"ls\"}"}]});
+        assert_eq!(texts(line), ["bash: ls", "bash: ls", "bash"]);
+        // Two calls of one message may be the same.
+        let line = json!({"tool_calls": [{"id": "1", "tool": "t"}, {"id": "2", "tool": "t"}]});
+        assert_eq!(texts(line), ["t", "t"]);
+    }
+
+    #[test]
+    fn texts_of_arguments_are_found_at_any_depth_and_nothing_else_is() {
+        let line = json!({"tool_calls": [{"tool": "todo", "arguments": {"action": "create", "urgent": true,
+            "todos": [{"content": "Bake", "status": "pending", "n": 1}, {"content": " "}, null]}}]});
+        assert_eq!(texts(line), ["todo: create\nBake\npending"]);
+    }
+}

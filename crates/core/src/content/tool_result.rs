@@ -1,0 +1,273 @@
+//! What a tool returned, as a person reads it.
+//!
+//! Tools answer with JSON, in the line itself or as a string: `{"error": null, "output": {"returncode": 0, "stdout":
+//! "a\\nb"}, "success": true}`. The text is what such an answer says:
+//!
+//! | what was returned | its text |
+//! | --- | --- |
+//! | a string that is no JSON object or list | the string |
+//! | JSON that is spread over lines, and no answer of one of the kinds below | as it stands: it was written to be read |
+//! | content blocks, or an object with them in `content` | the texts of the blocks |
+//! | an answer: an object with `output`, `stdout`, `stderr`, `error` or `success` | the text of `output`, `result`, `stdout`, `stderr`, then that of `error`, `exit code N` unless it is 0, then other fields |
+//! | an error that is an object | `type: message`, then other fields |
+//! | any other object | a line for each field, `name: value` |
+//! | any other list | a line for each item |
+//!
+//! `null`, empty texts, lists and objects say nothing, and neither do `success` and an exit code of 0: a command that
+//! printed nothing has no text. `success: false` with nothing else is `failed`. A text of several lines stands below the
+//! name of its field. Objects and lists within stand on one line if that is short, else below, indented.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::model::RawJson;
+
+use super::extract::{block_text, block_type, is_tool_result, result_of, string_field};
+
+/// Stands between the blocks of one text.
+const BLANK_LINE: &str = "\n\n";
+
+/// What is longer does not stand on one line.
+const LINE_CHARS: usize = 160;
+
+/// What lies deeper is shown as JSON.
+const DEEPEST: usize = 12;
+
+/// Fields that tell the exit code of a process.
+const EXIT_CODES: [&str; 4] = ["returncode", "exit_code", "exitCode", "return_code"];
+
+/// Fields of an answer that are not shown by name.
+const OF_ANSWERS: [&str; 6] = ["success", "output", "result", "stdout", "stderr", "error"];
+
+/// The text of what a tool returned.
+pub(super) fn result_text(content: &Value) -> Cow<'_, str> {
+    match content {
+        Value::String(text) => match answer_in(text) {
+            Some(answer) => Cow::Owned(answer_text(&answer, 0)),
+            None => Cow::Borrowed(text),
+        },
+        other => Cow::Owned(answer_text(other, 0)),
+    }
+}
+
+/// Whether the first extraction, which took strings as they are and other values as compact JSON, found another text.
+pub(super) fn was_other_text(content: &Value) -> bool {
+    match content {
+        Value::Null => false,
+        Value::String(text) => answer_in(text).is_some(),
+        Value::Array(items) => !items.iter().all(is_content_block) || items.iter().any(was_other_text),
+        block if is_tool_result(block) => was_other_text(result_of(block)),
+        block => block.get("text").filter(|_| is_content_block(block)).is_none_or(was_other_text),
+    }
+}
+
+/// The JSON that a string holds, if that is to be read instead of the string.
+fn answer_in(text: &str) -> Option<Value> {
+    let trimmed = text.trim();
+    let is_enclosed = |open, close| trimmed.starts_with(open) && trimmed.ends_with(close);
+    if !is_enclosed('{', '}') && !is_enclosed('[', ']') {
+        return None;
+    }
+    // Python writes numbers that JSON does not know; `RawJson` reads them.
+    let value = serde_json::from_str(trimmed).ok().or_else(|| RawJson::from(trimmed).parse().ok())?;
+    // Line ends can only stand between the parts of JSON: somebody has laid it out.
+    let is_laid_out = trimmed.contains('\n');
+    let is_empty =
+        value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
+    (!is_empty && (!is_laid_out || is_answer(&value))).then_some(value)
+}
+
+/// Whether a value is a tool's answer: what it returned, whether it worked, and what went wrong.
+fn is_answer(value: &Value) -> bool {
+    let is = |name: &str, of: fn(&Value) -> bool| value.get(name).is_some_and(of);
+    let printed = |value: &Value| value.is_string() || value.is_null();
+    value.get("output").is_some()
+        || is("success", Value::is_boolean)
+        || is("error", |error| error.is_string() || error.is_object())
+        || is("stdout", printed)
+        || is("stderr", printed)
+}
+
+fn answer_text(value: &Value, depth: usize) -> String {
+    if depth >= DEEPEST {
+        return plain_text(value, depth);
+    }
+    match value {
+        Value::String(text) => match answer_in(text) {
+            Some(answer) => answer_text(&answer, depth + 1),
+            None => text.clone(),
+        },
+        Value::Array(items) if items.iter().all(is_content_block) => {
+            joined(items.iter().map(|block| block_of_content(block, depth)), BLANK_LINE)
+        }
+        Value::Object(_) if is_content_block(value) => block_of_content(value, depth),
+        Value::Object(fields) if is_answer(value) => text_of_answer(fields, depth),
+        Value::Object(fields) if holds_blocks(fields) => {
+            answer_text(fields.get("content").unwrap_or(&Value::Null), depth + 1)
+        }
+        other => plain_text(other, depth),
+    }
+}
+
+/// Whether an object holds content blocks and flags beside them, as tools of the Model Context Protocol answer.
+fn holds_blocks(fields: &Map<String, Value>) -> bool {
+    let blocks = fields.get("content").and_then(Value::as_array);
+    blocks.is_some_and(|blocks| !blocks.is_empty() && blocks.iter().all(is_content_block))
+}
+
+fn text_of_answer(fields: &Map<String, Value>, depth: usize) -> String {
+    let of = |name: &str| fields.get(name).unwrap_or(&Value::Null);
+    let code = EXIT_CODES.iter().map(|name| of(name)).find(|code| !code.is_null());
+    let code = code.filter(|code| code.as_i64() != Some(0)).map(|code| format!("exit code {}", scalar(code)));
+    let is_named = |name: &str| !OF_ANSWERS.contains(&name) && !EXIT_CODES.contains(&name);
+    let others = fields.iter().filter(|(name, _)| is_named(name));
+    let parts = [
+        answer_text(of("output"), depth + 1),
+        answer_text(of("result"), depth + 1),
+        // What a process has printed is shown as it was printed.
+        scalar(of("stdout")),
+        scalar(of("stderr")),
+        error_text(of("error"), depth),
+        code.unwrap_or_default(),
+        fields_text(others, depth),
+    ];
+    let text = joined(parts.into_iter(), "\n");
+    let failed = *of("success") == Value::Bool(false);
+    if text.is_empty() && failed { "failed".to_owned() } else { text }
+}
+
+fn error_text(error: &Value, depth: usize) -> String {
+    let Some(fields) = error.as_object() else {
+        return if *error == Value::Bool(false) { String::new() } else { plain_text(error, depth) };
+    };
+    let text = |names: &[&'static str]| {
+        let mut texts = names.iter().filter_map(|name| Some((*name, fields.get(*name)?.as_str()?)));
+        texts.find(|(_, text)| !text.trim().is_empty())
+    };
+    let Some((of_message, message)) = text(&["message", "msg", "detail", "error"]) else {
+        return plain_text(error, depth);
+    };
+    let kind = text(&["type", "error_type", "name", "code"]);
+    let first = kind.map_or_else(|| message.to_owned(), |(_, kind)| format!("{kind}: {message}"));
+    let is_named = |name: &str| name != of_message && kind.is_none_or(|(of_kind, _)| name != of_kind);
+    let others = fields.iter().filter(|(name, _)| is_named(name));
+    joined([first, fields_text(others, depth)].into_iter(), "\n")
+}
+
+/// A line for each field of an object or each item of a list; scalars as they are.
+fn plain_text(value: &Value, depth: usize) -> String {
+    if depth >= DEEPEST && (value.is_object() || value.is_array()) {
+        return value.to_string();
+    }
+    match value {
+        Value::Object(fields) => fields_text(fields.iter(), depth),
+        Value::Array(items) => {
+            let line = |item: &Value| match item {
+                Value::Object(_) | Value::Array(_) => below("-", item, depth),
+                scalar_item => scalar(scalar_item),
+            };
+            joined(items.iter().map(line), "\n")
+        }
+        other => scalar(other),
+    }
+}
+
+fn fields_text<'a>(fields: impl Iterator<Item = (&'a String, &'a Value)>, depth: usize) -> String {
+    joined(fields.map(|(name, value)| field_text(name, value, depth)), "\n")
+}
+
+fn field_text(name: &str, value: &Value, depth: usize) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => below(&format!("{name}:"), value, depth),
+        _ => {
+            let text = scalar(value);
+            match text.contains('\n') {
+                _ if text.trim().is_empty() => String::new(),
+                true => format!("{name}:\n{text}"),
+                false => format!("{name}: {text}"),
+            }
+        }
+    }
+}
+
+/// An object or a list behind `head`: on its line if that is short, else on lines of its own.
+fn below(head: &str, value: &Value, depth: usize) -> String {
+    if depth >= DEEPEST {
+        return format!("{head} {value}");
+    }
+    if let Some(line) = one_line(value).filter(|line| line.chars().nth(LINE_CHARS).is_none()) {
+        return if line.is_empty() { String::new() } else { format!("{head} {line}") };
+    }
+    let text = plain_text(value, depth + 1);
+    let indented = text.lines().map(|line| format!("  {line}").trim_end().to_owned());
+    format!("{head}\n{}", joined(indented, "\n"))
+}
+
+/// An object or a list of scalars, on one line: `a: 1, b: 2`. `None` for what holds more than that, or line ends.
+fn one_line(value: &Value) -> Option<String> {
+    let flat = |value: &Value| {
+        let text = (!value.is_object() && !value.is_array()).then(|| scalar(value))?;
+        (!text.contains('\n')).then_some(text)
+    };
+    let parts: Vec<String> = match value {
+        Value::Array(items) => items.iter().map(flat).collect::<Option<_>>()?,
+        Value::Object(fields) => {
+            let part = |(name, value): (&String, &Value)| {
+                let text = flat(value)?;
+                Some(if text.trim().is_empty() { String::new() } else { format!("{name}: {text}") })
+            };
+            fields.iter().map(part).collect::<Option<_>>()?
+        }
+        other => vec![flat(other)?],
+    };
+    Some(joined(parts.into_iter(), ", "))
+}
+
+fn scalar(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The parts that say something, `between` them.
+fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
+    let mut text = String::new();
+    for part in parts.filter(|part| !part.trim().is_empty()) {
+        if !text.is_empty() {
+            if between == "\n" && text.ends_with('\n') {
+                text.pop();
+            }
+            text.push_str(between);
+        }
+        text.push_str(&part);
+    }
+    text
+}
+
+/// Whether a piece of a tool's output is a block of a message and not data that happens to be JSON.
+fn is_content_block(block: &Value) -> bool {
+    match block_type(block) {
+        Some("text") => string_field(block, "text").is_some(),
+        Some("image") => true,
+        _ => is_tool_result(block),
+    }
+}
+
+fn block_of_content(block: &Value, depth: usize) -> String {
+    if is_tool_result(block) {
+        return answer_text(result_of(block), depth + 1);
+    }
+    // What stands in a block of text is often an answer in JSON again.
+    match block_text(block) {
+        Some(text) => {
+            answer_in(text).map_or_else(|| text.to_owned(), |answer| answer_text(&answer, depth + 1))
+        }
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
