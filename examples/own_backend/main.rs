@@ -218,7 +218,7 @@ impl StorageBackend for OwnBackend {
         let mut owed = 0;
         for kept in store.sessions.get_mut(key).into_iter().flat_map(|kept| kept.messages.values_mut()) {
             let failed = kept.vectors.get(&current).is_some_and(|kept| kept.failure.is_some());
-            if kept.message.vectors == VectorState::Stored && (which == OweAgain::All || failed) {
+            if kept.message.vectors == VectorState::Stored && which.means(kept.message.sequence, failed) {
                 kept.message.vectors = VectorState::Outdated;
                 owed += 1;
             }
@@ -360,8 +360,13 @@ impl StorageBackend for OwnBackend {
     }
 
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        let mut counter = EventCounter::default();
-        self.store()?.events(scope, filter).for_each(|event| counter.add(event));
+        let (store, mut counter) = (self.store()?, EventCounter::default());
+        store.events(scope, filter).for_each(|event| counter.add(event));
+        // What a call took counts once: the counter has to know which sessions have responses.
+        let responses = EventFilter::default().with_event_type(RESPONSE.to_owned());
+        let told = store.events(scope, &responses).filter(|event| Usage::of(&event.summary).calls > 0);
+        counter
+            .set_answered(told.map(|event| SessionKey::new(event.user_id.clone(), event.session_id.clone())));
         Ok(counter.into_counts())
     }
 

@@ -23,7 +23,7 @@ use crate::{
     config::CosmosConfig,
     counts, events, generations, messages, rename, schema, search, sessions,
     store::{Means, Store},
-    vectors, write,
+    texts, vectors, write,
 };
 
 /// Sessions in Azure Cosmos DB. Cheap to clone; clones share connections.
@@ -151,7 +151,7 @@ impl StorageBackend for CosmosBackend {
     }
 
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
-        write::renew_texts(&self.0, key, sequences).await
+        texts::renew(&self.0, key, sequences).await
     }
 
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {

@@ -125,6 +125,11 @@ pub(crate) async fn search(store: &Store, scope: &Scope, options: &EventSearchOp
     Ok(events)
 }
 
+#[derive(Debug, Deserialize)]
+struct Answered {
+    user_id_session_id: String,
+}
+
 pub(crate) async fn count(store: &Store, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     let mut counter = EventCounter::default();
     let query = queries::events(scope, filter, None, false);
@@ -133,6 +138,11 @@ pub(crate) async fn count(store: &Store, scope: &Scope, filter: &EventFilter) ->
         true
     })
     .await?;
+    if counter.unanswered().next().is_some() {
+        let rows: Vec<Answered> = store.events.all(Within::All, queries::answered_sessions(scope)).await?;
+        let keys = rows.iter().map(|row| ids::session_of(&row.user_id_session_id));
+        counter.set_answered(keys.collect::<Result<Vec<SessionKey>>>()?);
+    }
     Ok(counter.into_counts())
 }
 

@@ -36,6 +36,7 @@ mod schema;
 mod search;
 mod sessions;
 mod store;
+mod texts;
 mod totals;
 mod usage;
 mod vectors;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use amplifier_session_core::{
     Scope,
-    backend::{OwingQuery, SessionCursor, SessionQuery, meta::Generations},
+    backend::{OwingQuery, RESPONSE, SessionCursor, SessionQuery, meta::Generations},
     model::{SessionId, UserId},
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
 };
@@ -376,6 +376,15 @@ pub(crate) fn event_ids(user: &str) -> Query {
     let mut conditions = Conditions::of(kind::EVENT);
     conditions.and("c.user_id = @", user);
     conditions.select("c.event_id, c.user_id_session_id, c.sequence", "")
+}
+
+/// Where responses of models lie that tell usage, once for each.
+pub(crate) fn answered_sessions(scope: &Scope) -> Query {
+    let mut conditions = Conditions::of(kind::EVENT);
+    only_user(&mut conditions, scope);
+    conditions.and("c.event_type = @", RESPONSE);
+    conditions.and_text("IS_OBJECT(c.summary.usage)");
+    conditions.select("c.user_id_session_id", "")
 }
 
 /// Events of a scope, newest first where an order is asked for.

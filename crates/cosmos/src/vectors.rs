@@ -259,12 +259,7 @@ pub(crate) async fn owe(store: &Store, key: &SessionKey, which: &OweAgain) -> Re
     let mut operations = Vec::new();
     for mut document in documents {
         let is_stored = vector_state(document.vectors)? == VectorState::Stored;
-        let is_meant = match which {
-            OweAgain::All => true,
-            OweAgain::Failed => document.failure(generation).is_some(),
-            OweAgain::At(sequences) => sequences.contains(&document.sequence),
-        };
-        if is_stored && is_meant {
+        if is_stored && which.means(document.sequence, document.failure(generation).is_some()) {
             document.vectors = VectorState::Outdated.code();
             operations.push(Operation::replace(document.id.clone(), &document, &document.etag)?);
         }

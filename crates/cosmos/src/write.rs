@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use amplifier_session_core::{
     Result,
     backend::{RowChange, SessionChange, Version},
-    model::{Message, Place, Retimed, SessionKey, StoredEvent},
+    model::{Message, Retimed, SessionKey, StoredEvent},
     text::Analyzer,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -18,7 +18,7 @@ use crate::{
     },
     error,
     fence::Fence,
-    ids, messages, queries, sessions,
+    ids, queries, sessions,
     store::Store,
     writer::{Expected, Writer},
 };
@@ -318,35 +318,6 @@ async fn rows_at<T: DeserializeOwned + Send + 'static>(
 /// From which sequence on there are no rows, as far as that is known.
 fn end_of(known: Option<&Rows>, rewrite: Rewrite) -> Option<u32> {
     known.filter(|_| !rewrite.wipe).map(|rows| rows.end)
-}
-
-/// A document of a text that is there.
-#[derive(Debug, Deserialize)]
-struct StoredText {
-    id: String,
-}
-
-/// Makes the documents of the texts of messages anew, and removes those of texts that there are no longer.
-pub(crate) async fn renew_texts(store: &Store, key: &SessionKey, sequences: &[u32]) -> Result<()> {
-    /// So many messages are read at a time.
-    const MESSAGES: usize = 100;
-    let _turn = store.turn(key).await;
-    let partition = ids::partition(key);
-    let mut analyzer = Analyzer::new();
-    for sequences in sequences.chunks(MESSAGES) {
-        let places: Vec<Place> = sequences.iter().map(|of| Place::new(key.clone(), *of)).collect();
-        let messages = messages::at(store, &places).await?;
-        let query = queries::rows_at(kind::TEXT, "c.id", sequences);
-        let there: Vec<StoredText> = store.messages.all(Within::Partition(&partition), query).await?;
-        let texts: Vec<TextDocument> =
-            messages.iter().flat_map(|message| texts_of(message, &partition, &mut analyzer)).collect();
-        let ids: HashSet<&str> = texts.iter().map(|text| text.id.as_str()).collect();
-        let mut operations: Vec<Operation> = texts.iter().map(Operation::upsert).collect::<Result<_>>()?;
-        let gone = there.into_iter().filter(|text| !ids.contains(text.id.as_str()));
-        operations.extend(gone.map(|text| Operation::Delete { id: text.id, etag: None }));
-        store.messages.write_many(&partition, operations).await?;
-    }
-    Ok(())
 }
 
 /// A message and what stands beside it, in one batch where they fit. Pieces of its line come before: they are named by the line.

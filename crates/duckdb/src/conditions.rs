@@ -10,8 +10,11 @@ use duckdb::{
 };
 
 /// Lists are lists. Words of titles are looked for in the rows: a function of the library in SQL would need unsafe code.
-pub(crate) const DUCKDB: Dialect =
-    Dialect { list_holds: |list, value| format!("list_contains({list}, {value})"), session_says: None };
+pub(crate) const DUCKDB: Dialect = Dialect {
+    list_holds: |list, value| format!("list_contains({list}, {value})"),
+    session_says: None,
+    event_says: None,
+};
 
 /// The values of a statement with these conditions.
 pub(crate) fn values(conditions: &Conditions) -> ParamsFromIter<impl Iterator<Item = types::Value>> {

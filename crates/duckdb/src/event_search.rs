@@ -2,12 +2,12 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventGroup, Usage},
-    model::Event,
+    backend::{EventCount, EventCounter, EventGroup, Usage},
+    model::{Event, SessionId, SessionKey, UserId},
     search::{EventFilter, EventSearchOptions},
 };
 use amplifier_session_sql::{
-    Columns, Conditions,
+    Columns, Conditions, repeats_usage,
     rows::{self, EVENT, EVENT_OF_SESSION},
 };
 use duckdb::Connection;
@@ -23,6 +23,21 @@ use crate::{
 pub(crate) const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
     OR coalesce(CAST(json_extract(summary, '$.has_error') AS VARCHAR) = 'true', FALSE))";
 
+/// The sessions with a response that tells usage.
+const ANSWERED: &str = "SELECT DISTINCT user_id, session_id FROM events
+        WHERE event_type = 'llm:response' AND contains(summary, '\"usage\"')
+            AND json_type(summary, '$.usage') = 'OBJECT'";
+
+/// The sessions with a response that tells usage, under the name `a`, beside the events `e`.
+pub(crate) fn join_answered() -> String {
+    format!("LEFT JOIN ({ANSWERED}) a ON a.user_id = e.user_id AND a.session_id = e.session_id")
+}
+
+/// Whether the usage of an event repeats what a response of its session says: with [`join_answered`].
+pub(crate) fn counted_elsewhere() -> String {
+    format!("(a.session_id IS NOT NULL AND {})", repeats_usage("e"))
+}
+
 /// The events that `options` ask for, newest first.
 pub(crate) fn search(
     connection: &Connection,
@@ -34,17 +49,27 @@ pub(crate) fn search(
         conditions.behind_event(after);
     }
     conditions.without_events(&options.without);
-    let most = conditions.bind(limit(options.limit.min(EventSearchOptions::MAX_LIMIT)));
+    let most = options.limit.min(EventSearchOptions::MAX_LIMIT);
+    // Which events hold words is looked at here, so that it is not known how many rows that takes.
+    let end = match options.filter.text {
+        Some(_) => String::new(),
+        None => format!("LIMIT {}", conditions.bind(limit(most))),
+    };
     let sql = format!(
         "SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}
-         ORDER BY e.ts DESC, e.user_id DESC, e.session_id DESC, e.sequence DESC LIMIT {most}",
+         ORDER BY e.ts DESC, e.user_id DESC, e.session_id DESC, e.sequence DESC {end}",
         conditions.sql()
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("search_events"))?;
     let mut found = statement.query(values(&conditions)).map_err(storage("search_events"))?;
     let mut events = Vec::new();
-    while let Some(row) = found.next().map_err(storage("search_events"))? {
-        events.push(rows::event(&Cursor(row))?);
+    while events.len() < most
+        && let Some(row) = found.next().map_err(storage("search_events"))?
+    {
+        let event = rows::event(&Cursor(row))?;
+        if options.filter.text.as_ref().is_none_or(|words| event.says(words)) {
+            events.push(event);
+        }
     }
     Ok(events)
 }
@@ -53,12 +78,17 @@ pub(crate) fn search(
 ///
 /// DuckDB counts; what summaries tell of usage is summed here, by the rules of `core` about what is a number.
 pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    if filter.text.is_some() {
+        return count_one_by_one(connection, scope, filter);
+    }
     let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
     let sql = format!(
         "SELECT CAST(e.ts AS DATE) AS day, e.event_type, e.tool_name, e.model, e.provider,
             {FAILED} AS failed,
-            count(*), coalesce(list(e.summary) FILTER (WHERE contains(e.summary, '\"usage\"')), [])
-         FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6",
+            count(*), coalesce(list(e.summary) FILTER (WHERE contains(e.summary, '\"usage\"') AND NOT {}), [])
+         FROM events e JOIN sessions s {EVENT_OF_SESSION} {} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6",
+        counted_elsewhere(),
+        join_answered(),
         conditions.sql()
     );
     let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
@@ -79,4 +109,30 @@ pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter
         counts.push(EventCount { group, events: rows::count(&row, 6)?, usage });
     }
     Ok(counts)
+}
+
+/// [`count`] where each event has to be looked at.
+fn count_one_by_one(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+    let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
+    let sql =
+        format!("SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}", conditions.sql());
+    let mut counter = EventCounter::default();
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
+    let mut found = statement.query(values(&conditions)).map_err(storage("count_events"))?;
+    while let Some(row) = found.next().map_err(storage("count_events"))? {
+        let event = rows::event(&Cursor(row))?;
+        if filter.admits(&event) {
+            counter.add(&event);
+        }
+    }
+    let sql = format!("SELECT user_id, session_id FROM ({ANSWERED})");
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
+    let mut found = statement.query([]).map_err(storage("count_events"))?;
+    let mut answered = Vec::new();
+    while let Some(row) = found.next().map_err(storage("count_events"))? {
+        let row = Cursor(row);
+        answered.push(SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?));
+    }
+    counter.set_answered(answered);
+    Ok(counter.into_counts())
 }

@@ -12,6 +12,9 @@ pub struct Dialect {
     /// Whether title or description of the session `s` hold all words of a text (the argument), in a database that can
     /// tell. In another the backend looks at the rows.
     pub session_says: Option<fn(&str) -> String>,
+    /// Whether the event `e` says all words of a text (the argument) of itself, in a database that can tell. In another
+    /// the backend looks at the rows.
+    pub event_says: Option<fn(&str) -> String>,
 }
 
 /// A value that is bound.

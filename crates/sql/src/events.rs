@@ -2,11 +2,21 @@
 
 use amplifier_session_core::{
     Result, Scope,
+    backend::REPEATS,
     model::{Level, Place},
     search::{EventCursor, EventFilter},
 };
 
 use crate::{Conditions, Dialect};
+
+/// The condition that events of the table `name` are of a type whose usage repeats that of a response
+/// ([`REPEATS`]).
+#[must_use]
+pub fn repeats_usage(name: &str) -> String {
+    let prefixes =
+        REPEATS.map(|prefix| format!("substr({name}.event_type, 1, {}) = '{prefix}'", prefix.len()));
+    format!("({})", prefixes.join(" OR "))
+}
 
 impl Conditions {
     /// The events of `scope` that `filter` admits.
@@ -31,6 +41,10 @@ impl Conditions {
         if filter.level.is_some_and(|level| level != Level::Info) {
             // Nothing new, but what a partial index is taken for.
             conditions.require("e.level <> 'INFO'");
+        }
+        if let Some((text, says)) = filter.text.clone().zip(dialect.event_says) {
+            let text = conditions.bind(text);
+            conditions.require(says(&text));
         }
         conditions.compare_if("e.ts >= ?", filter.since);
         conditions.compare_if("e.ts < ?", filter.until);

@@ -22,3 +22,4 @@ mod sessions;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};
 pub use conditions::{Conditions, Dialect, Value};
+pub use events::repeats_usage;

@@ -11,6 +11,7 @@ pub(crate) const SQLITE: Dialect = Dialect {
     session_says: Some(|text| {
         format!("holds_words({text}, s.name, s.first_prompt, s.session_id, s.description)")
     }),
+    event_says: Some(|text| format!("event_says({text}, e.error_type, e.summary)")),
 };
 
 /// The values of a statement with these conditions.

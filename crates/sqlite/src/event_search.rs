@@ -2,12 +2,12 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventGroup},
+    backend::{EventCount, EventGroup, RESPONSE},
     model::{Event, Level},
     search::{EventFilter, EventSearchOptions, SessionFilter},
 };
 use amplifier_session_sql::{
-    Conditions,
+    Conditions, repeats_usage,
     rows::{self, EVENT, EVENT_OF_SESSION as OF_SESSION},
 };
 use rusqlite::Connection;
@@ -53,8 +53,9 @@ pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter
     let sql = format!(
         "SELECT substr(e.ts, 1, instr(e.ts, 'T') - 1) AS day, e.event_type, e.tool_name, e.model, e.provider,
             e.level = 'ERROR' OR e.error_type IS NOT NULL OR (e.summary -> '$.has_error') IS 'true' AS failed,
-            count(*), usage_of(e.summary)
+            count(*), usage_of(CASE WHEN {} THEN '' ELSE e.summary END)
          FROM {} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6",
+        counted_elsewhere(),
         in_any_order(scope, filter),
         conditions.sql()
     );
@@ -74,6 +75,18 @@ pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter
         counts.push(EventCount { group, events, usage: read_usage(&column::<String>(row, 7)?) });
     }
     Ok(counts)
+}
+
+/// Whether the usage of an event repeats what a response of its session says.
+fn counted_elsewhere() -> String {
+    format!(
+        "{} AND instr(e.summary, '\"usage\"') > 0 AND EXISTS (
+            SELECT 1 FROM events r INDEXED BY events_by_session_type
+            WHERE r.user_id = e.user_id AND r.session_id = e.session_id AND r.event_type = '{RESPONSE}'
+                AND instr(r.summary, '\"usage\"') > 0 AND json_type(r.summary, '$.usage') = 'object'
+        )",
+        repeats_usage("e")
+    )
 }
 
 /// The tables and the index that give events in order of time.

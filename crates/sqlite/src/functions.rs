@@ -3,18 +3,18 @@
 //! They do what `core` does because they call it, so that a database that counts or filters finds the same as one
 //! that has everything looked at.
 
-use amplifier_session_core::{backend::Usage, text::holds_words};
+use amplifier_session_core::{backend::Usage, model::event_says, text::holds_words};
 use rusqlite::{
     Connection, Result,
     functions::{Aggregate, Context, FunctionFlags},
 };
-use serde_json::Value;
 
 /// Registers the functions.
 ///
 /// - `holds_words(wanted, name, first_prompt, session_id, description)`: whether title or description of a session
 ///   hold all words.
-/// - `usage_of(summary)`: what the events of a group tell of usage, as JSON for [`read_usage`].
+/// - `event_says(wanted, error_type, summary)`: whether an event says all words of itself.
+/// - `usage_of(summary)`: what the events of a group tell of usage, as text for [`read_usage`].
 pub(crate) fn register(connection: &Connection) -> Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
@@ -25,6 +25,11 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
         let given = name.filter(|name| !name.trim().is_empty());
         let title = given.or(first_prompt).or(text(3)?).unwrap_or_default();
         Ok(holds_words(&[title, text(4)?.unwrap_or_default()], text(0)?.unwrap_or_default()))
+    })?;
+    connection.create_scalar_function("event_says", 3, flags, |row| {
+        let text = |index| row.get_raw(index).as_str_or_null().map_err(rusqlite::Error::from);
+        let summary = serde_json::from_str(text(2)?.unwrap_or_default()).unwrap_or_default();
+        Ok(event_says(text(1)?, &summary, text(0)?.unwrap_or_default()))
     })?;
     connection.create_aggregate_function("usage_of", 1, flags, UsageOf)
 }
@@ -43,19 +48,22 @@ impl Aggregate<Usage, String> for UsageOf {
     }
 
     fn finalize(&self, _: &mut Context<'_>, sum: Option<Usage>) -> Result<String> {
-        Ok(serde_json::to_string(&sum.unwrap_or_default()).unwrap_or_default())
+        let sum = sum.unwrap_or_default();
+        let tokens = [sum.input_tokens, sum.output_tokens, sum.cache_read_tokens, sum.cache_write_tokens];
+        let tokens = tokens.map(|count| count.to_string()).join(" ");
+        Ok(format!("{} {tokens} {}", sum.calls, sum.cost))
     }
 }
 
-/// What `usage_of` has told.
+/// What `usage_of` has told: calls, the four numbers of tokens, the cost.
 pub(crate) fn read_usage(text: &str) -> Usage {
-    let told: Value = serde_json::from_str(text).unwrap_or_default();
-    let number = |name: &str| told.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let mut usage = Usage::of_calls(number("calls"));
-    usage.input_tokens = number("input_tokens");
-    usage.output_tokens = number("output_tokens");
-    usage.cache_read_tokens = number("cache_read_tokens");
-    usage.cache_write_tokens = number("cache_write_tokens");
-    usage.cost = told.get("cost").and_then(Value::as_f64).unwrap_or(0.0);
+    let mut told = text.split(' ');
+    let mut number = || told.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+    let mut usage = Usage::of_calls(number());
+    usage.input_tokens = number();
+    usage.output_tokens = number();
+    usage.cache_read_tokens = number();
+    usage.cache_write_tokens = number();
+    usage.cost = told.next().and_then(|cost| cost.parse().ok()).unwrap_or_default();
     usage
 }

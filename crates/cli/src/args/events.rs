@@ -9,18 +9,19 @@ use super::{FilterArgs, NarrowArgs, at_least_one};
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Finds events in the event logs of all sessions, newest first: requests to models and their answers, uses of tools, \
-errors. Every option narrows; names are compared in full, as they stand. `show SESSION --events` shows the \
-log of one session from its beginning; `stats` counts events.")]
+errors. Every option narrows; names are compared in full, as they stand, and --text finds what errors say. \
+`show SESSION --events` shows the log of one session from its beginning; `stats` counts events.")]
 #[command(after_long_help = "\
 In a pipe each event is one line of fields separated by tabs, `-` where nothing is known: time, level, type, tool, \
 model, session, number in its log, duration in milliseconds, tokens in, tokens out, kind of error. The owner \
-follows when --scope is not own, the event's line as it came in with --full.
+follows when --scope is not own, then what the error says, then the event's line as it came in with --full.
 
 When there are more events than --limit, --json has a `next` that --after takes. Exit code 3 says that nothing was \
 found.
 
 Examples:
   amplifier-sessions events --level error --since 7d
+  amplifier-sessions events --text 'rate limit' --category llm
   amplifier-sessions events --category llm --session 3a7c1e90
   amplifier-sessions events --type tool:post --tool bash --limit 5 --full
   amplifier-sessions events --type llm:response --model gpt-5 | cut -f 8 | sort -n | tail -1")]
@@ -32,7 +33,11 @@ pub(crate) struct EventsArgs {
     /// Only this session, by its id or the beginning of it
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Only this type, for example llm:request
+    /// Only events whose error or summary holds all these words, or words that they are part of; case and accents make no
+    /// difference
+    #[arg(long, value_name = "WORDS", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) text: Option<String>,
+    /// Only this type, for example llm:request; llm.request is the same
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) event_type: Option<String>,
     /// Only types of this category, what stands before the colon: llm, tool, session, …

@@ -61,8 +61,9 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
 fn filter(app: &App, args: &EventsArgs) -> Result<EventFilter, Failure> {
     let period = args.filter.period(&app.now)?;
     Ok(EventFilter::default()
+        .with_text(args.text.clone())
         .with_event_type(args.event_type.clone())
-        .with_category(args.category.as_deref().map(|category| category.trim_end_matches(':').to_owned()))
+        .with_category(args.category.as_deref().map(|name| name.trim_end_matches([':', '.']).to_owned()))
         .with_tool(args.tool.clone())
         .with_model(args.model.clone())
         .with_provider(args.provider.clone())
@@ -124,7 +125,8 @@ fn raw<'a>(payloads: &'a Payloads, event: &Event) -> Option<&'a RawJson> {
 
 /// The likeliest slips: a project that is not there, a name that is not the whole one.
 async fn explain_nothing(app: &App, reader: &Reader, args: &EventsArgs) -> Result<(), Failure> {
-    if let Some(event_type) = args.event_type.as_deref().filter(|event_type| !event_type.contains(':')) {
+    if let Some(event_type) = args.event_type.as_deref().filter(|event_type| !event_type.contains([':', '.']))
+    {
         say("hint", &format!("types go by their whole names; all that begin so: --category {event_type}"));
     }
     args.narrow.explain_nothing();

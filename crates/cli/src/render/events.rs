@@ -131,6 +131,7 @@ fn tabbed(event: &Event, owners: bool, now: &Zoned) -> Vec<String> {
         or_hyphen(event.error_type.clone()),
     ];
     fields.extend(owners.then(|| one_line(event.user_id.as_str())));
+    fields.push(or_hyphen(error(event).map(str::to_owned)));
     fields
 }
 
@@ -143,9 +144,18 @@ fn known(event: &Event) -> Option<String> {
             Some(format!("{} → {} tokens", count(input), count(output)))
         }
     };
-    let known = [milliseconds(event).map(duration), tokens, event.error_type.clone()];
+    let error = match (event.error_type.as_deref(), error(event)) {
+        (Some(kind), Some(error)) if !error.starts_with(kind) => Some(format!("{kind}: {error}")),
+        (kind, error) => error.or(kind).map(str::to_owned),
+    };
+    let known = [milliseconds(event).map(duration), tokens, error];
     let known: Vec<String> = known.into_iter().flatten().collect();
     Some(known.join(" · ")).filter(|known| !known.is_empty())
+}
+
+/// What the error says.
+fn error(event: &Event) -> Option<&str> {
+    event.summary.get("error").and_then(Value::as_str)
 }
 
 fn milliseconds(event: &Event) -> Option<f64> {

@@ -42,8 +42,8 @@ fn long_charts_are_cut() {
     let short = seen(&["stats", "--color", "never"]);
     check("stats_cut_terminal", &home, &short);
     let all = seen(&["stats", "--color", "never", "--all"]);
-    assert!(!all.contains("--all") && all.lines().count() == short.lines().count() + 14 + 4, "{all}");
-    assert_eq!(home.ok(&["stats", "--by", "day"]).lines().count(), 45, "a pipe gets everything");
+    assert!(!all.contains("--all") && all.lines().count() == short.lines().count() + 17 + 4, "{all}");
+    assert_eq!(home.ok(&["stats", "--by", "day"]).lines().count(), 48, "a pipe gets everything");
 }
 
 #[test]

@@ -135,3 +135,15 @@ pub enum OweAgain {
     /// Those of the messages of these sequences.
     At(Vec<u32>),
 }
+
+impl OweAgain {
+    /// Whether the message of a sequence is meant; `failed` says whether one of its texts could not be embedded.
+    #[must_use]
+    pub fn means(&self, sequence: u32, failed: bool) -> bool {
+        match self {
+            Self::All => true,
+            Self::Failed => failed,
+            Self::At(sequences) => sequences.contains(&sequence),
+        }
+    }
+}

@@ -1,11 +1,18 @@
 //! What a backend counts: events and messages by what they have in common, and the rows of a session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Event, Role, Timestamp};
+use crate::model::{Cost, Event, Role, SessionKey, Timestamp};
+
+/// The type of the events that say what a call of a model took.
+pub const RESPONSE: &str = "llm:response";
+
+/// What the types of events begin with that repeat what a response says: blocks of an answer, and what is logged of it
+/// for debugging. Their usage counts only in sessions in which no [`RESPONSE`] tells any.
+pub const REPEATS: [&str; 2] = ["content_block:", "llm:response:"];
 
 /// What an event says of when something happened, and with which model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +45,7 @@ impl From<Event> for EventTime {
 }
 
 /// What using models took: the sums of what events tell in their summaries.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Usage {
     /// Events that tell any of the rest: answered calls of a model.
@@ -52,7 +59,7 @@ pub struct Usage {
     /// Tokens that were put into the provider's cache.
     pub cache_write_tokens: u64,
     /// Cost as told, in the provider's currency (US dollars with all that tell one).
-    pub cost: f64,
+    pub cost: Cost,
 }
 
 impl Usage {
@@ -67,7 +74,7 @@ impl Usage {
             output_tokens: number("output_tokens") as u64,
             cache_read_tokens: number("cache_read_tokens") as u64,
             cache_write_tokens: number("cache_write_tokens") as u64,
-            cost: number("cost"),
+            cost: usage.get("cost").and_then(Cost::from_json).unwrap_or_default(),
         }
     }
 
@@ -140,25 +147,64 @@ pub struct EventCount {
 }
 
 /// Counts events one by one, for a backend that can't have its database do it.
+///
+/// Of one call of a model a log may hold a response and several repeats ([`REPEATS`]). The usage of repeats waits until
+/// it is known which sessions have responses.
 #[derive(Debug, Clone, Default)]
 pub struct EventCounter {
     groups: BTreeMap<EventGroup, (u64, Usage)>,
+    repeated: BTreeMap<SessionKey, Vec<(EventGroup, Usage)>>,
+    answered: BTreeSet<SessionKey>,
 }
 
 impl EventCounter {
     /// Counts an event.
     pub fn add(&mut self, event: &Event) {
-        let (events, usage) = self.groups.entry(EventGroup::from(event)).or_default();
+        let group = EventGroup::from(event);
+        let usage = Usage::of(&event.summary);
+        let (events, sum) = self.groups.entry(group.clone()).or_default();
         *events += 1;
-        usage.add(Usage::of(&event.summary));
+        if usage.calls == 0 {
+            return;
+        }
+        let key = || SessionKey::new(event.user_id.clone(), event.session_id.clone());
+        if repeats_usage(&event.event_type) {
+            self.repeated.entry(key()).or_default().push((group, usage));
+            return;
+        }
+        if event.event_type == RESPONSE {
+            self.answered.insert(key());
+        }
+        sum.add(usage);
+    }
+
+    /// The sessions with repeated usage of which no response was counted. Which of them have responses among the events
+    /// that were not counted is to be said with [`EventCounter::set_answered`].
+    pub fn unanswered(&self) -> impl Iterator<Item = &SessionKey> {
+        self.repeated.keys().filter(|key| !self.answered.contains(key))
+    }
+
+    /// These sessions have responses that tell usage.
+    pub fn set_answered(&mut self, sessions: impl IntoIterator<Item = SessionKey>) {
+        self.answered.extend(sessions);
     }
 
     /// The counts, in order of their groups.
     #[must_use]
-    pub fn into_counts(self) -> Vec<EventCount> {
+    pub fn into_counts(mut self) -> Vec<EventCount> {
+        let unanswered = self.repeated.into_iter().filter(|(key, _)| !self.answered.contains(key));
+        for (group, usage) in unanswered.flat_map(|(_, repeated)| repeated) {
+            self.groups.entry(group).or_default().1.add(usage);
+        }
         let counts = self.groups.into_iter();
         counts.map(|(group, (events, usage))| EventCount { group, events, usage }).collect()
     }
+}
+
+/// Whether events of a type repeat what a response says.
+#[must_use]
+pub fn repeats_usage(event_type: &str) -> bool {
+    REPEATS.iter().any(|prefix| event_type.starts_with(prefix))
 }
 
 /// Messages of one day and role, counted.

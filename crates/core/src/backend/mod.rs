@@ -16,8 +16,8 @@ use async_trait::async_trait;
 
 pub use change::{MessageVectors, OweAgain, RowChange, SessionChange, SkippedLine, StoredSession, Version};
 pub use counts::{
-    EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, RowSpan, ServiceUsage,
-    SessionRows, StorePlace, Usage, VectorCounts,
+    EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, REPEATS, RESPONSE,
+    RowSpan, ServiceUsage, SessionRows, StorePlace, Usage, VectorCounts, repeats_usage,
 };
 pub use query::{
     Candidates, OwingQuery, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery,
@@ -278,6 +278,9 @@ pub trait StorageBackend: Debug + Send + Sync {
 
     /// The events of `scope` that `filter` admits, counted by what they have in common, in any order. A backend that
     /// has to look at each of them does so with [`EventCounter`].
+    ///
+    /// A call of a model counts once: the usage of events that repeat what a response says ([`REPEATS`]) counts only where
+    /// their session has no [`RESPONSE`] with usage, whether `filter` admits that or not. The events themselves count.
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
 
     /// The messages of `scope` that `filter` admits, counted by day and role, in any order.

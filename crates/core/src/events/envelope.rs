@@ -30,9 +30,13 @@ const TOP: &[&str] = &[
     "event_id",
     "id",
     "duration_ms",
+    "duration",
+    "duration_s",
+    "duration_seconds",
     "status",
     "error",
     "error_type",
+    "error_message",
     "model",
     "provider",
     "tool_name",
@@ -56,13 +60,24 @@ const DATA: &[&str] = &[
     "error_type",
     "model",
     "provider",
+    "error_message",
+    "exception",
     "duration_ms",
+    "duration",
+    "duration_s",
+    "duration_seconds",
     "status",
     "stop_reason",
     "usage",
     "cost",
     "cost_usd",
+    "total_cost",
+    "total_cost_usd",
+    "block_index",
 ];
+
+/// Fields of `result` in `data` that are read.
+const RESULT: &[&str] = &["error", "success"];
 
 /// What an event line says, without the place it is stored under.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +120,8 @@ impl EventFields {
 pub(super) struct Envelope {
     pub(super) top: Map<String, Value>,
     pub(super) data: Map<String, Value>,
+    /// Of `data.result`, which holds all that a tool returned.
+    pub(super) result: Map<String, Value>,
 }
 
 impl Envelope {
@@ -150,7 +167,7 @@ pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
         error_type: owned(error_type(&envelope)),
         model: owned(envelope.text("model")),
         provider: owned(envelope.text("provider")),
-        summary: summary(&envelope),
+        summary: summary(&envelope, &event_type),
         doubt: doubt(&envelope),
         data_size_bytes,
         event_type,
@@ -169,7 +186,8 @@ fn doubt(envelope: &Envelope) -> Option<String> {
     (!doubts.is_empty()).then(|| doubts.join("; "))
 }
 
-fn normalised_type(name: &str) -> String {
+/// An event type as it is stored: with colons where it has dots alone.
+pub(crate) fn normalised_type(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { name.replace('.', ":") }
 }
 
@@ -188,16 +206,12 @@ fn split(line: &[u8]) -> Result<(Envelope, u64)> {
         Error::validation("line", format!("is not valid JSON: {error}")).with_source(error)
     };
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let (top, data) = Wanted(TOP).deserialize(&mut reader).map_err(broken)?;
+    let (top, data) = Wanted(TOP, "data").deserialize(&mut reader).map_err(broken)?;
     reader.end().map_err(broken)?;
     let size = data.map_or(0, |data| data.get().len() as u64);
-    let data = match data {
-        Some(data) if data.get().starts_with('{') => {
-            Wanted(DATA).deserialize(&mut serde_json::Deserializer::from_str(data.get())).map_err(broken)?.0
-        }
-        _ => Map::new(),
-    };
-    Ok((Envelope { top, data }, size))
+    let (data, result) = within(data, Wanted(DATA, "result")).map_err(broken)?;
+    let (result, _) = within(result, Wanted(RESULT, "")).map_err(broken)?;
+    Ok((Envelope { top, data, result }, size))
 }
 
 /// As [`split`], of a line as the tolerant parser reads it. What that leaves out counts as a part of `data`.
@@ -208,8 +222,18 @@ fn split_repaired(line: &RawJson) -> Result<(Envelope, u64)> {
     Ok((envelope, if size == 0 { 0 } else { size + left_out }))
 }
 
-/// Reads the wanted members of an object, and `data` as it stands.
-struct Wanted(&'static [&'static str]);
+/// The wanted members of an object that was left as it stands; nothing of another value.
+fn within<'de>(value: Option<&'de RawValue>, wanted: Wanted) -> serde_json::Result<Members<'de>> {
+    match value.map(RawValue::get) {
+        Some(text) if text.starts_with('{') => {
+            wanted.deserialize(&mut serde_json::Deserializer::from_str(text))
+        }
+        _ => Ok((Map::new(), None)),
+    }
+}
+
+/// Reads the wanted members of an object, and the one of the second name as it stands.
+struct Wanted(&'static [&'static str], &'static str);
 
 type Members<'de> = (Map<String, Value>, Option<&'de RawValue>);
 
@@ -229,17 +253,17 @@ impl<'de> Visitor<'de> for Wanted {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-        let (mut members, mut data) = (Map::new(), None);
+        let (mut members, mut as_it_stands) = (Map::new(), None);
         while let Some(key) = object.next_key::<std::borrow::Cow<'de, str>>()? {
-            if key == "data" {
-                data = Some(object.next_value::<&RawValue>()?);
+            if key == self.1 {
+                as_it_stands = Some(object.next_value::<&RawValue>()?);
             } else if self.0.contains(&key.as_ref()) {
                 members.insert(key.into_owned(), object.next_value()?);
             } else {
                 object.next_value::<IgnoredAny>()?;
             }
         }
-        Ok((members, data))
+        Ok((members, as_it_stands))
     }
 }
 

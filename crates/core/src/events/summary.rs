@@ -2,24 +2,32 @@
 //!
 //! | field | from (the first that holds something; at the top of the line, else in `data`) |
 //! | --- | --- |
-//! | `model`, `provider`, `duration_ms`, `status`, `stop_reason` | the field of the same name, when it is a text or a number |
+//! | `model`, `provider`, `status`, `stop_reason` | the field of the same name, when it is a text or a number |
+//! | `duration_ms` | `duration_ms`, `duration` (milliseconds too); `duration_s`, `duration_seconds` (times 1,000) |
 //! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, when it is a text |
-//! | `has_error` | `error` holds something, or `error_type` does, or `status` is `error` or `failed` |
+//! | `has_error` | `error` holds something, or `error_type` or `error_message` does, or `status` is `error` or `failed`, or `result` has an `error` or a `success` that is false |
+//! | `error` | what the error says: `error` when it is a text, its `message`, `msg`, `detail` or `error` when it is an object, else its texts; `error_message`; `exception`; the `error` of `result`; up to 1,000 characters |
 //! | `tool_names` | `tool_names`, else the names in `tool_calls`, else `tool_name`, else `tool` |
 //! | `has_tool_calls` | `has_tool_calls`, else whether `tool_calls` has members |
 //! | `usage.input_tokens` | `usage.input_tokens`, `input`, `prompt_tokens` |
 //! | `usage.output_tokens` | `usage.output_tokens`, `output`, `completion_tokens` |
-//! | `usage.cache_read_tokens` | `usage.cache_read_tokens`, `cache_read`, `cache_read_input_tokens` |
-//! | `usage.cache_write_tokens` | `usage.cache_write_tokens`, `cache_write`, `cache_creation_input_tokens` |
-//! | `usage.cost` | `usage.cost`, `usage.cost_usd`, `cost`, `cost_usd` |
+//! | `usage.cache_read_tokens` | `usage.cache_read_tokens`, `cache_read`, `cache_read_input_tokens`, `cached_tokens`, `cached_input_tokens`; `cached_tokens` in `prompt_tokens_details` or `input_tokens_details` |
+//! | `usage.cache_write_tokens` | `usage.cache_write_tokens`, `cache_write`, `cache_creation_input_tokens`, `cache_creation_tokens`, `cache_write_input_tokens` |
+//! | `usage.cost` | `usage.cost`, `usage.cost_usd`, `usage.total_cost`, `usage.total_cost_usd`, else these beside `usage`; a number or a decimal number in a text, kept exactly |
 //!
-//! It never holds `content`, `data`, `messages` or `full_response`, and no text longer than 200 characters.
+//! Of the blocks of one answer (`content_block:*`), each of which carries a copy of the usage, only the first has it here:
+//! one whose `block_index` is above 0 has no `usage`.
+//!
+//! It never holds `content`, `data`, `messages` or `full_response`, and but for `error` no text longer than 200
+//! characters.
 
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
+use crate::{backend::repeats_usage, model::Cost};
 
 const LONGEST_TEXT: usize = 200;
+const LONGEST_ERROR: usize = 1_000;
 
 /// The names that the id of a tool call goes by.
 pub(super) const TOOL_CALL_ID: [&str; 3] = ["tool_call_id", "tool_use_id", "call_id"];
@@ -27,22 +35,55 @@ pub(super) const TOOL_CALL_ID: [&str; 3] = ["tool_call_id", "tool_use_id", "call
 const USAGE: &[(&str, &[&str])] = &[
     ("input_tokens", &["input_tokens", "input", "prompt_tokens"]),
     ("output_tokens", &["output_tokens", "output", "completion_tokens"]),
-    ("cache_read_tokens", &["cache_read_tokens", "cache_read", "cache_read_input_tokens"]),
-    ("cache_write_tokens", &["cache_write_tokens", "cache_write", "cache_creation_input_tokens"]),
-    ("cost", &["cost", "cost_usd"]),
+    (
+        "cache_read_tokens",
+        &[
+            "cache_read_tokens",
+            "cache_read",
+            "cache_read_input_tokens",
+            "cached_tokens",
+            "cached_input_tokens",
+        ],
+    ),
+    (
+        "cache_write_tokens",
+        &[
+            "cache_write_tokens",
+            "cache_write",
+            "cache_creation_input_tokens",
+            "cache_creation_tokens",
+            "cache_write_input_tokens",
+        ],
+    ),
 ];
+const COST: &[&str] = &["cost", "cost_usd", "total_cost", "total_cost_usd"];
+/// Where OpenAI's answers tell of the cache.
+const DETAILS: &[&str] = &["prompt_tokens_details", "input_tokens_details"];
+const DURATIONS: &[(&str, f64)] =
+    &[("duration_ms", 1.0), ("duration", 1.0), ("duration_s", 1_000.0), ("duration_seconds", 1_000.0)];
 
-pub(super) fn summary(envelope: &Envelope) -> Map<String, Value> {
+pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Value> {
     let mut summary = Map::new();
-    for name in ["model", "provider", "duration_ms", "status", "stop_reason"] {
+    let mut copy = |name: &str| {
         if let Some(value) = envelope.get(name).filter(|value| is_short_scalar(value)) {
             summary.insert(name.to_owned(), value.clone());
         }
+    };
+    ["model", "provider"].into_iter().for_each(&mut copy);
+    copy("duration_ms");
+    ["status", "stop_reason"].into_iter().for_each(&mut copy);
+    if !summary.contains_key("duration_ms")
+        && let Some(duration) = duration(envelope)
+    {
+        summary.insert("duration_ms".to_owned(), duration);
     }
     if let Some(id) = tool_call_id(envelope) {
         summary.insert("tool_call_id".to_owned(), Value::from(id));
     }
     summary.insert("has_error".to_owned(), Value::Bool(has_error(envelope)));
+    if let Some(error) = error_text(envelope) {
+        summary.insert("error".to_owned(), Value::String(error));
+    }
     let tools = tool_names(envelope);
     if let Some(has_tool_calls) = has_tool_calls(envelope) {
         summary.insert("has_tool_calls".to_owned(), Value::Bool(has_tool_calls));
@@ -50,7 +91,9 @@ pub(super) fn summary(envelope: &Envelope) -> Map<String, Value> {
     if !tools.is_empty() {
         summary.insert("tool_names".to_owned(), Value::from(tools));
     }
-    let usage = usage(envelope);
+    let is_copy = repeats_usage(event_type)
+        && envelope.get("block_index").and_then(Value::as_u64).is_some_and(|index| index > 0);
+    let usage = if is_copy { Map::new() } else { usage(envelope) };
     if !usage.is_empty() {
         summary.insert("usage".to_owned(), Value::Object(usage));
     }
@@ -62,6 +105,14 @@ fn tool_call_id(envelope: &Envelope) -> Option<&str> {
     id.filter(|id| id.len() <= LONGEST_TEXT)
 }
 
+/// In milliseconds.
+fn duration(envelope: &Envelope) -> Option<Value> {
+    DURATIONS.iter().find_map(|(name, factor)| {
+        let value = envelope.get(name).filter(|value| value.is_number())?;
+        Some(if *factor == 1.0 { value.clone() } else { Value::from(value.as_f64()? * factor) })
+    })
+}
+
 fn is_short_scalar(value: &Value) -> bool {
     match value {
         Value::String(text) => text.chars().nth(LONGEST_TEXT).is_none(),
@@ -71,16 +122,49 @@ fn is_short_scalar(value: &Value) -> bool {
 }
 
 fn has_error(envelope: &Envelope) -> bool {
-    let holds_something = |value: &Value| match value {
+    envelope.get("error").is_some_and(holds_something)
+        || envelope.text("error_type").is_some()
+        || envelope.text("error_message").is_some()
+        || matches!(envelope.text("status"), Some("error" | "failed"))
+        || envelope.result.get("error").is_some_and(holds_something)
+        || envelope.result.get("success") == Some(&Value::Bool(false))
+}
+
+fn holds_something(value: &Value) -> bool {
+    match value {
         Value::Bool(error) => *error,
         Value::String(text) => !text.is_empty(),
         Value::Array(list) => !list.is_empty(),
         Value::Object(object) => !object.is_empty(),
         Value::Null | Value::Number(_) => false,
+    }
+}
+
+/// What the error says, without its end where it is long.
+fn error_text(envelope: &Envelope) -> Option<String> {
+    let fields = ["error", "error_message", "exception"].iter().filter_map(|name| envelope.get(name));
+    let mut texts = fields.chain(envelope.result.get("error")).map(said);
+    let text = texts.find(|text| !text.trim().is_empty())?;
+    Some(match text.char_indices().nth(LONGEST_ERROR) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    })
+}
+
+fn said(error: &Value) -> String {
+    let texts = |values: &mut dyn Iterator<Item = &Value>| {
+        values.filter_map(Value::as_str).filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join(", ")
     };
-    envelope.get("error").is_some_and(holds_something)
-        || envelope.text("error_type").is_some()
-        || matches!(envelope.text("status"), Some("error" | "failed"))
+    match error {
+        Value::String(text) => text.clone(),
+        Value::Array(list) => texts(&mut list.iter()),
+        Value::Object(fields) => {
+            let named = ["message", "msg", "detail", "error"].iter().filter_map(|name| fields.get(*name));
+            let message = named.map(said).find(|text| !text.trim().is_empty());
+            message.unwrap_or_else(|| texts(&mut fields.values()))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
 }
 
 fn has_tool_calls(envelope: &Envelope) -> Option<bool> {
@@ -106,16 +190,27 @@ fn tool_name(call: &Value) -> Option<&str> {
 }
 
 fn usage(envelope: &Envelope) -> Map<String, Value> {
-    let given = envelope.get("usage").and_then(Value::as_object);
+    let nothing = Map::new();
+    let given = envelope.get("usage").and_then(Value::as_object).unwrap_or(&nothing);
     let mut usage = Map::new();
     for (name, sources) in USAGE {
-        let in_usage =
-            sources.iter().find_map(|source| given?.get(*source).filter(|value| value.is_number()));
-        let beside =
-            || sources.iter().find_map(|source| envelope.get(source).filter(|value| value.is_number()));
-        if let Some(value) = in_usage.or_else(|| if *name == "cost" { beside() } else { None }) {
+        let told = sources.iter().find_map(|source| given.get(*source).filter(|value| value.is_number()));
+        let detailed = || {
+            let cached = |details: &&str| given.get(*details)?.get("cached_tokens");
+            DETAILS
+                .iter()
+                .filter(|_| *name == "cache_read_tokens")
+                .find_map(cached)
+                .filter(|value| value.is_number())
+        };
+        if let Some(value) = told.or_else(detailed) {
             usage.insert((*name).to_owned(), value.clone());
         }
+    }
+    let in_usage = COST.iter().filter_map(|name| given.get(*name));
+    let beside = COST.iter().filter_map(|name| envelope.get(name));
+    if let Some(cost) = in_usage.chain(beside).find_map(Cost::from_json) {
+        usage.insert("cost".to_owned(), cost.to_json());
     }
     usage
 }
@@ -144,6 +239,7 @@ mod tests {
             serde_json::json!({"event": "e", "data": {"error": {"type": "T"}}}),
             serde_json::json!({"event": "e", "data": {"error_type": "T"}}),
             serde_json::json!({"event": "e", "status": "error"}),
+            serde_json::json!({"event": "e", "data": {"result": {"success": false}}}),
         ] {
             assert_eq!(of(line.clone())["has_error"], true, "{line}");
         }
@@ -158,5 +254,73 @@ mod tests {
         let line =
             serde_json::json!({"event": "e", "data": {"cost_usd": 0.5, "usage": {"prompt_tokens": 1}}});
         assert_eq!(of(line)["usage"], serde_json::json!({"input_tokens": 1, "cost": 0.5}));
+    }
+
+    #[test]
+    fn costs_are_kept_exactly() {
+        let cost = |cost: Value| {
+            of(serde_json::json!({"event": "llm:response", "data": {"usage": {"cost_usd": cost}}}))["usage"]["cost"].clone()
+        };
+        assert_eq!(cost("0.4724725".into()), 0.4724725);
+        assert_eq!(cost("0.083880".into()), 0.08388);
+        assert_eq!(cost(0.25.into()), 0.25);
+        assert_eq!(cost("123456789.123456789123".into()), "123456789.123456789123");
+        let free = serde_json::json!({"event": "llm:response", "data": {"usage": {"cost_usd": "free"}}});
+        assert_eq!(of(free).get("usage"), None);
+    }
+
+    #[test]
+    fn cache_tokens_are_found_by_each_of_their_names() {
+        let of =
+            |usage: Value| of(serde_json::json!({"event": "e", "data": {"usage": usage}}))["usage"].clone();
+        for read in [
+            serde_json::json!({"cache_read_tokens": 7}),
+            serde_json::json!({"cache_read_tokens": null, "cache_read_input_tokens": 7}),
+            serde_json::json!({"cached_tokens": 7}),
+            serde_json::json!({"prompt_tokens_details": {"cached_tokens": 7}}),
+        ] {
+            assert_eq!(of(read.clone()), serde_json::json!({"cache_read_tokens": 7}), "{read}");
+        }
+        let written = serde_json::json!({"cache_creation_input_tokens": 5, "cache_write_tokens": null});
+        assert_eq!(of(written), serde_json::json!({"cache_write_tokens": 5}));
+    }
+
+    #[test]
+    fn of_the_blocks_of_an_answer_the_first_has_the_usage() {
+        let block = |index: Value| {
+            let data =
+                serde_json::json!({"block_index": index, "total_blocks": 2, "usage": {"input_tokens": 1}});
+            of(serde_json::json!({"event": "content_block:end", "data": data})).get("usage").is_some()
+        };
+        assert_eq!([block(0.into()), block(1.into()), block(Value::Null)], [true, false, true]);
+    }
+
+    #[test]
+    fn durations_are_milliseconds() {
+        let of = |data: Value| of(serde_json::json!({"event": "e", "data": data}))["duration_ms"].clone();
+        assert_eq!(of(serde_json::json!({"duration": 1234})), 1234);
+        assert_eq!(of(serde_json::json!({"duration_ms": 5, "duration": 1234})), 5);
+        assert_eq!(of(serde_json::json!({"duration_seconds": 1.5})), 1500.0);
+        assert_eq!(of(serde_json::json!({"duration": {"long": 1}})), Value::Null);
+    }
+
+    #[test]
+    fn what_errors_say_is_kept_up_to_a_length() {
+        let of = |line: Value| of(line)["error"].clone();
+        for line in [
+            serde_json::json!({"event": "e", "error": "boom"}),
+            serde_json::json!({"event": "e", "data": {"error": {"type": "T", "message": "boom"}}}),
+            serde_json::json!({"event": "e", "data": {"error": true, "error_message": "boom"}}),
+            serde_json::json!({"event": "e", "data": {"error": {"error": {"message": "boom"}}}}),
+            serde_json::json!({"event": "tool:post", "data": {"result": {"success": false, "output": "x", "error": {"message": "boom"}}}}),
+        ] {
+            assert_eq!(of(line.clone()), "boom", "{line}");
+        }
+        assert_eq!(of(serde_json::json!({"event": "e", "error": {"type": "T", "hint": "try"}})), "T, try");
+        let long = of(serde_json::json!({"event": "e", "error": "é".repeat(5_000)}));
+        assert_eq!(long.as_str().unwrap().chars().count(), LONGEST_ERROR + 1);
+        let fine =
+            serde_json::json!({"event": "tool:post", "data": {"result": {"success": true, "error": null}}});
+        assert_eq!(of(fine), Value::Null);
     }
 }

@@ -110,14 +110,16 @@ fn read(text: &str) -> Option<Cost> {
     // The digits as one number, and how many of them stand behind the point.
     let mut units: i128 = 0;
     let mut places = i64::try_from(fraction.len()).ok()? - i64::from(exponent);
+    let mut is_full = false;
     for digit in whole.bytes().chain(fraction.bytes()) {
         if !digit.is_ascii_digit() {
             return None;
         }
-        match units.checked_mul(10).and_then(|units| units.checked_add(i128::from(digit - b'0'))) {
+        let more = units.checked_mul(10).and_then(|units| units.checked_add(i128::from(digit - b'0')));
+        match more.filter(|_| !is_full) {
             Some(more) => units = more,
-            // Digits that do not fit any more stand behind those that do.
-            None => places -= 1,
+            // This digit and those after it are cut off.
+            None => (is_full, places) = (true, places - 1),
         }
     }
     let shift = i64::from(PLACES) - places;
@@ -178,9 +180,23 @@ mod tests {
             (json!("0.1234567890123456789012345678901234567890123"), "0.123456789012345678"),
             (json!("1e-400"), "0"),
         ] {
-            assert_eq!(Cost::from_json(&given).map(|cost| cost.to_string()).as_deref(), Some(expected), "{given}");
+            assert_eq!(
+                Cost::from_json(&given).map(|cost| cost.to_string()).as_deref(),
+                Some(expected),
+                "{given}"
+            );
         }
-        for bad in [json!(""), json!("."), json!("free"), json!("1.2.3"), json!("1e"), json!(null), json!([1]), json!(1e300), json!("NaN")] {
+        for bad in [
+            json!(""),
+            json!("."),
+            json!("free"),
+            json!("1.2.3"),
+            json!("1e"),
+            json!(null),
+            json!([1]),
+            json!(1e300),
+            json!("NaN"),
+        ] {
             assert_eq!(Cost::from_json(&bad), None, "{bad}");
         }
     }
@@ -190,7 +206,10 @@ mod tests {
         let told = ["0.4724725", "0.083880", "0.09002375", "0.091580", "0.09428625", "0.110830", "0.1279425"];
         assert_eq!(told.into_iter().map(cost).sum::<Cost>().to_string(), "1.071015");
         let tenths: Cost = std::iter::repeat_n(cost("0.1"), 10).sum();
-        assert_eq!((tenths, tenths.cents(), cost("0.005").cents(), cost("0.0049").cents()), (cost("1"), 100, 1, 0));
+        assert_eq!(
+            (tenths, tenths.cents(), cost("0.005").cents(), cost("0.0049").cents()),
+            (cost("1"), 100, 1, 0)
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Digest, HostId, ProjectSlug, SessionId, Timestamp, UserId};
+use crate::text::holds_words;
 
 /// How serious an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -108,6 +109,29 @@ impl Event {
             || self.error_type.is_some()
             || self.summary.get("has_error").and_then(Value::as_bool) == Some(true)
     }
+
+    /// [`event_says`] of this event.
+    #[must_use]
+    pub fn says(&self, words: &str) -> bool {
+        event_says(self.error_type.as_deref(), &self.summary, words)
+    }
+}
+
+/// Whether every word of `words` stands in what an event says of itself: its kind of error, or a text of its summary, such as
+/// the error's message, whole or as part of a longer word. Case and accents make no difference.
+#[must_use]
+pub fn event_says(error_type: Option<&str>, summary: &Map<String, Value>, words: &str) -> bool {
+    fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
+        match value {
+            Value::String(text) => texts.push(text),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
+            // Names of models and tools, words of errors: they all lie at the top, or in a list there.
+            _ => {}
+        }
+    }
+    let mut texts: Vec<&str> = error_type.into_iter().collect();
+    summary.values().for_each(|value| collect(value, &mut texts));
+    holds_words(&texts, words)
 }
 
 /// What stands before the first colon of an event type.

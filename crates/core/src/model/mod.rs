@@ -1,5 +1,6 @@
 //! What is stored: sessions, messages, events and vector records, with their identifiers.
 
+mod cost;
 mod event;
 mod ids;
 mod message;
@@ -10,7 +11,8 @@ mod timestamp;
 mod tolerant;
 mod vector;
 
-pub use event::{Event, Level, Payload, StoredEvent, category};
+pub use cost::Cost;
+pub use event::{Event, Level, Payload, StoredEvent, category, event_says};
 pub use ids::{Digest, HostId, Place, ProjectSlug, SessionId, SessionKey, UserId};
 pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;

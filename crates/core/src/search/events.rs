@@ -2,6 +2,7 @@
 
 use crate::{
     Error, Result,
+    events::normalised_type,
     model::{Event, Level, Place, SessionKey, Timestamp},
     search::SessionFilter,
 };
@@ -12,6 +13,8 @@ use crate::{
 pub struct EventFilter {
     /// Only events of these sessions.
     pub sessions: SessionFilter,
+    /// Only events that say all these words of themselves: [`Event::says`].
+    pub text: Option<String>,
     /// Only this type, for example `llm:request`.
     pub event_type: Option<String>,
     /// Only types of this category: what stands before the first colon, for example `llm`.
@@ -53,11 +56,23 @@ impl EventFilter {
         self
     }
 
+    /// Narrows to a type. One with dots and no colon is taken as it is stored: `tool.call` is `tool:call`.
+    #[must_use]
+    pub fn with_event_type(mut self, event_type: impl Into<Option<String>>) -> Self {
+        self.event_type = event_type.into().map(|name| normalised_type(&name));
+        self
+    }
+
+    /// Narrows to a category of types, with dots for colons as in a type.
+    #[must_use]
+    pub fn with_category(mut self, category: impl Into<Option<String>>) -> Self {
+        self.category = category.into().map(|name| normalised_type(&name));
+        self
+    }
+
     narrowing! {
-        /// Narrows to a type.
-        with_event_type: event_type, String;
-        /// Narrows to a category of types.
-        with_category: category, String;
+        /// Narrows to events that say all these words of themselves.
+        with_text: text, String;
         /// Narrows to events about a tool.
         with_tool: tool, String;
         /// Narrows to events about a model.
@@ -82,6 +97,7 @@ impl EventFilter {
         };
         self.event_type.as_ref().is_none_or(|wanted| *wanted == event.event_type)
             && self.category.as_ref().is_none_or(|wanted| wanted == event.category())
+            && self.text.as_ref().is_none_or(|words| event.says(words))
             && is(&self.tool, &event.tool_name)
             && is(&self.model, &event.model)
             && is(&self.provider, &event.provider)

@@ -13,6 +13,7 @@ mod ingest_rows;
 mod ingest_times;
 mod kept;
 mod pending;
+mod periods;
 mod rebuild;
 mod renewal;
 mod search;
@@ -47,6 +48,7 @@ pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::MessageEmbeddings;
 pub use events::{EventLine, EventLines};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};
+pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use sessions::SessionStatistics;
 pub use statistics::{

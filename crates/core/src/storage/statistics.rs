@@ -4,13 +4,20 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{SessionStatistics, SessionStorage, sessions::PAGE};
+use super::{
+    PeriodStatistics, SessionStatistics, SessionStorage,
+    periods::{months, weeks, with_gaps},
+    sessions::PAGE,
+};
 use crate::{
     Result, Scope,
     backend::{EventCount, MessageCount, SessionQuery, Usage},
     model::{ProjectSlug, Session, Timestamp},
     search::{EventFilter, SearchFilter, SessionFilter},
 };
+
+/// What stands for the model of a call of which the events name none.
+const UNKNOWN_MODEL: &str = "unknown";
 
 /// What statistics are made of. Every field narrows it; the default is all that is in scope.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,6 +53,8 @@ impl StatisticsOptions {
 pub struct Statistics {
     /// All sessions together, with all their messages and events, in the period or not.
     pub totals: SessionStatistics,
+    /// What models took in the period: the sum of `models`, and that of `days`.
+    pub usage: Usage,
     /// Sessions by project.
     pub projects: Vec<SessionGroup<ProjectSlug>>,
     /// Sessions by bundle; `None` for those that name none.
@@ -56,8 +65,13 @@ pub struct Statistics {
     pub tools: Vec<ToolStatistics>,
     /// Uses of models.
     pub models: Vec<ModelStatistics>,
-    /// Days in UTC on which something was written.
+    /// Days in UTC, from the first on which something was written to the last. Days without anything are among them,
+    /// unless there are more than 366 in a row.
     pub days: Vec<DayStatistics>,
+    /// The weeks by ISO 8601 that these days are in.
+    pub weeks: Vec<PeriodStatistics>,
+    /// The months that these days are in.
+    pub months: Vec<PeriodStatistics>,
 }
 
 /// Sessions that have something in common.
@@ -98,7 +112,7 @@ pub struct ToolStatistics {
 /// Uses of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelStatistics {
-    /// The model.
+    /// The model; `unknown` for calls of which the events name none.
     pub model: String,
     /// The provider, where events name one.
     pub provider: Option<String>,
@@ -166,6 +180,7 @@ struct Tables {
     totals: SessionStatistics,
     projects: BTreeMap<ProjectSlug, (SessionStatistics, Option<Timestamp>)>,
     bundles: BTreeMap<Option<String>, (SessionStatistics, Option<Timestamp>)>,
+    usage: Usage,
     event_types: BTreeMap<String, EventTypeStatistics>,
     tools: BTreeMap<String, ToolUses>,
     models: BTreeMap<(String, Option<String>), ModelStatistics>,
@@ -219,11 +234,13 @@ impl Tables {
             }
             uses.failures += failures;
         }
-        if let Some(model) = &group.model {
-            let of_model = self.models.entry((model.clone(), group.provider.clone())).or_default();
+        let unknown = || (count.usage.calls > 0).then_some(UNKNOWN_MODEL);
+        if let Some(model) = group.model.as_deref().or_else(unknown) {
+            let of_model = self.models.entry((model.to_owned(), group.provider.clone())).or_default();
             of_model.usage.add(count.usage);
             of_model.failures += failures;
         }
+        self.usage.add(count.usage);
         let day = self.day(&group.day);
         day.events += events;
         day.usage.add(count.usage);
@@ -237,9 +254,10 @@ impl Tables {
         let event_types = self.event_types.into_iter();
         let tools = self.tools.into_iter();
         let models = self.models.into_iter();
-        let days = self.days.into_iter();
+        let days = with_gaps(self.days.into_iter().map(|(day, found)| DayStatistics { day, ..found }));
         Statistics {
             totals: self.totals,
+            usage: self.usage,
             projects: groups(self.projects),
             bundles: groups(self.bundles),
             event_types: largest_first(
@@ -251,7 +269,9 @@ impl Tables {
                 models.map(|((model, provider), found)| ModelStatistics { model, provider, ..found }),
                 |one| (one.usage.input_tokens.saturating_add(one.usage.output_tokens), one.usage.calls),
             ),
-            days: days.map(|(day, found)| DayStatistics { day, ..found }).collect(),
+            weeks: weeks(&days),
+            months: months(&days),
+            days,
         }
     }
 }

@@ -82,6 +82,7 @@ fn every_query() -> Vec<(&'static str, Query)> {
         (CHUNKS, of_ids(&["a".to_owned()])),
         (EVENTS, events_of_ids("ana", &["e".to_owned()])),
         (EVENTS, event_ids("ana")),
+        (EVENTS, answered_sessions(&key().user_id.into())),
         (EVENTS, events(&Scope::Everyone, &full_event_filter(), Some(&after), true)),
         (EVENTS, events(&Scope::Everyone, &EventFilter::default(), None, false)),
     ]

@@ -53,6 +53,8 @@ fn text(column: &str, sql_type: &str) -> String {
     const ISO: &str = "'%Y-%m-%dT%H:%M:%S.%fZ'";
     match sql_type {
         "VARCHAR" => column.to_owned(),
+        // Costs, which have as many places as they need.
+        "DECIMAL(38,18)" => format!("rtrim(rtrim(CAST({column} AS VARCHAR), '0'), '.')"),
         "BLOB" => format!("coalesce(TRY(decode({column})), lower(hex({column})))"),
         // By way of the number, because to write one with a time zone takes an extension.
         "TIMESTAMP WITH TIME ZONE" => {

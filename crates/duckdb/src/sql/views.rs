@@ -3,7 +3,7 @@
 //! Numbers are those of `SessionStorage::get_statistics`: what counts as a use, a call or a failure is decided in `core`,
 //! and said here once more in SQL.
 
-use crate::event_search::FAILED;
+use crate::event_search::{FAILED, counted_elsewhere, join_answered};
 
 /// A view that is there for every question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +22,9 @@ impl ReadyView {
     /// The statement that makes the view.
     pub(crate) fn create(&self) -> String {
         let sql = self.sql.replace("{FAILED}", FAILED).replace("{BEGUN}", BEGUN).replace("{ENDED}", ENDED);
+        let sql = sql
+            .replace("{JOIN_ANSWERED}", &join_answered())
+            .replace("{COUNTED_ELSEWHERE}", &counted_elsewhere());
         format!("CREATE OR REPLACE TEMP VIEW {} AS {sql}", self.name)
     }
 }
@@ -91,7 +94,8 @@ macro_rules! total {
     };
 }
 
-/// What summaries tell of usage: `Usage::of`. Numbers are cut to whole ones, and what is below none counts as none.
+/// What summaries tell of usage: `Usage::of`. Numbers are cut to whole ones, and what is below none counts as none. A call
+/// counts once, as in `StorageBackend::count_events`; the cost is exact.
 const TOKENS_BY_MODEL_AND_DAY: ReadyView = ReadyView {
     name: "tokens_by_model_and_day",
     about: "calls of each model on each day (UTC), tokens and cost, as far as event logs tell them",
@@ -108,7 +112,7 @@ const TOKENS_BY_MODEL_AND_DAY: ReadyView = ReadyView {
     ],
     sql: concat!(
         "
-SELECT CAST(ts AS DATE) AS day, model, provider, count(*) AS calls, ",
+SELECT CAST(ts AS DATE) AS day, coalesce(model, 'unknown') AS model, provider, count(*) AS calls, ",
         total!("input_tokens"),
         ", ",
         total!("output_tokens"),
@@ -117,7 +121,7 @@ SELECT CAST(ts AS DATE) AS day, model, provider, count(*) AS calls, ",
         ", ",
         total!("cache_write_tokens"),
         ",
-    round(sum(coalesce(TRY_CAST(json_extract_string(usage, '$.cost') AS DOUBLE), 0)), 6) AS cost
+    sum(coalesce(TRY_CAST(json_extract_string(usage, '$.cost') AS DECIMAL(38, 18)), 0)) AS cost
 FROM (
     SELECT ts, model, provider, usage, ",
         told!("input_tokens"),
@@ -129,10 +133,10 @@ FROM (
         told!("cache_write_tokens"),
         "
     FROM (
-        SELECT ts, model, provider, json_extract(summary, '$.usage') AS usage
-        FROM events WHERE contains(summary, '\"usage\"')
+        SELECT e.ts, e.model, e.provider, json_extract(e.summary, '$.usage') AS usage
+        FROM events e {JOIN_ANSWERED} WHERE contains(e.summary, '\"usage\"') AND NOT {COUNTED_ELSEWHERE}
     ) WHERE json_type(usage) = 'OBJECT'
-) GROUP BY day, model, provider ORDER BY day, model, provider"
+) GROUP BY ALL ORDER BY day, model, provider"
     ),
 };
 

@@ -127,6 +127,80 @@ fn narrowings() -> Vec<Narrowing> {
     all
 }
 
+/// Events are found by the words of their errors and summaries: all of them, in any case, as parts of longer words; in
+/// order, page by page, and counted.
+pub async fn events_are_found_by_what_they_say(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let event = |name: &str, n: u64, data: serde_json::Value| {
+        lines::logger_event(name).data(data).at(&minute(n).to_string())
+    };
+    let secret = json!({"tool_name": "bash", "output": "connection reset"});
+    let failed = json!({"tool_name": "bash", "result": {"success": false, "error": {"message": "Connection reset by peer"}}});
+    let events = vec![
+        event("tool:post", 0, failed),
+        event(
+            "llm:error",
+            1,
+            json!({"error": "CONNECTION refused: 100% of \"retries\" used", "model": "m1"}),
+        ),
+        event("llm:error", 2, json!({"error": {"type": "Café", "message": "réset the connections"}})),
+        event("tool:post", 3, secret),
+        event("llm:response", 4, json!({"error_message": "no connection", "usage": {"input_tokens": 1}})),
+    ];
+    store.sync_events(&target("s"), events).await;
+    store
+        .sync_events(&target_of("ben", "p", "s"), vec![event("llm:error", 5, json!({"error": "connection"}))])
+        .await;
+    let of = async |words: &str| -> Vec<u32> {
+        let found = search(&store, &scope(&target("s")), none().with_text(words.to_owned()), 100).await;
+        found.iter().map(|event| event.sequence).collect()
+    };
+    assert_eq!(of("connection").await, [4, 2, 1, 0]);
+    assert_eq!(of("Reset CONNECTION").await, [2, 0]);
+    assert_eq!(of("cafe").await, [2]);
+    assert_eq!(of("m1 100% \"retries\"").await, [1]);
+    assert_eq!(of("bash").await, [3, 0]);
+    assert_eq!(of("connection nowhere").await, [0_u32; 0]);
+
+    let filter = || none().with_text("connection".to_owned());
+    let mut pages = Vec::new();
+    let mut after: Option<EventCursor> = None;
+    loop {
+        let options = EventSearchOptions::new(filter()).with_limit(2).with_after(after.take());
+        let page = store.storage.search_events(&Scope::Everyone, &options).await.unwrap();
+        after = page.last().map(EventCursor::from);
+        let is_end = page.len() < 2;
+        pages.extend(page);
+        if is_end {
+            break;
+        }
+    }
+    assert_eq!(pages, all_of(&store, filter()).await);
+    assert_eq!(pages.len(), 5);
+    let narrower = filter().with_event_type("llm.error".to_owned()).with_error_type("Café".to_owned());
+    assert_eq!(all_of(&store, narrower).await.len(), 1);
+    let counts = store.backend.count_events(&Scope::Everyone, &filter()).await.unwrap();
+    assert_eq!(counts.iter().map(|count| count.events).sum::<u64>(), 5);
+    assert_eq!(counts.iter().map(|count| count.usage.calls).sum::<u64>(), 1);
+}
+
+/// Types and categories are asked for with dots or with colons.
+pub async fn dots_in_types_are_colons(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let names = ["tool:call", "tool.call", "tool:call.deep", "tools:call"];
+    store.sync_events(&target("s"), names.map(lines::logger_event).to_vec()).await;
+    let found = async |filter: EventFilter| {
+        let mut found: Vec<u32> = all_of(&store, filter).await.iter().map(|event| event.sequence).collect();
+        found.sort_unstable();
+        found
+    };
+    for name in ["tool:call", "tool.call"] {
+        assert_eq!(found(none().with_event_type(name.to_owned())).await, [0, 1], "{name}");
+    }
+    assert_eq!(found(none().with_category("tool".to_owned())).await, [0, 1, 2]);
+    assert!(found(none().with_category("tool.call".to_owned())).await.is_empty());
+}
+
 /// Each filter alone finds what a look at every event finds, in the same order.
 pub async fn each_filter_narrows_the_events(subject: &dyn Subject) {
     let store = Store::open(subject).await;

@@ -2,10 +2,10 @@
 
 use amplifier_session_core::{
     Scope,
-    backend::Usage,
-    model::{ProjectSlug, RawJson, SessionId, Timestamp},
-    search::SessionFilter,
-    storage::{IngestTarget, SessionStatistics, Statistics, StatisticsOptions},
+    backend::{StorageBackend, Usage},
+    model::{Cost, ProjectSlug, RawJson, SessionId, Timestamp},
+    search::{EventFilter, SessionFilter},
+    storage::{IngestTarget, PeriodStatistics, SessionStatistics, Statistics, StatisticsOptions},
 };
 use serde_json::{Value, json};
 
@@ -103,6 +103,10 @@ fn tokens(usage: &Usage) -> [u64; 5] {
     [usage.calls, usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
 }
 
+fn cost(usage: &Usage) -> String {
+    usage.cost.to_string()
+}
+
 fn event_types(statistics: &Statistics) -> Vec<(&str, u64, u64)> {
     statistics.event_types.iter().map(|one| (one.event_type.as_str(), one.events, one.failures)).collect()
 }
@@ -171,12 +175,103 @@ pub async fn models_are_counted_with_tokens_and_cost(subject: &dyn Subject) {
         .models
         .iter()
         .map(|one| {
-            (one.model.as_str(), one.provider.as_deref(), tokens(&one.usage), one.usage.cost, one.failures)
+            (one.model.as_str(), one.provider.as_deref(), tokens(&one.usage), cost(&one.usage), one.failures)
         })
         .collect();
     let expected =
-        [("m1", Some("p1"), [3, 151, 16, 15, 6], 1.75, 0), ("m2", None, [1, 7, 3, 5, 2], 0.125, 1)];
+        [("m1", Some("p1"), [3, 151, 16, 15, 6], "1.75", 0), ("m2", None, [1, 7, 3, 5, 2], "0.125", 1)];
+    let expected = expected.map(|(a, b, c, cost, e)| (a, b, c, cost.to_owned(), e));
     assert_eq!(models, expected);
+    assert_eq!((tokens(&found.usage), cost(&found.usage).as_str()), ([4, 158, 19, 20, 8], "1.875"));
+}
+
+/// Costs are summed exactly, whether a log writes them as numbers or as texts; totals, models, days, weeks and months
+/// say the same.
+pub async fn costs_are_summed_exactly(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let costs = [
+        json!("0.4724725"),
+        json!(0.1),
+        json!("0.20"),
+        json!("0.083880"),
+        json!(null),
+        json!("free"),
+        json!(3),
+    ];
+    let lines = costs.into_iter().zip(1..).map(|(cost, day)| {
+        let model = if day % 2 == 0 { json!("m") } else { json!(null) };
+        event("llm:response", day, json!({"model": model, "usage": {"input_tokens": 1, "cost_usd": cost}}))
+    });
+    store.sync_events(&target("a"), lines.collect()).await;
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!((found.usage.calls, cost(&found.usage).as_str()), (7, "3.8563525"));
+    let sum = |usages: Vec<Usage>| usages.iter().map(|usage| usage.cost).sum::<Cost>();
+    assert_eq!(sum(found.models.iter().map(|of| of.usage).collect()), found.usage.cost);
+    assert_eq!(sum(found.days.iter().map(|of| of.usage).collect()), found.usage.cost);
+    assert_eq!(sum(found.weeks.iter().map(|of| of.usage).collect()), found.usage.cost);
+    assert_eq!(sum(found.months.iter().map(|of| of.usage).collect()), found.usage.cost);
+    let of_models: Vec<_> = found.models.iter().map(|of| (of.model.as_str(), cost(&of.usage))).collect();
+    assert_eq!(of_models, [("unknown", "3.6724725".to_owned()), ("m", "0.18388".to_owned())]);
+}
+
+/// A call of a model counts once: blocks of its answer carry copies of its usage, which count only in sessions in which
+/// no response tells any, and there once for each answer.
+pub async fn a_model_call_counts_once(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let usage = json!({"input_tokens": 100, "output_tokens": 10, "cost_usd": "0.25"});
+    let block = |day, index: u32| {
+        event("content_block:end", day, json!({"block_index": index, "total_blocks": 3, "usage": usage}))
+    };
+    let answer = |day| {
+        let response = event("llm:response", day, json!({"model": "m", "usage": usage}));
+        vec![
+            block(day, 0),
+            response,
+            block(day, 1),
+            block(day, 2),
+            event("llm:response:debug", day, json!({"usage": usage})),
+        ]
+    };
+    store.sync_events(&target("both"), [answer(1), answer(2)].concat()).await;
+    let expected = [2, 200, 20, 0, 0];
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!((tokens(&found.usage), cost(&found.usage).as_str()), (expected, "0.5"));
+    assert_eq!(found.models.len(), 1);
+    assert_eq!(
+        event_types(&found),
+        [("content_block:end", 6, 0), ("llm:response", 2, 0), ("llm:response:debug", 2, 0)]
+    );
+    // Whether there is a response is a question about the session, not about the events that are counted.
+    let blocks = EventFilter::default().with_category("content_block".to_owned());
+    let counts = store.backend.count_events(&ana(), &blocks).await.unwrap();
+    assert!(
+        counts.iter().all(|count| count.usage.calls == 0)
+            && counts.iter().map(|count| count.events).sum::<u64>() == 6
+    );
+
+    // The same session of another user, and another one, have blocks alone.
+    let blocks = || [1, 2].map(|day| [0, 1, 2].map(|index| block(day, index))).concat();
+    for target in [target("blocks"), target_of("ben", "p", "both")] {
+        store.sync_events(&target, blocks()).await;
+    }
+    let ben = statistics(&store, scope(&target_of("ben", "p", "x")), all()).await;
+    assert_eq!((tokens(&ben.usage), ben.models[0].model.as_str()), (expected, "unknown"));
+    let found = statistics(&store, ana(), all()).await;
+    assert_eq!((tokens(&found.usage), cost(&found.usage).as_str()), ([4, 400, 40, 0, 0], "1"));
+}
+
+/// Days without anything stand between those with something; weeks and months sum them up.
+pub async fn days_without_anything_are_gaps(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let line = |time: &str| lines::user("q").at(time);
+    store.sync(&target("a"), vec![line("2026-01-30T08:00:00Z"), line("2026-02-02T08:00:00Z")]).await;
+    let found = statistics(&store, ana(), all()).await;
+    let days: Vec<_> = found.days.iter().map(|of| (of.day.as_str(), of.messages)).collect();
+    assert_eq!(days, [("2026-01-30", 1), ("2026-01-31", 0), ("2026-02-01", 0), ("2026-02-02", 1)]);
+    let periods =
+        |of: &[PeriodStatistics]| of.iter().map(|of| (of.period.clone(), of.messages)).collect::<Vec<_>>();
+    assert_eq!(periods(&found.weeks), [("2026-W05".to_owned(), 1), ("2026-W06".to_owned(), 1)]);
+    assert_eq!(periods(&found.months), [("2026-01".to_owned(), 1), ("2026-02".to_owned(), 1)]);
 }
 
 /// What was written is counted by its day in UTC, in order of days.
@@ -186,8 +281,9 @@ pub async fn days_are_counted_by_what_was_written_on_them(subject: &dyn Subject)
     let found = statistics(&store, Scope::Everyone, all()).await;
     let expected = [("2026-01-01", [1, 3, 1, 4]), ("2026-01-02", [1, 2, 2, 5]), ("2026-01-03", [1, 2, 1, 5])];
     assert_eq!(days(&found), expected);
-    let usage: Vec<_> = found.days.iter().map(|day| (tokens(&day.usage), day.usage.cost)).collect();
-    assert_eq!(usage, [([1, 100, 10, 5, 2], 0.25), ([3, 58, 9, 15, 6], 1.625), ([0; 5], 0.0)]);
+    let usage: Vec<_> = found.days.iter().map(|day| (tokens(&day.usage), cost(&day.usage))).collect();
+    let expected = [([1, 100, 10, 5, 2], "0.25"), ([3, 58, 9, 15, 6], "1.625"), ([0; 5], "0")];
+    assert_eq!(usage, expected.map(|(tokens, cost)| (tokens, cost.to_owned())));
     // In UTC, whatever offset a line names.
     let line = lines::user("late").at("2026-01-09T23:30:00-02:00");
     store.sync(&target("offset"), vec![line]).await;

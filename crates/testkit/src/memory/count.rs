@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap};
 
 use amplifier_session_core::{
     Scope,
-    backend::{EventCount, EventCounter, MessageCount, SessionRows, meta::Generations},
+    backend::{EventCount, EventCounter, MessageCount, RESPONSE, SessionRows, Usage, meta::Generations},
     model::{ContentType, ContentTypes, Event, Role, SessionKey},
     search::{EventCursor, EventFilter, EventSearchOptions, SearchFilter},
 };
@@ -29,6 +29,16 @@ impl MemoryBackend {
     pub(super) fn counted_events(&self, scope: &Scope, filter: &EventFilter) -> Vec<EventCount> {
         let mut counter = EventCounter::default();
         self.each_event_within(scope, filter, |event| counter.add(&event));
+        if counter.unanswered().next().is_some() {
+            let responses = EventFilter::default().with_event_type(RESPONSE.to_owned());
+            let mut answered = Vec::new();
+            self.each_event_within(scope, &responses, |event| {
+                if Usage::of(&event.summary).calls > 0 {
+                    answered.push(SessionKey::new(event.user_id.clone(), event.session_id.clone()));
+                }
+            });
+            counter.set_answered(answered);
+        }
         counter.into_counts()
     }
 

@@ -44,12 +44,8 @@ impl MemoryBackend {
         let mut documents = self.documents();
         let mut owed = 0;
         for (sequence, message) in documents.messages.page(key, .., usize::MAX) {
-            let is_meant = match which {
-                OweAgain::All => true,
-                OweAgain::Failed => documents.failures.get(key, &(sequence, generation)).is_some(),
-                OweAgain::At(sequences) => sequences.contains(&sequence),
-            };
-            if message.vectors == VectorState::Stored && is_meant {
+            let failed = documents.failures.get(key, &(sequence, generation)).is_some();
+            if message.vectors == VectorState::Stored && which.means(sequence, failed) {
                 documents.messages.patch(key, &sequence, |message| message.vectors = VectorState::Outdated);
                 owed += 1;
             }

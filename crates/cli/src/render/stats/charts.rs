@@ -1,7 +1,11 @@
 //! A chart for each thing that is counted.
 
-use amplifier_session_storage::storage::{
-    DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, ToolStatistics,
+use amplifier_session_storage::{
+    backend::Usage,
+    storage::{
+        DayStatistics, EventTypeStatistics, ModelStatistics, PeriodStatistics, SessionGroup, Statistics,
+        ToolStatistics,
+    },
 };
 use jiff::civil::Date;
 
@@ -18,7 +22,9 @@ use crate::{
     },
 };
 
-/// How many days are shown when no period is named.
+/// What is counted by day, week and month.
+const OVER_TIME: [&str; 4] = ["sessions", "messages", "events", "cost"];
+/// How many days, weeks or months are shown when no period is named.
 const DAYS: usize = 30;
 /// How many rows of the other charts.
 const LARGEST: usize = 10;
@@ -26,7 +32,9 @@ const LARGEST: usize = 10;
 /// Sessions, messages, events or uses by something.
 pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
     match by {
-        By::Day => new("Day (UTC)", &["sessions", "messages", "events"], &statistics.days, day),
+        By::Day => new("Day (UTC)", &OVER_TIME, &statistics.days, day),
+        By::Week => new("Week (UTC)", &OVER_TIME, &statistics.weeks, week),
+        By::Month => new("Month (UTC)", &OVER_TIME, &statistics.months, month),
         By::Project => {
             let project = |of: &SessionGroup<_>| sessions(of, ToString::to_string);
             new("Project", &["sessions", "messages", "events"], &statistics.projects, project)
@@ -42,28 +50,35 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
         By::Model => {
             let told = statistics.models.iter().any(|of| tokens(of) > 0);
             let model = |of: &ModelStatistics| model(of, told);
-            new("Model", &["calls", "tokens in", "tokens out", "cost"], &statistics.models, model)
+            let columns = ["calls", "tokens in", "tokens out", "cost", "cache read", "cache written"];
+            new("Model", &columns, &statistics.models, model)
         }
     }
 }
 
 /// The lines of a chart, with those of its rows that are to be shown.
 pub(super) fn section(mut chart: Chart, by: By, shown: Shown<'_>, width: usize, paint: Paint) -> Vec<String> {
-    let (most, are_days) = match by {
-        By::Day if shown.has_period => (usize::MAX, true),
-        By::Day => (DAYS, true),
-        _ => (LARGEST, false),
+    let unit = match by {
+        By::Day => Some("day"),
+        By::Week => Some("week"),
+        By::Month => Some("month"),
+        _ => None,
+    };
+    let most = match unit {
+        Some(_) if shown.has_period => usize::MAX,
+        Some(_) => DAYS,
+        None => LARGEST,
     };
     let hidden = if shown.all { 0 } else { chart.rows.len().saturating_sub(most) };
-    if are_days {
+    if unit.is_some() {
         chart.rows.drain(..hidden);
     } else {
         chart.rows.truncate(chart.rows.len() - hidden);
     }
     let mut lines = chart.lines(width, paint);
-    if hidden > 0 && are_days {
-        let days = counted(hidden as u64, "day");
-        lines.insert(1, paint.aside(&format!("… and {days} before, shown with --all")));
+    if let Some(unit) = unit.filter(|_| hidden > 0) {
+        let before = counted(hidden as u64, unit);
+        lines.insert(1, paint.aside(&format!("… and {before} before, shown with --all")));
     } else if hidden > 0 {
         lines.push(paint.aside(&format!("… and {} more, shown with --all", grouped(hidden as u64))));
     } else if chart.rows.is_empty() {
@@ -78,10 +93,25 @@ fn new<T>(title: &str, columns: &[&'static str], items: &[T], row: impl Fn(&T) -
 
 fn day(of: &DayStatistics) -> Row {
     let weekday = of.day.parse::<Date>().map(|date| date.strftime("%a ").to_string());
+    over_time(weekday.unwrap_or_default() + &of.day, [of.sessions, of.messages, of.events], of.usage)
+}
+
+fn week(of: &PeriodStatistics) -> Row {
+    let label = format!("{} from {}", of.period, of.first_day);
+    over_time(label, [of.sessions, of.messages, of.events], of.usage)
+}
+
+fn month(of: &PeriodStatistics) -> Row {
+    let name = of.first_day.parse::<Date>().map(|date| date.strftime("%b %Y").to_string());
+    over_time(name.unwrap_or_else(|_| of.period.clone()), [of.sessions, of.messages, of.events], of.usage)
+}
+
+/// The bar shows messages.
+fn over_time(label: String, [sessions, messages, events]: [u64; 3], usage: Usage) -> Row {
     Row {
-        label: weekday.unwrap_or_default() + &of.day,
-        numbers: vec![grouped(of.sessions), grouped(of.messages), grouped(of.events)],
-        value: of.messages as f64,
+        label,
+        numbers: vec![grouped(sessions), grouped(messages), grouped(events), cost(usage.cost)],
+        value: messages as f64,
     }
 }
 
@@ -121,11 +151,18 @@ fn model(of: &ModelStatistics, tokens_told: bool) -> Row {
             grouped(usage.input_tokens),
             grouped(usage.output_tokens),
             cost(usage.cost),
+            some(usage.cache_read_tokens),
+            some(usage.cache_write_tokens),
         ],
         value: if tokens_told { tokens(of) } else { usage.calls } as f64,
     }
 }
 
+/// A number, or nothing where it is 0.
+fn some(number: u64) -> String {
+    if number == 0 { String::new() } else { grouped(number) }
+}
+
 fn tokens(of: &ModelStatistics) -> u64 {
-    of.usage.input_tokens + of.usage.output_tokens
+    of.usage.input_tokens.saturating_add(of.usage.output_tokens)
 }

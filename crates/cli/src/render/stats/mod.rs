@@ -52,7 +52,10 @@ impl Shown<'_> {
 
     /// The charts that are to be shown, in their order.
     fn sections(&self) -> impl Iterator<Item = By> {
-        By::ALL.into_iter().filter(|by| self.everything() || self.by.contains(by))
+        By::ALL.into_iter().filter(|by| match self.everything() {
+            true => by.is_usual(),
+            false => self.by.contains(by),
+        })
     }
 }
 

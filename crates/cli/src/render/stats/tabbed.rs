@@ -1,6 +1,9 @@
 //! Statistics for a pipe: section, name and numbers, separated by tabs.
 
-use amplifier_session_storage::storage::{ModelStatistics, SessionStatistics, Statistics};
+use amplifier_session_storage::{
+    backend::Usage,
+    storage::{DayStatistics, ModelStatistics, PeriodStatistics, SessionStatistics, Statistics},
+};
 
 use super::{Facts, Shown, Vectors};
 use crate::{args::By, render::text::one_line};
@@ -21,6 +24,7 @@ pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
         ] {
             lines.push(line("total", name, &[count]));
         }
+        lines.push(line("total", "cost", &[facts.statistics.usage.cost]));
     }
     for by in shown.sections() {
         lines.extend(section(&facts.statistics, by));
@@ -39,9 +43,11 @@ fn section(statistics: &Statistics, by: By) -> Vec<String> {
     match by {
         By::Day => {
             let days = statistics.days.iter();
-            days.map(|of| line("day", &of.day, &[of.sessions, of.messages, of.user_messages, of.events]))
-                .collect()
+            let counts = |of: &DayStatistics| [of.sessions, of.messages, of.user_messages, of.events];
+            days.map(|of| over_time("day", &of.day, counts(of), of.usage)).collect()
         }
+        By::Week => periods("week", &statistics.weeks),
+        By::Month => periods("month", &statistics.months),
         By::Project => {
             let projects = statistics.projects.iter();
             projects.map(|of| line("project", of.of.as_str(), &counts(of.counts))).collect()
@@ -62,6 +68,15 @@ fn section(statistics: &Statistics, by: By) -> Vec<String> {
     }
 }
 
+fn periods(section: &str, periods: &[PeriodStatistics]) -> Vec<String> {
+    let counts = |of: &PeriodStatistics| [of.sessions, of.messages, of.user_messages, of.events];
+    periods.iter().map(|of| over_time(section, &of.period, counts(of), of.usage)).collect()
+}
+
+fn over_time(section: &str, name: &str, counts: [u64; 4], usage: Usage) -> String {
+    format!("{}\t{}", line(section, name, &counts), usage.cost)
+}
+
 fn model(of: &ModelStatistics) -> String {
     let usage = of.usage;
     let numbers = [
@@ -70,7 +85,7 @@ fn model(of: &ModelStatistics) -> String {
         usage.output_tokens.to_string(),
         usage.cache_read_tokens.to_string(),
         usage.cache_write_tokens.to_string(),
-        format!("{:.6}", usage.cost),
+        usage.cost.to_string(),
         of.failures.to_string(),
         one_line(or_unknown(of.provider.as_deref())),
     ];

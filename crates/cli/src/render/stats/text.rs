@@ -2,6 +2,7 @@
 
 use amplifier_session_storage::{
     backend::Usage,
+    model::Cost,
     storage::{DayStatistics, Statistics},
 };
 
@@ -30,22 +31,32 @@ pub(super) fn totals(statistics: &Statistics, has_period: bool) -> Vec<String> {
         rows.push(("messages", format!("{} ({users}), {turns}", grouped(totals.messages))));
         rows.push(("events", grouped(totals.events)));
     }
-    let mut usage = Usage::default();
-    days.iter().for_each(|day| usage.add(day.usage));
-    if usage.calls > 0 {
-        rows.push(("models", used(usage)));
+    if statistics.usage.calls > 0 {
+        rows.push(("models", used(statistics.usage)));
     }
     if let (Some(first), Some(last)) = (days.first(), days.last()) {
-        rows.push(("days", format!("{}, {} to {}", grouped(days.len() as u64), first.day, last.day)));
+        let active = days.iter().filter(|day| is_active(day)).count() as u64;
+        rows.push(("days", format!("{} with activity, {} to {}", grouped(active), first.day, last.day)));
     }
     rows.iter().map(|(label, value)| format!("{label:<9} {value}")).collect()
+}
+
+/// Whether anything was written on a day.
+fn is_active(day: &DayStatistics) -> bool {
+    day.sessions + day.messages + day.events > 0
 }
 
 fn used(usage: Usage) -> String {
     let (calls, input, output) =
         (counted(usage.calls, "call"), grouped(usage.input_tokens), grouped(usage.output_tokens));
-    let cost = if usage.cost > 0.0 { format!(", {}", cost(usage.cost)) } else { String::new() };
-    format!("{calls}, {input} tokens in, {output} out{cost}")
+    let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    let cache = match read.saturating_add(written) {
+        0 => String::new(),
+        _ => format!(", {} read from cache, {} written to it", grouped(read), grouped(written)),
+    };
+    let cost = Some(cost(usage.cost)).filter(|cost| !cost.is_empty());
+    let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
+    format!("{calls}, {input} tokens in, {output} out{cache}{cost}")
 }
 
 /// Where the store lies, how large it is, and how it is with the vectors.
@@ -73,15 +84,12 @@ fn vectors(vectors: &Vectors) -> String {
     format!("{made}; {owing}")
 }
 
-/// A cost in dollars, or nothing when none is told.
-pub(super) fn cost(dollars: f64) -> String {
-    match dollars {
-        cost if cost <= 0.0 => String::new(),
-        cost if cost < 0.01 => "<$0.01".to_owned(),
-        cost => {
-            let cents = (cost * 100.0).round() as u64;
-            format!("${}.{:02}", grouped(cents / 100), cents % 100)
-        }
+/// A cost in dollars, rounded to cents, or nothing when none is told.
+pub(super) fn cost(dollars: Cost) -> String {
+    match u64::try_from(dollars.cents()).unwrap_or(0) {
+        _ if dollars <= Cost::ZERO => String::new(),
+        0 => "<$0.01".to_owned(),
+        cents => format!("${}.{:02}", grouped(cents / 100), cents % 100),
     }
 }
 
@@ -101,8 +109,9 @@ mod tests {
 
     #[test]
     fn costs_read_well() {
-        let costs = [0.0, 0.004, 0.01, 1.239, 12_345.6].map(cost);
-        assert_eq!(costs, ["", "<$0.01", "$0.01", "$1.24", "$12,345.60"]);
+        let costs =
+            ["0", "0.004", "0.005", "0.01", "1.239", "12345.6", "-3"].map(|text| cost(text.parse().unwrap()));
+        assert_eq!(costs, ["", "<$0.01", "$0.01", "$0.01", "$1.24", "$12,345.60", ""]);
     }
 
     #[test]
