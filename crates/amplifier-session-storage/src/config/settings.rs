@@ -121,6 +121,12 @@ pub const SETTINGS: &[Setting] = &[
     Setting::text("cosmos.key_file", "AMPLIFIER_COSMOS_KEY_FILE"),
     Setting::new("cosmos.enable_vector", "AMPLIFIER_COSMOS_ENABLE_VECTOR", Kind::Switch).with_default("true"),
     Setting::count("cosmos.vector_dimensions", "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS"),
+    Setting::new(
+        "cosmos.vector_index",
+        "AMPLIFIER_COSMOS_VECTOR_INDEX",
+        Kind::Choice(&["quantizedFlat", "diskANN", "flat"]),
+    )
+    .with_default("quantizedFlat"),
     Setting::text("cache.directory", "AMPLIFIER_SESSIONS_CACHE_DIRECTORY")
         .with_default("~/.cache/amplifier-sessions"),
     Setting::count("cache.max_megabytes", "AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES").with_default("1024"),

@@ -194,7 +194,7 @@ fn is_said(variable: &str, value: &str) -> bool {
 }
 
 /// `text` as a shell takes it for one word.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_.,:/~@%+=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.to_owned()

@@ -36,7 +36,7 @@ pub(crate) use embeddings::{
 };
 pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, NarrowArgs};
-pub(crate) use global::{GlobalArgs, ScopeArg, When};
+pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{
     app::{App, Reader},
-    args::DeleteArgs,
+    args::{DeleteArgs, quoted},
     failure::{Failure, Outcome, say},
     messages::SessionView,
     render::{
@@ -140,12 +140,19 @@ fn say_where_the_files_are(app: &App, gone: &[Deleted]) {
         _ => ("their files", "the sessions"),
     };
     let places: BTreeSet<String> = gone.iter().filter_map(|gone| place(gone.folder.as_deref()?)).collect();
+    let usual = app.default_root().ok().map(|root| root.to_string_lossy().into_owned());
+    let root = match places.first() {
+        Some(place) if places.len() == 1 && usual.as_ref() != Some(place) => {
+            format!(" --root {}", quoted(place))
+        }
+        _ => String::new(),
+    };
     let places = match places.is_empty() {
         true => String::new(),
         false => format!(" in {}", places.into_iter().collect::<Vec<_>>().join(" and ")),
     };
     say("note", &format!("{files}{places} are not touched, and a sync passes {session} over"));
-    say("hint", &format!("`{} sync --include-deleted` takes in what was deleted", app.program()));
+    say("hint", &format!("`{} sync{root} --include-deleted` takes in what was deleted", app.program()));
 }
 
 /// The root that a session folder lies below, `<root>/projects/<project>/sessions/<session>`.
