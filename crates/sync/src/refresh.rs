@@ -69,9 +69,9 @@ impl RefreshLimits {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refreshed {
-    /// These sessions were taken in; none when nothing has changed. Their vectors are still owed.
+    /// These sessions were taken in; none when nothing has changed. Their vectors are still to be made.
     Taken(Vec<SessionId>),
-    /// So many sessions changed, which would take too long.
+    /// The number of sessions that changed, where taking them in would take too long.
     TooMuch(u64),
     /// A sync is running: it takes in what changed.
     Busy,

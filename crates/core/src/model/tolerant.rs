@@ -41,7 +41,7 @@ fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut repaired = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some(first) = rest.first() {
-        let (token, behind) = rest.split_at(match first {
+        let (token, after) = rest.split_at(match first {
             b'"' => string_end(rest),
             byte if is_of_word(*byte) => {
                 rest.iter().position(|byte| !is_of_word(*byte)).unwrap_or(rest.len())
@@ -53,7 +53,7 @@ fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
             _ if is_no_number(token) => repaired.extend(b"null"),
             _ => repaired.extend(token),
         }
-        rest = behind;
+        rest = after;
     }
     (repaired != bytes).then_some(repaired)
 }
@@ -94,12 +94,12 @@ fn push_string(to: &mut Vec<u8>, mut string: &[u8]) {
             Some(_) => 6,
             None => escape.len().min(2),
         };
-        let (escape, behind) = escape.split_at(length);
+        let (escape, after) = escape.split_at(length);
         match escaped_unit(escape, 0) {
             Some(0xD800..=0xDFFF) if length == 6 => to.extend(b"\\ufffd"),
             _ => to.extend(escape),
         }
-        string = behind;
+        string = after;
     }
     to.extend(string);
 }

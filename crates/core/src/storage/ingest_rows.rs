@@ -33,7 +33,7 @@ pub(super) struct MessageRows {
     turn_before: bool,
     /// How many of the pending messages hold texts of each type.
     content_types: BTreeMap<ContentType, u64>,
-    /// The stored rows behind a damaged place.
+    /// The stored rows after a damaged place.
     kept: Option<KeptRows>,
 }
 
@@ -197,7 +197,7 @@ pub(super) struct EventRows {
     start: u32,
     /// Whether lines are written again that are stored as they are.
     rewriting: bool,
-    /// The stored rows behind a damaged place.
+    /// The stored rows after a damaged place.
     kept: Option<KeptRows>,
     /// What the events that were read say of times.
     pub(super) clock: EventClock,

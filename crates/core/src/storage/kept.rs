@@ -28,7 +28,7 @@ impl KeptRows {
         Self { places, next: first, missing }
     }
 
-    /// Whether a line is a kept row behind those that were found before.
+    /// Whether a line is a kept row after those that were found before.
     pub(super) fn finds(&mut self, digest: Digest) -> bool {
         let next = self.next;
         let places = self.places.get(&digest).map(Vec::as_slice).unwrap_or_default();

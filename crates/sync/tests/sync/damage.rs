@@ -96,7 +96,7 @@ async fn a_file_whose_lines_are_all_broken_keeps_everything() {
 }
 
 #[tokio::test]
-async fn a_file_that_ends_within_a_line_keeps_what_is_behind_it() {
+async fn a_file_that_ends_within_a_line_keeps_what_came_after() {
     let whole = transcript(&["one", "two", "three", "four"]);
     let half = &whole[..transcript(&["one", "two"]).len() + 7];
     keeps(half, "ends in the middle of line 3", 2, &["one", "two"]).await;
@@ -129,7 +129,7 @@ async fn a_line_that_breaks_keeps_its_message() {
 }
 
 #[tokio::test]
-async fn new_lines_behind_a_damaged_place_follow_what_is_kept() {
+async fn new_lines_after_a_damaged_place_follow_what_is_kept() {
     let content = [&transcript(&["one", "two"])[..], &[0; 99], b"\n", &transcript(&["five", "six"])].concat();
     let (fixture, before, report) = damaged(content).await;
     assert_eq!(kept(&report), [(TRANSCRIPT, "holds binary data in line 3", 2, 0)]);
@@ -185,7 +185,7 @@ async fn a_broken_line_that_was_there_before_is_no_damage() {
     let report = fixture.sync().await;
     assert_eq!((report.kept_rows, report.messages.removed), (0, 1));
     assert_eq!(fixture.texts().await, ["one", "other"]);
-    // A new one at the end has nothing stored behind it.
+    // A new one at the end has nothing stored after it.
     fixture.folder().append(TRANSCRIPT, "{new\n").unwrap().append_transcript([lines::user("more")]).unwrap();
     let report = fixture.sync().await;
     assert_eq!((report.kept_rows, report.messages.written, report.skipped_count), (0, 1, 2));
@@ -301,7 +301,7 @@ async fn removals_of_events_can_be_accepted() {
 }
 
 #[tokio::test]
-async fn a_log_that_goes_on_behind_lost_events_is_read_on() {
+async fn a_log_that_goes_on_after_lost_events_is_read_on() {
     let content = [&log(&["a", "b"])[..], &[0; 300], &log(&["e"]), &log(&["f"])].concat();
     let (fixture, report) = damaged_log(&content).await;
     assert_eq!(kept(&report), [("events.jsonl", "holds binary data in line 3", 0, 2)]);
