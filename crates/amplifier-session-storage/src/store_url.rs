@@ -12,7 +12,7 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 /// | URL | store | feature |
 /// | --- | --- | --- |
 /// | `sqlite:PATH` | a SQLite file | |
-/// | `duckdb:PATH` | a DuckDB file | `duckdb` or `duckdb-system` |
+/// | `duckdb:PATH` | a DuckDB file; without PATH, `~/.amplifier/sessions.duckdb` | `duckdb` or `duckdb-system` |
 /// | `cosmos://HOST[:PORT][/DATABASE]` | an account of Azure Cosmos DB | `cosmos` |
 ///
 /// A `~/` at the beginning of a path stands for the home folder. `sqlite://PATH` is taken for the same as `sqlite:PATH`. What a URL of
@@ -75,7 +75,10 @@ impl StoreUrl {
     pub const SCHEMES: [&str; 3] = ["sqlite", "duckdb", "cosmos"];
 
     /// Schemes of backends that are still to come.
-    const NOT_BUILT_IN: [&str; 1] = ["postgres"];
+    const NOT_BUILT_IN: [&str; 2] = ["postgres", "postgresql"];
+
+    /// The DuckDB file when none is named.
+    const DUCKDB_FILE: &str = "~/.amplifier/sessions.duckdb";
 
     /// Reads a URL. `home` is what `~` stands for.
     ///
@@ -89,7 +92,7 @@ impl StoreUrl {
             return Err(invalid(url, format!("a store's URL begins with its scheme; known are {}", known())));
         };
         if Self::NOT_BUILT_IN.contains(&scheme) {
-            let message = format!("the backend {scheme:?} is not built in yet; known are {}", known());
+            let message = format!("the backend for PostgreSQL is not built in yet; known are {}", known());
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         if !Self::SCHEMES.contains(&scheme) {
@@ -103,7 +106,10 @@ impl StoreUrl {
                 Err(Self::cosmos_not_built_in())
             };
         }
-        let path = rest.strip_prefix("//").unwrap_or(rest);
+        let path = match rest.strip_prefix("//").unwrap_or(rest) {
+            "" if scheme == "duckdb" => Self::DUCKDB_FILE,
+            path => path,
+        };
         if path.is_empty() {
             return Err(invalid(url, "the URL names no file".to_owned()));
         }
@@ -191,7 +197,8 @@ mod tests {
             ("mysql:x", ErrorKind::Validation, "known are sqlite:"),
             ("sqlite:", ErrorKind::Validation, "names no file"),
             ("sqlite:~/x", ErrorKind::Validation, "home folder"),
-            ("postgres://h/db", ErrorKind::Unsupported, "not built in yet"),
+            ("postgres://h/db", ErrorKind::Unsupported, "PostgreSQL is not built in yet"),
+            ("postgresql://h/db", ErrorKind::Unsupported, "PostgreSQL is not built in yet"),
             ("cosmos:x", ErrorKind::Validation, "cosmos://HOST"),
             ("cosmos://h/d/e", ErrorKind::Validation, "cosmos://HOST"),
             ("cosmos://ana:secret@h/d", ErrorKind::Validation, "cosmos://HOST"),
@@ -224,6 +231,8 @@ mod tests {
         let parsed = StoreUrl::parse("duckdb:x.duckdb", None);
         if cfg!(feature = "duckdb-system") {
             assert_eq!(parsed.unwrap(), StoreUrl::DuckDb(PathBuf::from("x.duckdb")));
+            assert_eq!(file("duckdb:"), "/home/ana/.amplifier/sessions.duckdb");
+            assert_eq!(file("duckdb:"), file("duckdb://"));
         } else {
             let error = parsed.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported);

@@ -7,7 +7,7 @@ use amplifier_session_storage::{
     config::Configuration,
     embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
-    model::{HostId, ProjectSlug, UserId},
+    model::{HostId, ProjectSlug, SessionId, UserId},
 };
 use jiff::Zoned;
 
@@ -41,6 +41,12 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    /// The beginning of `id` that no other session has.
+    pub(crate) async fn short_id(&self, id: &SessionId) -> Result<String, Failure> {
+        let mut short = self.storage.short_ids(&self.scope, [id]).await?;
+        Ok(short.remove(id).unwrap_or_else(|| id.to_string()))
+    }
+
     /// Whether what is shown has to say whose it is.
     pub(crate) fn names_owners(&self) -> bool {
         !matches!(self.scope, Scope::User(_))
@@ -71,6 +77,11 @@ impl App {
     /// The settings of a store as they are configured.
     pub(crate) fn settings(&self) -> Result<StorageSettings, Failure> {
         Ok(StorageSettings::default().with_events(self.config.event_detail()?))
+    }
+
+    /// The user's home folder.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
     }
 
     /// Who is asking, and from which machine.
@@ -112,6 +123,18 @@ impl App {
             self.warn_of_other_user(&storage, &user).await?;
         }
         Ok(Reader { storage, scope })
+    }
+
+    /// The store in files that is named, if it exists, and whose sessions are meant: for a shell that completes what is
+    /// typed, which is told nothing.
+    pub(crate) async fn for_completion(&self) -> Option<(SessionStorage, Scope)> {
+        let scope = self.scope(self.identity().ok()?.user_id).ok()?;
+        let url = self.store_url().ok()?;
+        if !url.file()?.exists() {
+            return None;
+        }
+        let options = self.open_options().ok()?.with_existing(true).with_read_only(true);
+        Some((self.open(&url, options).await.ok()?, scope))
     }
 
     /// Opens the store that is named, which must exist, to change one's own sessions: `--scope` widens what is read,
@@ -275,6 +298,25 @@ impl App {
         Ok(())
     }
 
+    /// Names who has sessions, when the user has none at all and others do.
+    pub(crate) async fn hint_at_others(&self, reader: &Reader) -> Result<(), Failure> {
+        use amplifier_session_storage::backend::SessionQuery;
+        let Scope::User(user) = &reader.scope else { return Ok(()) };
+        let one = |scope: Scope| SessionQuery::new(scope).with_limit(1);
+        if !reader.storage.search_sessions(&one(reader.scope.clone())).await?.is_empty() {
+            return Ok(());
+        }
+        if let Some(other) = reader.storage.search_sessions(&one(Scope::Everyone)).await?.first() {
+            let (program, other) = (self.program(), &other.user_id);
+            let text = format!(
+                "{user} has no sessions in this store, and others do, such as {other}: `{program} sessions --scope all` \
+                 lists theirs"
+            );
+            say("hint", &text);
+        }
+        Ok(())
+    }
+
     fn sources(&self) -> Sources {
         Sources::from_env().with_configured_user(self.global.user.clone())
     }
@@ -287,6 +329,9 @@ impl App {
 
     /// Refuses to write what was asked for over the store that it is of.
     pub(crate) fn check_out(&self, out: &Path) -> Result<(), Failure> {
+        if file::is_stdout(out) {
+            return Ok(());
+        }
         let url = self.store_url()?;
         if url.file().is_some_and(|store| file::belongs_to(store, out)) {
             let message = format!("{} belongs to the store", out.display());

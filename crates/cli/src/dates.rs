@@ -3,7 +3,7 @@
 use amplifier_session_storage::model::Timestamp;
 use jiff::{
     Span, ToSpan as _, Zoned,
-    civil::{Date, DateTime},
+    civil::{Date, DateTime, Weekday},
 };
 
 use crate::failure::{Failure, say};
@@ -45,10 +45,12 @@ impl Period {
     }
 }
 
-/// Reads `7d`, `12h`, `2w`, `today`, `yesterday`, an ISO date, or an ISO time with or without offset.
+/// Reads `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time with or
+/// without offset.
 pub(crate) fn parse(text: &str, bound: Bound, now: &Zoned) -> Result<Timestamp, Failure> {
     moment(text.trim(), bound, now).ok_or_else(|| {
-        let hint = "dates are 7d, 12h, 2w, today, yesterday, 2026-01-31 or 2026-01-31T09:30";
+        let hint = "dates are 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31 or \
+            2026-01-31T09:30";
         Failure::wrong_use(format!("{text:?} is not a date"), hint)
     })
 }
@@ -84,30 +86,99 @@ fn in_zone(ts: Timestamp, now: &Zoned) -> Option<Zoned> {
 }
 
 fn moment(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
-    let today = now.date();
-    match text {
-        "now" => Some(timestamp(now.timestamp())),
-        "today" => day(today, bound, now),
-        "yesterday" => day(today.yesterday().ok()?, bound, now),
-        _ => ago(text, now).or_else(|| iso(text, bound, now)),
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&str> = lower.split_whitespace().collect();
+    match words[..] {
+        ["now"] => Some(timestamp(now.timestamp())),
+        ["today"] => day(now.date(), bound, now),
+        ["yesterday"] => day(now.date().yesterday().ok()?, bound, now),
+        [count, unit, "ago"] => back(number(count)?, unit, now),
+        ["last", unit] => calendar(unit, true, bound, now),
+        ["this", unit] => calendar(unit, false, bound, now),
+        [name] => ago(name, now)
+            .or_else(|| day(latest(weekday(name)?, now.date())?, bound, now))
+            .or_else(|| iso(text, bound, now)),
+        _ => iso(text, bound, now),
     }
 }
 
-/// A number of hours, days or weeks before `now`.
-fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
-    let unit = text.chars().last()?;
-    let number = text.strip_suffix(unit)?;
-    if !number.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
+/// The stretch that a word names, whole: `last week` begins on a Monday and ends on a Sunday; `last monday` is the one
+/// before today.
+fn calendar(unit: &str, last: bool, bound: Bound, now: &Zoned) -> Option<Timestamp> {
+    let today = now.date();
+    if let Some(weekday) = weekday(unit) {
+        let from = if last { today.yesterday().ok()? } else { today };
+        return day(latest(weekday, from)?, bound, now);
     }
-    let number: i64 = number.parse().ok()?;
-    let span = match unit {
-        'h' => Span::new().try_hours(number),
-        'd' => Span::new().try_days(number),
-        'w' => Span::new().try_weeks(number),
+    let (begins, length): (Date, Span) = match unit {
+        "week" => (latest(Weekday::Monday, today)?, 1.week()),
+        "month" => (today.first_of_month(), 1.month()),
+        "year" => (today.first_of_year(), 1.year()),
+        _ => return None,
+    };
+    let begins = if last { begins.checked_sub(length).ok()? } else { begins };
+    let date = match bound {
+        Bound::Since => begins,
+        Bound::Until => begins.checked_add(length).ok()?,
+    };
+    Some(timestamp(date.to_zoned(now.time_zone().clone()).ok()?.timestamp()))
+}
+
+/// The last day of this name, `from` included.
+fn latest(weekday: Weekday, from: Date) -> Option<Date> {
+    let days = from.weekday().since(weekday);
+    from.checked_sub(i64::from(days).days()).ok()
+}
+
+fn weekday(name: &str) -> Option<Weekday> {
+    Some(match name {
+        "monday" | "mon" => Weekday::Monday,
+        "tuesday" | "tue" => Weekday::Tuesday,
+        "wednesday" | "wed" => Weekday::Wednesday,
+        "thursday" | "thu" => Weekday::Thursday,
+        "friday" | "fri" => Weekday::Friday,
+        "saturday" | "sat" => Weekday::Saturday,
+        "sunday" | "sun" => Weekday::Sunday,
+        _ => return None,
+    })
+}
+
+fn number(text: &str) -> Option<i64> {
+    match text {
+        "a" | "an" | "one" => Some(1),
+        digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok(),
+        _ => None,
+    }
+}
+
+/// So many units of time before `now`.
+fn back(count: i64, unit: &str, now: &Zoned) -> Option<Timestamp> {
+    let span = match unit.strip_suffix('s').unwrap_or(unit) {
+        "minute" | "min" => Span::new().try_minutes(count),
+        "hour" => Span::new().try_hours(count),
+        "day" => Span::new().try_days(count),
+        "week" => Span::new().try_weeks(count),
+        "month" => Span::new().try_months(count),
+        "year" => Span::new().try_years(count),
         _ => return None,
     };
     Some(timestamp(now.checked_sub(span.ok()?).ok()?.timestamp()))
+}
+
+/// `7d`, `12h` or `2w` before `now`.
+fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let unit = text.chars().last()?;
+    let count = text.strip_suffix(unit).filter(|count| !count.is_empty())?;
+    if !count.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let unit = match unit {
+        'h' => "hour",
+        'd' => "day",
+        'w' => "week",
+        _ => return None,
+    };
+    back(count.parse().ok()?, unit, now)
 }
 
 fn iso(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
@@ -160,6 +231,39 @@ mod tests {
     }
 
     #[test]
+    fn spans_are_also_written_out() {
+        assert_eq!(since("12 hours ago"), since("12h"));
+        assert_eq!(since("7 days ago"), since("7d"));
+        assert_eq!(since("2 weeks ago"), since("2w"));
+        assert_eq!(since("a week ago"), since("1w"));
+        assert_eq!(since("an hour ago"), since("1h"));
+        assert_eq!(since("30 minutes ago"), "2026-04-04T13:00:00.000000Z");
+        assert_eq!(since("3 months ago"), "2026-01-04T14:30:00.000000Z");
+        assert_eq!(since("1 Year Ago"), "2025-04-04T13:30:00.000000Z");
+    }
+
+    #[test]
+    fn days_of_the_week_are_the_last_of_their_name() {
+        assert_eq!(since("monday"), "2026-03-29T22:00:00.000000Z");
+        assert_eq!(until("Monday"), "2026-03-30T22:00:00.000000Z");
+        assert_eq!(since("sun"), "2026-03-28T23:00:00.000000Z");
+        // Today is one.
+        assert_eq!(since("saturday"), since("today"));
+        assert_eq!(since("last saturday"), "2026-03-27T23:00:00.000000Z");
+    }
+
+    #[test]
+    fn weeks_months_and_years_are_those_of_the_calendar() {
+        assert_eq!(since("last week"), "2026-03-22T23:00:00.000000Z");
+        assert_eq!(until("last week"), "2026-03-29T22:00:00.000000Z");
+        assert_eq!(since("this week"), until("last week"));
+        assert_eq!(since("last month"), "2026-02-28T23:00:00.000000Z");
+        assert_eq!(until("last month"), "2026-03-31T22:00:00.000000Z");
+        assert_eq!(since("last year"), "2024-12-31T23:00:00.000000Z");
+        assert_eq!(since("this year"), until("last year"));
+    }
+
+    #[test]
     fn days_begin_and_end_at_local_midnight() {
         assert_eq!(since("today"), "2026-04-03T22:00:00.000000Z");
         assert_eq!(until("today"), "2026-04-04T22:00:00.000000Z");
@@ -179,9 +283,23 @@ mod tests {
 
     #[test]
     fn other_texts_are_wrong_use() {
-        for text in
-            ["", "d", "7", "7x", "-7d", "tomorrow", "2026-13-01", "2026-1-1", "99999999999999999999d", "é"]
-        {
+        for text in [
+            "",
+            "d",
+            "7",
+            "7x",
+            "-7d",
+            "tomorrow",
+            "last",
+            "last decade",
+            "x days ago",
+            "-1 days ago",
+            "3 moons ago",
+            "2026-13-01",
+            "2026-1-1",
+            "99999999999999999999d",
+            "é",
+        ] {
             assert!(matches!(parse(text, Bound::Since, &now()), Err(Failure::WrongUse(_))), "{text:?}");
         }
     }

@@ -9,7 +9,7 @@ use std::{
 
 use amplifier_session_storage::{Error, ErrorKind, storage::DamagedRow, upgrade::PythonDatabase};
 
-use crate::program;
+use crate::{program, render::text::printable};
 
 /// How a command ends when it does not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,9 +129,10 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// Writes a line to stderr; where nobody listens there is nobody to tell.
+/// Writes a line to stderr; where nobody listens there is nobody to tell. What was typed or recorded may be part of it, so
+/// that it is made fit for a terminal.
 pub(crate) fn say(label: &str, text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{label}: {text}");
+    let _ = writeln!(io::stderr().lock(), "{label}: {}", printable(text));
 }
 
 /// The most damaged rows that are listed.
@@ -174,11 +175,58 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::from(2);
     }
+    if let Some(failure) = unknown_command(error) {
+        return failure.report(&program::name());
+    }
     let rendered = error.render().to_string();
     let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
     say("hint", "--help after the command lists what it takes, with examples");
     ExitCode::from(2)
+}
+
+/// What is said about a command that there isn't: what it is called here.
+fn unknown_command(error: &clap::Error) -> Option<Failure> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    // Below a command, as in `models ls`, the names mean something else.
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let is_first = usage.trim_end().ends_with("<COMMAND>") && usage.split_whitespace().count() <= 4;
+    let similar = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(one)) => Some(one.as_str()),
+        Some(ContextValue::Strings(several)) => several.first().map(String::as_str),
+        _ => None,
+    };
+    let program = program::name();
+    let meant = meaning(typed).filter(|_| is_first);
+    let hint = match meant.or(similar.filter(|_| is_first)) {
+        Some(command) => format!("{program} {command}"),
+        None => format!("`{program} help` lists the commands"),
+    };
+    Some(Failure::wrong_use(format!("unknown command '{typed}'"), hint))
+}
+
+/// What people call a command who know other programs.
+fn meaning(typed: &str) -> Option<&'static str> {
+    Some(match typed.to_ascii_lowercase().as_str() {
+        "find" | "grep" | "query" | "ask" => "search",
+        "ls" | "list" | "session" | "ps" => "sessions",
+        "history" => "recent",
+        "log" | "logs" | "event" => "events",
+        "rm" | "remove" | "del" => "delete",
+        "cat" | "view" | "open" | "read" | "print" | "get" => "show",
+        "stat" | "count" | "usage" | "cost" => "stats",
+        "rename" => "edit",
+        "label" | "tags" => "tag",
+        "index" | "update" | "pull" | "ingest" => "sync",
+        "init" | "start" | "demo" => "quickstart",
+        "settings" | "configure" => "config",
+        "completion" => "completions",
+        _ => return None,
+    })
 }
 
 /// The message with those of its causes that say something new.
@@ -226,7 +274,11 @@ fn about_argument(error: &Error) -> String {
 }
 
 fn no_such_session(error: &Error) -> String {
-    error.context("session").map_or_else(|| error.to_string(), |id| format!("there is no session {id}"))
+    match error.context("session") {
+        Some(latest) if latest.eq_ignore_ascii_case("latest") => "there is no session yet".to_owned(),
+        Some(id) => format!("there is no session {id}"),
+        None => error.to_string(),
+    }
 }
 
 /// Whether the error is about what was typed, not about what is stored.
@@ -281,6 +333,9 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "turn" | "sequence") => {
             &format!("`{program} show SESSION` lists turns and messages")
         }
+        (ErrorKind::Validation, "project_slug") => &format!(
+            "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
+        ),
         (ErrorKind::Validation, "user_id") => "name the user with --user ID, or in AMPLIFIER_SESSIONS_USER",
         (ErrorKind::Validation, "store") => STORE,
         (ErrorKind::Validation, "query") => &format!(

@@ -46,6 +46,9 @@ impl Write for Destination {
 
 impl Destination {
     fn at(path: &Path) -> io::Result<Self> {
+        if is_stdout(path) {
+            return Ok(Self::Stream(stdout()?));
+        }
         if is_stream(path) {
             return Ok(Self::Stream(File::options().write(true).open(path)?));
         }
@@ -74,6 +77,20 @@ fn whole(path: &Path) -> PathBuf {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         folder.join(path.file_name().unwrap_or_default())
     })
+}
+
+/// Whether the path is `-`, which stands for stdout.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Stdout by another handle: the one of [`crate::out::Out`] is locked.
+fn stdout() -> io::Result<File> {
+    #[cfg(unix)]
+    let handle = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?;
+    #[cfg(windows)]
+    let handle = std::os::windows::io::AsHandle::as_handle(&io::stdout()).try_clone_to_owned()?;
+    Ok(File::from(handle))
 }
 
 /// Whether there is something at the path that is neither a file nor a folder.
@@ -197,6 +214,9 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    if is_stdout(path) && error.kind() == io::ErrorKind::BrokenPipe {
+        return Failure::NobodyReads;
+    }
     let hint = match error.kind() {
         io::ErrorKind::NotFound => "name a file in a folder that is there",
         io::ErrorKind::StorageFull => "name a file where there is more room",

@@ -5,7 +5,10 @@
 
 mod app;
 mod args;
+mod budget;
 mod commands;
+mod completion;
+mod cut;
 mod dates;
 mod failure;
 mod file;
@@ -14,6 +17,7 @@ mod out;
 mod paint;
 mod program;
 mod progress;
+mod project;
 mod refresh;
 mod render;
 mod samples;
@@ -32,6 +36,9 @@ use render::text::counted;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if completion::answered() {
+        return ExitCode::SUCCESS;
+    }
     let parsed = Cli::command().try_get_matches().and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((cli, matches))

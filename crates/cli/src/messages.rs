@@ -7,6 +7,11 @@ use amplifier_session_storage::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::{
+    cut::{self, Truncated},
+    render::ids::address,
+};
+
 /// A session, with what it goes by.
 #[derive(Debug, Serialize)]
 pub(crate) struct SessionView<'a> {
@@ -38,6 +43,8 @@ impl<'a> From<&'a Session> for ChangedView<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageView {
     id: String,
+    /// What `show` and `context` take.
+    address: String,
     sequence: u32,
     turn: Option<u32>,
     role: Role,
@@ -48,19 +55,29 @@ pub(crate) struct MessageView {
     ts_source: TimeSource,
     /// The transcript line.
     message: Option<Box<RawValue>>,
+    /// How much of the line's text is shown, where that is not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Truncated>,
 }
 
-impl From<&Message> for MessageView {
-    fn from(message: &Message) -> Self {
+impl MessageView {
+    /// A message of the session that goes by `session`, of at most `max_chars` characters.
+    pub(crate) fn new(message: &Message, session: &str, max_chars: Option<usize>) -> Self {
+        let (shown, truncated) = match cut::line(&message.raw, max_chars) {
+            Some((shown, truncated)) => (Some(shown), Some(truncated)),
+            None => (line(&message.raw), None),
+        };
         Self {
             id: message.id(),
+            address: address(session, message.sequence),
             sequence: message.sequence,
             turn: message.turn,
             role: message.role,
             ts: message.ts,
             ts_estimated: message.ts_estimated(),
             ts_source: message.ts_source,
-            message: line(&message.raw),
+            message: shown,
+            truncated,
         }
     }
 }

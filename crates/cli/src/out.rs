@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_storage::backend::{ServiceUsage, StorageBackend};
 use serde::Serialize;
 
-use crate::{args::When, paint::Paint};
+use crate::{args::When, paint::Paint, render::text::escaped};
 
 /// When set, the program behaves as on a terminal wherever its results go; a number is its width.
 const FORCE: &str = "AMPLIFIER_SESSIONS_FORCE_TTY";
@@ -21,6 +21,8 @@ const WIDEST: usize = 120;
 #[derive(Debug)]
 pub(crate) struct Out {
     writer: BufWriter<StdoutLock<'static>>,
+    /// What is written while it is being measured.
+    captured: Option<Vec<u8>>,
     json: bool,
     terminal: bool,
     /// Whether somebody can be asked.
@@ -61,6 +63,7 @@ impl Out {
         };
         Self {
             writer: BufWriter::new(stdout.lock()),
+            captured: None,
             json,
             terminal,
             asks,
@@ -92,13 +95,27 @@ impl Out {
 
     /// Writes a line.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
-        self.writer.write_all(text.as_bytes())?;
-        self.writer.write_all(b"\n")
+        self.text(text)?;
+        self.text("\n")
     }
 
     /// Writes text as it is.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
-        self.writer.write_all(text.as_bytes())
+        match &mut self.captured {
+            Some(captured) => captured.write_all(text.as_bytes()),
+            None => self.writer.write_all(text.as_bytes()),
+        }
+    }
+
+    /// Keeps what is written from now on, until [`Self::captured`] hands it over.
+    pub(crate) fn capture(&mut self) {
+        self.captured = Some(Vec::new());
+    }
+
+    /// What was written since [`Self::capture`].
+    pub(crate) fn captured(&mut self) -> String {
+        let captured = self.captured.take().unwrap_or_default();
+        String::from_utf8_lossy(&captured).into_owned()
     }
 
     /// What takes bytes as they are.
@@ -108,14 +125,14 @@ impl Out {
     }
 
     /// Writes `value`, an object, as one line of JSON; with what it cost, where that is charged.
+    /// On a terminal, characters that would act on it or that nobody sees are escaped; the values are the same.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
-        match self.service_usage() {
-            Some(service_usage) => {
-                serde_json::to_writer(&mut self.writer, &Charged { result: value, service_usage })?;
-            }
-            None => serde_json::to_writer(&mut self.writer, value)?,
-        }
-        self.writer.write_all(b"\n")
+        let json = match self.service_usage() {
+            Some(service_usage) => serde_json::to_string(&Charged { result: value, service_usage })?,
+            None => serde_json::to_string(value)?,
+        };
+        let json = if self.terminal { escaped(&json) } else { json };
+        self.line(&json)
     }
 
     /// Remembers the store that is asked.

@@ -2,10 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use amplifier_session_storage::model::ProjectSlug;
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
-
-use super::parse;
 
 /// Write sessions to a file, as lines of JSON or Parquet, to be imported elsewhere
 #[derive(Debug, Args)]
@@ -24,19 +21,20 @@ Examples:
   amplifier-sessions export --out sessions.jsonl
   amplifier-sessions export --out payments.jsonl --project -home-ana-payments
   amplifier-sessions export --out team.jsonl --scope all
+  amplifier-sessions export --out - | zstd > sessions.jsonl.zst
   amplifier-sessions export --out sessions --format parquet
   amplifier-sessions --store duckdb:~/sessions.duckdb import sessions.jsonl")]
 pub(crate) struct ExportArgs {
-    /// The file; with Parquet, the folder
+    /// The file, or `-` for stdout; with Parquet, the folder
     #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
     /// How they are written; `parquet` by default when PATH ends in .parquet, and `jsonl` otherwise
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<ArchiveFormat>,
-    /// Only sessions of this project
-    #[arg(long, value_name = "SLUG", value_parser = parse::<ProjectSlug>, allow_hyphen_values = true)]
-    pub(crate) project: Option<ProjectSlug>,
-    /// Only this session, by its id or the beginning of it
+    /// Only sessions of this project: its slug, a part of the slug that no other has, or its folder
+    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    pub(crate) project: Option<String>,
+    /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
 }

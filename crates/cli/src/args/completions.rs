@@ -5,10 +5,13 @@ use clap::Args;
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Prints a script that makes a shell complete commands and options.")]
+Prints a script that makes a shell complete commands, options, and what is in the store: sessions, projects, tags, bundles, \
+models and users. It asks the program each time; the script itself seldom changes.")]
 #[command(after_long_help = "\
 Examples:
   amplifier-sessions completions bash > ~/.local/share/bash-completion/completions/amplifier-sessions
+  source <(amplifier-sessions completions bash)
+  amplifier-sessions completions zsh > ~/.zfunc/_amplifier-sessions
   amplifier-sessions completions fish > ~/.config/fish/completions/amplifier-sessions.fish")]
 pub(crate) struct CompletionsArgs {
     /// The shell

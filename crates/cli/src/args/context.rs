@@ -2,6 +2,8 @@
 
 use clap::{Args, builder::NonEmptyStringValueParser};
 
+use super::LimitArgs;
+
 /// Show what stands around a turn or a message
 #[derive(Debug, Args)]
 #[command(long_about = "\
@@ -10,10 +12,11 @@ are counted from 1, messages from 0, as `show` and `search` number them. What lo
 there.")]
 #[command(after_long_help = "\
 Examples:
-  amplifier-sessions context 3a7c1e90 --turn 2
+  amplifier-sessions context 3a7c1e90#14
+  amplifier-sessions context latest --turn 2
   amplifier-sessions context 3a7c1e90 --message 14 --before 5 --after 0 --json")]
 pub(crate) struct ContextArgs {
-    /// The session, by its id or the beginning of it
+    /// The session, or the message as 3a7c1e90#14
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     #[command(flatten)]
@@ -27,11 +30,13 @@ pub(crate) struct ContextArgs {
     /// Show tool output whole
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 }
 
-/// One of the two.
+/// One of the two, unless the address names a message.
 #[derive(Debug, Clone, Copy, Args)]
-#[group(required = true, multiple = false)]
+#[group(multiple = false)]
 pub(crate) struct PlaceArgs {
     /// The turn, counted from 1
     #[arg(long, value_name = "N")]

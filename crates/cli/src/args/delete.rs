@@ -20,7 +20,7 @@ Examples:
   amplifier-sessions delete 3a7c1e90
   amplifier-sessions delete 3a7c1e90 5b8d2f10 --yes")]
 pub(crate) struct DeleteArgs {
-    /// The sessions, each by its id or the beginning of it
+    /// The sessions, each by its address
     #[arg(value_name = "SESSION", required = true, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) sessions: Vec<String>,
     /// Delete without asking

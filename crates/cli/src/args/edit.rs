@@ -19,7 +19,7 @@ Examples:
   amplifier-sessions edit 3a7c1e90 --description 'Why cards were charged twice' --clear tags
   amplifier-sessions edit 3a7c1e90 --reset name --reset description")]
 pub(crate) struct EditArgs {
-    /// The session, by its id or the beginning of it
+    /// The session, by its address
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     /// Give it this name
@@ -73,7 +73,7 @@ Examples:
   amplifier-sessions tag 3a7c1e90 incident payments
   amplifier-sessions tag 3a7c1e90 --remove incident")]
 pub(crate) struct TagArgs {
-    /// The session, by its id or the beginning of it; without one, all tags are listed
+    /// The session, by its address; without one, all tags are listed
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
     /// Tags to add

@@ -1,9 +1,6 @@
 //! `embeddings`, `backfill` and `rebuild`.
 
-use amplifier_session_storage::model::ProjectSlug;
 use clap::{Args, Subcommand};
-
-use super::parse;
 
 /// Show how far the vectors are, or what making them would cost
 #[derive(Debug, Args)]
@@ -54,10 +51,10 @@ pub(crate) struct EstimateArgs {
 /// Which part of the store.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
-    /// Only sessions of this project
-    #[arg(long, value_name = "SLUG", value_parser = parse::<ProjectSlug>)]
-    pub(crate) project: Option<ProjectSlug>,
-    /// Only one session; the beginning of its id is enough
+    /// Only sessions of this project: its slug, a part of the slug that no other has, or its folder
+    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    pub(crate) project: Option<String>,
+    /// Only one session, by its address
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }

@@ -30,7 +30,7 @@ pub(crate) struct EventsArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) narrow: NarrowArgs,
-    /// Only this session, by its id or the beginning of it
+    /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
     /// Only events whose error or summary holds all these words, or words that they are part of; case and accents make no

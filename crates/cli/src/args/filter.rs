@@ -5,6 +5,7 @@ use clap::Args;
 use jiff::Zoned;
 
 use crate::{
+    app::{App, Reader},
     dates::Period,
     failure::{Failure, say},
 };
@@ -12,9 +13,9 @@ use crate::{
 /// What narrows sessions and messages.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// Only this project, as its folder is called
+    /// Only this project: its slug, a part of the slug that no other has, or its folder (`.` is this one)
     // Slugs begin with a hyphen.
-    #[arg(long, value_name = "SLUG", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
     /// Only from then on
     #[arg(long, value_name = "DATE")]
@@ -25,9 +26,9 @@ pub(crate) struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The project, if one is named.
-    pub(crate) fn project(&self) -> Result<Option<ProjectSlug>, Failure> {
-        Ok(self.project.as_deref().map(ProjectSlug::new).transpose()?)
+    /// The project, if one is named, among those of `reader`.
+    pub(crate) async fn project(&self, app: &App, reader: &Reader) -> Result<Option<ProjectSlug>, Failure> {
+        app.project(reader, self.project.as_deref()).await
     }
 
     /// The stretch of time.
@@ -54,8 +55,8 @@ pub(crate) struct NarrowArgs {
 }
 
 impl NarrowArgs {
-    /// The filter, within `project`.
-    pub(crate) fn filter(&self, project: Option<ProjectSlug>) -> Result<SessionFilter, Failure> {
+    /// The filter.
+    pub(crate) fn filter(&self) -> Result<SessionFilter, Failure> {
         if let (Some(least), Some(most)) = (self.min_turns, self.max_turns)
             && most < least
         {
@@ -63,7 +64,6 @@ impl NarrowArgs {
             return Err(Failure::wrong_use(message, "no session has so many turns and so few"));
         }
         Ok(SessionFilter::default()
-            .with_project(project)
             .with_bundle(self.bundle.clone())
             .with_tags(self.tags.iter().map(|tag| tag.trim()))
             .with_min_turns(self.min_turns)

@@ -16,9 +16,8 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "URL", env = STORE_VARIABLE, default_value = DEFAULT_STORE)]
     #[arg(hide_env_values = true)]
     pub(crate) store: String,
-    /// Open the store to read it, beside others that do the same; for DuckDB stores, which one process at a time can write
-    // Out of the help texts: it is for one backend, which not every build has. The error that calls for it names it.
-    #[arg(long, global = true, hide = true)]
+    /// Open the store for reading only; several processes can read a DuckDB store at the same time so
+    #[arg(long, global = true)]
     pub(crate) read_only: bool,
     /// Who you are; the Azure CLI's account or the system's user by default
     #[arg(long, global = true, value_name = "ID", env = USER_VARIABLE, hide_env_values = true)]

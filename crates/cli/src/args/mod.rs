@@ -10,6 +10,7 @@ mod embeddings;
 mod events;
 mod filter;
 mod global;
+mod limits;
 mod models;
 mod quickstart;
 mod recent;
@@ -28,7 +29,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use archive::{ArchiveFormat, ExportArgs, ImportArgs};
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};
-pub(crate) use context::ContextArgs;
+pub(crate) use context::{ContextArgs, PlaceArgs};
 pub(crate) use delete::DeleteArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
 pub(crate) use embeddings::{
@@ -37,6 +38,7 @@ pub(crate) use embeddings::{
 pub(crate) use events::EventsArgs;
 pub(crate) use filter::{FilterArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
+pub(crate) use limits::LimitArgs;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
@@ -72,7 +74,8 @@ Exit codes:
 
 Results go to stdout, messages to stderr. A terminal gets tables and blocks, a pipe one line a result with fields \
 separated by tabs; --json gives one object with stable fields.
-Dates are 7d, 12h, 2w, today, yesterday, 2026-01-31 or 2026-01-31T09:30, in local time.
+Dates are 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31 or 2026-01-31T09:30, in local time.
+A session is named by its id, by the beginning of one that no other has, or by `latest`; 3a7c1e90#14 is a message of it.
 
 Environment:
   AMPLIFIER_SESSIONS_STORE, _USER, _SCOPE, _TEAMS, _ORG, _EMBEDDING
@@ -105,6 +108,8 @@ pub(crate) enum Command {
     Context(ContextArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
+    // Typed all the same, it says which build has it.
+    #[cfg_attr(not(feature = "duckdb-system"), command(hide = true))]
     Sql(SqlArgs),
     Edit(EditArgs),
     Tag(TagArgs),

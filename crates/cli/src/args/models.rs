@@ -32,6 +32,8 @@ pub(crate) enum ModelsAction {
     /// List the models that are installed, and those that can be installed by name
     List,
     /// Install a model: from the hub by its name, or from a folder
+    // Typed all the same, it says which build can use one.
+    #[cfg_attr(not(feature = "local-transformer"), command(hide = true))]
     #[command(after_help = "\
 By name, the files come from https://huggingface.co (or what HF_ENDPOINT says) at a fixed revision; the weights are \
 compared with a known checksum. From a folder, they are copied. Either way a checksum of each is kept, which \

@@ -6,7 +6,7 @@ use amplifier_session_storage::{
 };
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
-use super::{FilterArgs, NarrowArgs, parse};
+use super::{FilterArgs, LimitArgs, NarrowArgs, parse};
 
 /// Find messages by words and by meaning
 #[derive(Debug, Args)]
@@ -16,7 +16,10 @@ Options narrow where to look: --since, --until, --role and --in are about messag
 sessions that they are in. `sessions WORD` looks for titles, `context` shows what stands around a result.")]
 #[command(after_long_help = "\
 In a pipe each result is one line of fields separated by tabs: score, session, message, time, project, content type, \
-snippet; the owner follows when --scope is not own. With --full the whole message follows, indented.
+snippet, address; the owner stands before the address when --scope is not own. With --full the message follows, indented.
+
+An address, such as 3a7c1e90#14, is what `show` and `context` take. In JSON each result has its `address` and the `title` of its \
+session; where --max-chars cuts a message, `truncated` says how many characters are `shown` `of` how many.
 
 Exit code 3 says that nothing was found.
 
@@ -24,15 +27,20 @@ Examples:
   amplifier-sessions search connection pool exhausted
   amplifier-sessions search 'what did we decide about retries' --in assistant,thinking
   amplifier-sessions search ECONNRESET --mode full-text --in tool
+  amplifier-sessions search -- --no-verify
   amplifier-sessions search rollback --tag incident --min-turns 3
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
 pub(crate) struct SearchArgs {
     /// Words or a question; quotes around it are optional
     #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
-    query: String,
+    #[arg(required_unless_present = "words_after_dashes")]
+    query: Option<String>,
     /// Further words
     #[arg(value_name = "WORD", hide = true)]
     further_words: Vec<String>,
+    /// Words that may look like options
+    #[arg(value_name = "WORD", last = true, hide = true)]
+    words_after_dashes: Vec<String>,
     /// How to find: by words, by meaning, or by both
     #[arg(long, default_value = "hybrid")]
     pub(crate) mode: ModeArg,
@@ -44,7 +52,7 @@ pub(crate) struct SearchArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) narrow: NarrowArgs,
-    /// Only this session, by its id or the beginning of it
+    /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
     /// Only messages of this role: user, assistant, tool, system, developer
@@ -59,13 +67,15 @@ pub(crate) struct SearchArgs {
     /// The least similarity of what is found by meaning, -1 to 1
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) min_similarity: Option<f32>,
-    /// Show whole messages
+    /// Show whole messages, up to --max-chars of each
     #[arg(long)]
     pub(crate) full: bool,
     /// Answer from the store as it is; without it, what changed below ~/.amplifier is first taken in if that takes less
     /// than a second
     #[arg(long)]
     pub(crate) no_refresh: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 }
 
 /// How to find.
@@ -90,7 +100,8 @@ impl From<ModeArg> for SearchMode {
 impl SearchArgs {
     /// The whole query.
     pub(crate) fn query(&self) -> String {
-        [std::slice::from_ref(&self.query), &self.further_words].concat().join(" ")
+        let words = self.query.iter().chain(&self.further_words).chain(&self.words_after_dashes);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -104,7 +115,7 @@ fn query(text: &str) -> Result<String, String> {
         name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
     });
     match is_option_like {
-        true => Err(format!("there is no such option; to search for it, put a space before it: ' {text}'")),
+        true => Err(format!("there is no such option; to search for it, put -- before it: -- {text}")),
         false => Ok(text.to_owned()),
     }
 }
@@ -138,6 +149,11 @@ mod tests {
         assert_eq!(query(&["--limit", "3", "-1", "%"]), Some(("-1 %".to_owned(), 3)));
         assert_eq!(query(&["--limit", "3", " --flag"]), Some((" --flag".to_owned(), 3)));
         assert_eq!(query(&["--limt", "3", "a"]), None);
+        assert_eq!(query(&["--limit", "3", "--", "--mode"]), Some(("--mode".to_owned(), 3)));
+        assert_eq!(
+            query(&["the", "flag", "--", "--mode", "-x"]),
+            Some(("the flag --mode -x".to_owned(), 10))
+        );
         assert_eq!(query(&[]), None);
     }
 

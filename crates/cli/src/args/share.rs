@@ -23,7 +23,7 @@ Examples:
   amplifier-sessions share 3a7c1e90 --org example.com
   amplifier-sessions share 3a7c1e90 --private")]
 pub(crate) struct ShareArgs {
-    /// The session, by its id or the beginning of it
+    /// The session, by its address
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     #[command(flatten)]

@@ -41,7 +41,7 @@ pub(crate) struct SqlArgs {
     /// How the answer is written; what the name of --out ends in by default
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<SqlFormat>,
-    /// Write the answer to this file, for you alone
+    /// Write the answer to this file, for you alone; `-` is stdout
     #[arg(long, value_name = "FILE", requires = "query")]
     pub(crate) out: Option<PathBuf>,
     /// The most rows; 1000 by default in a table, all otherwise

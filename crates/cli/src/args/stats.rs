@@ -50,7 +50,7 @@ pub(crate) struct StatsArgs {
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) narrow: NarrowArgs,
-    /// Only this session, by its id or the beginning of it
+    /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
     /// Only these charts; may be repeated
@@ -59,7 +59,7 @@ pub(crate) struct StatsArgs {
     /// Show all rows of each chart, not the largest ten or the last 30 days
     #[arg(long)]
     pub(crate) all: bool,
-    /// Draw messages and tokens by day, tools and models as a picture, an SVG file that is made for you alone
+    /// Draw messages and tokens by day, tools and models as a picture, an SVG file that is made for you alone; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }

@@ -1,9 +1,13 @@
 //! `export` and `import`: sessions as a file, from store to store.
 
-use std::{fs::File, io::BufReader, path::Path};
+use std::{
+    fs::File,
+    io::{self, BufReader},
+    path::Path,
+};
 
 use amplifier_session_storage::{
-    Scope, StorageSettings,
+    Error, Scope, StorageSettings,
     search::SessionFilter,
     storage::{ArchiveReader, ExportReport, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter},
 };
@@ -12,8 +16,8 @@ use crate::{
     app::{App, Reader},
     args::{ArchiveFormat, ExportArgs, ImportArgs, ScopeArg},
     failure::{Failure, Outcome, report_damage, say},
-    file::WholeFile,
-    render::text::{counted, grouped},
+    file::{WholeFile, is_stdout},
+    render::text::{counted, grouped, printable},
 };
 
 /// The most refused sessions that are listed.
@@ -21,11 +25,13 @@ const LISTED: usize = 10;
 
 pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, Failure> {
     app.check_out(&args.out)?;
-    let reader = app.patient_reader(false).await?;
-    let mut filter = SessionFilter::default();
-    if let Some(project) = args.project.clone() {
-        filter = filter.with_project(project);
+    let format = args.format.unwrap_or_else(|| ArchiveFormat::of(&args.out));
+    if is_stdout(&args.out) && format == ArchiveFormat::Parquet {
+        return Err(Failure::wrong_use("Parquet is a folder of files", "name it with --out FOLDER"));
     }
+    let reader = app.patient_reader(false).await?;
+    let project = app.project(&reader, args.project.as_deref()).await?;
+    let mut filter = SessionFilter::default().with_project(project.clone());
     let scope = match &args.session {
         None => reader.scope.clone(),
         Some(session) => {
@@ -35,21 +41,24 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
             Scope::User(found.user_id)
         }
     };
-    let report = match args.format.unwrap_or_else(|| ArchiveFormat::of(&args.out)) {
+    let report = match format {
         ArchiveFormat::Jsonl => to_lines(&reader, &scope, filter, &args.out).await?,
         ArchiveFormat::Parquet => to_parquet(&reader, &scope, filter, &args.out).await?,
     };
-    if app.out.is_json() {
+    let (messages, events) = (counted(report.messages, "message"), counted(report.events, "event"));
+    let counts = format!("{}, {messages}, {events}", counted(report.sessions, "session"));
+    if is_stdout(&args.out) {
+        // Nothing else goes there.
+        say("note", &counts);
+    } else if app.out.is_json() {
         app.out.json(&report)?;
     } else if report.sessions > 0 {
-        let (messages, events) = (counted(report.messages, "message"), counted(report.events, "event"));
-        let sessions = counted(report.sessions, "session");
-        app.out.line(&format!("{sessions}, {messages}, {events} in {}", args.out.display()))?;
+        app.out.line(&printable(&format!("{counts} in {}", args.out.display())))?;
     }
     app.out.finish()?;
     if report.sessions == 0 && report.damaged.is_empty() {
         say("note", "no session matches, and no file was made");
-        app.warn_of_unknown_project(&reader, args.project.as_ref()).await?;
+        app.warn_of_unknown_project(&reader, project.as_ref()).await?;
     }
     report_damage(&report.damaged)?;
     Ok(Outcome::found(report.sessions > 0))
@@ -63,11 +72,22 @@ async fn to_lines(
 ) -> Result<ExportReport, Failure> {
     let mut file = WholeFile::begin(out)?;
     let mut lines = JsonLinesWriter::new(file.writer());
-    let report = reader.storage.export_sessions(scope, filter, &mut lines).await?;
+    let report = reader.storage.export_sessions(scope, filter, &mut lines).await;
+    let report =
+        report.map_err(|error| if is_stdout(out) { unless_nobody_reads(error) } else { error.into() })?;
     if report.sessions > 0 {
         file.place()?;
     }
     Ok(report)
+}
+
+/// An error of writing to a pipe is none when its reader has seen enough.
+fn unless_nobody_reads(error: Error) -> Failure {
+    let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    match cause.map(io::Error::kind) {
+        Some(io::ErrorKind::BrokenPipe) => Failure::NobodyReads,
+        _ => error.into(),
+    }
 }
 
 #[cfg(feature = "parquet")]

@@ -1,16 +1,19 @@
 //! `completions`: a script that makes a shell complete what is typed.
 
-use clap::CommandFactory as _;
-
 use crate::{
     app::App,
-    args::{Cli, CompletionsArgs},
+    args::CompletionsArgs,
+    completion,
     failure::{Failure, Outcome},
 };
 
 pub(super) fn run(app: &mut App, args: &CompletionsArgs) -> Result<Outcome, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "amplifier-sessions", &mut script);
-    app.out.text(&String::from_utf8_lossy(&script))?;
+    let unknown = || {
+        Failure::wrong_use(
+            "no script is known for this shell",
+            "bash, zsh, fish, powershell and elvish have one",
+        )
+    };
+    app.out.text(&completion::script(args.shell).ok_or_else(unknown)?)?;
     Ok(Outcome::Done)
 }

@@ -8,6 +8,11 @@ use crate::{
     args::{ConfigAction, ConfigArgs},
     failure::{Failure, Outcome},
     out::Out,
+    paint::Paint,
+    render::{
+        table::{Cell, Column, Style, table as laid_out},
+        text::one_line,
+    },
 };
 
 /// What is configured, as JSON.
@@ -68,7 +73,8 @@ fn show(app: &mut App) -> Result<Outcome, Failure> {
     } else {
         for entry in config.entries() {
             let value = entry.shown().unwrap_or_default();
-            app.out.line(&[entry.setting.key, value, &entry.origin.to_string()].join("\t"))?;
+            let fields = [entry.setting.key, &one_line(value), &one_line(&entry.origin.to_string())];
+            app.out.line(&fields.join("\t"))?;
         }
     }
     Ok(Outcome::Done)
@@ -76,15 +82,17 @@ fn show(app: &mut App) -> Result<Outcome, Failure> {
 
 /// A line each, in columns: people look for what they have set, so that stands out.
 fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
-    let value = |entry: &Entry| entry.shown().unwrap_or("not set").to_owned();
-    let widest = |widths: &mut dyn Iterator<Item = usize>| widths.max().unwrap_or(0);
-    let key_width = widest(&mut entries.iter().map(|entry| entry.setting.key.len()));
-    let value_width = widest(&mut entries.iter().map(|entry| value(entry).chars().count()));
-    for entry in entries {
-        let (key, value) = (entry.setting.key, value(entry));
-        let line = format!("{key:<key_width$}  {value:<value_width$}  {}", entry.origin);
-        let line = if entry.origin == Origin::Default { out.paint.aside(&line) } else { line };
-        out.line(&line)?;
-    }
-    Ok(())
+    let columns = [Column::text(""), Column::text("").giving_way(16), Column::text("").giving_way(8)];
+    let row = |entry: &Entry| {
+        let style: Style = if entry.origin == Origin::Default { Paint::aside } else { Paint::plain };
+        let cells = [
+            entry.setting.key.to_owned(),
+            one_line(entry.shown().unwrap_or("not set")),
+            one_line(&entry.origin.to_string()),
+        ];
+        cells.map(|text| Cell::styled(text, style)).to_vec()
+    };
+    let rows: Vec<Vec<Cell>> = entries.iter().map(row).collect();
+    let lines = laid_out(&columns, &rows, out.width, out.paint);
+    lines.iter().skip(1).try_for_each(|line| out.line(line))
 }

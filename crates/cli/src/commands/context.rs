@@ -1,11 +1,17 @@
 //! `context`: what stands around a turn or a message.
 
-use amplifier_session_storage::model::{Message, Session};
+use std::ops::Range;
+
+use amplifier_session_storage::{
+    model::{Message, Session, SessionId},
+    storage::{Addressed, AddressedLine},
+};
 use serde::Serialize;
 
 use crate::{
     app::{App, Reader},
-    args::ContextArgs,
+    args::{ContextArgs, LimitArgs, PlaceArgs},
+    budget::{self, Items},
     failure::{Failure, Outcome},
     messages::{MessageView, SessionView},
     render::{
@@ -28,6 +34,9 @@ struct View<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     sequence: Option<u32>,
     messages: Vec<MessageView>,
+    /// Messages that do not fit into the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<usize>,
     has_more_before: bool,
     has_more_after: bool,
 }
@@ -42,40 +51,131 @@ struct Around {
 
 pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Failure> {
     let reader = app.reader(false).await?;
-    let Around { session, messages, has_more_before, has_more_after } = around(&reader, &args).await?;
-    let (turn, sequence) = (args.place.turn, args.place.message);
-    if app.out.is_json() {
-        app.out.json(&View {
-            session: SessionView::from(&session),
-            turn,
-            sequence,
-            messages: messages.iter().map(MessageView::from).collect(),
-            has_more_before,
-            has_more_after,
-        })?;
-        return Ok(Outcome::Done);
-    }
-    let head = Head { session: &session, names_owner: reader.names_owners(), skipped: &[] };
-    conversation::head(&mut app.out, head, &app.now)?;
-    if has_more_before {
-        app.out.line("\n…")?;
-    }
-    let asked_for = |message: &Message| Some(message.sequence) == sequence;
-    let look = Look { full: args.full, width: app.out.wrap_at(), ..Look::whole(app.out.paint) };
-    conversation::messages(&mut app.out, &messages, look, asked_for, &app.now)?;
-    if has_more_after {
-        app.out.line("\n…")?;
-    }
+    let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
+    let place = place(&args, line)?;
+    let Around { session, messages, has_more_before, has_more_after } =
+        around(&reader, &session.session_id, place, &args).await?;
+    let PlaceArgs { turn, message: sequence } = place;
+    let name = reader.short_id(&session.session_id).await?;
+    let order = Order::of(&messages, place);
+    let items = Items { count: messages.len(), one: "message", can_be_cut: true };
+    let LimitArgs { budget, .. } = args.limits;
+    let portion = budget::write(app, budget, items, |app, portion| {
+        let range = order.first(portion.items);
+        let last = order.last(portion.items);
+        let shown = messages.get(range.clone()).unwrap_or_default();
+        let most = args.limits.max_chars(&app.out);
+        let max_chars = |at: usize| match Some(range.start + at) == last {
+            true => portion.chars_of(portion.items.saturating_sub(1), most),
+            false => most,
+        };
+        let has_more_before = has_more_before || range.start > 0;
+        let has_more_after = has_more_after || range.end < messages.len();
+        if app.out.is_json() {
+            let view = |(at, message)| MessageView::new(message, &name, max_chars(at));
+            return Ok(app.out.json(&View {
+                session: SessionView::from(&session),
+                turn,
+                sequence,
+                messages: shown.iter().enumerate().map(view).collect(),
+                left_out: budget.map(|_| messages.len() - shown.len()),
+                has_more_before,
+                has_more_after,
+            })?);
+        }
+        let head = Head { session: &session, names_owner: reader.names_owners(), skipped: &[] };
+        conversation::head(&mut app.out, head, &app.now)?;
+        if has_more_before {
+            app.out.line("\n…")?;
+        }
+        let asked_for = |message: &Message| Some(message.sequence) == sequence;
+        let whole = Look { full: args.full, width: app.out.wrap_at(), ..Look::whole(app.out.paint) };
+        let look = |at| Look { max_chars: max_chars(at), ..whole };
+        conversation::messages(&mut app.out, shown, look, asked_for, &app.now)?;
+        if has_more_after {
+            app.out.line("\n…")?;
+        }
+        Ok(())
+    })?;
+    app.out.finish()?;
+    budget::say_left_out(budget, items, portion);
     Ok(Outcome::Done)
 }
 
-async fn around(reader: &Reader, args: &ContextArgs) -> Result<Around, Failure> {
+/// The order in which messages find a place in a budget: what was asked for first, then what stands around it.
+struct Order {
+    /// How many messages there are.
+    count: usize,
+    /// What was asked for.
+    asked: Range<usize>,
+}
+
+impl Order {
+    fn of(messages: &[Message], place: PlaceArgs) -> Self {
+        let is_asked = |message: &Message| match place.turn {
+            Some(turn) => message.turn == Some(turn),
+            None => Some(message.sequence) == place.message,
+        };
+        let start = messages.iter().position(is_asked).unwrap_or(0);
+        let end = messages.iter().rposition(is_asked).map_or(start, |last| last + 1);
+        Self { count: messages.len(), asked: start..end }
+    }
+
+    /// The first `items` messages, which stand next to each other.
+    fn first(&self, items: usize) -> Range<usize> {
+        let mut range = self.asked.start..self.asked.start;
+        for _ in 0..items.min(self.count) {
+            range = self.grown(&range);
+        }
+        range
+    }
+
+    /// The one that comes last of the first `items`.
+    fn last(&self, items: usize) -> Option<usize> {
+        let (before, with) = (self.first(items.checked_sub(1)?), self.first(items));
+        if with.start < before.start { Some(with.start) } else { with.end.checked_sub(1) }
+    }
+
+    fn grown(&self, range: &Range<usize>) -> Range<usize> {
+        let (before, after) = (self.asked.start - range.start, range.end.saturating_sub(self.asked.end));
+        let asks_more = range.end < self.asked.end;
+        let goes_back = range.start > 0 && (before <= after || range.end == self.count);
+        if !asks_more && goes_back { range.start - 1..range.end } else { range.start..range.end + 1 }
+    }
+}
+
+/// The turn or the message that is named, in the address or beside it.
+fn place(args: &ContextArgs, line: Option<AddressedLine>) -> Result<PlaceArgs, Failure> {
+    let PlaceArgs { turn, message } = args.place;
+    match line {
+        Some(AddressedLine::Message(_)) if turn.is_some() || message.is_some() => {
+            let text = format!("{} names the message already", args.session);
+            Err(Failure::wrong_use(text, "leave --turn and --message out"))
+        }
+        Some(AddressedLine::Message(sequence)) => Ok(PlaceArgs { turn: None, message: Some(sequence) }),
+        None if turn.is_some() || message.is_some() => Ok(args.place),
+        None => {
+            let hint = "name a message as SESSION#N or with --message N, or a turn with --turn N";
+            Err(Failure::wrong_use("context of what? no message or turn is named", hint))
+        }
+        Some(_) => {
+            let text = format!("{} names an event, and `context` is for messages", args.session);
+            Err(Failure::wrong_use(text, "`show` shows events"))
+        }
+    }
+}
+
+async fn around(
+    reader: &Reader,
+    id: &SessionId,
+    place: PlaceArgs,
+    args: &ContextArgs,
+) -> Result<Around, Failure> {
     let Reader { storage, scope } = reader;
-    let id = storage.find_session(scope, &args.session).await?.session_id;
     let sides = |default: u32| (args.before.unwrap_or(default), args.after.unwrap_or(default));
-    if let Some(turn) = args.place.turn {
+    if let Some(turn) = place.turn {
         let (before, after) = sides(TURNS);
-        let found = storage.get_turn_context(scope, &id, turn, before, after).await?;
+        let found = storage.get_turn_context(scope, id, turn, before, after).await?;
         return Ok(Around {
             session: found.session,
             messages: found.messages,
@@ -84,12 +184,27 @@ async fn around(reader: &Reader, args: &ContextArgs) -> Result<Around, Failure> 
         });
     }
     let (before, after) = sides(MESSAGES);
-    let sequence = args.place.message.unwrap_or_default();
-    let found = storage.get_message_context(scope, &id, sequence, before, after).await?;
+    let sequence = place.message.unwrap_or_default();
+    let found = storage.get_message_context(scope, id, sequence, before, after).await?;
     Ok(Around {
         session: found.session,
         messages: found.messages,
         has_more_before: found.has_more_before,
         has_more_after: found.has_more_after,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_comes_first_then_what_is_nearest() {
+        let order = Order { count: 7, asked: 2..4 };
+        let ranges: Vec<Range<usize>> = (0..=8).map(|items| order.first(items)).collect();
+        assert_eq!(ranges, [2..2, 2..3, 2..4, 1..4, 1..5, 0..5, 0..6, 0..7, 0..7]);
+        let last: Vec<Option<usize>> = (0..=7).map(|items| order.last(items)).collect();
+        assert_eq!(last, [None, Some(2), Some(3), Some(1), Some(4), Some(0), Some(5), Some(6)]);
+        assert_eq!(Order { count: 3, asked: 2..3 }.first(3), 0..3);
+    }
 }

@@ -135,12 +135,13 @@ async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure
     let Scope::User(user) = &reader.scope else {
         return Err(Failure::wrong_use("vectors are made for one user", "leave --scope out"));
     };
-    app.warn_of_unknown_project(&reader, args.project.as_ref()).await?;
+    let project = app.project(&reader, args.project.as_deref()).await?;
+    app.warn_of_unknown_project(&reader, project.as_ref()).await?;
     let session = match &args.session {
         Some(session) => Some(reader.storage.find_session(&reader.scope, session).await?.session_id),
         None => None,
     };
-    let of = VectorsOf::user(UserId::clone(user)).with_project(args.project.clone()).with_session(session);
+    let of = VectorsOf::user(UserId::clone(user)).with_project(project).with_session(session);
     Ok((reader, of))
 }
 

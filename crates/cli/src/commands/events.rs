@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     Scope,
-    model::{Event, Place, RawJson, SessionId, SessionKey, Timestamp, UserId},
+    model::{Event, Place, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
     storage::{DamagedRow, Readable},
 };
@@ -30,9 +30,11 @@ struct View<'a> {
 
 pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
     let after = args.after.as_deref().map(parse_cursor).transpose()?;
-    let filter = filter(app, &args)?;
+    let (filter, sessions) = (filter(app, &args)?, args.narrow.filter()?);
     let reader = app.reader(false).await?;
-    let filter = filter.with_sessions(sessions(&reader, &args).await?);
+    let project = args.filter.project(app, &reader).await?;
+    let sessions = of_session(&reader, sessions.with_project(project.clone()), &args).await?;
+    let filter = filter.with_sessions(sessions);
     let options = EventSearchOptions::new(filter).with_limit(args.limit).with_after(after);
     let Readable { rows: mut found, mut damaged, .. } =
         reader.storage.readable_events(&reader.scope, &options).await?;
@@ -50,7 +52,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     app.out.finish()?;
     if found.is_empty() && damaged.is_empty() {
         say("note", "no event matches");
-        explain_nothing(app, &reader, &args).await?;
+        explain_nothing(app, &reader, &args, project.as_ref()).await?;
     } else if let Some(next) = next.filter(|_| !app.out.is_json()) {
         say("note", &format!("there are more events: --after {} goes on", write_cursor(&next)));
     }
@@ -73,8 +75,11 @@ fn filter(app: &App, args: &EventsArgs) -> Result<EventFilter, Failure> {
         .with_until(period.until))
 }
 
-async fn sessions(reader: &Reader, args: &EventsArgs) -> Result<SessionFilter, Failure> {
-    let filter = args.narrow.filter(args.filter.project()?)?;
+async fn of_session(
+    reader: &Reader,
+    filter: SessionFilter,
+    args: &EventsArgs,
+) -> Result<SessionFilter, Failure> {
     let Some(session) = &args.session else { return Ok(filter) };
     Ok(filter.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id))
 }
@@ -124,13 +129,18 @@ fn raw<'a>(payloads: &'a Payloads, event: &Event) -> Option<&'a RawJson> {
 }
 
 /// The likeliest slips: a project that is not there, a name that is not the whole one.
-async fn explain_nothing(app: &App, reader: &Reader, args: &EventsArgs) -> Result<(), Failure> {
+async fn explain_nothing(
+    app: &App,
+    reader: &Reader,
+    args: &EventsArgs,
+    project: Option<&ProjectSlug>,
+) -> Result<(), Failure> {
     if let Some(event_type) = args.event_type.as_deref().filter(|event_type| !event_type.contains([':', '.']))
     {
         say("hint", &format!("types go by their whole names; all that begin so: --category {event_type}"));
     }
     args.narrow.explain_nothing();
-    app.warn_of_unknown_project(reader, args.filter.project()?.as_ref()).await
+    app.warn_of_unknown_project(reader, project).await
 }
 
 /// A cursor as text. The owner comes last: nothing is known of what stands in it.

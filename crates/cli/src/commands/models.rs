@@ -129,7 +129,7 @@ fn show(app: &mut App, views: &[ModelView]) -> Result<(), Failure> {
         Column::text("state"),
         Column::number("dimensions"),
         Column::number("size"),
-        Column::text("about"),
+        Column::text("about").giving_way(12),
     ];
     let row = |view: &ModelView| {
         vec![
@@ -150,6 +150,10 @@ async fn install(
     models: &InstalledModels,
     args: &InstallModelArgs,
 ) -> Result<Outcome, Failure> {
+    if !cfg!(feature = "local-transformer") {
+        let hint = "build with `--features local-transformer` (docs/embeddings.md)";
+        return Err(Failure::wrong_use("this build can use no other model than its own", hint));
+    }
     let name = args.name.as_deref();
     let installed = match &args.from {
         Some(folder) => models.install_from(folder, name)?,

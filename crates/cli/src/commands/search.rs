@@ -1,5 +1,7 @@
 //! `search`: messages that answer a question.
 
+use std::collections::HashMap;
+
 use amplifier_session_storage::{
     Scope, SessionStorage,
     model::{ContentTypes, SessionKey},
@@ -8,10 +10,11 @@ use amplifier_session_storage::{
 
 use crate::{
     app::{App, Reader},
-    args::SearchArgs,
+    args::{LimitArgs, SearchArgs},
+    budget::{self, Items},
     failure::{Failure, Outcome, report_damage, say},
     refresh,
-    render::{search as render, search::Titles},
+    render::search::{self as render, FoundView, Look, Names},
 };
 
 /// A snippet in a pipe, and in JSON, has the library's length; on a terminal it is three lines.
@@ -26,12 +29,12 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     }
     let reader = app.silent_reader(mode != SearchMode::FullText).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
-    let options = narrowed_to_session(&reader, options, args.session.as_deref()).await?;
+    let options = narrowed(app, &reader, options, &args).await?;
     let found = reader.storage.search_transcripts(&reader.scope, &options).await?;
     for notice in &found.notices {
         say("note", notice);
     }
-    show(app, &reader, &found).await?;
+    show(app, &reader, &found, args.limits).await?;
     if found.results.is_empty() && found.damaged.is_empty() {
         say("note", "nothing was found");
         args.narrow.explain_nothing();
@@ -62,38 +65,64 @@ fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
 
 fn filter(app: &App, args: &SearchArgs) -> Result<SearchFilter, Failure> {
     let period = args.filter.period(&app.now)?;
-    let sessions = args.narrow.filter(args.filter.project()?)?;
-    let mut filter = SearchFilter::default().with_sessions(sessions);
+    let mut filter = SearchFilter::default().with_sessions(args.narrow.filter()?);
     (filter.role, filter.since, filter.until) = (args.role, period.since, period.until);
     Ok(filter)
 }
 
-async fn narrowed_to_session(
+/// The options with the project and the session that are named, which only the store knows.
+async fn narrowed(
+    app: &App,
     reader: &Reader,
     options: SearchOptions,
-    session: Option<&str>,
+    args: &SearchArgs,
 ) -> Result<SearchOptions, Failure> {
-    let Some(session) = session else { return Ok(options) };
-    let session = reader.storage.find_session(&reader.scope, session).await?.session_id;
-    let filter = options.filter.clone().with_session(session);
+    let mut filter = options.filter.clone();
+    filter.sessions.project = args.filter.project(app, reader).await?;
+    if let Some(session) = &args.session {
+        filter = filter.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id);
+    }
     Ok(options.with_filter(filter))
 }
 
-async fn show(app: &mut App, reader: &Reader, found: &SearchResults) -> Result<(), Failure> {
-    if app.out.is_json() {
-        app.out.json(found)?;
-    } else if app.out.is_terminal() {
-        let titles = titles(&reader.storage, found).await?;
-        render::blocks(&mut app.out, found, &titles, reader.names_owners(), &app.now)?;
-    } else {
-        render::lines(&mut app.out, found, reader.names_owners(), &app.now)?;
-    }
+async fn show(
+    app: &mut App,
+    reader: &Reader,
+    found: &SearchResults,
+    limits: LimitArgs,
+) -> Result<(), Failure> {
+    let names = names(&reader.storage, &reader.scope, found).await?;
+    let count = found.results.len();
+    let can_be_cut = found.results.iter().any(|result| result.message.is_some());
+    let items = Items { count, one: "result", can_be_cut };
+    let portion = budget::write(app, limits.budget, items, |app, portion| {
+        let shown = found.results.get(..portion.items).unwrap_or_default();
+        let most = limits.max_chars(&app.out);
+        let max_chars = |rank| portion.chars_of(rank, most);
+        if app.out.is_json() {
+            let left_out = limits.budget.map(|_| count - shown.len());
+            app.out.json(&FoundView::new(found, shown, &names, max_chars).with_left_out(left_out))?;
+            return Ok(());
+        }
+        let look = Look { names: &names, owners: reader.names_owners(), max_chars: &max_chars };
+        match app.out.is_terminal() {
+            true => render::blocks(&mut app.out, shown, look, &app.now)?,
+            false => render::lines(&mut app.out, shown, look, &app.now)?,
+        }
+        Ok(())
+    })?;
+    app.out.finish()?;
+    budget::say_left_out(limits.budget, items, portion);
     Ok(())
 }
 
-/// The titles of the sessions that the results are from.
-pub(super) async fn titles(storage: &SessionStorage, found: &SearchResults) -> Result<Titles, Failure> {
-    let mut titles = Titles::new();
+/// What the sessions that the results are from go by.
+pub(super) async fn names(
+    storage: &SessionStorage,
+    scope: &Scope,
+    found: &SearchResults,
+) -> Result<Names, Failure> {
+    let mut titles = HashMap::new();
     for result in &found.results {
         let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
         if titles.contains_key(&key) {
@@ -105,5 +134,6 @@ pub(super) async fn titles(storage: &SessionStorage, found: &SearchResults) -> R
             titles.insert(key, session.title().to_owned());
         }
     }
-    Ok(titles)
+    let ids = found.results.iter().map(|result| &result.session_id);
+    Ok(Names::new(titles, storage.short_ids(scope, ids).await?))
 }

@@ -54,13 +54,13 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     if args.limit == 0 {
         return Err(Failure::wrong_use("--limit must be at least 1", "leave it out for the newest 50"));
     }
-    let project = args.filter.project()?;
     let period = args.filter.period(&app.now)?;
-    let filter = args.narrow.filter(project.clone())?;
+    let filter = args.narrow.filter()?;
     let reader = app.reader(false).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
+    let project = args.filter.project(app, &reader).await?;
     let query = SessionQuery::new(reader.scope.clone())
-        .with_filter(filter)
+        .with_filter(filter.with_project(project.clone()))
         .with_text(args.text())
         .with_since(period.since)
         .with_until(period.until);
@@ -72,6 +72,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
         say("note", "no session matches");
         args.narrow.explain_nothing();
         app.warn_of_unknown_project(&reader, project.as_ref()).await?;
+        app.hint_at_others(&reader).await?;
     } else if has_more && !app.out.is_json() {
         say("note", &format!("shown are the newest {found}; --limit shows more"));
     }

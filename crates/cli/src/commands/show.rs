@@ -2,14 +2,15 @@
 
 use amplifier_session_storage::{
     backend::SkippedLine,
-    model::Session,
-    storage::{DamagedRow, EventLines, Readable},
+    model::{Message, Session},
+    storage::{Addressed, AddressedLine, DamagedRow, EventLines, Readable},
 };
 use serde::Serialize;
 
 use crate::{
     app::{App, Reader},
-    args::ShowArgs,
+    args::{LimitArgs, ShowArgs},
+    budget::{self, Items},
     failure::{Failure, Outcome, report_damage, say},
     messages::{EventView, MessageView, SessionView},
     render::{
@@ -27,6 +28,9 @@ struct ConversationView<'a> {
     /// Lines of the session's files that could not be taken in.
     skipped: &'a [SkippedLine],
     messages: Vec<MessageView>,
+    /// Messages that do not fit into the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<usize>,
     has_more_before: bool,
     has_more_after: bool,
     /// Messages that can't be read.
@@ -48,11 +52,45 @@ struct EventsView<'a> {
 
 pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failure> {
     let reader = app.reader(false).await?;
-    let session = reader.storage.find_session(&reader.scope, &args.session).await?;
-    if args.events {
-        show_events(app, &reader, &session, &args).await
+    let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
+    let part = Part::of(&args, line)?;
+    if args.events || matches!(line, Some(AddressedLine::Event(_))) {
+        show_events(app, &reader, &session, &args, part).await
     } else {
-        show(app, &reader, &session, &args).await
+        show(app, &reader, &session, &args, part).await
+    }
+}
+
+/// Which messages or events are asked for.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    from: u32,
+    limit: usize,
+    /// Whether it is a single line that an address names.
+    is_one: bool,
+}
+
+impl Part {
+    fn of(args: &ShowArgs, line: Option<AddressedLine>) -> Result<Self, Failure> {
+        const LIMIT: usize = 100;
+        let named = match line {
+            Some(AddressedLine::Message(sequence)) if args.events => {
+                let message = format!("{} names a message, and --events shows events", args.session);
+                let hint = format!("events have numbers of their own: --from {sequence} begins at an event");
+                return Err(Failure::wrong_use(message, hint));
+            }
+            Some(AddressedLine::Message(sequence) | AddressedLine::Event(sequence)) => Some(sequence),
+            _ => None,
+        };
+        if named.is_some() && args.from.is_some() {
+            let message = format!("both {} and --from name where to begin", args.session);
+            return Err(Failure::wrong_use(message, "leave --from out; --limit shows what follows"));
+        }
+        Ok(Self {
+            from: named.or(args.from).unwrap_or_default(),
+            limit: args.limit.unwrap_or(if named.is_some() { 1 } else { LIMIT }),
+            is_one: named.is_some() && args.limit.is_none(),
+        })
     }
 }
 
@@ -61,35 +99,59 @@ async fn show(
     reader: &Reader,
     session: &Session,
     args: &ShowArgs,
+    part: Part,
 ) -> Result<Outcome, Failure> {
     let Reader { storage, scope } = reader;
-    let after = args.from.checked_sub(1);
+    let after = part.from.checked_sub(1);
     let Readable { rows: messages, damaged, .. } =
-        storage.readable_transcript_lines(scope, &session.session_id, after, args.limit).await?;
+        storage.readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
     let skipped = storage.get_sync_statistics(scope, &session.session_id).await?.skipped;
-    let page = Page::new(session.message_count, args.from, messages.len() + damaged.len());
-    if app.out.is_json() {
-        app.out.json(&ConversationView {
-            session: SessionView::from(session),
-            skipped: &skipped,
-            messages: messages.iter().map(MessageView::from).collect(),
-            has_more_before: page.has_more_before(),
-            has_more_after: page.has_more_after(),
-            damaged: &damaged,
-        })?;
-    } else {
+    let name = reader.short_id(&session.session_id).await?;
+    let items = Items { count: messages.len(), one: "message", can_be_cut: true };
+    let LimitArgs { budget, .. } = args.limits;
+    let read = messages.len() + damaged.len();
+    // Where some are left out, the page ends with the last that is shown.
+    let page = |shown: &[Message]| {
+        let end = shown.last().map_or(part.from, |last| last.sequence.saturating_add(1));
+        let left_out = shown.len() < messages.len();
+        let count = if left_out { end.saturating_sub(part.from) as usize } else { read };
+        Page::new(session.message_count, part, count)
+    };
+    let portion = budget::write(app, budget, items, |app, portion| {
+        let shown = messages.get(..portion.items).unwrap_or_default();
+        let page = page(shown);
+        let max_chars = |rank| portion.chars_of(rank, args.limits.max_chars(&app.out));
+        if app.out.is_json() {
+            let view = |(rank, message)| MessageView::new(message, &name, max_chars(rank));
+            return Ok(app.out.json(&ConversationView {
+                session: SessionView::from(session),
+                skipped: &skipped,
+                messages: shown.iter().enumerate().map(view).collect(),
+                left_out: budget.map(|_| messages.len() - shown.len()),
+                has_more_before: page.has_more_before(),
+                has_more_after: page.has_more_after(),
+                damaged: &damaged,
+            })?);
+        }
         let head = Head { session, names_owner: reader.names_owners(), skipped: &skipped };
+        let look = Look { full: args.full || part.is_one, ..look(app, args) };
+        let chars: Vec<Option<usize>> = (0..shown.len()).map(max_chars).collect();
+        let look = |rank: usize| Look { max_chars: chars.get(rank).copied().flatten(), ..look };
         conversation::head(&mut app.out, head, &app.now)?;
-        let look = look(app, args);
-        conversation::messages(&mut app.out, &messages, look, |_| false, &app.now)?;
-        app.out.finish()?;
+        conversation::messages(&mut app.out, shown, look, |_| false, &app.now)?;
+        Ok(())
+    })?;
+    app.out.finish()?;
+    budget::say_left_out(budget, items, portion);
+    let page = page(messages.get(..portion.items).unwrap_or_default());
+    if !app.out.is_json() {
         page.tell("message");
         if !skipped.is_empty() {
             say("hint", &format!("`{} sync` takes skipped lines in once they are mended", app.program()));
         }
     }
     report_damage(&damaged)?;
-    Ok(page.outcome())
+    Ok(Page::new(session.message_count, part, read).outcome())
 }
 
 fn look(app: &App, args: &ShowArgs) -> Look {
@@ -97,6 +159,7 @@ fn look(app: &App, args: &ShowArgs) -> Look {
         full: args.full,
         thinking: !args.no_thinking,
         tools: !args.no_tools,
+        max_chars: None,
         width: app.out.wrap_at(),
         paint: app.out.paint,
     }
@@ -107,12 +170,13 @@ async fn show_events(
     reader: &Reader,
     session: &Session,
     args: &ShowArgs,
+    part: Part,
 ) -> Result<Outcome, Failure> {
     let lines =
-        EventLines::default().after(args.from.checked_sub(1)).with_limit(args.limit).with_payload(args.full);
+        EventLines::default().after(part.from.checked_sub(1)).with_limit(part.limit).with_payload(args.full);
     let Readable { rows: found, damaged, .. } =
         reader.storage.readable_event_lines(&reader.scope, &session.session_id, lines).await?;
-    let page = Page::new(session.event_count, args.from, found.len() + damaged.len());
+    let page = Page::new(session.event_count, part, found.len() + damaged.len());
     if app.out.is_json() {
         app.out.json(&EventsView {
             session: SessionView::from(session),
@@ -136,11 +200,12 @@ struct Page {
     total: u64,
     from: u64,
     shown: u64,
+    is_one: bool,
 }
 
 impl Page {
-    fn new(total: u32, from: u32, shown: usize) -> Self {
-        Self { total: total.into(), from: from.into(), shown: shown as u64 }
+    fn new(total: u32, part: Part, shown: usize) -> Self {
+        Self { total: total.into(), from: part.from.into(), shown: shown as u64, is_one: part.is_one }
     }
 
     fn has_more_before(self) -> bool {
@@ -160,7 +225,7 @@ impl Page {
         let (total, next) = (counted(self.total, what), self.from + self.shown);
         if self.shown == 0 {
             say("note", &format!("there is no {what} {}; the session has {total}", self.from));
-        } else if self.has_more_after() {
+        } else if self.has_more_after() && !self.is_one {
             say("note", &format!("shown are {} of {total}; --from {next} goes on", self.shown));
         }
     }

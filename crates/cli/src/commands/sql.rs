@@ -9,11 +9,11 @@ use crate::{
     app::App,
     args::{SqlArgs, SqlFormat},
     failure::{Failure, Outcome, say},
-    file::{WholeFile, is_stream},
+    file::{WholeFile, is_stdout, is_stream},
     paint::Paint,
     render::{
         sql::{self, Json},
-        text::{counted, grouped},
+        text::{counted, escaped, grouped, printable},
     },
 };
 
@@ -51,7 +51,9 @@ enum Written {
     Parquet,
 }
 
-pub(super) async fn run(app: &mut App, args: SqlArgs) -> Result<Outcome, Failure> {
+pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Failure> {
+    // An answer goes to stdout anyway.
+    args.out = args.out.filter(|file| !is_stdout(file));
     let Some(query) = &args.query else { return views(app) };
     let written = written(app, &args)?;
     if let Some(file) = &args.out {
@@ -75,11 +77,17 @@ pub(super) async fn run(app: &mut App, args: SqlArgs) -> Result<Outcome, Failure
         Answer { rows: backend.sql(&scope, &query).await?, left: limit, has_more: false, count: 0 };
     let (width, paint) = (app.out.width, app.out.paint);
     match &args.out {
-        // An object that breaks off is none: it is shown when it is whole.
-        None if written == Written::Json => {
-            let mut object = Vec::new();
-            answer.write(written, &mut object, width, paint).await?;
-            app.out.writer().write_all(&object)?;
+        // An object that breaks off is none: it is shown when it is whole. On a terminal, neither it nor CSV may act on it.
+        None if written == Written::Json || app.out.is_terminal() => {
+            let mut text = Vec::new();
+            answer.write(written, &mut text, width, paint).await?;
+            let text = String::from_utf8_lossy(&text);
+            let text = match written {
+                Written::Json if app.out.is_terminal() => escaped(text.trim_end()) + "\n",
+                Written::Csv => printable(&text),
+                _ => text.into_owned(),
+            };
+            app.out.text(&text)?;
         }
         None => answer.write(written, app.out.writer(), width, paint).await?,
         Some(file) => {
@@ -160,7 +168,7 @@ fn in_file(app: &mut App, file: &Path, rows: u64) -> Result<Outcome, Failure> {
     if app.out.is_json() {
         app.out.json(&FileView { file: name, rows })?;
     } else {
-        app.out.line(&format!("{} in {name}", counted(rows, "row")))?;
+        app.out.line(&printable(&format!("{} in {name}", counted(rows, "row"))))?;
     }
     Ok(Outcome::found(rows > 0))
 }

@@ -1,5 +1,7 @@
 //! `stats`: how much there is, of what, and where.
 
+use std::path::Path;
+
 use amplifier_session_storage::{
     Scope,
     backend::{OwingQuery, meta::Generations},
@@ -11,7 +13,7 @@ use crate::{
     args::StatsArgs,
     dates::Period,
     failure::{Failure, Outcome, say},
-    file::whole_file,
+    file::{is_stdout, whole_file},
     render::stats::{self, Facts, Shown, Vectors},
 };
 
@@ -19,10 +21,14 @@ use crate::{
 const MOST_OWING: usize = 1_000;
 
 pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failure> {
-    let project = args.filter.project()?;
+    if let Some(file) = &args.plot {
+        check_picture(file)?;
+    }
     let period = args.filter.period(&app.now)?;
-    let mut sessions = args.narrow.filter(project.clone())?;
+    let sessions = args.narrow.filter()?;
     let reader = app.reader(false).await?;
+    let project = args.filter.project(app, &reader).await?;
+    let mut sessions = sessions.with_project(project.clone());
     if let Some(session) = &args.session {
         sessions =
             sessions.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id);
@@ -43,9 +49,12 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
             out.write_all(stats::svg(&facts.statistics).as_bytes()).map_err(Failure::from)
         })?;
     }
-    show(app, &facts, &args, has_period)?;
+    // A picture on stdout is alone there.
+    if !plot.is_some_and(is_stdout) {
+        show(app, &facts, &args, has_period)?;
+    }
     app.out.finish()?;
-    if let Some(file) = plot {
+    if let Some(file) = plot.filter(|file| !is_stdout(file)) {
         say("note", &format!("the picture is in {}", file.display()));
     }
     if !any {
@@ -54,6 +63,21 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
         app.warn_of_unknown_project(&reader, project.as_ref()).await?;
     }
     Ok(Outcome::found(any))
+}
+
+/// Refuses names that promise another kind of picture.
+fn check_picture(file: &Path) -> Result<(), Failure> {
+    let Some(ending) = file.extension().filter(|ending| !ending.eq_ignore_ascii_case("svg")) else {
+        return Ok(());
+    };
+    let kind = ending.to_string_lossy().to_uppercase();
+    let svg = file.with_extension("svg");
+    let message = format!("pictures are drawn as SVG, not as {kind}");
+    let hint = format!(
+        "--plot {} draws one, which browsers show; `rsvg-convert` or Inkscape make a PNG of it",
+        svg.display()
+    );
+    Err(Failure::wrong_use(message, hint))
 }
 
 fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Result<(), Failure> {

@@ -4,7 +4,10 @@ use std::io;
 
 use amplifier_session_storage::model::Session;
 
-use super::text::one_line;
+use super::{
+    markdown::wrapped,
+    text::{fitted, one_line},
+};
 use crate::out::Out;
 
 /// Something that is known of a session.
@@ -34,9 +37,14 @@ pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::R
     let mut all = vec![Field::new("session", session.session_id.to_string())];
     all.extend(known);
     if out.is_terminal() {
-        out.line(&out.paint.title(&one_line(session.title())))?;
+        out.line(&out.paint.title(&fitted(&one_line(session.title()), out.width)))?;
     }
     fields(out, &all)
+}
+
+/// What is said about a value, after it.
+fn note_of(note: &str) -> String {
+    if note.is_empty() { String::new() } else { format!(" ({note})") }
 }
 
 /// Writes a line each. A pipe gets label, value and note, separated by tabs.
@@ -48,9 +56,20 @@ pub(crate) fn fields(out: &mut Out, all: &[Field]) -> io::Result<()> {
     }
     let width = all.iter().map(|field| field.label.len()).max().unwrap_or(0);
     for Field { label, value, note } in all {
-        let value = value.clone().unwrap_or_else(|| out.paint.aside("none"));
-        let note = if note.is_empty() { String::new() } else { out.paint.aside(&format!(" ({note})")) };
-        out.line(&format!("{label:<width$}  {value}{note}"))?;
+        let room = out.width.saturating_sub(width + 2);
+        let said = note_of(note);
+        let whole = value.as_deref().map_or_else(|| "none".to_owned(), str::to_owned) + &said;
+        for (at, line) in wrapped(&whole, Some(room)).iter().enumerate() {
+            let label = if at == 0 { label } else { "" };
+            let line = match value {
+                None => out.paint.aside(line),
+                Some(_) => line
+                    .strip_suffix(said.as_str())
+                    .filter(|_| !said.is_empty())
+                    .map_or_else(|| line.clone(), |value| format!("{value}{}", out.paint.aside(&said))),
+            };
+            out.line(&format!("{label:<width$}  {line}"))?;
+        }
     }
     Ok(())
 }

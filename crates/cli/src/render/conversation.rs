@@ -105,16 +105,17 @@ fn left_out(skipped: &[SkippedLine]) -> String {
 }
 
 /// Writes messages, each with who speaks and when, below a line for each turn; `marked` is the one that was asked
-/// for.
+/// for. `look` says how the one at a place looks.
 pub(crate) fn messages(
     out: &mut Out,
     messages: &[Message],
-    look: Look,
+    look: impl Fn(usize) -> Look,
     marked: impl Fn(&Message) -> bool,
     now: &Zoned,
 ) -> io::Result<()> {
     let mut turn = None;
-    for message in messages {
+    for (at, message) in messages.iter().enumerate() {
+        let look = look(at);
         let line = message.raw.parse_object().unwrap_or_default();
         let body = message::body(&line, message.role, look, "  ");
         if body.is_empty() && !(look.thinking && look.tools) {

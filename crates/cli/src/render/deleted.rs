@@ -3,10 +3,11 @@
 use std::io;
 
 use amplifier_session_storage::model::Session;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     ids::{short, short_length},
-    text::{counted, fitted, one_line},
+    text::{counted, fitted, fitted_end, one_line},
 };
 use crate::out::Out;
 
@@ -16,7 +17,10 @@ pub(crate) fn preview(sessions: &[Session], width: usize) -> Vec<String> {
     let indent = " ".repeat(length + 2);
     let lines = |session: &Session| {
         let title = fitted(&one_line(session.title()), width.saturating_sub(indent.len()));
-        let place = format!("{} · {}", one_line(session.project_slug.as_str()), holds(session));
+        let holds = holds(session);
+        let room = width.saturating_sub(indent.len() + 3 + holds.width());
+        let project = fitted_end(&one_line(session.project_slug.as_str()), room.max(6));
+        let place = fitted(&format!("{project} · {holds}"), width.saturating_sub(indent.len()));
         [format!("{}  {title}", short(&session.session_id, length)), format!("{indent}{place}")]
     };
     sessions.iter().flat_map(lines).collect()

@@ -11,7 +11,7 @@ use super::{
 use crate::paint::Paint;
 
 const COLUMNS: [Column; 6] = [
-    Column::text("Model"),
+    Column::text("Model").giving_way(16),
     Column::number("Messages"),
     Column::number("Vectors"),
     Column::number("Owed"),

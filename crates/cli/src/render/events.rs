@@ -19,15 +19,18 @@ use crate::{dates, out::Out, paint::Paint};
 /// Whole lines of event logs: owner, session and sequence say of which events.
 pub(crate) type Payloads = HashMap<(UserId, SessionId, u32), RawJson>;
 
+/// A terminal of fewer columns shows less of times.
+const ROOMY: usize = 80;
+
 /// The columns of a table.
 const COLUMNS: [Column; 7] = [
     Column::text("time"),
     Column::text("level"),
-    Column::text("type"),
-    Column::text("tool, model"),
+    Column::text("type").giving_way(10),
+    Column::text("tool, model").giving_way(8),
     Column::text("owner"),
     Column::text("event"),
-    Column::text("what is known"),
+    Column::text("what is known").giving_way(8),
 ];
 
 /// Writes the events of a session, one a line: place, time, level, type, what is known of it, size. With its line
@@ -75,7 +78,8 @@ pub(crate) fn found(
         return Ok(());
     }
     let length = short_length(events.iter().map(|event| &event.session_id));
-    let rows: Vec<Vec<Cell>> = events.iter().map(|event| row(event, length, owners, now)).collect();
+    let rows: Vec<Vec<Cell>> =
+        events.iter().map(|event| row(event, length, owners, out.width, now)).collect();
     let lines = table(&COLUMNS, &rows, out.width, out.paint);
     let mut lines = lines.iter();
     lines.next().map_or(Ok(()), |header| out.line(header))?;
@@ -88,12 +92,15 @@ pub(crate) fn found(
     Ok(())
 }
 
-fn row(event: &Event, length: usize, owners: bool, now: &Zoned) -> Vec<Cell> {
+fn row(event: &Event, length: usize, owners: bool, width: usize, now: &Zoned) -> Vec<Cell> {
     let owner = if owners { one_line(event.user_id.as_str()) } else { String::new() };
     let about = event.tool_name.as_deref().or(event.model.as_deref()).unwrap_or_default();
+    let time = dates::second(event.ts, now);
+    // Where there is little room, the year says least.
+    let time = if width < ROOMY { time.get(5..).unwrap_or_default().to_owned() } else { time };
     let known_style = if event.level == Level::Error { Paint::failure } else { Paint::plain };
     vec![
-        Cell::styled(dates::second(event.ts, now), Paint::aside),
+        Cell::styled(time, Paint::aside),
         Cell::styled(event.level.as_str(), level_style(event.level)),
         Cell::plain(one_line(&event.event_type)),
         Cell::plain(one_line(about)),

@@ -21,6 +21,11 @@ pub(crate) fn short(id: &SessionId, length: usize) -> &str {
     id.as_str().get(..length).unwrap_or(id.as_str())
 }
 
+/// The address of a message in the session that goes by `session`.
+pub(crate) fn address(session: &str, sequence: u32) -> String {
+    format!("{session}#{sequence}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

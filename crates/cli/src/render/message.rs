@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use super::{
     markdown::{markdown, wrapped},
-    text::{counted, fitted, one_line, printable},
+    text::{counted, fitted, grouped, one_line, printable},
     tool_call,
 };
-use crate::paint::Paint;
+use crate::{cut::beginning, paint::Paint};
 
 /// Tool output is cut behind this many lines.
 const TOOL_LINES: usize = 6;
@@ -23,6 +23,8 @@ const TOOL_CHARS: usize = 1_200;
 pub(crate) struct Look {
     /// Whether tool calls and tool output are shown whole.
     pub(crate) full: bool,
+    /// The most characters of a message, if there is a limit.
+    pub(crate) max_chars: Option<usize>,
     /// Whether to show what was thought.
     pub(crate) thinking: bool,
     /// Whether to show calls of tools and their output.
@@ -36,7 +38,7 @@ pub(crate) struct Look {
 impl Look {
     /// Everything in messages, nothing cut off or wrapped.
     pub(crate) fn whole(paint: Paint) -> Self {
-        Self { full: true, thinking: true, tools: true, width: None, paint }
+        Self { full: true, max_chars: None, thinking: true, tools: true, width: None, paint }
     }
 }
 
@@ -48,25 +50,63 @@ pub(crate) fn body(line: &Map<String, Value>, role: Role, look: Look, indent: &s
     let mut texts = extract(line, role);
     // Reasoning comes before what it led to.
     texts.sort_by_key(|text| text.content_type != ContentType::AssistantThinking);
+    let mut room = Room { left: look.max_chars.unwrap_or(usize::MAX), shown: 0, left_out: 0 };
     for text in texts {
         match text.content_type {
-            ContentType::AssistantThinking if look.thinking => lines.extend(thinking(&text.text, look)),
-            ContentType::ToolOutput if look.tools => lines.extend(tool_output(&text.text, look)),
+            ContentType::AssistantThinking if look.thinking => {
+                lines.extend(room.take(&text.text).map(|text| thinking(text, look)).unwrap_or_default());
+            }
+            // It is short then.
+            ContentType::ToolOutput if look.tools && !look.full => {
+                lines.extend(tool_output(&text.text, look));
+            }
+            ContentType::ToolOutput if look.tools => {
+                lines.extend(room.take(&text.text).map(|text| tool_output(text, look)).unwrap_or_default());
+            }
             // Calls are shown below, one a line.
             ContentType::AssistantThinking | ContentType::ToolOutput | ContentType::ToolCall => {}
             ContentType::UserQuery | ContentType::AssistantResponse | ContentType::System => {
-                lines.extend(markdown(&text.text, look.width, look.paint));
+                let shown = room.take(&text.text).map(|text| markdown(text, look.width, look.paint));
+                lines.extend(shown.unwrap_or_default());
             }
         }
     }
     if look.tools {
         let calls = called_tools(line);
-        lines.extend(calls.iter().map(|call| tool_call::shown(call, look.full, look.width, look.paint)));
+        let calls = calls.iter().map(|call| tool_call::shown(call, look.full, look.width, look.paint));
+        lines.extend(calls.filter_map(|call| room.take(&call).map(str::to_owned)));
     }
+    lines.extend(room.cut().map(|cut| look.paint.aside(&cut)));
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
     lines.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
+}
+
+/// How much of a message may still be shown.
+struct Room {
+    left: usize,
+    shown: usize,
+    left_out: usize,
+}
+
+impl Room {
+    /// As much of `text` as there is room for, if for anything.
+    fn take<'a>(&mut self, text: &'a str) -> Option<&'a str> {
+        let (shown, left_out) = beginning(text, self.left);
+        let taken = shown.chars().count();
+        self.left -= taken;
+        self.shown += taken;
+        self.left_out += left_out;
+        (!shown.is_empty()).then_some(shown)
+    }
+
+    /// What was left out, in words.
+    fn cut(&self) -> Option<String> {
+        let of = grouped((self.shown + self.left_out) as u64);
+        let left_out = counted(self.left_out as u64, "more character");
+        (self.left_out > 0).then(|| format!("… {left_out} of {of} (--max-chars 0)"))
+    }
 }
 
 /// Who speaks: the role, with the tool where one answers.
@@ -179,6 +219,18 @@ mod tests {
         assert_eq!(name(result, Role::User), "user (tool results)");
         assert_eq!(name(serde_json::json!({"content": "x"}), Role::User), "user");
         assert_eq!(name(serde_json::json!({}), Role::User), "user");
+    }
+
+    #[test]
+    fn a_long_message_is_cut_and_says_so() {
+        let look = Look { max_chars: Some(10), ..look(true) };
+        let line = serde_json::json!({"content": [
+            {"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "1234567890"}]});
+        let expected =
+            ["  thinking:", "  Hm.", "", "  1234567", "  … 3 more characters of 13 (--max-chars 0)"];
+        assert_eq!(shown(line, Role::Assistant, look), expected);
+        let line = serde_json::json!({"content": "0123456789"});
+        assert_eq!(shown(line, Role::User, look), ["  0123456789"]);
     }
 
     #[test]

@@ -7,11 +7,12 @@ use amplifier_session_storage::{
     storage::Activity,
 };
 use jiff::Zoned;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     ids::{short, short_length},
     table::{Cell, Column, table},
-    text::{counted, one_line},
+    text::{counted, fitted, fitted_end, one_line},
 };
 use crate::{dates, out::Out, paint::Paint};
 
@@ -50,7 +51,10 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
         }
         let users = Some(activity.across).filter(|users| *users > 1).map(|users| counted(users, "user"));
         let counts = counts(activity, users, now);
-        lines.push(format!("{} {}", paint.title(&one_line(activity.of.as_str())), paint.aside(&counts)));
+        let project =
+            fitted_end(&one_line(activity.of.as_str()), width.saturating_sub(counts.width() + 1).max(8));
+        let counts = fitted(&counts, width.saturating_sub(project.width() + 1));
+        lines.push(format!("{} {}", paint.title(&project), paint.aside(&counts)));
         let rows: Vec<Vec<Cell>> = newest.iter().map(|session| row(session, length, owners, now)).collect();
         let table = table(&[Column::text(""); 4], &rows, width - INDENT.len(), paint);
         lines.extend(table.iter().skip(1).map(|line| format!("{INDENT}{line}")));
@@ -68,7 +72,9 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
         }
         let projects = Some(counted(user.across, "project"));
         let counts = counts(user, projects, now);
-        lines.push(format!("{INDENT}{} {}", one_line(user.of.as_str()), paint.aside(&counts)));
+        let name = fitted(&one_line(user.of.as_str()), width / 3);
+        let counts = fitted(&counts, width.saturating_sub(INDENT.len() + name.width() + 1));
+        lines.push(format!("{INDENT}{name} {}", paint.aside(&counts)));
     }
     lines
 }

@@ -1,49 +1,150 @@
 //! What a search found.
 
-use std::{collections::HashMap, io};
+use std::{borrow::Cow, collections::HashMap, io};
 
 use amplifier_session_storage::{
-    model::{ContentType, SessionKey},
-    search::{SearchResult, SearchResults},
+    model::{ContentType, SessionId, SessionKey},
+    search::{SearchMode, SearchResult, SearchResults},
+    storage::DamagedRow,
 };
 use jiff::Zoned;
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    ids::{short, short_length},
+    ids::address,
     message::{self, Look as MessageLook},
     snippet::wrapped,
-    text::{fitted, one_line},
+    text::{fitted, fitted_end, one_line},
 };
-use crate::{dates, out::Out, paint::Paint};
+use crate::{
+    cut::{self, Truncated},
+    dates,
+    out::Out,
+};
 
-/// The titles of sessions.
-pub(crate) type Titles = HashMap<SessionKey, String>;
+/// What sessions go by.
+#[derive(Debug)]
+pub(crate) struct Names {
+    titles: HashMap<SessionKey, String>,
+    /// The beginnings of their ids that are unique in the store.
+    short_ids: HashMap<SessionId, String>,
+}
 
-/// Writes results as blocks for people: rank and title, place, snippet. `owners`: with whose they are.
-pub(crate) fn blocks(
-    out: &mut Out,
-    found: &SearchResults,
-    titles: &Titles,
-    owners: bool,
-    now: &Zoned,
-) -> io::Result<()> {
-    let length = short_length(found.results.iter().map(|result| &result.session_id));
-    for (at, result) in found.results.iter().enumerate() {
-        if at > 0 {
+impl Names {
+    /// Titles and short ids.
+    pub(crate) fn new(titles: HashMap<SessionKey, String>, short_ids: HashMap<SessionId, String>) -> Self {
+        Self { titles, short_ids }
+    }
+
+    fn title(&self, result: &SearchResult) -> Option<&str> {
+        let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
+        self.titles.get(&key).map(String::as_str)
+    }
+
+    /// What `show` and `context` take to show the message.
+    fn address(&self, result: &SearchResult) -> String {
+        let id = self.short_ids.get(&result.session_id);
+        address(id.map_or(result.session_id.as_str(), String::as_str), result.sequence)
+    }
+}
+
+/// What was found as JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct FoundView<'a> {
+    mode: SearchMode,
+    notices: &'a [String],
+    results: Vec<ResultView<'a>>,
+    /// Results that do not fit into the budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<usize>,
+    /// Messages that would be among the results, but can't be read.
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
+}
+
+#[derive(Debug, Serialize)]
+struct ResultView<'a> {
+    /// What `show` and `context` take.
+    address: String,
+    /// The title of the session.
+    title: Option<&'a str>,
+    #[serde(flatten)]
+    result: Cow<'a, SearchResult>,
+    /// How much of the message's text is shown, where that is not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Truncated>,
+}
+
+impl<'a> FoundView<'a> {
+    /// The results that are `shown` of what was found, in sessions of these names, with messages of so many characters.
+    pub(crate) fn new(
+        found: &'a SearchResults,
+        shown: &'a [SearchResult],
+        names: &'a Names,
+        max_chars: impl Fn(usize) -> Option<usize>,
+    ) -> Self {
+        let view = |(rank, result)| {
+            let (result, truncated) = cut(result, max_chars(rank));
+            ResultView { address: names.address(&result), title: names.title(&result), result, truncated }
+        };
+        let results = shown.iter().enumerate().map(view).collect();
+        Self { mode: found.mode, notices: &found.notices, results, left_out: None, damaged: &found.damaged }
+    }
+
+    /// Says how many results do not fit into the budget.
+    pub(crate) fn with_left_out(self, left_out: Option<usize>) -> Self {
+        Self { left_out, ..self }
+    }
+}
+
+/// The result with a message of so many characters, and how much that is when it is not all.
+fn cut(result: &SearchResult, most: Option<usize>) -> (Cow<'_, SearchResult>, Option<Truncated>) {
+    let shortened = most.zip(result.message.as_ref()).and_then(|(most, message)| {
+        let mut message = message.clone();
+        let truncated = cut::value_to(&mut message, most)?;
+        let mut result = result.clone();
+        result.message = Some(message);
+        Some((result, truncated))
+    });
+    match shortened {
+        Some((result, truncated)) => (Cow::Owned(result), Some(truncated)),
+        None => (Cow::Borrowed(result), None),
+    }
+}
+
+/// How results look.
+#[derive(Clone, Copy)]
+pub(crate) struct Look<'a> {
+    pub(crate) names: &'a Names,
+    /// Whether to say whose they are.
+    pub(crate) owners: bool,
+    /// The most characters of the message at a rank, if there is a limit.
+    pub(crate) max_chars: &'a dyn Fn(usize) -> Option<usize>,
+}
+
+/// Writes results as blocks for people: rank and title, place, snippet.
+pub(crate) fn blocks(out: &mut Out, results: &[SearchResult], look: Look<'_>, now: &Zoned) -> io::Result<()> {
+    for (rank, result) in results.iter().enumerate() {
+        if rank > 0 {
             out.line("")?;
         }
-        let look = Look { length, owners, paint: out.paint, width: out.width };
-        for line in block(at + 1, result, titles, look, now) {
+        let message = MessageLook {
+            max_chars: (look.max_chars)(rank),
+            width: Some(out.width),
+            ..MessageLook::whole(out.paint)
+        };
+        for line in block(rank + 1, result, look, message, now) {
             out.line(&line)?;
         }
     }
     Ok(())
 }
 
-/// Writes results as lines for a pipe: score, session, message, time, project, content type and snippet, separated
-/// by tabs, and with `owners` whose they are. Whole messages follow below their line, indented.
-pub(crate) fn lines(out: &mut Out, found: &SearchResults, owners: bool, now: &Zoned) -> io::Result<()> {
-    for result in &found.results {
+/// Writes results as lines for a pipe: score, session, message, time, project, content type, snippet, perhaps the owner,
+/// and the address, separated by tabs. Whole messages follow below their line, indented.
+pub(crate) fn lines(out: &mut Out, results: &[SearchResult], look: Look<'_>, now: &Zoned) -> io::Result<()> {
+    for (rank, result) in results.iter().enumerate() {
         let mut fields = vec![
             format!("{:.3}", result.score),
             result.session_id.to_string(),
@@ -53,40 +154,33 @@ pub(crate) fn lines(out: &mut Out, found: &SearchResults, owners: bool, now: &Zo
             result.content_type.to_string(),
             wrapped(&result.snippet, &result.highlights, usize::MAX, out.paint).join(" "),
         ];
-        fields.extend(owners.then(|| one_line(result.user_id.as_str())));
+        fields.extend(look.owners.then(|| one_line(result.user_id.as_str())));
+        fields.push(look.names.address(result));
         out.line(&fields.join("\t"))?;
-        let message = whole_message(result, "  ", MessageLook::whole(out.paint));
-        message.iter().try_for_each(|line| out.line(line))?;
+        let message = MessageLook { max_chars: (look.max_chars)(rank), ..MessageLook::whole(out.paint) };
+        whole_message(result, "  ", message).iter().try_for_each(|line| out.line(line))?;
     }
     Ok(())
 }
 
-/// How blocks look.
-#[derive(Debug, Clone, Copy)]
-struct Look {
-    /// The length of short ids.
-    length: usize,
-    owners: bool,
-    paint: Paint,
-    /// The columns that there are.
-    width: usize,
-}
-
-fn block(rank: usize, result: &SearchResult, titles: &Titles, look: Look, now: &Zoned) -> Vec<String> {
+fn block(
+    number: usize,
+    result: &SearchResult,
+    look: Look<'_>,
+    message: MessageLook,
+    now: &Zoned,
+) -> Vec<String> {
     const INDENT: &str = "    ";
-    let Look { length, owners, paint, width } = look;
-    let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
-    let title = titles.get(&key).map_or(result.project.as_str(), String::as_str);
-    let place = format!("{} #{}", short(&result.session_id, length), result.sequence);
-    let mut known = vec![label(result.content_type).to_owned(), dates::minute(result.ts, now)];
-    known.extend(owners.then(|| one_line(result.user_id.as_str())));
-    known.extend([one_line(result.project.as_str()), format!("{:.2}", result.score)]);
+    let MessageLook { paint, width, .. } = message;
+    let width = width.unwrap_or(usize::MAX);
+    let title = look.names.title(result).unwrap_or(result.project.as_str());
+    let place = look.names.address(result);
+    let room = width.saturating_sub(INDENT.len() + place.width() + 1);
     let mut lines = vec![
-        format!("{rank:>2}. {}", paint.title(&fitted(&one_line(title), width - INDENT.len()))),
-        format!("{INDENT}{place} {}", paint.aside(&format!("· {}", known.join(" · ")))),
+        format!("{number:>2}. {}", paint.title(&fitted(&one_line(title), width - INDENT.len()))),
+        format!("{INDENT}{place} {}", paint.aside(&known(result, look.owners, room, now))),
     ];
-    let message_look = MessageLook { width: Some(width), ..MessageLook::whole(paint) };
-    let whole = whole_message(result, INDENT, message_look);
+    let whole = whole_message(result, INDENT, message);
     if whole.is_empty() {
         let snippet = wrapped(&result.snippet, &result.highlights, width - INDENT.len(), paint);
         lines.extend(snippet.iter().map(|line| format!("{INDENT}{line}")));
@@ -94,6 +188,23 @@ fn block(rank: usize, result: &SearchResult, titles: &Titles, look: Look, now: &
         lines.extend(whole);
     }
     lines
+}
+
+/// What is known of a result, in `room` columns: the project gives way first, then the score.
+fn known(result: &SearchResult, owners: bool, room: usize, now: &Zoned) -> String {
+    const LEAST: usize = 6;
+    let mut known = vec![label(result.content_type).to_owned(), dates::minute(result.ts, now)];
+    known.extend(owners.then(|| one_line(result.user_id.as_str())));
+    let score = format!("{:.2}", result.score);
+    let joined = |known: &[String]| format!("· {}", known.join(" · "));
+    let left = room.saturating_sub(joined(&known).width() + score.width() + 6);
+    if left >= LEAST {
+        known.push(fitted_end(&one_line(result.project.as_str()), left));
+    }
+    if joined(&known).width() + score.width() + 3 <= room {
+        known.push(score);
+    }
+    fitted(&joined(&known), room)
 }
 
 fn whole_message(result: &SearchResult, indent: &str, look: MessageLook) -> Vec<String> {

@@ -11,19 +11,23 @@ use jiff::Zoned;
 use super::{
     ids::{short, short_length},
     table::{Cell, Column, table},
-    text::{fitted_end, grouped, one_line},
+    text::{grouped, one_line},
 };
 use crate::{dates, out::Out, paint::Paint};
 
-/// The columns of a table.
-const COLUMNS: [Column; 6] = [
-    Column::text("session"),
-    Column::text("owner"),
-    Column::text("changed"),
-    Column::text("project"),
-    Column::number("messages"),
-    Column::text("title"),
-];
+/// The columns of a table on a terminal of so many columns. The project gives way to the title, of which some is left
+/// on a narrow one.
+fn columns(width: usize) -> [Column<'static>; 6] {
+    let project = (width.saturating_sub(44) / 3).clamp(6, 24);
+    [
+        Column::text("session"),
+        Column::text("owner"),
+        Column::text("changed"),
+        Column::text("project").giving_way(project).cut_at_its_beginning(),
+        Column::number("messages"),
+        Column::text("title").giving_way(12),
+    ]
+}
 
 /// Writes one line a session: a table for people, fields separated by tabs in a pipe. `owners`: with whose it is.
 pub(crate) fn list(out: &mut Out, sessions: &[Session], owners: bool, now: &Zoned) -> io::Result<()> {
@@ -31,11 +35,11 @@ pub(crate) fn list(out: &mut Out, sessions: &[Session], owners: bool, now: &Zone
         return sessions.iter().try_for_each(|session| out.line(&tabbed(session, owners, now).join("\t")));
     }
     let length = short_length(sessions.iter().map(|session| &session.session_id));
-    let look = Look { length, owners, width: out.width };
+    let look = Look { length, owners };
     let title = |session: &Session| Cell::plain(one_line(session.title()));
     let rows: Vec<Vec<Cell>> =
         sessions.iter().map(|session| row(session, title(session), look, now)).collect();
-    table(&COLUMNS, &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
+    table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
 /// Writes one line a session, parents before those that came from them.
@@ -47,10 +51,10 @@ pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], owners: bool, now: &Zo
     let sessions = || lines.iter().map(|line| &line.tree.session);
     let parents = sessions().filter_map(|session| session.parent_id.as_ref());
     let length = short_length(sessions().map(|session| &session.session_id).chain(parents));
-    let look = Look { length, owners, width: out.width };
+    let look = Look { length, owners };
     let rows: Vec<Vec<Cell>> =
         lines.iter().map(|line| row(&line.tree.session, line.title(length), look, now)).collect();
-    table(&COLUMNS, &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
+    table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
 /// How a table looks.
@@ -59,8 +63,6 @@ struct Look {
     /// The length of short ids.
     length: usize,
     owners: bool,
-    /// The columns that there are.
-    width: usize,
 }
 
 fn row(session: &Session, title: Cell, look: Look, now: &Zoned) -> Vec<Cell> {
@@ -69,15 +71,10 @@ fn row(session: &Session, title: Cell, look: Look, now: &Zoned) -> Vec<Cell> {
         Cell::plain(short(&session.session_id, look.length)),
         Cell::plain(owner),
         Cell::styled(dates::minute(session.updated, now), Paint::aside),
-        Cell::plain(project(session, look.width)),
+        Cell::plain(one_line(session.project_slug.as_str())),
         Cell::plain(grouped(session.message_count.into())),
         title,
     ]
-}
-
-/// The project, of which the end tells most.
-fn project(session: &Session, width: usize) -> String {
-    fitted_end(&one_line(session.project_slug.as_str()), (width / 3).max(16))
 }
 
 fn tabbed(session: &Session, owners: bool, now: &Zoned) -> Vec<String> {

@@ -1,14 +1,16 @@
-//! Tables for people: columns that stand below each other, the last of which takes what is left.
+//! Tables for people: columns that stand below each other, as wide as the terminal at most.
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::text::fitted;
+use super::text::{fitted, fitted_end};
 use crate::paint::Paint;
 
-/// The least columns that are left for the last cell, on however narrow a terminal.
-const NARROWEST: usize = 20;
+/// No column is made narrower than this; rather, those at the end are left out.
+const NARROWEST: usize = 3;
 /// What stands between two cells.
 const GAP: &str = "  ";
+/// What stands for columns that are left out.
+const LEFT_OUT: &str = " …";
 
 /// How a part of a cell is painted.
 pub(crate) type Style = fn(Paint, &str) -> String;
@@ -28,7 +30,7 @@ impl Cell {
         Self(vec![(text.into(), style)])
     }
 
-    /// The cell with more painted text behind it.
+    /// The cell with more painted text after it.
     pub(crate) fn and(mut self, text: impl Into<String>, style: Style) -> Self {
         self.0.push((text.into(), style));
         self
@@ -38,14 +40,14 @@ impl Cell {
         self.0.iter().map(|(text, _)| text.width()).sum()
     }
 
-    fn painted(&self, columns: usize, paint: Paint) -> String {
+    fn painted(&self, columns: usize, fit: fn(&str, usize) -> String, paint: Paint) -> String {
         let mut left = columns;
         let mut painted = String::new();
         for (text, style) in &self.0 {
             if left == 0 {
                 break;
             }
-            let shown = fitted(text, left);
+            let shown = fit(text, left);
             left = left.saturating_sub(shown.width());
             if !shown.is_empty() {
                 painted.push_str(&style(paint, &shown));
@@ -55,59 +57,98 @@ impl Cell {
     }
 }
 
-/// A column: what stands above it, and whether it is aligned to the right, as numbers are.
+/// A column: what stands above it, how it is aligned, and what is done where there is too little room.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column<'a> {
     header: &'a str,
     right: bool,
+    /// The width to which it is shortened before others are.
+    least: Option<usize>,
+    fit: fn(&str, usize) -> String,
 }
 
 impl<'a> Column<'a> {
     /// A column of text.
     pub(crate) const fn text(header: &'a str) -> Self {
-        Self { header, right: false }
+        Self { header, right: false, least: None, fit: fitted }
     }
 
     /// A column of numbers.
     pub(crate) const fn number(header: &'a str) -> Self {
-        Self { header, right: true }
+        Self { right: true, ..Self::text(header) }
+    }
+
+    /// The same, shortened to `least` columns before those after it that give way too, and before all others.
+    pub(crate) const fn giving_way(self, least: usize) -> Self {
+        Self { least: Some(least), ..self }
+    }
+
+    /// The same, of which the end tells most.
+    pub(crate) const fn cut_at_its_beginning(self) -> Self {
+        Self { fit: fitted_end, ..self }
     }
 }
 
-/// The header and a line for each row. Columns in which nothing stands are left out.
+/// The header and a line for each row, none wider than `width`. Columns in which nothing stands are left out.
 pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, paint: Paint) -> Vec<String> {
     let header = columns.iter().map(|column| Cell::styled(column.header, Paint::aside)).collect();
     let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Cell::width).max().unwrap_or(0);
-    let mut widths: Vec<(Column<'_>, usize)> = Vec::new();
+    let mut layout: Vec<(Column<'_>, usize)> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
         let widest = widest(at);
-        widths.push((*column, if widest == 0 { 0 } else { widest.max(column.header.width()) }));
+        layout.push((*column, if widest == 0 { 0 } else { widest.max(column.header.width()) }));
     }
-    if let Some((_, last)) = widths.pop() {
-        let used: usize =
-            widths.iter().filter(|(_, width)| *width > 0).map(|(_, width)| width + GAP.len()).sum();
-        let column = columns.last().copied().unwrap_or(Column::text(""));
-        widths.push((column, last.min(width.saturating_sub(used).max(NARROWEST))));
-    }
-    std::iter::once(&header).chain(rows).map(|row| line(row, &widths, paint)).collect()
+    let left_out = fit(&mut layout, width);
+    let line = |row: &Vec<Cell>| line(row, &layout, paint) + if left_out { LEFT_OUT } else { "" };
+    std::iter::once(&header).chain(rows).map(line).collect()
 }
 
-fn line(row: &[Cell], widths: &[(Column<'_>, usize)], paint: Paint) -> String {
-    let mut line = String::new();
-    let mut owed = 0;
-    for (cell, (column, width)) in row.iter().zip(widths).filter(|(_, (_, width))| *width > 0) {
-        let padding = width.saturating_sub(cell.width());
-        let (before, behind) = if column.right { (padding, 0) } else { (0, padding) };
-        // Padding is owed until something follows, so that no line ends in spaces.
-        let painted = cell.painted(*width, paint);
-        if !painted.is_empty() {
-            line.push_str(&" ".repeat(owed + before));
-            line.push_str(&painted);
-            owed = 0;
-        } else {
-            owed += before;
+/// Makes the columns fit into `width`: those that give way first, in their order, then the widest. Whether some were left
+/// out, because there are too many.
+fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
+    for at in 0..layout.len() {
+        let excess = total(layout).saturating_sub(width);
+        if let Some((Column { least: Some(least), .. }, wide)) = layout.get_mut(at) {
+            *wide -= excess.min(wide.saturating_sub(*least));
         }
-        owed += behind + GAP.len();
+    }
+    while total(layout) > width {
+        match layout.iter_mut().map(|(_, wide)| wide).max().filter(|wide| **wide > NARROWEST) {
+            Some(widest) => *widest -= 1,
+            None => break,
+        }
+    }
+    let mut left_out = false;
+    while total(layout) + if left_out { LEFT_OUT.width() } else { 0 } > width {
+        let Some((_, last)) = layout.iter_mut().rev().find(|(_, wide)| *wide > 0) else { break };
+        *last = 0;
+        left_out = true;
+    }
+    left_out
+}
+
+/// The width of all columns, with the gaps between them.
+fn total(layout: &[(Column<'_>, usize)]) -> usize {
+    let shown = layout.iter().map(|(_, wide)| *wide).filter(|wide| *wide > 0);
+    shown.map(|wide| wide + GAP.len()).sum::<usize>().saturating_sub(GAP.len())
+}
+
+fn line(row: &[Cell], layout: &[(Column<'_>, usize)], paint: Paint) -> String {
+    let mut line = String::new();
+    let mut pending = 0;
+    for (cell, (column, width)) in row.iter().zip(layout).filter(|(_, (_, width))| *width > 0) {
+        let padding = width.saturating_sub(cell.width());
+        let (before, after) = if column.right { (padding, 0) } else { (0, padding) };
+        // Padding waits until something follows, so that no line ends in spaces.
+        let painted = cell.painted(*width, column.fit, paint);
+        if !painted.is_empty() {
+            line.push_str(&" ".repeat(pending + before));
+            line.push_str(&painted);
+            pending = 0;
+        } else {
+            pending += before;
+        }
+        pending += after + GAP.len();
     }
     line
 }
@@ -133,9 +174,38 @@ mod tests {
     }
 
     #[test]
+    fn columns_give_way_in_their_order_and_then_the_widest() {
+        let columns = [
+            Column::text("id"),
+            Column::text("project").giving_way(6).cut_at_its_beginning(),
+            Column::text("title").giving_way(8),
+        ];
+        let row = ["7f3c9a52", "-home-mira-bakery", "Why is the dough too wet?"];
+        let rows = [row.map(Cell::plain).to_vec()];
+        let at = |width| table(&columns, &rows, width, Paint::new(false)).pop().unwrap();
+        assert_eq!(at(54), "7f3c9a52  -home-mira-bakery  Why is the dough too wet?");
+        assert_eq!(at(50), "7f3c9a52  …-mira-bakery  Why is the dough too wet?");
+        assert_eq!(at(40), "7f3c9a52  …akery  Why is the dough too…");
+        assert_eq!(at(26), "7f3c9a52  …akery  Why is …");
+        assert_eq!(at(20), "7f3c9…  …akery  Why…");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let names: Vec<String> = (0..20).map(|n| format!("column {n}")).collect();
+        let columns: Vec<Column<'_>> = names.iter().map(|name| Column::text(name)).collect();
+        let rows = [names.iter().map(|_| Cell::plain("日本語日本語")).collect()];
+        for width in [40, 60, 80, 120, 400] {
+            let lines = table(&columns, &rows, width, Paint::new(false));
+            assert!(lines.iter().all(|line| line.width() <= width), "{width}: {lines:?}");
+            assert_eq!(lines[0].ends_with('…'), width < 100, "{width}: {lines:?}");
+        }
+    }
+
+    #[test]
     fn parts_of_a_cell_are_painted_each_and_cut_together() {
         let cell = Cell::styled("abc ", Paint::aside).and("def", Paint::title);
-        assert_eq!(cell.painted(6, Paint::new(true)), "\x1b[2mabc \x1b[0m\x1b[1md…\x1b[0m");
-        assert_eq!(cell.painted(4, Paint::new(false)), "abc ");
+        assert_eq!(cell.painted(6, fitted, Paint::new(true)), "\x1b[2mabc \x1b[0m\x1b[1md…\x1b[0m");
+        assert_eq!(cell.painted(4, fitted, Paint::new(false)), "abc ");
     }
 }

@@ -115,6 +115,17 @@ impl ProjectSlug {
     pub fn unnamed() -> Self {
         Self("default".into())
     }
+
+    /// The slug under which Amplifier keeps the sessions that run in `folder`, an absolute path.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` when the path is no slug, for example because it is too long.
+    pub fn of_folder(folder: &str) -> Result<Self> {
+        let folder = folder.trim_end_matches(['/', '\\']);
+        let slug = folder.replace(['/', '\\'], "-").replace(':', "");
+        Self::new(if slug.starts_with('-') { slug } else { format!("-{slug}") })
+    }
 }
 
 fn printable(text: &str) -> Result<(), &'static str> {
@@ -214,6 +225,15 @@ mod tests {
         ] {
             assert_eq!(SessionId::new(id).unwrap().as_str(), id);
         }
+    }
+
+    #[test]
+    fn a_folder_has_a_slug() {
+        let slug = |folder| ProjectSlug::of_folder(folder).unwrap().to_string();
+        assert_eq!(slug("/home/mira/bakery/"), "-home-mira-bakery");
+        assert_eq!(slug("C:\\work\\bakery"), "-C-work-bakery");
+        assert_eq!(slug("/"), "-");
+        assert!(ProjectSlug::of_folder(&"/long".repeat(60)).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{IngestReport, IngestTarget, SessionStorage};
+use super::{IngestReport, IngestTarget, SessionStorage, find::one_of};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{SessionCursor, SessionQuery},
@@ -104,21 +104,6 @@ impl SessionStorage {
         one_of(self.all_sessions(query).await?, session_id.as_str())
     }
 
-    /// The session whose id is `id`, or begins with it when only one does.
-    ///
-    /// # Errors
-    ///
-    /// `SessionNotFound` when none does, `Validation` with the candidates when several do; those of the backend.
-    pub async fn find_session(&self, scope: &Scope, id: &str) -> Result<Session> {
-        if let Ok(session_id) = SessionId::new(id)
-            && let Some(session) = self.get_session(scope, &session_id).await?
-        {
-            return Ok(session);
-        }
-        let found = if id.is_empty() { Vec::new() } else { self.sessions_beginning_with(scope, id).await? };
-        one_of(found, id)?.ok_or_else(|| Error::session_not_found(id))
-    }
-
     /// Sessions that match, newest first, one page.
     ///
     /// # Errors
@@ -192,11 +177,6 @@ impl SessionStorage {
         Err(last.unwrap_or_else(|| Error::new(ErrorKind::Conflict, "the session is being written by others")))
     }
 
-    async fn sessions_beginning_with(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
-        let query = SessionQuery::new(scope.clone()).with_id_prefix(Some(prefix.to_owned())).with_limit(PAGE);
-        self.all_sessions(query).await
-    }
-
     /// All answers to `query`.
     pub(super) async fn all_sessions(&self, query: SessionQuery) -> Result<Vec<Session>> {
         let mut found = Vec::new();
@@ -220,18 +200,4 @@ impl SessionStorage {
             }
         }
     }
-}
-
-fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
-    const SHOWN: usize = 5;
-    if found.len() <= 1 {
-        return Ok(found.pop());
-    }
-    let shown: Vec<String> = found
-        .iter()
-        .take(SHOWN)
-        .map(|session| format!("{} of {}", session.session_id, session.user_id))
-        .collect();
-    let more = if found.len() > SHOWN { ", …" } else { "" };
-    Err(Error::validation("session_id", format!("{id:?} may be {}{more}", shown.join(", "))))
 }

@@ -36,6 +36,7 @@
 )]
 
 pub mod activity;
+pub mod addresses;
 pub mod archives;
 pub mod backend_counts;
 pub mod backend_rows;
@@ -126,6 +127,13 @@ macro_rules! conformance_suite {
                 the_first_user_is_pinned,
                 another_handle_sees_what_was_written,
                 metadata_changes_no_identity,
+            ]
+            addresses: [
+                an_address_names_a_session_and_perhaps_a_line,
+                latest_is_the_newest_session_of_the_reader,
+                short_ids_are_unique_in_the_store,
+                a_project_is_found_by_a_unique_part,
+                a_project_is_found_by_its_folder,
             ]
             session_lists: [
                 each_filter_narrows_the_list,

@@ -17,13 +17,17 @@ use amplifier_session_storage::{
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::{search::titles, sync::tell_what_was_left_out};
+use super::{search::names, sync::tell_what_was_left_out};
 use crate::{
     app::{App, Writer},
     args::QuickstartArgs,
     failure::{Failure, Outcome, say},
     progress::Bar,
-    render::{search::blocks, summary, text::counted},
+    render::{
+        search::{Look, blocks},
+        summary,
+        text::counted,
+    },
     samples,
 };
 
@@ -88,7 +92,7 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         app.out.json(&View { source: source.name, available, sync: report, searches: answers })?;
     } else {
         summary::summary(&mut app.out, &report)?;
-        show(app, storage, &answers).await?;
+        show(app, storage, &Scope::from(user.clone()), &answers).await?;
         say_what_is_next(app, &source)?;
     }
     // Without a question of the user's there is nothing that they could have failed to find.
@@ -168,7 +172,12 @@ async fn answers(
     Ok(answers)
 }
 
-async fn show(app: &mut App, storage: &SessionStorage, answers: &[Answer]) -> Result<(), Failure> {
+async fn show(
+    app: &mut App,
+    storage: &SessionStorage,
+    scope: &Scope,
+    answers: &[Answer],
+) -> Result<(), Failure> {
     for Answer { query, found } in answers {
         let command = format!("{} search {query}", app.program());
         app.out.line(&format!("\n$ {}\n", app.out.paint.command(&command)))?;
@@ -178,8 +187,9 @@ async fn show(app: &mut App, storage: &SessionStorage, answers: &[Answer]) -> Re
         if found.results.is_empty() {
             app.out.line("    nothing was found")?;
         }
-        let titles = titles(storage, found).await?;
-        blocks(&mut app.out, found, &titles, false, &app.now)?;
+        let names = names(storage, scope, found).await?;
+        let look = Look { names: &names, owners: false, max_chars: &|_| None };
+        blocks(&mut app.out, &found.results, look, &app.now)?;
     }
     Ok(())
 }

@@ -1,0 +1,104 @@
+//! What shells complete: commands, options, and what is in the store.
+//!
+//! The script that `completions SHELL` prints calls the program with [`VARIABLE`] set and what was typed so far after
+//! `--`. The answer is a line for each candidate, with what it is after a tab, or `:files`. A completion is quick, says
+//! nothing when something is amiss, and makes no store.
+
+mod candidates;
+mod scripts;
+mod words;
+
+use clap::CommandFactory as _;
+
+use crate::{args::Cli, program};
+use words::{Completion, complete};
+
+pub(crate) use scripts::script;
+
+/// What says that a shell asks, and which.
+const VARIABLE: &str = "_AMPLIFIER_SESSIONS_COMPLETE";
+/// What stands for a word of which nothing is typed yet, where the shell passes no empty ones.
+const EMPTY: &str = ":empty";
+
+/// Answers a shell that asks. Returns whether one did.
+pub(crate) fn answered() -> bool {
+    let Ok(shell) = std::env::var(VARIABLE) else { return false };
+    let typed = std::env::args().skip_while(|word| word != "--").skip(1);
+    let mut words: Vec<String> = typed.map(|word| if word == EMPTY { String::new() } else { word }).collect();
+    let last = words.last().cloned().unwrap_or_default();
+    if shell == "bash" {
+        words = glued(&words);
+    }
+    candidates::remember(&words);
+    let mut command = Cli::command();
+    command.build();
+    let whole = words.last().cloned().unwrap_or_default();
+    // Bash puts what it gets in the place of the last part of the word.
+    let before = whole.strip_suffix(last.as_str()).unwrap_or_default();
+    print(&shell, before, complete(&command, &words));
+    true
+}
+
+/// A reader that is gone is no reason to say anything.
+fn print(shell: &str, before: &str, completion: Completion) {
+    use std::io::Write as _;
+    let mut answer = String::new();
+    match completion {
+        Completion::Path if shell == "elvish" => {}
+        Completion::Path => answer.push_str(":files\n"),
+        Completion::Candidates(found) => {
+            for candidate in &found {
+                let Some(value) = candidate.value.strip_prefix(before) else { continue };
+                answer.push_str(value);
+                if matches!(shell, "zsh" | "fish" | "powershell") && !candidate.help.is_empty() {
+                    answer.push('\t');
+                    answer.push_str(&candidate.help);
+                }
+                answer.push('\n');
+            }
+        }
+    }
+    let _ = std::io::stdout().lock().write_all(answer.as_bytes());
+}
+
+/// The program as any folder finds it.
+fn completer() -> String {
+    let name = program::name();
+    match name.contains(std::path::MAIN_SEPARATOR) {
+        true => std::path::absolute(&name).map_or(name, |path| path.display().to_string()),
+        false => name,
+    }
+}
+
+/// The words as they were typed: Bash takes them apart at `:` and `=`, and gives `--store`, `sqlite`, `:` and `x` for
+/// `--store sqlite:x`.
+fn glued(words: &[String]) -> Vec<String> {
+    let is_break = |word: &str| !word.is_empty() && word.chars().all(|c| matches!(c, ':' | '='));
+    let mut glued: Vec<String> = Vec::new();
+    let mut sticks = false;
+    for word in words {
+        match glued.last_mut() {
+            Some(last) if sticks || is_break(word) => last.push_str(word),
+            _ => glued.push(word.clone()),
+        }
+        sticks = is_break(word);
+    }
+    glued
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_put_together_again() {
+        let glue = |typed: &[&str]| {
+            let typed: Vec<String> = typed.iter().map(|word| (*word).to_owned()).collect();
+            glued(&typed).join(" ")
+        };
+        assert_eq!(glue(&["x", "--store", "sqlite", ":", "~/a", "show", ""]), "x --store sqlite:~/a show ");
+        assert_eq!(glue(&["x", "--limit", "=", "5"]), "x --limit=5");
+        assert_eq!(glue(&["x", "--store", "sqlite", ":", ""]), "x --store sqlite:");
+        assert_eq!(glue(&["x", "show", ""]), "x show ");
+    }
+}

@@ -1,0 +1,186 @@
+//! What a person types for a session, a line of one, or a project.
+
+use amplifier_session_core::{
+    ErrorKind, Scope, Viewer,
+    backend::SessionQuery,
+    model::{ProjectSlug, Session, SessionId, Timestamp, UserId},
+    storage::AddressedLine,
+};
+
+use super::{
+    Subject,
+    store::{Store, kind, target_of},
+};
+
+fn time(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+fn ana() -> Scope {
+    Scope::User(UserId::new("ana").unwrap())
+}
+
+/// Sessions with their owner, project, id and folder, each updated a second after the one before.
+async fn put(store: &Store, sessions: &[(&str, &str, &str, &str)]) {
+    for (second, (user, project, id, folder)) in sessions.iter().enumerate() {
+        let target = target_of(user, project, id);
+        let at = time(&format!("2026-01-05T08:00:{second:02}Z"));
+        let mut session = Session::new(target.key, target.host_id, target.project_slug, at);
+        session.working_dir = Some((*folder).to_owned()).filter(|folder| !folder.is_empty());
+        store.storage.create_session(session).await.unwrap();
+    }
+}
+
+/// An address is an id, the beginning of one or `latest`, in either case, with the number of a line if it names one.
+pub async fn an_address_names_a_session_and_perhaps_a_line(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    put(
+        &store,
+        &[
+            ("ana", "p", "7f3c9a52-11aa", ""),
+            ("ana", "p", "ABCDEF-1", ""),
+            ("ana", "p", "Mixed-Case", ""),
+            ("ana", "p", "mixed-case-longer", ""),
+            ("ana", "p", "plain_msg_12x", ""),
+            ("ana", "p", "newest", ""),
+            ("ben", "p", "of-ben", ""),
+        ],
+    )
+    .await;
+    let found = async |address: &str| {
+        let found = store.storage.find_address(&ana(), address).await;
+        found.map(|found| (found.session.session_id.to_string(), found.line))
+    };
+    let message = |sequence| Some(AddressedLine::Message(sequence));
+    let event = |sequence| Some(AddressedLine::Event(sequence));
+    for (address, id, line) in [
+        ("7f3c9a52-11aa", "7f3c9a52-11aa", None),
+        ("7F3C9A52-11AA", "7f3c9a52-11aa", None),
+        ("7F3", "7f3c9a52-11aa", None),
+        ("7f3c9a52#4", "7f3c9a52-11aa", message(4)),
+        ("7F3C9A52-11AA#0", "7f3c9a52-11aa", message(0)),
+        ("7f3c9a52-11aa_msg_4", "7f3c9a52-11aa", message(4)),
+        ("7F3C_MSG_4", "7f3c9a52-11aa", message(4)),
+        ("7f3c9a52-11aa_evt_9", "7f3c9a52-11aa", event(9)),
+        ("abcdef", "ABCDEF-1", None),
+        ("MIXED-CASE", "Mixed-Case", None),
+        ("mixed-case", "mixed-case-longer", None),
+        ("plain_msg_12", "plain_msg_12x", None),
+        ("latest", "newest", None),
+        ("Latest#2", "newest", message(2)),
+    ] {
+        assert_eq!(found(address).await.unwrap(), (id.to_owned(), line), "{address}");
+    }
+    for address in ["", "#4", "x", "x#4", "x_msg_4", "of-ben", "OF-BEN#1", "7f3c9a52-11aa_msg_", "_msg_4"] {
+        assert_eq!(kind(found(address).await), ErrorKind::SessionNotFound, "{address:?}");
+    }
+    for address in ["7f3c9a52#", "7f3c9a52#x", "7f3c9a52#-1", "MIX"] {
+        assert_eq!(kind(found(address).await), ErrorKind::Validation, "{address:?}");
+    }
+}
+
+/// `latest` is the reader's own newest session, also for one who may see those of others.
+pub async fn latest_is_the_newest_session_of_the_reader(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let latest = async |scope: &Scope| {
+        store.storage.find_session(scope, "latest").await.map(|session| session.session_id.to_string())
+    };
+    assert_eq!(kind(latest(&ana()).await), ErrorKind::SessionNotFound);
+    put(&store, &[("ana", "p", "a", ""), ("ana", "p", "b", ""), ("ben", "p", "c", "")]).await;
+    assert_eq!(latest(&ana()).await.unwrap(), "b");
+    let visible = Scope::Visible(Viewer::new(UserId::new("ana").unwrap()));
+    assert_eq!(latest(&visible).await.unwrap(), "b");
+    assert_eq!(latest(&Scope::Everyone).await.unwrap(), "c");
+}
+
+/// A short id has 8 characters, or as many more as tell it from every other session in scope; it leads back to its session.
+pub async fn short_ids_are_unique_in_the_store(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let spawned: Vec<String> =
+        (0..30).map(|n| format!("0000000000000000-{n:02}aabbccddee_explorer")).collect();
+    let mut sessions: Vec<(&str, &str, &str, &str)> =
+        spawned.iter().map(|id| ("ana", "p", id.as_str(), "")).collect();
+    sessions.extend([
+        ("ana", "p", "3a7c1e90-1f4b", ""),
+        ("ana", "p", "abcdefghij-1", ""),
+        ("ana", "p", "abcdefghij-12", ""),
+        ("ana", "p", "abcdefghix-2", ""),
+        ("ana", "p", "tiny", ""),
+        ("ben", "p", "3a7c1e90-1f4c", ""),
+    ]);
+    put(&store, &sessions).await;
+    let listed = store.storage.search_sessions(&SessionQuery::new(ana()).with_limit(100)).await.unwrap();
+    let ids: Vec<&SessionId> = listed.iter().map(|session| &session.session_id).collect();
+    let short = store.storage.short_ids(&ana(), ids.iter().copied()).await.unwrap();
+    let of = |id: &str| short[&SessionId::new(id).unwrap()].clone();
+    assert_eq!(of("3a7c1e90-1f4b"), "3a7c1e90");
+    assert_eq!(of("abcdefghix-2"), "abcdefghix");
+    assert_eq!([of("abcdefghij-1"), of("abcdefghij-12")], ["abcdefghij-1", "abcdefghij-12"]);
+    assert_eq!([of("tiny"), of(&spawned[7])], ["tiny", "0000000000000000-07"]);
+    for id in ids {
+        assert_eq!(store.storage.find_session(&ana(), &short[id]).await.unwrap().session_id, *id);
+    }
+    let both = store.storage.short_ids(&Scope::Everyone, [&SessionId::new("3a7c1e90-1f4b").unwrap()]).await;
+    assert_eq!(both.unwrap().into_values().next().unwrap(), "3a7c1e90-1f4b");
+}
+
+/// A project is found by its slug, or by a part of it that no other project has, in either case.
+pub async fn a_project_is_found_by_a_unique_part(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    put(
+        &store,
+        &[
+            ("ana", "-home-ana-shop", "a", ""),
+            ("ana", "-home-ana-shop-api", "b", ""),
+            ("ana", "-home-ana-Blog", "c", ""),
+            ("ben", "-home-ben-secret", "d", ""),
+        ],
+    )
+    .await;
+    let found = async |name: &str| {
+        store.storage.find_project(&ana(), name).await.map(|found| found.map(|slug| slug.to_string()))
+    };
+    for (name, slug) in [
+        ("-home-ana-shop", Some("-home-ana-shop")),
+        ("shop-api", Some("-home-ana-shop-api")),
+        ("blog", Some("-home-ana-Blog")),
+        ("secret", None),
+        ("x", None),
+        ("", None),
+    ] {
+        assert_eq!(found(name).await.unwrap().as_deref(), slug, "{name:?}");
+    }
+    let error = found("shop").await.unwrap_err();
+    assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("project_slug")));
+    assert!(error.message().contains("-home-ana-shop, -home-ana-shop-api"), "{error}");
+    assert!(!error.message().contains("Blog"), "{error}");
+}
+
+/// A folder's project has its slug, or else sessions that ran there.
+pub async fn a_project_is_found_by_its_folder(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    put(
+        &store,
+        &[
+            ("ana", "-home-ana-shop", "a", "/home/ana/shop"),
+            ("ana", "renamed", "b", "/home/ana/blog/"),
+            ("ana", "-home-ana-a-b", "c", "/home/ana/a/b"),
+            ("ana", "dashed", "d", "/home/ana/a-b"),
+            ("ana", "-home-ana-old", "e", "/moved/away"),
+            ("ana", "-home-ana-unsaid", "f", ""),
+            ("ben", "-home-ben", "g", "/home/ben"),
+        ],
+    )
+    .await;
+    let found = async |folder: &str| {
+        store.storage.project_of_folder(&ana(), folder).await.unwrap().as_ref().map(ProjectSlug::to_string)
+    };
+    assert_eq!(found("/home/ana/shop/").await.as_deref(), Some("-home-ana-shop"));
+    assert_eq!(found("/home/ana/blog").await.as_deref(), Some("renamed"));
+    assert_eq!(found("/home/ana/a/b").await.as_deref(), Some("-home-ana-a-b"));
+    assert_eq!(found("/home/ana/a-b").await.as_deref(), Some("dashed"));
+    assert_eq!(found("/home/ana/old").await.as_deref(), Some("-home-ana-old"));
+    assert_eq!(found("/home/ana/unsaid").await.as_deref(), Some("-home-ana-unsaid"));
+    assert_eq!(found("/home/ben").await, None);
+    assert_eq!(found("/home").await, None);
+}
