@@ -197,7 +197,7 @@ fn unknown_command(error: &clap::Error) -> Option<Failure> {
     let is_first = usage.trim_end().ends_with("<COMMAND>") && usage.split_whitespace().count() <= 4;
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
         Some(ContextValue::String(one)) => Some(one.as_str()),
-        Some(ContextValue::Strings(several)) => several.first().map(String::as_str),
+        Some(ContextValue::Strings(several)) => several.last().map(String::as_str),
         _ => None,
     };
     let program = program::name();

@@ -82,7 +82,12 @@ fn show(app: &mut App) -> Result<Outcome, Failure> {
 
 /// A line each, in columns: people look for what they have set, so that stands out.
 fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
-    let columns = [Column::text(""), Column::text("").giving_way(16), Column::text("").giving_way(8)];
+    let columns = [
+        Column::text(""),
+        Column::text(""),
+        // A file with a line: the end tells most.
+        Column::text("").giving_way(12).cut_at_its_beginning(),
+    ];
     let row = |entry: &Entry| {
         let style: Style = if entry.origin == Origin::Default { Paint::aside } else { Paint::plain };
         let cells = [

@@ -22,6 +22,7 @@ const MOST_OWING: usize = 1_000;
 
 pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failure> {
     if let Some(file) = &args.plot {
+        app.check_out(file)?;
         check_picture(file)?;
     }
     let period = args.filter.period(&app.now)?;
@@ -44,7 +45,6 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let has_period = period != Period::default();
     let plot = args.plot.as_deref().filter(|_| any);
     if let Some(file) = plot {
-        app.check_out(file)?;
         whole_file(file, |out| {
             out.write_all(stats::svg(&facts.statistics).as_bytes()).map_err(Failure::from)
         })?;

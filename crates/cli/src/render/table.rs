@@ -91,7 +91,7 @@ impl<'a> Column<'a> {
 
 /// The header and a line for each row, none wider than `width`. Columns in which nothing stands are left out.
 pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, paint: Paint) -> Vec<String> {
-    let header = columns.iter().map(|column| Cell::styled(column.header, Paint::aside)).collect();
+    let header: Vec<Cell> = columns.iter().map(|column| Cell::styled(column.header, Paint::aside)).collect();
     let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Cell::width).max().unwrap_or(0);
     let mut layout: Vec<(Column<'_>, usize)> = Vec::new();
     for (at, column) in columns.iter().enumerate() {
@@ -99,8 +99,12 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
         layout.push((*column, if widest == 0 { 0 } else { widest.max(column.header.width()) }));
     }
     let left_out = fit(&mut layout, width);
-    let line = |row: &Vec<Cell>| line(row, &layout, paint) + if left_out { LEFT_OUT } else { "" };
-    std::iter::once(&header).chain(rows).map(line).collect()
+    // A header is cut at its end, whatever is done to the cells.
+    let headers: Vec<_> =
+        layout.iter().map(|(column, wide)| (Column { fit: fitted, ..*column }, *wide)).collect();
+    let rest = if left_out { LEFT_OUT } else { "" };
+    let rows = rows.iter().map(|row| line(row, &layout, paint) + rest);
+    std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
 /// Makes the columns fit into `width`: those that give way first, in their order, then the widest. Whether some were left

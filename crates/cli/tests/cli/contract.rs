@@ -266,13 +266,6 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn completions_know_the_commands() {
-    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(SYNCED.ok(&["completions", shell]).contains("quickstart"), "{shell}");
-    }
-}
-
-#[test]
 fn the_environment_is_heard_and_the_command_line_goes_first() {
     let home = Home::new();
     let run = |arguments: &[&str]| {

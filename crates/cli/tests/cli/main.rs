@@ -1,9 +1,13 @@
 //! The program as its users meet it: a process with a home, arguments, output and an exit code.
 
 #[cfg(test)]
+mod addresses;
+#[cfg(test)]
 mod archive;
 #[cfg(test)]
 mod changes;
+#[cfg(test)]
+mod completion;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
@@ -15,6 +19,8 @@ mod cosmos;
 mod damage;
 #[cfg(test)]
 mod kill;
+#[cfg(test)]
+mod limits;
 #[cfg(test)]
 mod output;
 #[cfg(test)]
@@ -41,6 +47,8 @@ mod services;
 mod support;
 #[cfg(test)]
 mod terminal;
+#[cfg(test)]
+mod typed;
 #[cfg(test)]
 mod upgrade;
 #[cfg(test)]

@@ -104,7 +104,7 @@ fn search() {
 fn sessions() {
     text("sessions", &["sessions"]);
     text("sessions_of_project", &["sessions", "--project", "-home-dana-payments-api", "--limit", "2"]);
-    text("sessions_of_unknown_project", &["sessions", "--project", "payments"]);
+    text("sessions_of_unknown_project", &["sessions", "--project", "brewery"]);
     json("sessions_json", &["sessions", "--limit", "1"]);
 }
 

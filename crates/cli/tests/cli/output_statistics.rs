@@ -21,7 +21,7 @@ fn stats() {
     text("stats_by_tool", &["stats", "--by", "tool", "--project", "-home-dana-payments-api"]);
     text("stats_of_session", &["stats", "--session", "38e6d1f5"]);
     text("stats_nothing", &["stats", "--since", "2100-01-01"]);
-    text("stats_of_unknown_project", &["stats", "--project", "payments"]);
+    text("stats_of_unknown_project", &["stats", "--project", "brewery"]);
     json("stats_json", &["stats", "--session", "7f3c9a52"]);
 }
 

@@ -41,7 +41,6 @@ pub async fn an_address_names_a_session_and_perhaps_a_line(subject: &dyn Subject
             ("ana", "p", "ABCDEF-1", ""),
             ("ana", "p", "Mixed-Case", ""),
             ("ana", "p", "mixed-case-longer", ""),
-            ("ana", "p", "plain_msg_12x", ""),
             ("ana", "p", "newest", ""),
             ("ben", "p", "of-ben", ""),
         ],
@@ -65,7 +64,6 @@ pub async fn an_address_names_a_session_and_perhaps_a_line(subject: &dyn Subject
         ("abcdef", "ABCDEF-1", None),
         ("MIXED-CASE", "Mixed-Case", None),
         ("mixed-case", "mixed-case-longer", None),
-        ("plain_msg_12", "plain_msg_12x", None),
         ("latest", "newest", None),
         ("Latest#2", "newest", message(2)),
     ] {

@@ -1,0 +1,153 @@
+//! What is typed: unusual words, other names of commands, and characters that nobody sees.
+
+use crate::{
+    support::{Home, Ran, SYNCED},
+    terminal::Terminal,
+};
+
+/// An escape sequence, a control character of eight bits, zero width, another direction, TAG and a variation selector.
+const HIDDEN: &str = "a\u{1b}[31mb\u{9b}c\u{200b}\u{200d}\u{202e}\u{2066}\u{e0041}\u{e0101}\u{fe0f}\u{feff}d";
+
+fn is_clean(text: &str) -> bool {
+    let allowed = |c: char| matches!(c, '\n' | '\t') || !c.is_control();
+    text.chars().all(|c| {
+        allowed(c) && !"\u{200b}\u{200d}\u{202e}\u{2066}\u{e0041}\u{e0101}\u{fe0f}\u{feff}".contains(c)
+    })
+}
+
+#[test]
+fn what_was_typed_does_not_act_on_the_terminal() {
+    for arguments in [
+        &["search", HIDDEN, "--mode", "full-text"][..],
+        &["search", "x", "--project", HIDDEN],
+        &["search", "x", "--since", HIDDEN],
+        &["search", "x", "--mode", HIDDEN],
+        &["search", "x", HIDDEN, "--nothing\u{1b}[1m\u{200b}"],
+        &["show", HIDDEN],
+        &["show", "38e6d1f5", "--from", HIDDEN],
+        &["--store", HIDDEN, "sessions"],
+        &["--store", &format!("sqlite:/tmp/{HIDDEN}"), "sessions"],
+        &["--embedding", HIDDEN, "search", "x"],
+        &["tag", "38e6d1f5", "--remove", HIDDEN],
+        &["events", "--after", HIDDEN],
+        &["export", "--out", &format!("/missing/{HIDDEN}")],
+        &["stats", "--plot", &format!("{HIDDEN}.png")],
+        &[HIDDEN],
+    ] {
+        let ran = Terminal::new(&SYNCED).run(&[arguments, &["--color", "never"]].concat());
+        assert!(is_clean(&ran.stderr), "{arguments:?}: {:?}", ran.stderr);
+        assert!(is_clean(&ran.stdout), "{arguments:?}: {:?}", ran.stdout);
+        assert!(!ran.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn json_on_a_terminal_is_safe_and_has_the_same_values() {
+    let home = Home::new();
+    let folder = home.amplifier().join("projects/p/sessions/s1");
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = serde_json::json!({"role": "user", "content": HIDDEN});
+    std::fs::write(folder.join("transcript.jsonl"), format!("{line}\n")).unwrap();
+    home.ok(&["sync", "--embedding", "none"]);
+    for arguments in [&["show", "s1", "--json"][..], &["sessions", "--json"]] {
+        let (piped, shown) = (home.ok(arguments), Terminal::new(&home).run(arguments).stdout);
+        assert!(!is_clean(&piped) && is_clean(&shown), "{shown:?}");
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        assert_eq!(value(&shown), value(&piped));
+    }
+    assert!(is_clean(&Terminal::new(&home).run(&["show", "s1", "--color", "never"]).stdout));
+}
+
+#[test]
+fn words_after_dashes_are_words() {
+    let ran = SYNCED.run(&["search", "--mode", "full-text", "--", "--mode"]);
+    assert!(ran.code == 0 || ran.code == 3, "{}", ran.stderr);
+    let ran = SYNCED.run(&["search", "--limt", "3"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("-- --limt"), "{}", ran.stderr);
+}
+
+#[test]
+fn names_of_other_programs_are_understood() {
+    for (typed, meant) in [
+        ("find", "search"),
+        ("grep", "search"),
+        ("ls", "sessions"),
+        ("list", "sessions"),
+        ("history", "recent"),
+        ("log", "events"),
+        ("rm", "delete"),
+        ("cat", "show"),
+        ("serch", "search"),
+    ] {
+        let ran = SYNCED.run(&[typed, "x"]);
+        assert_eq!(ran.code, 2);
+        assert!(
+            ran.stderr.starts_with(&format!("error: unknown command '{typed}'\nhint: ")),
+            "{}",
+            ran.stderr
+        );
+        assert!(ran.stderr.trim_end().ends_with(&format!("amplifier-sessions {meant}")), "{}", ran.stderr);
+    }
+    let ran = SYNCED.run(&["models", "ls"]);
+    assert!(ran.code == 2 && !ran.stderr.contains("sessions sessions"), "{}", ran.stderr);
+}
+
+#[test]
+fn dates_are_written_as_people_say_them() {
+    for date in
+        ["monday", "last week", "3 months ago", "last month", "2 weeks ago", "10 hours ago", "Last Friday"]
+    {
+        let ran = SYNCED.run(&["sessions", "--since", date]);
+        assert!(ran.code == 0 || ran.code == 3, "{date}: {}", ran.stderr);
+    }
+    assert_eq!(SYNCED.run(&["sessions", "--since", "50 years ago"]).code, 0);
+}
+
+#[test]
+fn a_hyphen_is_stdout_and_nothing_else_is_written_there() {
+    let lines = SYNCED.ok(&["export", "--out", "-"]);
+    let record = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["record"].clone();
+    assert_eq!(record(lines.lines().next().unwrap()), "archive");
+    assert_eq!(record(lines.lines().last().unwrap()), "complete");
+    let ran = SYNCED.run(&["export", "--out", "-", "--json", "--session", "38e6d1f5"]);
+    assert!(
+        ran.stdout.lines().all(|line| record(line).is_string()) && ran.stderr.starts_with("note: 1 session")
+    );
+    assert_eq!(SYNCED.run(&["export", "--out", "-", "--format", "parquet"]).code, 2);
+    assert!(SYNCED.ok(&["stats", "--plot", "-"]).starts_with("<svg"));
+}
+
+#[test]
+fn pictures_are_svg() {
+    let ran = SYNCED.run(&["stats", "--plot", "days.png"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    assert!(
+        ran.stderr.contains("as SVG, not as PNG") && ran.stderr.contains("--plot days.svg"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(SYNCED.run(&["stats", "--plot", "days.jpeg"]).code, 2);
+}
+
+#[test]
+fn help_lists_what_this_build_can_run() {
+    let help = SYNCED.ok(&["help"]);
+    assert_eq!(help.contains("\n  sql "), cfg!(feature = "duckdb-system"));
+    assert!(help.contains("--read-only"));
+    let help = SYNCED.ok(&["help", "models"]);
+    assert_eq!(help.contains("\n  install "), cfg!(feature = "local-transformer"));
+}
+
+#[test]
+fn one_without_sessions_is_told_of_those_of_others() {
+    let ran = |user: &str| Ran::from(SYNCED.command(&["sessions", "--user", user]).output().unwrap());
+    let eve = ran("eve");
+    assert_eq!(eve.code, 3);
+    assert!(
+        eve.stderr.contains("others do, such as dana") && eve.stderr.contains("--scope all"),
+        "{}",
+        eve.stderr
+    );
+    assert!(!ran("dana").stderr.contains("others do"));
+}
