@@ -133,7 +133,9 @@ impl App {
         if !url.file()?.exists() {
             return None;
         }
-        let options = self.open_options().ok()?.with_existing(true).with_read_only(true);
+        // A DuckDB file that somebody writes can't be opened at all, and must not be kept from those who will.
+        let read_only = self.global.read_only || matches!(url, StoreUrl::DuckDb(_));
+        let options = self.open_options().ok()?.with_existing(true).with_read_only(read_only);
         Some((self.open(&url, options).await.ok()?, scope))
     }
 

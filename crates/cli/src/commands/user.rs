@@ -9,7 +9,7 @@ use crate::{
     failure::{Failure, Outcome, say},
     render::{
         card::{Field, fields},
-        text::counted,
+        text::{counted, one_line},
     },
 };
 
@@ -87,12 +87,8 @@ async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
     if app.out.is_json() {
         app.out.json(&RenamedView { old: &args.old, new: &args.new, sessions })?;
     } else if sessions > 0 {
-        app.out.line(&format!(
-            "{} of {} belong to {} now",
-            counted(sessions, "session"),
-            args.old,
-            args.new
-        ))?;
+        let text = format!("{} of {} belong to {} now", counted(sessions, "session"), args.old, args.new);
+        app.out.line(&one_line(&text))?;
     }
     app.out.finish()?;
     if sessions == 0 {

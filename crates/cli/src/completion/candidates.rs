@@ -146,8 +146,7 @@ fn app() -> Option<App> {
     let mut words = WORDS.lock().ok()?.clone();
     words.pop();
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).ok()?;
-    let mut global = GlobalArgs::from_arg_matches(&matches).ok()?;
+    let global = GlobalArgs::from_arg_matches(&matches).ok()?;
     let config = global.configure(&matches).ok()?;
-    global.read_only = true;
     Some(App::new(global, config))
 }

@@ -26,8 +26,8 @@ const ROOMY: usize = 80;
 const COLUMNS: [Column; 7] = [
     Column::text("time"),
     Column::text("level"),
-    Column::text("type").giving_way(10),
-    Column::text("tool, model").giving_way(8),
+    Column::text("type").giving_way(8),
+    Column::text("tool, model").giving_way(6),
     Column::text("owner"),
     Column::text("event"),
     Column::text("what is known").giving_way(8),
@@ -96,8 +96,8 @@ fn row(event: &Event, length: usize, owners: bool, width: usize, now: &Zoned) ->
     let owner = if owners { one_line(event.user_id.as_str()) } else { String::new() };
     let about = event.tool_name.as_deref().or(event.model.as_deref()).unwrap_or_default();
     let time = dates::second(event.ts, now);
-    // Where there is little room, the year says least.
-    let time = if width < ROOMY { time.get(5..).unwrap_or_default().to_owned() } else { time };
+    // Where there is little room, the year and the second say least.
+    let time = if width < ROOMY { time.get(5..16).unwrap_or_default().to_owned() } else { time };
     let known_style = if event.level == Level::Error { Paint::failure } else { Paint::plain };
     vec![
         Cell::styled(time, Paint::aside),

@@ -6,7 +6,7 @@ use super::text::{counted, grouped, one_line};
 
 /// A line for each thing that there is to know.
 pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
-    let file = upgrade.file.display();
+    let file = one_line(&upgrade.file.display().to_string());
     let Some(generation) = upgrade.generation else {
         return vec![format!("{file} needs no upgrade: nothing to do")];
     };
@@ -26,7 +26,7 @@ pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
     if upgrade.owing > 0 {
         rows.push(("owed", format!("vectors of {}", counted(upgrade.owing, "message"))));
     }
-    rows.extend(upgrade.backup.iter().map(|backup| ("backup", backup.display().to_string())));
+    rows.extend(upgrade.backup.iter().map(|backup| ("backup", one_line(&backup.display().to_string()))));
     let line = |(name, value): (&str, String)| match terminal {
         true => format!("{name:<9} {value}"),
         false => format!("{name}\t{value}"),

@@ -26,7 +26,7 @@ use crate::{
     render::{
         search::{Look, blocks},
         summary,
-        text::counted,
+        text::{counted, one_line, printable},
     },
     samples,
 };
@@ -144,7 +144,7 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
     } else {
         format!("Taking in the {} of {}.\n", counted(available, "session"), source.root.display())
     };
-    app.out.line(&text)?;
+    app.out.line(&printable(&text))?;
     // What follows may take a while.
     app.out.finish()?;
     Ok(())
@@ -180,7 +180,7 @@ async fn show(
 ) -> Result<(), Failure> {
     for Answer { query, found } in answers {
         let command = format!("{} search {query}", app.program());
-        app.out.line(&format!("\n$ {}\n", app.out.paint.command(&command)))?;
+        app.out.line(&format!("\n$ {}\n", app.out.paint.command(&one_line(&command))))?;
         for notice in &found.notices {
             say("note", notice);
         }
@@ -213,7 +213,7 @@ fn say_what_is_next(app: &mut App, source: &Source) -> Result<(), Failure> {
         next.push(("show SESSION", "read one, by the beginning of its id".to_owned()));
     }
     for (arguments, what) in next {
-        let command = format!("{} {arguments}", app.program());
+        let command = one_line(&format!("{} {arguments}", app.program()));
         let padding = " ".repeat(26_usize.saturating_sub(arguments.len()));
         app.out.line(&format!("  {}{padding}{what}", app.out.paint.command(&command)))?;
     }
