@@ -146,7 +146,7 @@ fn app() -> Option<App> {
     let mut words = WORDS.lock().ok()?.clone();
     words.pop();
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).ok()?;
-    let global = GlobalArgs::from_arg_matches(&matches).ok()?;
+    let mut global = GlobalArgs::from_arg_matches(&matches).ok()?;
     let config = global.configure(&matches).ok()?;
     Some(App::new(global, config))
 }
