@@ -135,7 +135,7 @@ impl App {
         }
         // A DuckDB file that somebody writes can't be opened at all, and must not be kept from those who will.
         let read_only = self.global.read_only || matches!(url, StoreUrl::DuckDb(_));
-        let options = self.open_options().ok()?.with_existing(true).with_read_only(read_only);
+        let options = self.open_options(&url).ok()?.with_existing(true).with_read_only(read_only);
         Some((self.open(&url, options).await.ok()?, scope))
     }
 
