@@ -10,7 +10,7 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::file;
 use duckdb::{AccessMode, Config, Connection};
 
-use crate::{Access, error::opening, quote};
+use crate::{Access, error::opening, quote, sql::payloads};
 
 /// What DuckDB may keep in memory. Its own default is four fifths of the machine, which is not the only program on it;
 /// what does not fit goes to files beside the database.
@@ -33,6 +33,7 @@ const WRITABLE: &str = "SET GLOBAL disabled_compression_methods = 'alp,alprd';
 pub(crate) fn open(path: &Path, access: Access) -> Result<Connection> {
     let open = || {
         let connection = Connection::open_with_flags(path, config(path, access)?)?;
+        payloads::register(&connection)?;
         match access {
             Access::ReadWrite => connection.execute_batch(WRITABLE)?,
             Access::ReadOnly => connection.execute_batch(&confined(path))?,

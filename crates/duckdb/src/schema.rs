@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{damaged, deletions, file::refused};
+use amplifier_session_sql::{damaged, deletions, file::refused, views::VECTORS_WITH_CONTEXT};
 use amplifier_session_upgrade::{Found, Origin, origin};
 use duckdb::{Connection, OptionalExt, params};
 
@@ -15,7 +15,7 @@ use crate::{
     error::storage,
     python::{self, OldDuckDb},
     quote,
-    tables::{self, LAYOUT, LAYOUT_KEY, TABLES, UPGRADES, VIEWS},
+    tables::{self, LAYOUT, LAYOUT_KEY, TABLES, UPGRADES},
 };
 
 /// What a file of DuckDB has behind its first eight bytes.
@@ -194,7 +194,8 @@ fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
     let upgrade = || {
         connection.execute_batch(deletions::TABLE)?;
         UPGRADES.iter().skip(layout - 1).try_for_each(|step| connection.execute_batch(step))?;
-        connection.execute_batch(VIEWS)?;
+        connection.execute_batch(&tables::views())?;
+        connection.execute_batch(&tables::create_view(VECTORS_WITH_CONTEXT))?;
         let sql = "UPDATE schema_meta SET value = ?2 WHERE key = ?1";
         connection.execute(sql, params![LAYOUT_KEY, LAYOUT.to_string()])?;
         Ok(())
@@ -210,7 +211,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
         transaction.execute_batch(deletions::TABLE)?;
         transaction.execute_batch(&tables::other_vectors())?;
         transaction.execute_batch(&tables::vectors(None))?;
-        transaction.execute_batch(VIEWS)?;
+        transaction.execute_batch(&tables::views())?;
         let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
         insert.execute(params![VERSION, SCHEMA_VERSION.to_string()])?;
         insert.execute(params![WRITER, format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;

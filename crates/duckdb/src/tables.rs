@@ -5,13 +5,17 @@
 //! sessions and times. Only `key` has an index that reads use: the search index asks for rows by it, one here and one
 //! there. The primary keys keep rows unique and serve no read.
 
+use amplifier_session_sql::views::{
+    EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, VECTORS_WITH_CONTEXT, View, ViewDialect,
+};
+
 /// The layout that this library writes, in `schema_meta` under this key.
 pub(crate) const LAYOUT_KEY: &str = "layout";
 
 /// The value under [`LAYOUT_KEY`]. The first layout is 1.
 pub(crate) const LAYOUT: usize = 1 + UPGRADES.len();
 
-/// From each layout to the next, before the views are made anew. A step may be repeated: DuckDB does not let a table be
+/// From each layout to the next, before [`views`] are made anew. A step may be repeated: DuckDB does not let a table be
 /// changed and its rows in one transaction.
 pub(crate) const UPGRADES: [&str; 1] = [
     // Where the times of messages come from: most lines state none.
@@ -22,7 +26,7 @@ pub(crate) const UPGRADES: [&str; 1] = [
 /// The tables of schema version 4, but for [`vectors`].
 ///
 /// Times are `TIMESTAMP`: UTC in microseconds, without a time zone, so that no setting of a session changes what is read.
-/// Lines are bytes, as they came in; what stands in one is not stored again: [`VIEWS`] take it from there. No generated
+/// Lines are bytes, as they came in; what stands in one is not stored again: [`views`] take it from there. No generated
 /// columns, which rows can't be appended beside. `key` is the row's number in the search index; a message's is made of its
 /// session's and of its place there. Every write takes the
 /// next revision; rows carry the one that last changed them, and `removed` tells the index of those that are gone.
@@ -148,8 +152,8 @@ pub(crate) fn vectors(dimensions: Option<usize>) -> String {
          DROP TABLE IF EXISTS transcript_vectors;
          {current}
          {VECTORS_OF_GENERATIONS}
-         CREATE VIEW {with_context};",
-        with_context = vectors_with_context(true)
+         {with_context}",
+        with_context = create_view(VECTORS_WITH_CONTEXT)
     )
 }
 
@@ -195,36 +199,42 @@ SELECT * REPLACE (CAST(vector AS FLOAT[]) AS vector) FROM transcript_vectors
 UNION ALL SELECT * FROM other_vectors;
 ";
 
-/// The view of vectors of the current generation with what their messages say, with or without their numbers.
-pub(crate) fn vectors_with_context(with_vectors: bool) -> String {
-    let vector = if with_vectors { ", v.vector" } else { "" };
-    format!(
-        "vectors_with_context AS
-SELECT v.session_id || '_msg_' || v.sequence || '_' || v.content_type || '_' || v.chunk_index AS id,
-    v.session_id || '_msg_' || v.sequence AS parent_id, v.user_id, v.session_id, v.sequence, s.project_slug, m.role,
-    m.turn, m.ts, v.content_type, v.chunk_index, v.total_chunks, v.span_start, v.span_end, v.token_count,
-    v.embedding_model, v.created_at{vector}
-FROM transcript_vectors v
-JOIN transcripts m USING (user_id, session_id, sequence)
-JOIN sessions s USING (user_id, session_id)"
-    )
+/// What DuckDB says differently in the views. What is no UTF-8 or no JSON shows as nothing.
+///
+/// No function of ours: any DuckDB program reads the views. So `data` is that of lines that are not compressed, and
+/// `source_text` is left out where it takes more than joining blocks. Questions see all of `data`: see `sql/payloads.rs`.
+pub(crate) const VIEW_DIALECT: &ViewDialect = &[
+    ("source", "CASE
+        WHEN v.content_type = 'assistant_thinking' THEN coalesce({thoughts},
+            json_extract_string({line}, '$.thinking_block.thinking'),
+            CASE WHEN json_type({line}, '$.thinking') = 'VARCHAR' THEN json_extract_string({line}, '$.thinking') END)
+        WHEN json_type({line}, '$.content') = 'VARCHAR' THEN CASE
+            WHEN v.content_type <> 'tool_output'
+                OR substr(ltrim(json_extract_string({line}, '$.content')), 1, 1) NOT IN ('{', '[')
+            THEN json_extract_string({line}, '$.content') END
+        WHEN v.content_type <> 'tool_output' THEN {texts} END"),
+    ("thoughts", "nullif(array_to_string(list_filter(list_transform(json_extract({line}, '$.content[*]'),
+        lambda b: CASE WHEN json_type(b) = 'OBJECT' AND json_extract_string(b, '$.type') = 'thinking'
+            THEN json_extract_string(b, '$.thinking') END), lambda b: b IS NOT NULL), chr(10) || chr(10)), '')"),
+    ("texts", "nullif(array_to_string(list_filter(list_transform(json_extract({line}, '$.content[*]'),
+        lambda b: CASE WHEN json_type(b) = 'VARCHAR' THEN json_extract_string(b, '$')
+            WHEN json_type(b) = 'OBJECT' AND json_extract_string(b, '$.type') = 'text'
+            THEN json_extract_string(b, '$.text') END), lambda b: b IS NOT NULL), chr(10) || chr(10)), '')"),
+    ("content", "json_extract({line}, '$.content')"),
+    ("metadata", "json_extract({line}, '$.metadata')"),
+    ("line", "TRY_CAST(TRY(decode(t.raw)) AS JSON)"),
+    ("summary", "TRY_CAST(e.summary AS JSON)"),
+    ("data", "CASE WHEN e.encoding = 1 THEN json_extract(TRY_CAST(TRY(decode(e.raw)) AS JSON), '$.data') END"),
+    // The table holds no others.
+    ("current", ""),
+];
+
+/// The statement that makes a view.
+pub(crate) fn create_view(view: View) -> String {
+    format!("CREATE OR REPLACE VIEW {} AS\n{};\n", view.name, view.query(VIEW_DIALECT, &[]))
 }
 
-/// What is in the raw lines, and ids that are made of other columns: for people and their tools. What is no JSON shows as
-/// nothing.
-pub(crate) const VIEWS: &str = "
-CREATE OR REPLACE VIEW transcripts_with_content AS
-SELECT t.session_id || '_msg_' || t.sequence AS id, t.user_id, s.host_id, s.project_slug, t.session_id, t.sequence,
-    t.role, t.turn, t.ts, t.ts_estimated, t.ts_source, t.synced_at, t.vectors IN (1, 3) AS has_vectors,
-    json_extract(TRY_CAST(TRY(decode(t.raw)) AS JSON), '$.content') AS content,
-    json_extract(TRY_CAST(TRY(decode(t.raw)) AS JSON), '$.metadata') AS metadata,
-    t.raw
-FROM transcripts t JOIN sessions s USING (user_id, session_id);
-
-CREATE OR REPLACE VIEW events_with_data AS
-SELECT e.user_id, s.host_id, s.project_slug, e.session_id, e.sequence, e.event_id, e.event_type, e.ts, e.ts_estimated,
-    e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, CAST(e.summary AS JSON) AS summary,
-    e.data_size_bytes, e.is_chunked, e.chunk_count,
-    CASE WHEN e.encoding = 1 THEN json_extract(TRY_CAST(TRY(decode(e.raw)) AS JSON), '$.data') END AS data
-FROM events e JOIN sessions s USING (user_id, session_id);
-";
+/// The statements that make the views that stay when the table of vectors is made anew.
+pub(crate) fn views() -> String {
+    [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA].map(create_view).concat()
+}

@@ -6,6 +6,7 @@
 //! | `sessions.rs`, `messages.rs`, `events.rs` | from scopes, filters and cursors to conditions |
 //! | `deletions.rs` | which sessions were deleted |
 //! | `columns.rs`, `rows.rs` | from the columns of a row to the model |
+//! | `views.rs` | the views for people and their tools |
 //! | `file.rs` | database files for their owner alone |
 //!
 //! A backend says in a [`Dialect`] what its database says differently, and implements [`Columns`] for its driver's rows.
@@ -19,6 +20,7 @@ pub mod file;
 mod messages;
 pub mod rows;
 mod sessions;
+pub mod views;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};
 pub use conditions::{Conditions, Dialect, Value};

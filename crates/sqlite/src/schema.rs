@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use crate::{
     error::storage,
     python::{self, OldSqlite, unopened},
-    tables::{INDEXES, LAYOUT, TABLES, UPGRADES, VIEWS},
+    tables::{INDEXES, LAYOUT, TABLES, UPGRADES, views},
 };
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
@@ -143,7 +143,7 @@ fn create_or_upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
                 transaction.execute_batch(upgrade)?;
             }
             transaction.execute_batch(INDEXES)?;
-            transaction.execute_batch(VIEWS)?;
+            transaction.execute_batch(&views())?;
             transaction.pragma_update(None, "user_version", LAYOUT)?;
         }
         _ => {}
@@ -157,7 +157,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(deletions::TABLE)?;
     transaction.execute_batch(INDEXES)?;
-    transaction.execute_batch(VIEWS)?;
+    transaction.execute_batch(&views())?;
     let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
     insert.execute([VERSION, &SCHEMA_VERSION.to_string()])?;
     insert.execute([WRITER, &format!("{WRITER_NAME} {}", env!("CARGO_PKG_VERSION"))])?;

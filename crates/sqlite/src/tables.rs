@@ -1,5 +1,7 @@
 //! Tables, indexes and views.
 
+use amplifier_session_sql::views::{VIEWS, View, ViewDialect};
+
 /// The layout that this library writes, kept in the file's header (`PRAGMA user_version`).
 ///
 /// Within a schema version it only changes so that a process that has opened an earlier one can go on writing.
@@ -8,7 +10,7 @@ pub(crate) const LAYOUT: i32 = UPGRADES.len() as i32;
 /// The tables of schema version 4.
 ///
 /// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What stands in a raw line is not
-/// stored again: [`VIEWS`] take it from there. `key` is the row's number in the search index. Every transaction takes the next revision; rows
+/// stored again: [`views`] take it from there. `key` is the row's number in the search index. Every transaction takes the next revision; rows
 /// carry the one that last changed them, and `removed` tells the index of those that are gone.
 ///
 /// `transcripts.vectors` is the state of a message's vectors of the current generation; `transcripts.generation` is the
@@ -189,36 +191,54 @@ CREATE INDEX IF NOT EXISTS events_by_level ON events (user_id, level, ts) WHERE 
 CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 ";
 
-/// What is in the raw lines, and ids that are made of other columns: for people and their tools.
+/// What SQLite says differently in the views. A line that is not UTF-8 is a blob, and one that is no JSON shows as nothing.
 ///
 /// No generated columns, which are the same to look at: SQLite computes them with every row that is written, so that
-/// each line would be parsed twice more.
-pub(crate) const VIEWS: &str = "
-CREATE VIEW IF NOT EXISTS transcripts_with_content AS
-SELECT session_id || '_msg_' || sequence AS id, user_id, session_id, sequence, role, turn, ts, ts_estimated, ts_source,
-    synced_at, vectors IN (1, 3) AS has_vectors,
-    iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.content', NULL) AS content,
-    iif(typeof(raw) = 'text' AND json_valid(raw), raw -> '$.metadata', NULL) AS metadata,
-    raw
-FROM transcripts;
+/// each line would be parsed twice more. No function of ours either: any SQLite program reads the views. So `data` is that
+/// of lines that are not compressed, and `source_text` is left out where it takes more than joining blocks.
+const VIEW_DIALECT: &ViewDialect = &[
+    (
+        "source",
+        "CASE
+        WHEN typeof(t.raw) <> 'text' OR NOT json_valid(t.raw) THEN NULL
+        WHEN v.content_type = 'assistant_thinking' THEN coalesce(
+            (SELECT group_concat(b.value ->> '$.thinking', char(10, 10)) FROM json_each(t.raw, '$.content') b
+             WHERE iif(b.type = 'object', b.value ->> '$.type', NULL) = 'thinking'),
+            t.raw ->> '$.thinking_block.thinking',
+            iif(json_type(t.raw, '$.thinking') = 'text', t.raw ->> '$.thinking', NULL))
+        WHEN json_type(t.raw, '$.content') = 'text' THEN iif(
+            v.content_type = 'tool_output' AND substr(ltrim(t.raw ->> '$.content'), 1, 1) IN ('{', '['),
+            NULL, t.raw ->> '$.content')
+        WHEN v.content_type <> 'tool_output' THEN
+            (SELECT group_concat(iif(b.type = 'text', b.value, b.value ->> '$.text'), char(10, 10))
+             FROM json_each(t.raw, '$.content') b
+             WHERE b.type = 'text' OR iif(b.type = 'object', b.value ->> '$.type', NULL) = 'text')
+        END",
+    ),
+    ("content", "iif(typeof(t.raw) = 'text' AND json_valid(t.raw), t.raw -> '$.content', NULL)"),
+    ("metadata", "iif(typeof(t.raw) = 'text' AND json_valid(t.raw), t.raw -> '$.metadata', NULL)"),
+    ("summary", "e.summary"),
+    (
+        "data",
+        "iif(e.encoding = 1 AND json_valid(CAST(e.raw AS TEXT)), CAST(e.raw AS TEXT) -> '$.data', NULL)",
+    ),
+    (
+        "current",
+        "
+WHERE v.generation = (SELECT coalesce(value ->> 'number', 0) FROM schema_meta WHERE key = 'embedding_space')",
+    ),
+];
 
-CREATE VIEW IF NOT EXISTS vectors_with_context AS
-SELECT v.session_id || '_msg_' || v.sequence || '_' || v.content_type || '_' || v.chunk_index AS id,
-    v.session_id || '_msg_' || v.sequence AS parent_id, v.user_id, v.session_id, v.sequence, m.role, m.turn, m.ts,
-    v.content_type, v.chunk_index, v.total_chunks, v.span_start, v.span_end, v.token_count, v.embedding_model,
-    v.created_at, v.vector
-FROM transcript_vectors v JOIN transcripts m USING (user_id, session_id, sequence)
-WHERE v.generation = (SELECT coalesce(value ->> 'number', 0) FROM schema_meta WHERE key = 'embedding_space');
+/// The statements that make the views.
+pub(crate) fn views() -> String {
+    let create = |view: View| {
+        format!("CREATE VIEW IF NOT EXISTS {} AS\n{};\n", view.name, view.query(VIEW_DIALECT, &[]))
+    };
+    VIEWS.into_iter().map(create).collect()
+}
 
-CREATE VIEW IF NOT EXISTS events_with_data AS
-SELECT user_id, session_id, sequence, event_id, event_type, ts, ts_estimated, turn, level, tool_name, error_type, model,
-    provider, summary, data_size_bytes, is_chunked,
-    iif(encoding = 1 AND json_valid(CAST(raw AS TEXT)), CAST(raw AS TEXT) -> '$.data', NULL) AS data
-FROM events;
-";
-
-/// From each layout to the next, before [`INDEXES`] and [`VIEWS`].
-pub(crate) const UPGRADES: [&str; 5] = [
+/// From each layout to the next, before [`INDEXES`] and [`views`].
+pub(crate) const UPGRADES: [&str; 6] = [
     // What a person edits, and an index that has got another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -272,4 +292,8 @@ pub(crate) const UPGRADES: [&str; 5] = [
     "DROP VIEW IF EXISTS transcripts_with_content;
      ALTER TABLE transcripts ADD COLUMN ts_source TEXT NOT NULL DEFAULT 'file';
      UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
+    // Views with more columns.
+    "DROP VIEW IF EXISTS transcripts_with_content;
+     DROP VIEW IF EXISTS vectors_with_context;
+     DROP VIEW IF EXISTS events_with_data;",
 ];

@@ -4,6 +4,7 @@
 //! has its settings locked: see `connect.rs`. What is asked must be one `SELECT`, or what DuckDB takes for one (`FROM`,
 //! `WITH`, `VALUES`, `DESCRIBE`, `SHOW`, `SUMMARIZE`): its own parser decides.
 
+pub(crate) mod payloads;
 mod plan;
 mod shown;
 mod statement;
@@ -206,6 +207,7 @@ fn prepare(connection: &Connection, scope: &Scope, sql: &str) -> Result<Prepared
     check_scope(connection, scope)?;
     let statement = Statement::parse(connection, sql)?;
     vectors::hide(connection)?;
+    payloads::show(connection)?;
     for view in READY_VIEWS {
         connection.execute_batch(&view.create()).map_err(storage("sql"))?;
     }

@@ -4,9 +4,10 @@
 //! and is found out by `plan.rs`.
 
 use amplifier_session_core::Result;
+use amplifier_session_sql::views::VECTORS_WITH_CONTEXT;
 use duckdb::Connection;
 
-use crate::{error::storage, quote, tables::vectors_with_context, vectors::TABLES};
+use crate::{error::storage, quote, tables::VIEW_DIALECT, vectors::TABLES};
 
 /// Makes the views that leave vectors out.
 pub(super) fn hide(connection: &Connection) -> Result<()> {
@@ -22,8 +23,9 @@ pub(super) fn hide(connection: &Connection) -> Result<()> {
     let [current, others] = TABLES;
     views += &format!(
         "CREATE OR REPLACE TEMP VIEW vectors_of_generations AS FROM {current} UNION ALL FROM {others};
-         CREATE OR REPLACE TEMP VIEW {};",
-        vectors_with_context(false)
+         CREATE OR REPLACE TEMP VIEW {} AS {};",
+        VECTORS_WITH_CONTEXT.name,
+        VECTORS_WITH_CONTEXT.query(VIEW_DIALECT, &["vector"])
     );
     connection.execute_batch(&views).map_err(storage("sql"))
 }

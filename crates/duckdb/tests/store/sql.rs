@@ -43,6 +43,43 @@ async fn row(backend: &DuckDbBackend, sql: &str, form: SqlForm) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_data_of_events_is_there_whatever_its_size() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    // As it is, compressed, and in three pieces.
+    let lengths = [10, 20_000, 600_000];
+    let event = |length: usize| {
+        RawJson::new(format!(
+            r#"{{"ts":"2026-01-01T00:00:00Z","event":"tool:post","data":{{"filler":"{}"}}}}"#,
+            "é".repeat(length)
+        ))
+    };
+    let events = SyncLines::whole(lengths.map(event).to_vec());
+    storage.sync_event_lines(&target("s"), events).await.unwrap();
+    drop(storage);
+    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let sql = "SELECT length(data ->> '$.filler') FROM events_with_data ORDER BY sequence";
+    let found = rows(&backend, &SqlQuery::new(sql)).await;
+    assert_eq!(found, lengths.map(|length| vec![Some(length.to_string())]));
+    let chunks = "SELECT max(chunk_count) FROM events_with_data";
+    assert_eq!(row(&backend, chunks, SqlForm::Text).await, ["5"]);
+    drop(backend);
+
+    // What is damaged shows as nothing.
+    let connection = Connection::open(folder.database()).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE events SET raw = 'no zstd' WHERE sequence = 1;
+             DELETE FROM event_chunks WHERE chunk_index = 1;",
+        )
+        .unwrap();
+    drop(connection);
+    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let found = rows(&backend, &SqlQuery::new(sql)).await;
+    assert_eq!(found, [vec![Some("10".to_owned())], vec![None], vec![None]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn values_of_each_type_are_written_well() {
     let folder = Folder::new();
     let backend = asked(&folder).await;

@@ -9,6 +9,7 @@ use amplifier_session_core::{
     search::VectorSearchOptions,
     storage::{SyncLines, VectorsOf},
 };
+use amplifier_session_sql::views::VIEWS;
 use amplifier_session_testkit::{FakeEmbedding, lines};
 use duckdb::params;
 
@@ -64,6 +65,14 @@ async fn views_show_what_is_in_the_lines() {
     let second = "FROM transcripts_with_content WHERE sequence = 1";
     assert_eq!(number(&connection, &format!("SELECT count(*) {second} AND content IS NULL")), 1);
     assert_eq!(text(&connection, "SELECT data ->> '$.tool_name' FROM events_with_data"), "bash");
+    assert_eq!(text(&connection, "SELECT any_value(source_text) FROM vectors_with_context"), "a pear");
+    for view in VIEWS {
+        let sql = "SELECT column_name FROM duckdb_columns() WHERE table_name = ?1 ORDER BY column_index";
+        let mut statement = connection.prepare(sql).unwrap();
+        let names = statement.query_map([view.name], |row| row.get(0)).unwrap();
+        let names: Vec<String> = names.map(Result::unwrap).collect();
+        assert_eq!(names, view.columns().collect::<Vec<_>>(), "{}", view.name);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,6 +8,7 @@ use amplifier_session_core::{
     model::{RawJson, SessionField, UserId},
     storage::{SessionEdit, SyncLines},
 };
+use amplifier_session_sql::views::VIEWS;
 use amplifier_session_sqlite::SqliteBackend;
 use amplifier_session_testkit::lines;
 use rusqlite::Connection;
@@ -66,7 +67,7 @@ async fn a_store_of_an_earlier_build_is_brought_up_when_it_is_opened() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (5, 5));
+    assert_eq!((layout(&folder), layout(&new)), (6, 6));
     assert_eq!(schema(&folder), schema(&new));
 
     let content = |folder: &Folder| -> (String, String) {
@@ -139,6 +140,12 @@ async fn views_show_what_is_in_the_lines() {
         column("SELECT content ->> '$' FROM transcripts_with_content WHERE has_vectors ORDER BY sequence");
     assert_eq!(contents, ["hello", "hi"]);
     assert_eq!(column("SELECT data ->> '$.tool' FROM events_with_data"), ["bash"]);
+    let sources = column("SELECT source_text FROM vectors_with_context ORDER BY sequence");
+    assert_eq!(sources, ["hello", "hi"]);
+    for view in VIEWS {
+        let found = column(&format!("SELECT name FROM pragma_table_info('{}') ORDER BY cid", view.name));
+        assert_eq!(found, view.columns().collect::<Vec<_>>(), "{}", view.name);
+    }
     let of_user = column("SELECT id || ' ' || turn FROM vectors_with_context WHERE role = 'user'");
     assert_eq!(of_user, ["s_msg_0_user_query_0 1"]);
 }

@@ -1,0 +1,118 @@
+//! The views for people and their tools, defined once for every database: what is in the raw lines, and ids that are made
+//! of other columns.
+//!
+//! A column is an expression over the tables. What databases say differently stands in braces, and is said by a
+//! [`ViewDialect`].
+
+/// What a database says for the names in braces: the name and the SQL.
+pub type ViewDialect = [(&'static str, &'static str)];
+
+/// A view.
+#[derive(Debug, Clone, Copy)]
+pub struct View {
+    /// Its name.
+    pub name: &'static str,
+    columns: &'static [(&'static str, &'static str)],
+    rows: &'static str,
+}
+
+impl View {
+    /// The names of its columns, in order.
+    pub fn columns(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().map(|(name, _)| *name)
+    }
+
+    /// The view as a query, without the columns of these names.
+    #[must_use]
+    pub fn query(&self, dialect: &ViewDialect, without: &[&str]) -> String {
+        let columns = self.columns.iter().filter(|(name, _)| !without.contains(name));
+        let columns: Vec<String> = columns.map(|(name, sql)| format!("{sql} AS {name}")).collect();
+        let query = format!("SELECT {}\nFROM {}", columns.join(",\n    "), self.rows);
+        dialect.iter().fold(query, |query, (name, sql)| query.replace(&format!("{{{name}}}"), sql))
+    }
+}
+
+/// Messages, with what stands in their lines.
+pub const TRANSCRIPTS_WITH_CONTENT: View = View {
+    name: "transcripts_with_content",
+    columns: &[
+        ("id", "t.session_id || '_msg_' || t.sequence"),
+        ("user_id", "t.user_id"),
+        ("host_id", "s.host_id"),
+        ("project_slug", "s.project_slug"),
+        ("session_id", "t.session_id"),
+        ("sequence", "t.sequence"),
+        ("role", "t.role"),
+        ("turn", "t.turn"),
+        ("ts", "t.ts"),
+        ("ts_estimated", "t.ts_estimated"),
+        ("ts_source", "t.ts_source"),
+        ("synced_at", "t.synced_at"),
+        ("has_vectors", "t.vectors IN (1, 3)"),
+        ("content", "{content}"),
+        ("metadata", "{metadata}"),
+        ("raw", "t.raw"),
+    ],
+    rows: "transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id",
+};
+
+/// Vectors of the current generation, with what their messages say.
+pub const VECTORS_WITH_CONTEXT: View = View {
+    name: "vectors_with_context",
+    columns: &[
+        ("id", "v.session_id || '_msg_' || v.sequence || '_' || v.content_type || '_' || v.chunk_index"),
+        ("parent_id", "v.session_id || '_msg_' || v.sequence"),
+        ("user_id", "v.user_id"),
+        ("host_id", "s.host_id"),
+        ("project_slug", "s.project_slug"),
+        ("session_id", "v.session_id"),
+        ("sequence", "v.sequence"),
+        ("role", "t.role"),
+        ("turn", "t.turn"),
+        ("ts", "t.ts"),
+        ("content_type", "v.content_type"),
+        ("chunk_index", "v.chunk_index"),
+        ("total_chunks", "v.total_chunks"),
+        ("span_start", "v.span_start"),
+        ("span_end", "v.span_end"),
+        ("token_count", "v.token_count"),
+        ("source_text", "substr({source}, v.span_start + 1, v.span_end - v.span_start)"),
+        ("embedding_model", "v.embedding_model"),
+        ("created_at", "v.created_at"),
+        ("vector", "v.vector"),
+    ],
+    rows: "transcript_vectors v
+JOIN transcripts t ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence
+JOIN sessions s ON s.user_id = v.user_id AND s.session_id = v.session_id{current}",
+};
+
+/// Events, with what stands in their lines.
+pub const EVENTS_WITH_DATA: View = View {
+    name: "events_with_data",
+    columns: &[
+        ("user_id", "e.user_id"),
+        ("host_id", "s.host_id"),
+        ("project_slug", "s.project_slug"),
+        ("session_id", "e.session_id"),
+        ("sequence", "e.sequence"),
+        ("event_id", "e.event_id"),
+        ("event_type", "e.event_type"),
+        ("ts", "e.ts"),
+        ("ts_estimated", "e.ts_estimated"),
+        ("turn", "e.turn"),
+        ("level", "e.level"),
+        ("tool_name", "e.tool_name"),
+        ("error_type", "e.error_type"),
+        ("model", "e.model"),
+        ("provider", "e.provider"),
+        ("summary", "{summary}"),
+        ("data_size_bytes", "e.data_size_bytes"),
+        ("is_chunked", "e.is_chunked"),
+        ("chunk_count", "e.chunk_count"),
+        ("data", "{data}"),
+    ],
+    rows: "events e JOIN sessions s ON s.user_id = e.user_id AND s.session_id = e.session_id",
+};
+
+/// Every view.
+pub const VIEWS: [View; 3] = [TRANSCRIPTS_WITH_CONTENT, VECTORS_WITH_CONTEXT, EVENTS_WITH_DATA];
