@@ -69,6 +69,12 @@ pub(crate) fn minute(ts: Timestamp, now: &Zoned) -> String {
     in_zone(ts, now).map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
+/// The same of a time that may be an estimate, which `~` says.
+pub(crate) fn about_minute(ts: Timestamp, is_estimated: bool, now: &Zoned) -> String {
+    let mark = if is_estimated { "~" } else { "" };
+    format!("{mark}{}", minute(ts, now))
+}
+
 /// The day and the second, in the time zone of `now`: `2026-01-31 09:30:15`.
 pub(crate) fn second(ts: Timestamp, now: &Zoned) -> String {
     in_zone(ts, now).map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M:%S").to_string())

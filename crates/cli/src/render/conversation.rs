@@ -127,10 +127,10 @@ pub(crate) fn messages(
             out.line(&separator(out, begins))?;
         }
         let role = message::speaker(&line, message.role);
-        let estimated = if message.ts_estimated() { "~" } else { "" };
         let place = out.paint.title(&format!("#{}", message.sequence));
         let role = out.paint.speaker(message.role, &role);
-        let time = out.paint.aside(&format!(" · {estimated}{}", dates::minute(message.ts, now)));
+        let time =
+            out.paint.aside(&format!(" · {}", dates::about_minute(message.ts, message.ts_estimated(), now)));
         let mark = if marked(message) { "> " } else { "" };
         out.line("")?;
         out.line(&format!("{mark}{place} {role}{time}"))?;

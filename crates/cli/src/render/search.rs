@@ -193,7 +193,8 @@ fn block(
 /// What is known of a result, in `room` columns: the project gives way first, then the score.
 fn known(result: &SearchResult, owners: bool, room: usize, now: &Zoned) -> String {
     const LEAST: usize = 6;
-    let mut known = vec![label(result.content_type).to_owned(), dates::minute(result.ts, now)];
+    let mut known =
+        vec![label(result.content_type).to_owned(), dates::about_minute(result.ts, result.ts_estimated, now)];
     known.extend(owners.then(|| one_line(result.user_id.as_str())));
     let score = format!("{:.2}", result.score);
     let joined = |known: &[String]| format!("· {}", known.join(" · "));

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::SearchMode;
 use crate::{
-    model::{ContentType, ProjectSlug, Role, SessionId, Timestamp, UserId},
+    model::{ContentType, ProjectSlug, Role, SessionId, TimeSource, Timestamp, UserId},
     storage::DamagedRow,
 };
 
@@ -39,6 +39,10 @@ pub struct SearchResult {
     pub role: Role,
     /// When it was written.
     pub ts: Timestamp,
+    /// Whether `ts` is an estimate.
+    pub ts_estimated: bool,
+    /// Where `ts` comes from.
+    pub ts_source: TimeSource,
     /// Which text of the message matched best.
     pub content_type: ContentType,
     /// The characters of that text that matched: the best chunk, or the whole text.

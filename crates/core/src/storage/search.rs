@@ -256,6 +256,8 @@ fn result(
         turn: message.turn,
         role: message.role,
         ts: message.ts,
+        ts_estimated: message.ts_source.is_estimated(),
+        ts_source: message.ts_source,
         content_type: fused.content_type,
         span: fused.span.unwrap_or_else(|| (0, text.chars().count() as u32)),
         score,

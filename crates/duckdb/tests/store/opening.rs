@@ -217,3 +217,31 @@ async fn all_handles_of_a_process_share_one_database() {
         assert_eq!(found(&storage, &format!("handle{n}")).await, 1);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_of_the_first_layout_is_brought_up_when_it_is_opened() {
+    let folder = Folder::new();
+    filled(&folder).await;
+    let connection = Connection::open(folder.database()).unwrap();
+    let earlier = "DROP VIEW transcripts_with_content;
+        ALTER TABLE transcripts DROP COLUMN ts_source;
+        UPDATE transcripts SET ts_estimated = (sequence > 0);
+        UPDATE schema_meta SET value = '1' WHERE key = 'layout';";
+    connection.execute_batch(earlier).unwrap();
+    drop(connection);
+    let error = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap_err();
+    assert!(error.to_string().contains("layout 1 of an earlier version"), "{error}");
+
+    for _ in 0..2 {
+        let backend = folder.backend().await;
+        let states = backend.message_states(&target("s").key).await.unwrap();
+        let sources: Vec<_> = states.iter().map(|state| state.ts_source.as_str()).collect();
+        assert_eq!(sources, ["stated", "file"]);
+        assert_eq!(found(&storage(backend), "apple").await, 1);
+    }
+    let shown = "SELECT string_agg(ts_source, ' ' ORDER BY sequence) FROM transcripts_with_content";
+    assert_eq!(super::support::text(&folder.connection(), shown), "stated file");
+    let storage = folder.storage().await;
+    storage.sync_transcript_lines(&target("t"), whole(vec![lines::user("a plum")])).await.unwrap();
+    assert_eq!(found(&storage, "plum").await, 1);
+}
