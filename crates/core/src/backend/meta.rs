@@ -21,6 +21,9 @@ pub const USER_ID: &str = "user_id";
 /// Key of the rules of [`EXTRACTION`](crate::content::EXTRACTION) that what was derived from texts follows. Without a value
 /// it is that of the first rules.
 pub const EXTRACTION: &str = "extraction";
+/// Key of the rules of [`SUMMARIES`](crate::events::SUMMARIES) that the summaries of events follow. Without a value it is
+/// that of the first rules.
+pub const SUMMARIES: &str = "summaries";
 /// Key of the current [`Generation`] of vectors.
 pub const EMBEDDING_SPACE: &str = "embedding_space";
 /// Key of the [`Generation`] that a rebuild is making. One of the same space as the current one stands for none: the

@@ -7,3 +7,7 @@ mod summary;
 pub(crate) use envelope::normalised_type;
 pub use envelope::{EventFields, parse_event_line};
 pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, assemble, store};
+
+/// Which rules [`parse_event_line`] follows. It grows whenever the summary of a stored event may come out otherwise than
+/// before: the summaries in a store are then made anew.
+pub const SUMMARIES: u32 = 2;

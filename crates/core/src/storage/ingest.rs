@@ -108,7 +108,7 @@ impl SessionStorage {
     ///
     /// `Validation` for a new session without a UUID where the settings ask for one; those of the backend.
     pub async fn ingest(&self, target: IngestTarget) -> Result<SessionIngest> {
-        self.renew_texts().await?;
+        self.renew().await?;
         let stored = self.backend.get_session(&target.key).await?;
         if self.settings.uuid_session_ids && stored.is_none() && !target.key.session_id.is_uuid() {
             let id = &target.key.session_id;

@@ -124,8 +124,8 @@ pub struct SessionStorage {
     embedding: Option<Arc<dyn EmbeddingProvider>>,
     settings: StorageSettings,
     clock: Clock,
-    /// Set once the store is known to follow the rules of this library for texts.
-    texts_renewed: Arc<OnceCell<u64>>,
+    /// Set once the store is known to follow the rules of this library.
+    renewed: Arc<OnceCell<u64>>,
 }
 
 impl SessionStorage {
@@ -137,7 +137,7 @@ impl SessionStorage {
             embedding: None,
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
-            texts_renewed: Arc::default(),
+            renewed: Arc::default(),
         }
     }
 

@@ -1,51 +1,115 @@
-//! A store that was written by an earlier version of this library: what was derived from texts is derived again.
+//! A store that was written by an earlier version of this library: what was derived from lines is derived again.
+
+use std::collections::{BTreeMap, HashMap};
 
 use super::SessionStorage;
 use crate::{
     Result, Scope,
-    backend::{OweAgain, SequenceRange, SessionQuery, meta},
+    backend::{OweAgain, RESPONSE, SequenceRange, SessionChange, SessionQuery, meta, repeats_usage},
     content::{EXTRACTION, renewed},
-    model::{Session, SessionKey},
+    events::{EventFields, SUMMARIES, assemble, parse_event_line},
+    model::{Event, Payload, SessionKey, StoredEvent},
 };
 
 /// How many messages are read at a time.
 const PAGE: usize = 1_000;
+/// How many events are read at a time.
+const EVENT_PAGE: usize = 1_000;
+/// How many lines of events are read and written at a time: one may have megabytes.
+const PAYLOADS_AT_ONCE: usize = 16;
 
 impl SessionStorage {
-    /// Brings what the store derived from the texts of its messages up to the rules of this library. Where the text of a
-    /// tool's output is another one now, its vectors are owed again; nothing is embedded here. Returns of how many
-    /// messages. A storage and its clones look at the store once, at the latest before they first write to it.
+    /// Brings what the store derived from lines up to the rules of this library: what is kept of texts, and the summaries of
+    /// events. Where the text of a tool's output is another one now, its vectors are owed again; nothing is embedded here.
+    /// Returns of how many messages. A storage and its clones look at the store once, at the latest before they first write to it.
     ///
     /// # Errors
     ///
     /// Those of the backend. What was broken off begins anew with the next call.
-    pub async fn renew_texts(&self) -> Result<u64> {
-        self.texts_renewed.get_or_try_init(|| self.renew_texts_of_store()).await.copied()
+    pub async fn renew(&self) -> Result<u64> {
+        self.renewed.get_or_try_init(|| self.renew_store()).await.copied()
     }
 
-    async fn renew_texts_of_store(&self) -> Result<u64> {
-        let stored = self.backend.meta().await?.get(meta::EXTRACTION).cloned();
-        let rules = stored.as_deref().map_or(Some(1), |rules| rules.parse::<u32>().ok());
-        // A newer version of this library knows better what it has written.
-        if rules.is_none_or(|rules| rules >= EXTRACTION) {
-            return Ok(0);
+    async fn renew_store(&self) -> Result<u64> {
+        let held = self.backend.meta().await?;
+        let (mut owed, mut summaries) = (0, 0);
+        let texts_are_old = is_older(&held, meta::EXTRACTION, EXTRACTION);
+        let summaries_are_old = is_older(&held, meta::SUMMARIES, SUMMARIES);
+        if texts_are_old || summaries_are_old {
+            for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
+                let key = session.key();
+                if texts_are_old {
+                    owed += self.renew_texts_of_session(&key).await?;
+                }
+                if summaries_are_old {
+                    summaries += self.retry_conflicts(|| self.renew_summaries_of_session(&key)).await?;
+                }
+            }
         }
-        let mut owed = 0;
-        for key in self.all_sessions(SessionQuery::new(Scope::Everyone)).await?.iter().map(Session::key) {
-            owed += self.renew_texts_of_session(&key).await?;
+        if texts_are_old {
+            self.note_rules(&held, meta::EXTRACTION, EXTRACTION).await?;
         }
-        let value = EXTRACTION.to_string();
-        match &stored {
-            Some(stored) => drop(self.backend.replace_meta(meta::EXTRACTION, stored, &value).await?),
-            None => drop(self.backend.put_meta_if_absent(meta::EXTRACTION, &value).await?),
+        if summaries_are_old {
+            self.note_rules(&held, meta::SUMMARIES, SUMMARIES).await?;
         }
-        if owed > 0 {
-            tracing::info!(
-                messages = owed,
-                "the texts of tool output are others now; their vectors are owed again"
-            );
+        if owed + summaries > 0 {
+            tracing::info!(owed, summaries, "the store was brought up to the rules of this version");
         }
         Ok(owed)
+    }
+
+    async fn note_rules(&self, held: &BTreeMap<String, String>, key: &str, rules: u32) -> Result<()> {
+        let value = rules.to_string();
+        match held.get(key) {
+            Some(stored) => self.backend.replace_meta(key, stored, &value).await.map(drop),
+            None => self.backend.put_meta_if_absent(key, &value).await.map(drop),
+        }
+    }
+
+    /// Makes the summaries of a session's events anew, where they come out otherwise and the line is kept. Returns of how
+    /// many.
+    async fn renew_summaries_of_session(&self, key: &SessionKey) -> Result<u64> {
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
+        let (mut version, mut renewed) = (stored.version, 0);
+        let mut range = SequenceRange { start: 0, limit: EVENT_PAGE };
+        loop {
+            let page = self.backend.read_events(key, range).await?;
+            let Some(last) = page.last() else { return Ok(renewed) };
+            range.start = last.sequence.saturating_add(1);
+            let may_differ: Vec<Event> = page.into_iter().filter(may_differ).collect();
+            for events in may_differ.chunks(PAYLOADS_AT_ONCE) {
+                let put = self.renewed_events(key, events).await?;
+                if put.is_empty() {
+                    continue;
+                }
+                renewed += put.len() as u64;
+                let mut change = SessionChange::new(stored.session.clone(), Some(version));
+                change.events.put = put;
+                version = self.backend.write(change).await?;
+            }
+        }
+    }
+
+    async fn renewed_events(&self, key: &SessionKey, events: &[Event]) -> Result<Vec<StoredEvent>> {
+        let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
+        let mut payloads: HashMap<u32, Payload> =
+            self.backend.event_payloads(key, &sequences).await?.into_iter().collect();
+        let mut renewed = Vec::new();
+        for event in events {
+            let Some(payload) = payloads.remove(&event.sequence) else { continue };
+            let fields = match assemble(payload.clone()) {
+                Ok(Some(line)) => parse_event_line(&line),
+                // Without its line, or with a damaged one, an event stays as it is.
+                Ok(None) | Err(_) => continue,
+            };
+            if let Ok(EventFields { summary, error_type, .. }) = fields
+                && (summary != event.summary || error_type != event.error_type)
+            {
+                let event = Event { summary, error_type, ..event.clone() };
+                renewed.push(StoredEvent { event, payload });
+            }
+        }
+        Ok(renewed)
     }
 
     async fn renew_texts_of_session(&self, key: &SessionKey) -> Result<u64> {
@@ -70,4 +134,20 @@ impl SessionStorage {
             }
         }
     }
+}
+
+/// Whether a store follows earlier rules. A newer version of this library knows better what it has written.
+fn is_older(held: &BTreeMap<String, String>, key: &str, rules: u32) -> bool {
+    held.get(key).map_or(Some(1), |held| held.parse::<u32>().ok()).is_some_and(|held| held < rules)
+}
+
+/// Whether the summary of an event may come out otherwise than by the rules before: it reports usage, an error, or the end
+/// of something that took time. Requests, which hold most of the bytes of a log, do not.
+fn may_differ(event: &Event) -> bool {
+    let reports = |prefix: &str| event.event_type.starts_with(prefix);
+    event.failed()
+        || event.event_type == RESPONSE
+        || repeats_usage(&event.event_type)
+        || reports("tool:")
+        || ["end", "complete", "post", "result"].iter().any(|end| event.event_type.ends_with(end))
 }

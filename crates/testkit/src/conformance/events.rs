@@ -2,10 +2,10 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::StorageBackend,
-    events::CHUNKED_ABOVE,
-    model::{Level, RawJson, Timestamp},
-    storage::{EventDetail, EventLine, EventLines, Extent, StorageSettings, SyncLines},
+    backend::{SessionChange, StorageBackend, meta},
+    events::{CHUNKED_ABOVE, SUMMARIES},
+    model::{Level, RawJson, StoredEvent, Timestamp},
+    storage::{EventDetail, EventLine, EventLines, Extent, SessionStorage, StorageSettings, SyncLines},
 };
 use serde_json::{Value, json};
 
@@ -341,4 +341,34 @@ pub async fn events_and_messages_do_not_touch_each_other(subject: &dyn Subject) 
     assert!(now.iter().map(|message| &message.raw).eq(messages.iter().map(|message| &message.raw)));
     let session = store.stored(&target("s")).await.session;
     assert_eq!((session.message_count, session.event_count), (2, 0));
+}
+
+/// A store whose summaries were made by other rules is brought up to those of the library before it is written to; what
+/// else is stored of the events stays as it is.
+pub async fn summaries_of_other_rules_are_made_anew(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let lines = vec![
+        lines::logger_event("llm:response")
+            .data(json!({"model": "m", "usage": {"input_tokens": 5, "cost_usd": "0.25"}})),
+        lines::logger_event("llm:request").data(json!({"messages": [1, 2, 3]})),
+        lines::logger_event("tool:error").data(json!({"tool_name": "t", "error": {"message": "boom"}})),
+    ];
+    store.sync_events(&target("s"), lines).await;
+    let events = store.events(&target("s")).await;
+    // As the rules before had it.
+    let stored = store.stored(&target("s")).await;
+    let mut change = SessionChange::new(stored.session.clone(), Some(stored.version));
+    let payload = store.backend.event_payloads(&target("s").key, &[0]).await.unwrap().remove(0).1;
+    let mut event = events[0].event.clone();
+    event.summary =
+        json!({"model": "m", "has_error": false, "usage": {"input_tokens": 5}}).as_object().unwrap().clone();
+    change.events.put.push(StoredEvent { event, payload });
+    store.backend.write(change).await.unwrap();
+    let now = SUMMARIES.to_string();
+    assert!(store.backend.replace_meta(meta::SUMMARIES, &now, "1").await.unwrap());
+    assert_ne!(store.events(&target("s")).await, events);
+
+    SessionStorage::new(store.backend.clone()).renew().await.unwrap();
+    assert_eq!(store.events(&target("s")).await, events);
+    assert_eq!(store.backend.meta().await.unwrap().get(meta::SUMMARIES), Some(&now));
 }

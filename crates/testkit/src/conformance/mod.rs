@@ -217,6 +217,7 @@ macro_rules! conformance_suite {
                 less_of_events_is_kept_when_wanted,
                 what_was_left_out_can_be_made_up_for,
                 a_missing_time_is_estimated_once,
+                summaries_of_other_rules_are_made_anew,
                 events_and_messages_do_not_touch_each_other,
             ]
             event_search: [

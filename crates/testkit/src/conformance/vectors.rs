@@ -135,13 +135,13 @@ pub async fn texts_that_are_read_otherwise_are_embedded_again(subject: &dyn Subj
     store.embedding.reset_counts();
 
     let again = SessionStorage::new(store.backend.clone());
-    assert_eq!((again.renew_texts().await.unwrap(), store.owing(&target("s")).await), (2, vec![5, 6]));
+    assert_eq!((again.renew().await.unwrap(), store.owing(&target("s")).await), (2, vec![5, 6]));
     assert_eq!(store.find(&target("s"), "basket").await, [5, 6]);
     assert_eq!(store.find(&target("s"), "ls").await, [7]);
     let report = store.storage.embed_owed(&target("s").key.user_id, None).await.unwrap();
     assert_eq!((report.messages, store.embedding.texts()), (2, vec!["a basket".to_owned(); 2]));
     assert_eq!(store.backend.meta().await.unwrap().get(meta::EXTRACTION), Some(&now));
-    assert_eq!(SessionStorage::new(store.backend.clone()).renew_texts().await.unwrap(), 0);
+    assert_eq!(SessionStorage::new(store.backend.clone()).renew().await.unwrap(), 0);
 }
 
 /// When embedding fails, the message is stored, found by full text, and owed; the next sync makes its

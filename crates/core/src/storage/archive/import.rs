@@ -93,7 +93,7 @@ impl SessionStorage {
         archive: &mut dyn ArchiveReader,
         options: &ImportOptions,
     ) -> Result<ImportReport> {
-        self.renew_texts().await?;
+        self.renew().await?;
         let first = archive.next()?.ok_or_else(|| Error::validation("archive", "the archive is empty"))?;
         check_first(&first).map_err(|error| placed(error, archive))?;
         let (mut report, mut reading) = (ImportReport::default(), None);

@@ -87,7 +87,7 @@ impl SessionStorage {
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
-        self.renew_texts().await?;
+        self.renew().await?;
         let generation = self.generations().await?.current_number();
         let query =
             OwingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
