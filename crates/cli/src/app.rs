@@ -267,7 +267,11 @@ impl App {
 
     /// What makes vectors.
     pub(crate) fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
-        Ok(self.config.embedding()?)
+        let provider = self.config.embedding()?;
+        if let Some(address) = self.config.plain_http_address() {
+            say("warning", &format!("texts go to {address} over plain http://, where others can read them"));
+        }
+        Ok(provider)
     }
 
     /// Begins to load the local model, if it is going to be used, while something else goes on.
@@ -281,6 +285,11 @@ impl App {
     /// The name of the program with what says which sessions, for hints that can be typed.
     pub(crate) fn program(&self) -> String {
         program::name() + &self.global.typed_again()
+    }
+
+    /// The same with what makes vectors, for hints to make them.
+    pub(crate) fn program_with_embedding(&self) -> String {
+        program::name() + &self.global.typed_again_with_embedding()
     }
 
     /// Warns when there is no session of `project`: the folder's name is easily mistyped.

@@ -1,7 +1,9 @@
 //! Messages and events as JSON shows them.
 
+use std::collections::BTreeMap;
+
 use amplifier_session_storage::{
-    model::{Event, Message, RawJson, Role, Session, TimeSource, Timestamp},
+    model::{ContentType, ContentTypes, Event, Message, RawJson, Role, Session, TimeSource, Timestamp},
     storage::EventLine,
 };
 use serde::Serialize;
@@ -53,6 +55,9 @@ pub(crate) struct MessageView {
     ts_estimated: bool,
     /// Where `ts` comes from.
     ts_source: TimeSource,
+    /// Which of the four texts that can be embedded have vectors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    has_vectors: Option<HasVectors>,
     /// The transcript line.
     message: Option<Box<RawValue>>,
     /// How much of the line's text is shown, where that is not all.
@@ -60,7 +65,21 @@ pub(crate) struct MessageView {
     truncated: Option<Truncated>,
 }
 
+/// By content type, whether there is a vector of it.
+pub(crate) type HasVectors = BTreeMap<&'static str, bool>;
+
+/// Which of the content types that can be embedded are among `types`.
+pub(crate) fn has_vectors(types: ContentTypes) -> HasVectors {
+    ContentType::EMBEDDED.into_iter().map(|kind| (kind.as_str(), types.contains(kind))).collect()
+}
+
 impl MessageView {
+    /// With which of its texts have vectors.
+    pub(crate) fn with_vectors(mut self, types: Option<&ContentTypes>) -> Self {
+        self.has_vectors = Some(has_vectors(types.copied().unwrap_or(ContentTypes::NONE)));
+        self
+    }
+
     /// A message of the session that goes by `session`, of at most `max_chars` characters.
     pub(crate) fn new(message: &Message, session: &str, max_chars: Option<usize>) -> Self {
         let (shown, truncated) = match cut::line(&message.raw, max_chars) {
@@ -76,6 +95,7 @@ impl MessageView {
             ts: message.ts,
             ts_estimated: message.ts_estimated(),
             ts_source: message.ts_source,
+            has_vectors: None,
             message: shown,
             truncated,
         }

@@ -41,6 +41,15 @@ pub struct EmbeddingLimits {
     pub concurrent_calls: usize,
 }
 
+/// Every number of the vector of a text that a service made no usable vector of: zeros, or what is no number.
+pub const NO_VECTOR: f32 = f32::NAN;
+
+/// Whether `vector` stands for none, see [`NO_VECTOR`].
+#[must_use]
+pub fn is_no_vector(vector: &[f32]) -> bool {
+    !vector.is_empty() && vector.iter().all(|x| x.is_nan())
+}
+
 /// A text as a provider may see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Masked<'a> {
@@ -75,7 +84,8 @@ pub trait EmbeddingProvider: Debug + Send + Sync {
 
     /// The vectors of `texts`, in their order, each of unit length.
     ///
-    /// A text without anything the model knows has a vector of zeros.
+    /// A text without anything a model on this machine knows has a vector of zeros. A text of which a service made nothing
+    /// that can be used has one of [`NO_VECTOR`]s: it is refused, and the others of the call are not.
     ///
     /// # Errors
     ///

@@ -142,6 +142,13 @@ impl Error {
         self
     }
 
+    /// Puts where it happened before the message: `http://localhost:11434/v1: connection refused`.
+    #[must_use]
+    pub fn at(mut self, place: impl fmt::Display) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+
     /// Marks the error as worth retrying.
     #[must_use]
     pub fn retryable(mut self) -> Self {

@@ -16,8 +16,8 @@ use reqwest::{
 
 use crate::{
     EntraIdentity, ModelConfig, Secret, entra,
-    http::{is_loopback, parse_url},
-    service_model::{Variable, is_known},
+    http::{check_key_is_safe, is_loopback, parse_url},
+    service_model::{Variable, allows_http, is_known},
     wire::{Credentials, Endpoint},
 };
 
@@ -44,6 +44,8 @@ pub struct AzureOpenAiConfig {
     pub sign_in: AzureSignIn,
     /// The model. Default: the deployment's name, where OpenAI has a model of that name.
     pub model: ModelConfig,
+    /// Whether a key or token may be sent over plain `http://` to another machine. Default: no.
+    pub allow_http: bool,
 }
 
 /// Who asks.
@@ -61,7 +63,7 @@ impl AzureOpenAiConfig {
     #[must_use]
     pub fn new(endpoint: impl Into<String>, sign_in: AzureSignIn) -> Self {
         let (endpoint, model) = (endpoint.into(), ModelConfig::default());
-        Self { endpoint, deployment: None, api_version: None, sign_in, model }
+        Self { endpoint, deployment: None, api_version: None, sign_in, model, allow_http: false }
     }
 
     /// Sets the deployment.
@@ -85,10 +87,18 @@ impl AzureOpenAiConfig {
         self
     }
 
+    /// Sets whether a key or token may be sent over plain `http://` to another machine.
+    #[must_use]
+    pub fn with_allow_http(mut self, allow: bool) -> Self {
+        self.allow_http = allow;
+        self
+    }
+
     /// Reads `AZURE_OPENAI_ENDPOINT`, `AZURE_OPENAI_API_KEY` or `AZURE_OPENAI_USE_RBAC=true` (with the variables of
     /// [`EntraIdentity::from_env`]), `AZURE_OPENAI_API_VERSION`, `AZURE_OPENAI_EMBEDDING_DEPLOYMENT`, `_MODEL`,
     /// `_DIMENSIONS`, `_CACHE_SIZE`, and `AZURE_OPENAI_EMBEDDING_REQUEST_DIMENSIONS`, `_MAX_TOKENS`,
-    /// `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see [`ModelConfig`]. `env` looks a variable up.
+    /// `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see [`ModelConfig`]. `OPENAI_EMBEDDING_CACHE_SIZE` holds where
+    /// `AZURE_OPENAI_EMBEDDING_CACHE_SIZE` is not set. `env` looks a variable up.
     ///
     /// # Errors
     ///
@@ -115,7 +125,8 @@ impl AzureOpenAiConfig {
             let named = deployment.clone().or_else(|| Address::parse(&endpoint).ok()?.deployment);
             model.name = named.filter(|name| is_known(name)).unwrap_or(model.name);
         }
-        Ok(Self { endpoint, deployment, api_version: read("AZURE_OPENAI_API_VERSION"), sign_in, model })
+        let (api_version, allow_http) = (read("AZURE_OPENAI_API_VERSION"), allows_http(&env)?);
+        Ok(Self { endpoint, deployment, api_version, sign_in, model, allow_http })
     }
 
     /// Where the embeddings of the deployment are.
@@ -217,6 +228,7 @@ impl AzureOpenAiEmbedding {
 
     fn with_caller(config: &AzureOpenAiConfig, caller: Caller) -> Result<Self> {
         let (url, space) = (config.url()?, config.model.space()?);
+        check_key_is_safe(&url, true, config.allow_http)?;
         let mut endpoint = Endpoint::new("Azure OpenAI", url, space, config.model.timeout)?;
         endpoint.asks_for_dimensions = config.model.asks_for_dimensions(&endpoint.space);
         Ok(Self { endpoint, caller, limits: config.model.limits() })
@@ -334,6 +346,10 @@ mod tests {
         assert!(!format!("{with_key:?}").contains("made-up"));
         let both = read(&[endpoint, key, entra]).unwrap();
         assert_eq!(both.sign_in, AzureSignIn::Entra(EntraIdentity::DeveloperTools));
+        let shared = ("OPENAI_EMBEDDING_CACHE_SIZE", "7");
+        assert_eq!(read(&[endpoint, key, shared]).unwrap().model.cache_size, 7);
+        let own = ("AZURE_OPENAI_EMBEDDING_CACHE_SIZE", "9");
+        assert_eq!(read(&[endpoint, key, shared, own]).unwrap().model.cache_size, 9);
         let named =
             read(&[endpoint, key, ("AZURE_OPENAI_EMBEDDING_MODEL", "text-embedding-ada-002")]).unwrap();
         assert_eq!(named.model.name, "text-embedding-ada-002");

@@ -11,6 +11,10 @@ use reqwest::{Client, Response, Url, redirect, retry};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
+/// The variable that allows to send a key over plain `http://`.
+#[cfg(feature = "openai")]
+pub(crate) const ALLOW_HTTP: &str = "AMPLIFIER_SESSIONS_ALLOW_HTTP";
+
 /// How a client behaves.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientOptions {
@@ -51,6 +55,52 @@ pub(crate) fn parse_url(field: &'static str, text: &str) -> Result<Url> {
         return Err(Error::validation(field, "must hold no user and no password"));
     }
     Ok(url)
+}
+
+/// The address as errors name it: without a query, and without what we add to it.
+#[cfg(feature = "openai")]
+pub(crate) fn address(url: &Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.set_fragment(None);
+    let shown = shown.as_str();
+    let base = shown.strip_suffix("/embeddings").unwrap_or(shown);
+    base.split("/openai/deployments/").next().unwrap_or(base).trim_end_matches('/').to_owned()
+}
+
+/// Whether what is sent to `url` can be read on its way: it goes to another machine without encryption.
+#[cfg(feature = "openai")]
+pub(crate) fn is_readable_on_the_way(url: &Url) -> bool {
+    url.scheme() == "http" && !is_loopback(url)
+}
+
+/// The address that `url` names, where what is sent there goes to another machine over plain `http://`.
+#[must_use]
+#[cfg(feature = "openai")]
+pub fn plain_http_address(url: &str) -> Option<String> {
+    let url = parse_url("base_url", url).ok()?;
+    is_readable_on_the_way(&url).then(|| address(&url))
+}
+
+/// Refuses to send a key to `url` where others could read it, unless that is allowed.
+///
+/// # Errors
+///
+/// `Validation`, with what to do.
+#[cfg(feature = "openai")]
+pub(crate) fn check_key_is_safe(url: &Url, has_key: bool, allow_http: bool) -> Result<()> {
+    if !is_readable_on_the_way(url) {
+        return Ok(());
+    }
+    if has_key && !allow_http {
+        let rule = format!(
+            "{}: a key would go over plain http:// to another machine, where others can read it: use https://, leave \
+             the key out, or allow it with --allow-http (or {ALLOW_HTTP}=true)",
+            address(url)
+        );
+        return Err(Error::validation("base_url", rule));
+    }
+    Ok(())
 }
 
 /// Whether what is sent to `url` stays on this machine. A host that only may be this machine is not.
@@ -123,7 +173,8 @@ pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Ve
     Ok(body)
 }
 
-/// What went wrong on the way. All of it is worth another attempt, but for a certificate that is not trusted.
+/// What went wrong on the way. All of it is worth another attempt, but for a certificate that is not trusted, and an
+/// address where nothing listens: somebody has to start the service, or to correct the address.
 pub(crate) fn transport_error(error: reqwest::Error) -> Error {
     // The address may hold what is nobody's business, for example in its query.
     let error = error.without_url();
@@ -131,10 +182,13 @@ pub(crate) fn transport_error(error: reqwest::Error) -> Error {
         let message = format!("the service's certificate or TLS was not accepted: {reason}");
         return failed(message).with_source(error);
     }
+    if is_refused(&error) {
+        return failed("connection refused").with_source(error);
+    }
     let message = if error.is_timeout() {
         "the service did not answer in time"
     } else if error.is_connect() {
-        "the service can't be reached"
+        return failed(reason_of(&error)).with_source(error).retryable();
     } else if error.is_builder() {
         return failed("the request can't be built").with_source(error);
     } else if error.is_redirect() {
@@ -143,6 +197,24 @@ pub(crate) fn transport_error(error: reqwest::Error) -> Error {
         "the connection was cut"
     };
     failed(message).with_source(error).retryable()
+}
+
+/// The causes of an error, and what those of the operating system wrap.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(std::error::Error::source(error), |error| error.source())
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    let is = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::ConnectionRefused;
+    causes(error).any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is))
+}
+
+/// Why there is no connection, in the words of what failed last: `dns error: …`, `Network is unreachable`.
+fn reason_of(error: &reqwest::Error) -> String {
+    match causes(error).last() {
+        Some(last) => format!("the service can't be reached: {last}"),
+        None => "the service can't be reached".to_owned(),
+    }
 }
 
 /// Why TLS failed, if that is what failed. Only what depends on the certificate or the settings of either side: an
@@ -209,15 +281,44 @@ mod tests {
         assert!(client(&url("http://localhost:1"), &ClientOptions::default()).is_ok());
     }
 
+    #[test]
+    fn addresses_are_shown_without_what_is_added() {
+        for (full, shown) in [
+            ("http://localhost:59999/v1/embeddings?key=hunter2", "http://localhost:59999/v1"),
+            ("http://localhost/embeddings", "http://localhost"),
+            (
+                "https://x.openai.azure.com/openai/deployments/a/embeddings?api-version=1",
+                "https://x.openai.azure.com",
+            ),
+        ] {
+            assert_eq!(address(&url(full)), shown);
+        }
+    }
+
+    #[test]
+    fn a_key_goes_over_plain_http_only_where_that_is_allowed() {
+        let check = |text: &str, has_key, allow| check_key_is_safe(&url(text), has_key, allow);
+        let error = check("http://192.168.1.7:8000/v1", true, false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Validation);
+        assert!(
+            error.to_string().contains("--allow-http") && error.to_string().contains("192.168.1.7"),
+            "{error}"
+        );
+        assert!(check("http://192.168.1.7:8000/v1", true, true).is_ok());
+        assert!(check("http://192.168.1.7:8000/v1", false, false).is_ok());
+        assert!(check("https://192.168.1.7:8000/v1", true, false).is_ok());
+        assert!(check("http://localhost:8000/v1", true, false).is_ok());
+    }
+
     #[tokio::test]
-    async fn a_refused_connection_is_worth_another_attempt() {
+    async fn a_refused_connection_is_told_at_once() {
         // A port that was free a moment ago.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = url(&format!("http://127.0.0.1:{port}/?secret=hunter2"));
         let client = client(&address, &ClientOptions::default()).unwrap();
         let error = transport_error(client.get(address).send().await.unwrap_err());
-        assert!(error.is_retryable(), "{error:?}");
-        assert_eq!(error.to_string(), "the service can't be reached");
+        assert!(!error.is_retryable(), "{error:?}");
+        assert_eq!(error.to_string(), "connection refused");
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     }
 }

@@ -39,6 +39,8 @@ pub mod wrappers;
 pub use azure_openai::{AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn};
 #[cfg(feature = "entra")]
 pub use entra::EntraIdentity;
+#[cfg(feature = "openai")]
+pub use http::plain_http_address;
 pub use local::LocalEmbedding;
 pub use named::{Configured, PROVIDERS, check_provider, provider, provider_from_env};
 #[cfg(feature = "openai")]

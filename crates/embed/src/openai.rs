@@ -10,8 +10,8 @@ use reqwest::{Url, header::AUTHORIZATION};
 
 use crate::{
     ModelConfig, Secret,
-    http::{is_loopback, parse_url},
-    service_model::Variable,
+    http::{check_key_is_safe, is_loopback, parse_url},
+    service_model::{Variable, allows_http},
     wire::{Credentials, Endpoint},
 };
 
@@ -29,18 +29,20 @@ pub struct OpenAiConfig {
     pub api_key: Option<Secret>,
     /// The model.
     pub model: ModelConfig,
+    /// Whether a key may be sent over plain `http://` to another machine. Default: no.
+    pub allow_http: bool,
 }
 
 impl Default for OpenAiConfig {
     fn default() -> Self {
-        Self { base_url: OPENAI.to_owned(), api_key: None, model: ModelConfig::default() }
+        Self { base_url: OPENAI.to_owned(), api_key: None, model: ModelConfig::default(), allow_http: false }
     }
 }
 
 impl OpenAiConfig {
     /// Reads `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_EMBEDDING_MODEL`, `_DIMENSIONS`, `_CACHE_SIZE`, and
     /// `OPENAI_EMBEDDING_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see
-    /// [`ModelConfig`]. `env` looks a variable up, for example in the environment of the process.
+    /// [`ModelConfig`]; and `AMPLIFIER_SESSIONS_ALLOW_HTTP`. `env` looks a variable up, for example in the environment of the process.
     ///
     /// ```
     /// use amplifier_session_embed::OpenAiConfig;
@@ -58,6 +60,7 @@ impl OpenAiConfig {
             base_url: read("OPENAI_BASE_URL").unwrap_or_else(|| OPENAI.to_owned()),
             api_key: read("OPENAI_API_KEY").map(|key| Secret::new(&key)),
             model: ModelConfig::from_env("OPENAI", &env)?,
+            allow_http: allows_http(&env)?,
         })
     }
 
@@ -81,6 +84,13 @@ impl OpenAiConfig {
         self.model = model;
         self
     }
+
+    /// Sets whether a key may be sent over plain `http://` to another machine.
+    #[must_use]
+    pub fn with_allow_http(mut self, allow: bool) -> Self {
+        self.allow_http = allow;
+        self
+    }
 }
 
 /// A model of OpenAI, or of a server compatible with it.
@@ -96,7 +106,8 @@ impl OpenAiEmbedding {
     ///
     /// # Errors
     ///
-    /// - `Validation` when the base URL is none, or the model does not make vectors of so many dimensions;
+    /// - `Validation` when the base URL is none, a key would go over plain `http://` to another machine, or the model does
+    ///   not make vectors of so many dimensions;
     /// - `Authentication` when a key is missing, or can't be sent;
     /// - `Embedding` when the system lacks what TLS needs.
     pub fn new(config: &OpenAiConfig) -> Result<Self> {
@@ -104,6 +115,7 @@ impl OpenAiEmbedding {
         let path = url.path().trim_end_matches('/');
         let path = path.strip_suffix("/embeddings").unwrap_or(path).to_owned() + "/embeddings";
         url.set_path(&path);
+        check_key_is_safe(&url, config.api_key.is_some(), config.allow_http)?;
         let is_openai = is_openai(&url);
         let credentials = match &config.api_key {
             Some(key) => Some(Credentials::new(AUTHORIZATION, "Bearer ", key.clone())?),

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use amplifier_session_core::{Error, Result, embedding::EmbeddingLimits, model::EmbeddingSpace};
 
+use crate::http::ALLOW_HTTP;
+
 /// What is known of a model of OpenAI, from <https://platform.openai.com/docs/models>. Azure has the same.
 struct Known {
     name: &'static str,
@@ -115,9 +117,12 @@ impl ModelConfig {
     }
 
     /// Reads `{prefix}_EMBEDDING_MODEL`, `_DIMENSIONS`, `_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_BATCH_TEXTS`,
-    /// `_CONCURRENT_CALLS`, `_CACHE_SIZE` and `_TIMEOUT_SECONDS`.
+    /// `_CONCURRENT_CALLS`, `_CACHE_SIZE` and `_TIMEOUT_SECONDS`. Where `{prefix}_EMBEDDING_CACHE_SIZE` is not set,
+    /// `OPENAI_EMBEDDING_CACHE_SIZE` holds.
     pub(crate) fn from_env(prefix: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let read = |name: &str| Variable::read(format!("{prefix}_EMBEDDING_{name}"), env);
+        // The cache is the same whoever serves the model.
+        let shared_cache_size = || Variable::read("OPENAI_EMBEDDING_CACHE_SIZE".to_owned(), env);
         let default = Self::default();
         Ok(Self {
             name: read("MODEL").map_or(default.name, |model| model.value),
@@ -125,7 +130,9 @@ impl ModelConfig {
             request_dimensions: read("REQUEST_DIMENSIONS").map(Variable::yes_or_no).transpose()?,
             max_tokens: read("MAX_TOKENS").map(Variable::at_least_one).transpose()?,
             batch_texts: read("BATCH_TEXTS").map_or(Ok(default.batch_texts), Variable::at_least_one)?,
-            cache_size: read("CACHE_SIZE").map_or(Ok(default.cache_size), Variable::number)?,
+            cache_size: read("CACHE_SIZE")
+                .or_else(shared_cache_size)
+                .map_or(Ok(default.cache_size), Variable::number)?,
             concurrent_calls: read("CONCURRENT_CALLS")
                 .map_or(Ok(default.concurrent_calls), Variable::at_least_one)?,
             timeout: read("TIMEOUT_SECONDS").map_or(Ok(default.timeout), |seconds| {
@@ -221,6 +228,12 @@ impl Variable {
         Error::validation("embedding", format!("{} {rule}", self.name))
             .with("value", format_args!("{:?}", self.value))
     }
+}
+
+/// Whether `env` allows to send a key over plain `http://` to another machine.
+pub(crate) fn allows_http(env: &dyn Fn(&str) -> Option<String>) -> Result<bool> {
+    let allowed = Variable::read(ALLOW_HTTP.to_owned(), env).map(Variable::yes_or_no).transpose()?;
+    Ok(allowed.unwrap_or(false))
 }
 
 #[cfg(test)]

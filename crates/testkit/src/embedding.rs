@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     content::tokens,
-    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
+    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength, NO_VECTOR},
     model::EmbeddingSpace,
 };
 use async_trait::async_trait;
@@ -34,7 +34,7 @@ pub enum Answer {
     TooMany,
     /// With vectors that are one dimension short.
     WrongDimensions,
-    /// With vectors that hold what is no number.
+    /// With vectors that hold a number that is none.
     NotFinite,
 }
 
@@ -47,6 +47,7 @@ struct State {
     fail_next: usize,
     fail_on: Option<String>,
     refuse: Option<String>,
+    nothing_of: Option<String>,
 }
 
 impl Default for FakeEmbedding {
@@ -119,6 +120,11 @@ impl FakeEmbedding {
     /// Refuses every text that contains `text`, as a service does that finds nothing wrong but the text; none with `None`.
     pub fn refuse(&self, text: Option<&str>) {
         self.state().refuse = text.map(str::to_owned);
+    }
+
+    /// Makes no vector of a text that contains `text`, as a service does that answers with zeros; of all with `None`.
+    pub fn make_nothing_of(&self, text: Option<&str>) {
+        self.state().nothing_of = text.map(str::to_owned);
     }
 
     /// Sets how it answers from now on.
@@ -206,7 +212,11 @@ impl EmbeddingProvider for FakeEmbedding {
             Answer::WrongDimensions => {
                 vectors.iter_mut().for_each(|vector| vector.truncate(vector.len().saturating_sub(1)))
             }
-            Answer::NotFinite => vectors.iter_mut().flatten().for_each(|x| *x = f32::NAN),
+            Answer::NotFinite => vectors.iter_mut().flat_map(|v| v.first_mut()).for_each(|x| *x = f32::NAN),
+        }
+        if let Some(part) = self.state().nothing_of.as_ref() {
+            let of_nothing = texts.iter().zip(&mut vectors).filter(|(text, _)| text.contains(part));
+            of_nothing.for_each(|(_, vector)| vector.fill(NO_VECTOR));
         }
         Ok(vectors)
     }

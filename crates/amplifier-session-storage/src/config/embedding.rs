@@ -30,6 +30,25 @@ impl Configuration {
         }
     }
 
+    /// The address of the embedding service, where texts go to another machine over plain `http://`.
+    #[must_use]
+    #[cfg(feature = "openai")]
+    pub fn plain_http_address(&self) -> Option<String> {
+        let key = match self.text("embedding")? {
+            "openai" => "openai.base_url",
+            "azure-openai" => "azure_openai.endpoint",
+            _ => return None,
+        };
+        amplifier_session_embed::plain_http_address(self.text(key)?)
+    }
+
+    /// The address of the embedding service, where texts go to another machine over plain `http://`.
+    #[must_use]
+    #[cfg(not(feature = "openai"))]
+    pub fn plain_http_address(&self) -> Option<String> {
+        None
+    }
+
     /// The models that `local:NAME` names: in the folder for data of the XDG Base Directory Specification,
     /// `~/.local/share/amplifier-sessions/models` by default. `None` where the home folder is unknown.
     #[must_use]
@@ -104,6 +123,31 @@ mod tests {
         let said = Some(PathBuf::from("/data/amplifier-sessions/models"));
         assert_eq!(folder(home.with_variable("XDG_DATA_HOME", "/data")), said);
         assert_eq!(folder(ConfigSources::default()), None);
+    }
+
+    #[cfg(feature = "openai")]
+    #[test]
+    fn a_key_goes_over_plain_http_only_where_that_is_allowed() {
+        let sources = ConfigSources::default()
+            .with_option("embedding", "openai")
+            .with_variable("OPENAI_API_KEY", "none that works")
+            .with_variable("OPENAI_BASE_URL", "http://192.0.2.7:8000/v1");
+        let refused = configured(&sources);
+        let error = refused.embedding().unwrap_err();
+        assert!(
+            error.to_string().contains("--allow-http") && !error.to_string().contains("none that works"),
+            "{error}"
+        );
+        assert_eq!(refused.plain_http_address().as_deref(), Some("http://192.0.2.7:8000/v1"));
+        for allowed in [
+            sources.clone().with_option("allow_http", "true"),
+            sources.clone().with_variable("AMPLIFIER_SESSIONS_ALLOW_HTTP", "1"),
+            sources.clone().with_variable("OPENAI_BASE_URL", "http://localhost:8000/v1"),
+        ] {
+            assert!(configured(&allowed).embedding().is_ok());
+        }
+        let here = sources.with_variable("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1");
+        assert_eq!(configured(&here).plain_http_address(), None);
     }
 
     #[cfg(feature = "openai")]

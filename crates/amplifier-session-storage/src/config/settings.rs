@@ -106,6 +106,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new("redact", "AMPLIFIER_SESSIONS_REDACT", Kind::Switch)
         .with_option("--redact")
         .with_default("true"),
+    Setting::new("allow_http", "AMPLIFIER_SESSIONS_ALLOW_HTTP", Kind::Switch)
+        .with_option("--allow-http")
+        .with_default("false"),
     Setting::new("price_per_million_tokens", "AMPLIFIER_SESSIONS_PRICE_PER_MILLION_TOKENS", Kind::Number),
     Setting::new("hnsw", "AMPLIFIER_SESSIONS_HNSW", Kind::Switch).with_default("false"),
     Setting::text("extension_directory", "AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY"),

@@ -13,8 +13,12 @@ them, messages that failed; separated by tabs.
 
 Examples:
   amplifier-sessions embeddings
+  amplifier-sessions embeddings --session 3a7c1e90
   amplifier-sessions --embedding openai embeddings estimate --all --price 0.02")]
 pub(crate) struct EmbeddingsArgs {
+    /// Show which texts of each message of one session have vectors; the beginning of its id is enough
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
     #[command(subcommand)]
     pub(crate) action: Option<EmbeddingsAction>,
 }

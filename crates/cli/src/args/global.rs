@@ -40,8 +40,8 @@ pub(crate) struct GlobalArgs {
         long,
         global = true,
         value_name = "NAME",
-        env = "AMPLIFIER_SESSIONS_EMBEDDING",
-        default_value = "local"
+        env = EMBEDDING_VARIABLE,
+        default_value = DEFAULT_EMBEDDING
     )]
     #[arg(hide_env_values = true)]
     pub(crate) embedding: String,
@@ -49,6 +49,10 @@ pub(crate) struct GlobalArgs {
     #[arg(long, global = true, value_name = "WHETHER", env = REDACT_VARIABLE, hide_env_values = true)]
     #[arg(value_parser = ["on", "off"])]
     pub(crate) redact: Option<String>,
+    /// Send a key to an embedding service over plain http:// on another machine, where others can read it
+    // Out of the help texts, as hardly anybody should: the error that calls for it names it.
+    #[arg(long, global = true, hide = true)]
+    pub(crate) allow_http: bool,
     /// The configuration file; ~/.config/amplifier-sessions/config.toml by default
     #[arg(long, global = true, value_name = "FILE", env = FILE_VARIABLE, hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
@@ -88,6 +92,11 @@ impl ScopeArg {
 /// The store when none is named.
 const DEFAULT_STORE: &str = "sqlite:~/.amplifier/sessions.sqlite";
 
+/// What makes vectors when nobody says.
+const DEFAULT_EMBEDDING: &str = "local";
+/// What says so instead of `--embedding`.
+const EMBEDDING_VARIABLE: &str = "AMPLIFIER_SESSIONS_EMBEDDING";
+
 /// What says so instead of `--store`.
 const STORE_VARIABLE: &str = "AMPLIFIER_SESSIONS_STORE";
 /// What says so instead of `--user`.
@@ -117,6 +126,9 @@ impl GlobalArgs {
             if let Some(value) = value.filter(|_| is_typed(key)) {
                 sources = sources.with_option(key, value);
             }
+        }
+        if self.allow_http {
+            sources = sources.with_option("allow_http", "true");
         }
         if is_typed("team") {
             sources = sources.with_option("teams", &self.team.join(","));
@@ -157,6 +169,17 @@ impl GlobalArgs {
             Some(format!(" {option} {}", quoted(&value)))
         });
         options.collect()
+    }
+
+    /// The same with `--embedding`, for hints about vectors.
+    pub(crate) fn typed_again_with_embedding(&self) -> String {
+        let is_default = self.embedding == DEFAULT_EMBEDDING
+            || self.from_file.contains("embedding")
+            || is_said(EMBEDDING_VARIABLE, &self.embedding);
+        let embedding =
+            if is_default { String::new() } else { format!(" --embedding {}", quoted(&self.embedding)) };
+        let allow = if self.allow_http { " --allow-http" } else { "" };
+        self.typed_again() + &embedding + allow
     }
 
     /// Whether `--team` or `--org` were typed.

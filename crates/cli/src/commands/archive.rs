@@ -167,7 +167,10 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
 fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
     if report.refused.is_empty() {
         if report.messages > 0 {
-            say("hint", &format!("`{} backfill` makes the vectors of your sessions", app.program()));
+            say(
+                "hint",
+                &format!("`{} backfill` makes the vectors of your sessions", app.program_with_embedding()),
+            );
         }
         return Ok(Outcome::Done);
     }

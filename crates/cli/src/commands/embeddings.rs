@@ -1,8 +1,10 @@
 //! `embeddings`, `backfill`, `rebuild`: the life of vectors.
 
+use std::collections::BTreeMap;
+
 use amplifier_session_storage::{
     Scope,
-    model::UserId,
+    model::{ContentTypes, SessionId, UserId},
     storage::{EmbedReport, Estimate, EstimateOf, VectorStatus, VectorsOf},
 };
 use serde::Serialize;
@@ -11,6 +13,7 @@ use crate::{
     app::{App, Reader},
     args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs},
     failure::{Failure, Outcome, say},
+    messages::{HasVectors, has_vectors},
     progress::VectorBar,
     render::{embeddings as render, text::one_line},
 };
@@ -33,7 +36,28 @@ struct EstimateView {
     cost: Option<f64>,
 }
 
+/// Which vectors a session has, as JSON.
+#[derive(Serialize)]
+struct SessionVectorsView<'a> {
+    session_id: &'a SessionId,
+    messages: Vec<MessageVectorsView>,
+}
+
+#[derive(Serialize)]
+struct MessageVectorsView {
+    sequence: u32,
+    has_vectors: HasVectors,
+}
+
 pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, Failure> {
+    match (&args.session, &args.action) {
+        (Some(session), None | Some(EmbeddingsAction::Status)) => return of_session(app, session).await,
+        (Some(_), Some(EmbeddingsAction::Estimate(_))) => {
+            let message = "--session before `estimate` names no part to estimate";
+            return Err(Failure::wrong_use(message, "type it after `estimate`"));
+        }
+        (None, _) => {}
+    }
     match args.action {
         None | Some(EmbeddingsAction::Status) => status(app).await,
         Some(EmbeddingsAction::Estimate(args)) => {
@@ -63,6 +87,27 @@ async fn status(app: &mut App) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
+/// Which texts of each message of a session have vectors.
+async fn of_session(app: &mut App, session: &str) -> Result<Outcome, Failure> {
+    let reader = app.reader(false).await?;
+    let session = reader.storage.find_session(&reader.scope, session).await?;
+    let types = reader.storage.vector_content_types(&reader.scope, &session.session_id).await?;
+    let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
+    let of = |sequence| types.get(&sequence).copied().unwrap_or(ContentTypes::NONE);
+    let messages = (0..session.message_count).map(|sequence| (sequence, of(sequence)));
+    if app.out.is_json() {
+        let messages = messages
+            .map(|(sequence, types)| MessageVectorsView { sequence, has_vectors: has_vectors(types) });
+        let view = SessionVectorsView { session_id: &session.session_id, messages: messages.collect() };
+        app.out.json(&view)?;
+    } else {
+        let lines = render::of_messages(messages, app.out.is_terminal());
+        lines.iter().try_for_each(|line| app.out.line(line))?;
+    }
+    app.out.finish()?;
+    Ok(Outcome::Done)
+}
+
 fn tell_failures(status: &VectorStatus) {
     for generation in status.current.iter().chain(&status.next) {
         for (reason, messages) in &generation.counts.failed {
@@ -77,7 +122,7 @@ fn tell_what_to_do(app: &App, status: &VectorStatus) {
         say("note", &format!("vectors of {} are being made; searches use those of before", next.space));
         say("hint", &format!("`{} rebuild` with that model goes on with it", app.program()));
     } else if owing > 0 {
-        say("hint", &format!("`{} backfill` makes what is owed", app.program()));
+        say("hint", &format!("`{} backfill` makes what is owed", app.program_with_embedding()));
     }
 }
 
@@ -164,7 +209,7 @@ fn tell(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, F
     match reason {
         None => Ok(Outcome::Done),
         Some(reason) => {
-            let hint = format!("`{} {command}` goes on where it was", app.program());
+            let hint = format!("`{} {command}` goes on where it was", app.program_with_embedding());
             Err(Failure::failed(format!("vectors are still owed: {reason}"), hint))
         }
     }

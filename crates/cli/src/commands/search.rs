@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use amplifier_session_storage::{
     Scope, SessionStorage,
     model::{ContentTypes, SessionKey},
-    search::{SearchFilter, SearchMode, SearchOptions, SearchResults},
+    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResults},
 };
 
 use crate::{
@@ -14,7 +14,10 @@ use crate::{
     budget::{self, Items},
     failure::{Failure, Outcome, report_damage, say},
     refresh,
-    render::search::{self as render, FoundView, Look, Names},
+    render::{
+        search::{self as render, FoundView, Look, Names},
+        text::grouped,
+    },
 };
 
 /// A snippet in a pipe, and in JSON, has the library's length; on a terminal it is three lines.
@@ -30,7 +33,8 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let reader = app.silent_reader(mode != SearchMode::FullText).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed(app, &reader, options, &args).await?;
-    let found = reader.storage.search_transcripts(&reader.scope, &options).await?;
+    let mut found = reader.storage.search_transcripts(&reader.scope, &options).await?;
+    found.notices.extend(found.missing_vectors.map(|missing| missing_note(app, missing)));
     for notice in &found.notices {
         say("note", notice);
     }
@@ -42,6 +46,16 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     }
     report_damage(&found.damaged)?;
     Ok(Outcome::found(!found.results.is_empty()))
+}
+
+/// That a search by meaning could not look everywhere, and what to do about it.
+fn missing_note(app: &App, missing: MissingVectors) -> String {
+    let MissingVectors { messages, of } = missing;
+    let (messages, of) = (grouped(messages), grouped(of));
+    format!(
+        "{messages} of {of} messages have no vectors yet; run `{} backfill`",
+        app.program_with_embedding()
+    )
 }
 
 fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {

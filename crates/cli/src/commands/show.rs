@@ -1,8 +1,10 @@
 //! `show`: the conversation of a session, or its event log.
 
+use std::collections::BTreeMap;
+
 use amplifier_session_storage::{
     backend::SkippedLine,
-    model::{Message, Session},
+    model::{ContentTypes, Message, Session},
     storage::{Addressed, AddressedLine, DamagedRow, EventLines, Readable},
 };
 use serde::Serialize;
@@ -107,6 +109,11 @@ async fn show(
         storage.readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
     let skipped = storage.get_sync_statistics(scope, &session.session_id).await?.skipped;
     let name = reader.short_id(&session.session_id).await?;
+    let types = match app.out.is_json() {
+        true => storage.vector_content_types(scope, &session.session_id).await?,
+        false => Vec::new(),
+    };
+    let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
     let read = messages.len() + damaged.len();
@@ -122,7 +129,10 @@ async fn show(
         let page = page(shown);
         let max_chars = |rank| portion.chars_of(rank, args.limits.max_chars(&app.out));
         if app.out.is_json() {
-            let view = |(rank, message)| MessageView::new(message, &name, max_chars(rank));
+            let view = |(rank, message): (usize, &Message)| {
+                let types = types.get(&message.sequence);
+                MessageView::new(message, &name, max_chars(rank)).with_vectors(types)
+            };
             return Ok(app.out.json(&ConversationView {
                 session: SessionView::from(session),
                 skipped: &skipped,

@@ -1,6 +1,9 @@
 //! How far vectors are, and what making them takes.
 
-use amplifier_session_storage::storage::{EmbedReport, Estimate, GenerationStatus, VectorStatus};
+use amplifier_session_storage::{
+    model::ContentTypes,
+    storage::{EmbedReport, Estimate, GenerationStatus, VectorStatus},
+};
 
 use super::{
     search::label,
@@ -53,6 +56,24 @@ pub(crate) fn tabbed(status: &VectorStatus) -> Vec<String> {
         format!("{state}\t{model}\t{dimensions}\t{messages}\t{vectors}\t{owing}\t{failed}")
     };
     generations(status).map(line).collect()
+}
+
+/// The messages of a session with their texts that have vectors, a line each: with blanks between for people, tabs for
+/// a pipe.
+pub(crate) fn of_messages(
+    messages: impl Iterator<Item = (u32, ContentTypes)>,
+    terminal: bool,
+) -> Vec<String> {
+    let line = |(sequence, types): (u32, ContentTypes)| {
+        if terminal {
+            let labels: Vec<&str> = types.iter().map(label).collect();
+            let labels = if labels.is_empty() { "no vectors".to_owned() } else { labels.join(", ") };
+            return format!("{:<6} {labels}", format!("#{sequence}"));
+        }
+        let names: Vec<&str> = types.iter().map(|kind| kind.as_str()).collect();
+        format!("{sequence}\t{}", names.join(","))
+    };
+    messages.map(line).collect()
 }
 
 fn generations(status: &VectorStatus) -> impl Iterator<Item = (&'static str, &GenerationStatus)> {

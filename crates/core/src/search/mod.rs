@@ -13,4 +13,4 @@ pub use filter::{SearchFilter, SessionFilter};
 pub(crate) use fusion::{Fused, FusionWeights, fuse, rank_texts, rank_vectors};
 pub(crate) use mmr::diversify;
 pub use options::{SearchMode, SearchOptions, VectorSearchOptions};
-pub use result::{SearchResult, SearchResults, SearchSource};
+pub use result::{MissingVectors, SearchResult, SearchResults, SearchSource};

@@ -64,6 +64,15 @@ pub struct SearchResult {
     pub message: Option<Value>,
 }
 
+/// Messages that a search by meaning can't find yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MissingVectors {
+    /// Messages that have something to embed, and no vectors yet.
+    pub messages: u64,
+    /// All messages that have something to embed.
+    pub of: u64,
+}
+
 /// The answer to a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -72,6 +81,9 @@ pub struct SearchResults {
     pub mode: SearchMode,
     /// What the reader should know: why another mode ran, or that the index was not there.
     pub notices: Vec<String>,
+    /// What a search by meaning could not look at; `None` when it looked at everything, or only at words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_vectors: Option<MissingVectors>,
     /// The messages, best first.
     pub results: Vec<SearchResult>,
     /// Messages that would be among them, but can't be read.

@@ -2,24 +2,72 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{SessionStorage, embed::texts_of};
+use super::{
+    SessionStorage,
+    embed::{other_space, texts_of},
+};
 use crate::{
     Error, Result, Scope,
     backend::{MessageVectors, SequenceRange},
-    content::{ExtractedText, tokens},
+    content::{ExtractedText, extract, tokens},
     model::{
-        ContentType, ContentTypes, EmbeddingSpace, Message, Place, SessionId, SessionKey, Timestamp,
+        ContentType, ContentTypes, EmbeddingSpace, Message, Place, RawJson, SessionId, SessionKey,
         VectorRecord,
     },
 };
 
-/// Vectors of one message that were made elsewhere: one for each text, over the whole of it.
+/// Vectors of one message that were made elsewhere, of any length but zero: they are brought to unit length.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct MessageEmbeddings {
     /// The message.
     pub sequence: u32,
-    /// A vector for each content type; of any length but zero: it is brought to unit length.
+    /// A vector over the whole of a text, by content type.
     pub vectors: BTreeMap<ContentType, Vec<f32>>,
+    /// Vectors over parts of texts. A text has either a vector over the whole of it, or of its parts.
+    pub chunks: Vec<EmbeddedChunk>,
+}
+
+/// A part of a text, with a vector that was made elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmbeddedChunk {
+    /// Which text of the message.
+    pub content_type: ContentType,
+    /// The part: from this character of the text to that one, which is no longer of it. Parts may overlap.
+    pub span: (u32, u32),
+    /// Its vector.
+    pub vector: Vec<f32>,
+}
+
+/// Vectors of a session's messages that were made elsewhere, with the model that made them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenEmbeddings {
+    /// The model's name and the length of its vectors.
+    pub space: EmbeddingSpace,
+    /// The vectors, of a message each.
+    pub of_messages: Vec<MessageEmbeddings>,
+}
+
+impl MessageEmbeddings {
+    /// No vectors yet, of the message `sequence`.
+    #[must_use]
+    pub fn new(sequence: u32) -> Self {
+        Self { sequence, vectors: BTreeMap::new(), chunks: Vec::new() }
+    }
+
+    /// Adds a vector over the whole of a text.
+    #[must_use]
+    pub fn with_vector(mut self, content_type: ContentType, vector: Vec<f32>) -> Self {
+        self.vectors.insert(content_type, vector);
+        self
+    }
+
+    /// Adds a vector over a part of a text: the characters `span.0..span.1`.
+    #[must_use]
+    pub fn with_chunk(mut self, content_type: ContentType, span: (u32, u32), vector: Vec<f32>) -> Self {
+        self.chunks.push(EmbeddedChunk { content_type, span, vector });
+        self
+    }
 }
 
 impl SessionStorage {
@@ -31,8 +79,8 @@ impl SessionStorage {
     /// # Errors
     ///
     /// `SessionNotFound`; `Validation` naming field and sequence when a message does not exist or does not hold the
-    /// text, or a vector has other dimensions than `space`, is zero or not finite; `Embedding` when the store holds
-    /// vectors of another space; those of the backend.
+    /// text, a part lies beyond the end of its text or is empty, or a vector has other dimensions than `space`, is zero or
+    /// not finite; `Embedding` when the store holds vectors of another space; those of the backend.
     pub async fn store_embeddings(
         &self,
         key: &SessionKey,
@@ -53,10 +101,43 @@ impl SessionStorage {
             let message = messages.get(&sequence);
             let message =
                 message.ok_or_else(|| named(Error::validation("sequence", "there is no such message")))?;
-            vectors.push(checked(message, of_message.vectors, space, self.now()).map_err(named)?);
+            let records = records(texts_of(message), of_message, space).map_err(named)?;
+            let (digest, created_at) = (message.digest, self.now());
+            vectors.push(MessageVectors { sequence, digest, created_at, records, failure: None });
+        }
+        if vectors.is_empty() {
+            return Ok(0);
         }
         let generation = self.claim_space(space).await??;
         self.backend.write_vectors(key, generation, vectors).await
+    }
+
+    /// Checks vectors for lines that are not stored yet, the first of which has the sequence `start`: against the lines,
+    /// and against the vectors that the store has.
+    pub(super) async fn check_given(
+        &self,
+        given: &GivenEmbeddings,
+        lines: &[RawJson],
+        start: u32,
+    ) -> Result<()> {
+        let held = self.generations().await?;
+        let is_other = held.current.as_ref().is_some_and(|current| current.space != given.space);
+        if is_other && (held.next.is_some() || self.has_vectors(&held).await?) {
+            return Err(other_space(&held, &given.space));
+        }
+        for of_message in &given.of_messages {
+            let sequence = of_message.sequence;
+            let line = sequence.checked_sub(start).and_then(|index| lines.get(index as usize));
+            let line =
+                line.ok_or_else(|| Error::validation("sequence", "there is no such line in this call"));
+            let checked = line.and_then(|line| {
+                let line = line.parse_object()?;
+                let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;
+                records(extract(&line, role), of_message.clone(), &given.space)
+            });
+            checked.map_err(|error| error.with("sequence", sequence))?;
+        }
+        Ok(())
     }
 
     /// Which texts of a session's messages have vectors, by sequence in order. Messages without vectors are left out.
@@ -84,34 +165,63 @@ impl SessionStorage {
     }
 }
 
-fn checked(
-    message: &Message,
-    vectors: BTreeMap<ContentType, Vec<f32>>,
+/// A vector with the span of the part it is for; without one it is for the whole text.
+type GivenPart = (Option<(u32, u32)>, Vec<f32>);
+
+/// The records of the vectors of one message that holds `texts`.
+fn records(
+    texts: Vec<ExtractedText>,
+    given: MessageEmbeddings,
     space: &EmbeddingSpace,
-    created_at: Timestamp,
-) -> Result<MessageVectors> {
-    let texts: HashMap<ContentType, ExtractedText> =
-        texts_of(message).into_iter().map(|text| (text.content_type, text)).collect();
-    let mut records = Vec::with_capacity(vectors.len());
-    for (content_type, vector) in vectors {
-        let text = texts.get(&content_type);
-        let text = text.ok_or_else(|| {
+) -> Result<Vec<VectorRecord>> {
+    let texts: HashMap<ContentType, String> =
+        texts.into_iter().map(|text| (text.content_type, text.text)).collect();
+    let mut parts: BTreeMap<ContentType, Vec<GivenPart>> = BTreeMap::new();
+    for (content_type, vector) in given.vectors {
+        parts.entry(content_type).or_default().push((None, vector));
+    }
+    for EmbeddedChunk { content_type, span, vector } in given.chunks {
+        parts.entry(content_type).or_default().push((Some(span), vector));
+    }
+    let mut records = Vec::new();
+    for (content_type, mut parts) in parts {
+        let text = texts.get(&content_type).ok_or_else(|| {
             Error::validation("content_type", format!("the message holds no text of type {content_type}"))
         })?;
-        let record = VectorRecord {
-            content_type,
-            chunk_index: 0,
-            total_chunks: 1,
-            span_start: 0,
-            span_end: text.text.chars().count() as u32,
-            token_count: tokens::count(&text.text).max(1) as u32,
-            vector,
-        };
-        record.validate(space)?;
-        records.push(VectorRecord { vector: of_unit_length(record.vector)?, ..record });
+        if parts.len() > 1 && parts.iter().any(|(span, _)| span.is_none()) {
+            let rule = format!("{content_type} has a vector over the whole text and others over parts of it");
+            return Err(Error::validation("span", rule));
+        }
+        parts.sort_by_key(|(span, _)| *span);
+        let total_chunks = parts.len() as u32;
+        for (chunk_index, (span, vector)) in (0..).zip(parts) {
+            let (span_start, span_end, part) = part_of(text, span)?;
+            let record = VectorRecord {
+                content_type,
+                chunk_index,
+                total_chunks,
+                span_start,
+                span_end,
+                token_count: tokens::count(part).max(1) as u32,
+                vector,
+            };
+            record.validate(space)?;
+            records.push(VectorRecord { vector: of_unit_length(record.vector)?, ..record });
+        }
     }
-    let (sequence, digest) = (message.sequence, message.digest);
-    Ok(MessageVectors { sequence, digest, created_at, records, failure: None })
+    Ok(records)
+}
+
+/// The characters `span` of `text`, or all of them, with where they begin and end.
+fn part_of(text: &str, span: Option<(u32, u32)>) -> Result<(u32, u32, &str)> {
+    let length = text.chars().count() as u32;
+    let Some((start, end)) = span else { return Ok((0, length, text)) };
+    if start >= end || end > length {
+        let rule = format!("{start}..{end} is no part of a text of {length} characters");
+        return Err(Error::validation("span", rule));
+    }
+    let place = |at: u32| text.char_indices().nth(at as usize).map_or(text.len(), |(place, _)| place);
+    Ok((start, end, text.get(place(start)..place(end)).unwrap_or_default()))
 }
 
 /// The vector of the same direction whose length is 1.
@@ -127,7 +237,16 @@ pub(super) fn of_unit_length(mut vector: Vec<f32>) -> Result<Vec<f32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::of_unit_length;
+    use super::{of_unit_length, part_of};
+
+    #[test]
+    fn parts_are_characters_of_the_text() {
+        assert_eq!(part_of("aé😀b", Some((1, 3))).unwrap(), (1, 3, "é😀"));
+        assert_eq!(part_of("aé😀b", None).unwrap(), (0, 4, "aé😀b"));
+        for span in [(0, 5), (2, 2), (3, 1), (4, 5)] {
+            assert_eq!(part_of("aé😀b", Some(span)).unwrap_err().context("field"), Some("span"));
+        }
+    }
 
     #[test]
     fn vectors_of_any_length_are_brought_to_one() {

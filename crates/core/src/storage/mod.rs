@@ -47,7 +47,7 @@ pub use context::{MessageContext, TurnContext};
 pub use damage::{DamagedRow, Readable, RowKind};
 pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};
-pub use embeddings::MessageEmbeddings;
+pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
 pub use find::{Addressed, AddressedLine};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};

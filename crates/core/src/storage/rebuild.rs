@@ -151,6 +151,7 @@ impl SessionStorage {
             Some(current) if current.space == space => {
                 self.rebuild_current(of, &held, &space, on_embedded).await
             }
+            Some(_) if !self.has_vectors(&held).await? => self.backfill(of, on_embedded).await,
             Some(_) if of.is_everything() => self.rebuild_next(&held, &space, on_embedded).await,
             Some(_) => {
                 let error = other_space(&held, &space);
@@ -330,7 +331,7 @@ impl SessionStorage {
         self.embedding.as_ref().ok_or_else(none)
     }
 
-    async fn session_keys(&self, of: &VectorsOf) -> Result<Vec<SessionKey>> {
+    pub(super) async fn session_keys(&self, of: &VectorsOf) -> Result<Vec<SessionKey>> {
         let filter = SessionFilter::default();
         let filter = match &of.project {
             Some(project) => filter.with_project(project.clone()),
@@ -344,7 +345,7 @@ impl SessionStorage {
         Ok(self.all_sessions(query).await?.iter().map(Session::key).collect())
     }
 
-    async fn users_with_sessions(&self) -> Result<BTreeSet<UserId>> {
+    pub(super) async fn users_with_sessions(&self) -> Result<BTreeSet<UserId>> {
         let sessions = self.all_sessions(SessionQuery::new(Scope::Everyone)).await?;
         Ok(sessions.into_iter().map(|session| session.user_id).collect())
     }

@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use super::{Readable, SessionStorage, embed::other_space};
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{Candidates, OwingQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     content::extract,
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, Message, Place, VectorRecord},
     search::{
-        Fused, FusionWeights, SearchMode, SearchOptions, SearchResult, SearchResults, diversify, fuse,
-        rank_texts, rank_vectors,
+        Fused, FusionWeights, MissingVectors, SearchMode, SearchOptions, SearchResult, SearchResults,
+        diversify, fuse, rank_texts, rank_vectors,
     },
     text::{Snippets, query_terms},
 };
@@ -60,7 +60,11 @@ impl SessionStorage {
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
         let picked = diversify(ranked, lambda, options.limit);
         let Readable { rows: results, damaged } = self.show(picked, options, &terms).await?;
-        Ok(SearchResults { mode, notices, results, damaged })
+        let missing_vectors = match mode {
+            SearchMode::FullText => None,
+            SearchMode::Semantic | SearchMode::Hybrid => self.missing_vectors(scope).await?,
+        };
+        Ok(SearchResults { mode, notices, missing_vectors, results, damaged })
     }
 
     /// What a person should know of how the answer was found. What has one cause is one notice: a store that can only be read,
@@ -75,6 +79,23 @@ impl SessionStorage {
         let is_one = read_only.is_some() || ran == SearchMode::Hybrid;
         let notices: Vec<String> = read_only.into_iter().chain(of_vectors).chain(of_texts).collect();
         if is_one && notices.len() > 1 { vec![notices.join("; ")] } else { notices }
+    }
+
+    /// How many messages of `scope` a search by meaning can't find yet; `None` when it can find all.
+    ///
+    /// One look at the index of what is owed where nothing is; only then are messages counted.
+    async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
+        let generation = self.generations().await?.current_number();
+        if let Scope::User(user) = scope {
+            let query = OwingQuery { user: user.clone(), session: None, generation, after: None, limit: 1 };
+            if self.backend.messages_owing_vectors(&query).await?.is_empty() {
+                return Ok(None);
+            }
+        }
+        let counts = self.backend.count_vectors(scope).await?;
+        let of_generation = counts.generations.get(&generation);
+        let messages = of_generation.map_or(counts.embeddable, |counts| counts.owing);
+        Ok((messages > 0).then_some(MissingVectors { messages, of: counts.embeddable }))
     }
 
     /// The candidates by meaning, with the query's vector and the mode that can run.
@@ -109,6 +130,9 @@ impl SessionStorage {
         let generations = self.generations().await?;
         let Some(held) = &generations.current else { return Ok(None) };
         if held.space != *provider.space() {
+            if generations.next.is_none() && !self.has_vectors(&generations).await? {
+                return Ok(None);
+            }
             return Err(other_space(&generations, provider.space()));
         }
         let query = provider.mask(query).text.into_owned();

@@ -1,14 +1,17 @@
 //! Transcript lines in and out.
 
-use super::{Extent, IngestReport, IngestTarget, LineOutcome, Readable, SessionStorage};
+use super::{
+    Extent, GivenEmbeddings, IngestReport, IngestTarget, LineOutcome, MessageEmbeddings, Readable,
+    SessionStorage,
+};
 use crate::{
     Error, Result, Scope,
     backend::SequenceRange,
-    model::{Message, RawJson, SessionId, Timestamp},
+    model::{EmbeddingSpace, Message, RawJson, SessionId, Timestamp},
 };
 
 /// Lines to store, of a transcript or of an event log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SyncLines {
     /// The lines as they came in.
@@ -19,25 +22,35 @@ pub struct SyncLines {
     pub extent: Extent,
     /// The time for lines that name none. Default: now.
     pub seen: Option<Timestamp>,
+    /// Vectors of these lines that the caller has: the provider is not asked for them. Default: none.
+    pub embeddings: Option<GivenEmbeddings>,
 }
 
 impl SyncLines {
     /// The whole of a transcript or event log: what is stored beyond it is removed.
     #[must_use]
     pub fn whole(lines: Vec<RawJson>) -> Self {
-        Self { lines, start_sequence: 0, extent: Extent::Whole, seen: None }
+        Self { lines, start_sequence: 0, extent: Extent::Whole, seen: None, embeddings: None }
     }
 
     /// Lines from `start_sequence` on: what is stored beyond them stays.
     #[must_use]
     pub fn starting_at(start_sequence: u32, lines: Vec<RawJson>) -> Self {
-        Self { lines, start_sequence, extent: Extent::Part, seen: None }
+        Self { lines, start_sequence, extent: Extent::Part, seen: None, embeddings: None }
     }
 
     /// Sets the time for lines that name none.
     #[must_use]
     pub fn with_seen(mut self, seen: Timestamp) -> Self {
         self.seen = Some(seen);
+        self
+    }
+
+    /// Sets vectors of these lines that the caller has made, with the model of `space`. A message that is named gets
+    /// these and no others; the embedding provider makes those of the other messages.
+    #[must_use]
+    pub fn with_embeddings(mut self, space: EmbeddingSpace, of_messages: Vec<MessageEmbeddings>) -> Self {
+        self.embeddings = Some(GivenEmbeddings { space, of_messages });
         self
     }
 }
@@ -50,13 +63,17 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `Validation` naming the line when one is bad, or when `start_sequence` lies beyond the end; those of the
-    /// backend.
+    /// `Validation` naming the line when one is bad, or when `start_sequence` lies beyond the end; with given vectors those
+    /// of [`SessionStorage::store_embeddings`], before anything is stored; those of the backend.
     pub async fn sync_transcript_lines(
         &self,
         target: &IngestTarget,
         lines: SyncLines,
     ) -> Result<IngestReport> {
+        if let Some(given) = &lines.embeddings {
+            let checked = self.check_given(given, &lines.lines, lines.start_sequence).await;
+            checked.map_err(|error| error.with_operation("sync_transcript_lines"))?;
+        }
         let report = self
             .retry_conflicts(|| async {
                 let mut ingest = self.ingest(target.clone()).await?.all_at_once();
@@ -70,6 +87,9 @@ impl SessionStorage {
             })
             .await
             .map_err(|error| error.with_operation("sync_transcript_lines"))?;
+        if let Some(GivenEmbeddings { space, of_messages }) = lines.embeddings {
+            self.store_embeddings(&target.key, &space, of_messages).await?;
+        }
         self.embed_owed(&target.key.user_id, Some(&target.key.session_id)).await?;
         Ok(report)
     }

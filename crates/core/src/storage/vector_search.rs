@@ -24,6 +24,7 @@ impl SessionStorage {
         let mut answer = SearchResults {
             mode: SearchMode::Semantic,
             notices: Vec::new(),
+            missing_vectors: None,
             results: Vec::new(),
             damaged: Vec::new(),
         };

@@ -148,9 +148,9 @@ impl Endpoint {
             .saturating_add(BYTES_AROUND)
     }
 
-    /// Adds which service and model an error is about.
+    /// Adds which service, at which address, and model an error is about.
     pub(crate) fn named(&self, error: Error) -> Error {
-        error.with("service", self.service).with("model", &self.space.model)
+        error.at(http::address(&self.url)).with("service", self.service).with("model", &self.space.model)
     }
 }
 /// [`answer::vectors`], beside the executor: an answer can be megabytes, and other calls wait for theirs.

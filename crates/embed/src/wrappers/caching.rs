@@ -12,7 +12,7 @@ use std::{
 
 use amplifier_session_core::{
     Result,
-    embedding::{EmbeddingProvider, EmbeddingPurpose},
+    embedding::{EmbeddingProvider, EmbeddingPurpose, is_no_vector},
     model::EmbeddingSpace,
 };
 use async_trait::async_trait;
@@ -194,9 +194,10 @@ impl Caching {
         check_vectors(self.inner.space(), &vectors)?;
         let mut entries = Vec::new();
         for (text, vector) in missing.into_iter().zip(vectors) {
-            self.remember(text.key, &vector);
-            if self.below.is_some() {
-                entries.push((text.key, vector.clone()));
+            // What a service could not do may work the next time.
+            if !is_no_vector(&vector) {
+                self.remember(text.key, &vector);
+                entries.extend(self.below.is_some().then(|| (text.key, vector.clone())));
             }
             text.vector = Some(vector);
         }

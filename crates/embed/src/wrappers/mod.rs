@@ -40,7 +40,7 @@ mod redacting;
 mod retrying;
 mod stack;
 
-use amplifier_session_core::{Error, ErrorKind, Result, model::EmbeddingSpace};
+use amplifier_session_core::{Error, ErrorKind, Result, embedding::is_no_vector, model::EmbeddingSpace};
 
 pub use batching::Batching;
 pub use breaking::{BreakerOptions, BreakerState, CircuitBreaking};
@@ -97,7 +97,7 @@ fn check_count(texts: &[String], vectors: &[Vec<f32>]) -> Result<()> {
     Err(Error::new(ErrorKind::Embedding, what))
 }
 
-/// An error unless every vector is one of the space.
+/// An error unless every vector is one of the space, or stands for none.
 fn check_vectors(space: &EmbeddingSpace, vectors: &[Vec<f32>]) -> Result<()> {
     for vector in vectors {
         if vector.len() != space.dimensions {
@@ -105,7 +105,7 @@ fn check_vectors(space: &EmbeddingSpace, vectors: &[Vec<f32>]) -> Result<()> {
                 format!("a vector has {} dimensions, but the model {}", vector.len(), space.dimensions);
             return Err(Error::new(ErrorKind::Embedding, what).with("model", &space.model));
         }
-        if !vector.iter().all(|x| x.is_finite()) {
+        if !vector.iter().all(|x| x.is_finite()) && !is_no_vector(vector) {
             let what = "a vector holds what is no number";
             return Err(Error::new(ErrorKind::Embedding, what).with("model", &space.model));
         }

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use amplifier_session_core::{Error, ErrorKind};
-use amplifier_session_embed::OpenAiEmbedding;
+use amplifier_session_core::{
+    Error, ErrorKind,
+    embedding::{EmbeddingPurpose, is_no_vector},
+};
+use amplifier_session_embed::{OpenAiConfig, OpenAiEmbedding, wrappers::StackOptions};
 use amplifier_session_testkit::http::{Fault, MockEmbeddings};
 
 use crate::{assert_vectors, config, embed, provider, server, small};
@@ -54,7 +57,6 @@ async fn what_does_not_fit_is_an_error_and_never_a_shifted_list() {
         (Fault::TooMany, "3 vectors of 2 texts"),
         (Fault::WrongDimensions, "7 dimensions, and 8 are configured"),
         (Fault::DuplicateIndex, "number 0 is one too many"),
-        (Fault::NotFinite, "no number"),
     ] {
         let error = error_of(fault).await;
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
@@ -103,12 +105,27 @@ async fn a_text_that_is_refused_is_told_from_a_request_that_is() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_gone_is_worth_another_attempt() {
+async fn what_is_no_number_is_no_vector_of_its_text() {
     let mock = server().await;
-    let model = provider(&mock, small());
-    drop(mock);
-    let error = embed(&model, &["a text"]).await.unwrap_err();
-    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, true));
+    mock.script([Fault::NotFinite]);
+    let vectors = embed(&provider(&mock, small()), &["one", "two"]).await.unwrap();
+    assert!(vectors.len() == 2 && vectors.iter().all(|vector| is_no_vector(vector)), "{vectors:?}");
+}
+
+/// Without another attempt, in or around the provider: nobody would come to listen within a second.
+#[tokio::test]
+async fn an_address_where_nothing_listens_is_named_at_once() {
+    // A port that was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("http://127.0.0.1:{port}/v1");
+    let config = OpenAiConfig::default().with_base_url(&address).with_model(small());
+    let model = OpenAiEmbedding::new(&config).unwrap();
+    let stack = StackOptions::default().wrap(std::sync::Arc::new(model)).unwrap();
+    let texts = ["a text".to_owned()];
+    let error = stack.provider().embed(&texts, EmbeddingPurpose::Document).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
+    assert!(error.to_string().starts_with(&format!("{address}: connection refused")), "{error}");
+    assert_eq!(stack.statistics().retries, 0);
 }
 
 #[tokio::test]

@@ -1,7 +1,5 @@
 //! Vectors that a caller made, handed in.
 
-use std::collections::BTreeMap;
-
 use amplifier_session_core::{
     ErrorKind, SessionStorage,
     model::{ContentType, ContentTypes, EmbeddingSpace},
@@ -21,7 +19,8 @@ fn space() -> EmbeddingSpace {
 }
 
 fn of(sequence: u32, vectors: &[(ContentType, Vec<f32>)]) -> MessageEmbeddings {
-    MessageEmbeddings { sequence, vectors: vectors.iter().cloned().collect::<BTreeMap<_, _>>() }
+    let none = MessageEmbeddings::new(sequence);
+    vectors.iter().fold(none, |of, (content_type, vector)| of.with_vector(*content_type, vector.clone()))
 }
 
 fn messages() -> Vec<Line> {
@@ -237,4 +236,78 @@ pub async fn vectors_are_handed_in_for_a_session_that_is_there(subject: &dyn Sub
     let nothing = store.storage.store_embeddings(&target("s").key, &space(), Vec::new()).await;
     assert_eq!(nothing.unwrap(), 0);
     assert_eq!(store.vectors(&target("s")).await.len(), 3);
+}
+
+/// Vectors that come with the lines are stored, and the provider is asked for the other messages only.
+pub async fn vectors_come_in_with_their_lines(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let sync = || SyncLines::whole(raw(messages())).with_embeddings(space(), embeddings(&store));
+    for _ in 0..2 {
+        store.storage.sync_transcript_lines(&target("s"), sync()).await.unwrap();
+        assert_eq!(store.embedding.texts(), ["a listing"]);
+        assert!(store.owing(&target("s")).await.is_empty());
+    }
+    assert_eq!(near(&store.storage, store.embedding.vector("a deep thought")).await, [1]);
+    // Those of a later call are for its own lines.
+    let given =
+        MessageEmbeddings::new(4).with_vector(ContentType::UserQuery, store.embedding.vector("given"));
+    let later = SyncLines::starting_at(4, raw(vec![lines::user("another question")]));
+    let later = later.with_embeddings(space(), vec![given]);
+    store.storage.sync_transcript_lines(&target("s"), later).await.unwrap();
+    assert_eq!(store.embedding.texts(), ["a listing"]);
+    assert_eq!(near(&store.storage, store.embedding.vector("given")).await, [4]);
+}
+
+/// Parts of a text that are chosen by the caller have vectors with their spans, in the order of the text.
+pub async fn parts_of_a_text_have_vectors_of_their_own(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let vector = |text: &str| store.embedding.vector(text);
+    let given = MessageEmbeddings::new(0)
+        .with_chunk(ContentType::UserQuery, (9, 19), vector("the basket"))
+        .with_chunk(ContentType::UserQuery, (0, 12), vector("where is the"));
+    let sync = SyncLines::whole(raw(messages())).with_embeddings(space(), vec![given]);
+    store.storage.sync_transcript_lines(&target("s"), sync).await.unwrap();
+    let vectors = store.vectors(&target("s")).await;
+    let of_first: Vec<_> = vectors.iter().filter(|(sequence, _)| *sequence == 0).collect();
+    let spans: Vec<_> = of_first
+        .iter()
+        .map(|(_, record)| (record.chunk_index, record.total_chunks, record.span_start, record.span_end))
+        .collect();
+    assert_eq!(spans, [(0, 2, 0, 12), (1, 2, 9, 19)]);
+    let options = VectorSearchOptions::new(vector("the basket")).with_min_similarity(0.9);
+    let found = store.storage.vector_search(&scope(&target("s")), &options).await.unwrap().results;
+    assert_eq!((sequences(&found), found[0].span), (vec![0], (9, 19)));
+}
+
+/// What does not fit is refused and named before a line of the call is stored, and nobody is asked for vectors.
+pub async fn vectors_that_do_not_fit_their_lines_store_nothing(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let good = || store.embedding.vector("x");
+    let chunk = |span| MessageEmbeddings::new(0).with_chunk(ContentType::UserQuery, span, good());
+    let both = chunk((0, 5)).with_vector(ContentType::UserQuery, good());
+    let refused = [
+        (of(0, &[(ContentType::UserQuery, good()[1..].to_vec())]), "vector"),
+        (of(0, &[(ContentType::UserQuery, vec![0.0; 64])]), "vector"),
+        (of(0, &[(ContentType::ToolOutput, good())]), "content_type"),
+        (of(4, &[(ContentType::UserQuery, good())]), "sequence"),
+        (chunk((0, 20)), "span"),
+        (chunk((5, 5)), "span"),
+        (chunk((7, 3)), "span"),
+        (both, "span"),
+    ];
+    for (bad, field) in refused {
+        let sync = SyncLines::whole(raw(messages())).with_embeddings(space(), vec![bad]);
+        let error = store.storage.sync_transcript_lines(&target("s"), sync).await.unwrap_err();
+        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some(field)));
+        assert!(error.context("sequence").is_some(), "{field}");
+    }
+    assert!(store.messages(&target("s")).await.is_empty());
+    assert_eq!((store.embedding.calls(), store.storage.embedding_space().await.unwrap()), (0, None));
+    // Nor where the store has vectors of another model.
+    store.sync(&target("t"), messages()).await;
+    let other = EmbeddingSpace { model: "other".to_owned(), ..space() };
+    let given = vec![of(0, &[(ContentType::UserQuery, good())])];
+    let sync = SyncLines::whole(raw(messages())).with_embeddings(other, given);
+    assert_eq!(kind(store.storage.sync_transcript_lines(&target("s"), sync).await), ErrorKind::Embedding);
+    assert!(store.messages(&target("s")).await.is_empty());
 }

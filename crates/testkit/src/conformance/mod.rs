@@ -66,6 +66,7 @@ mod store;
 pub mod sync_statistics;
 pub mod times;
 pub mod trees;
+pub mod unclaimed;
 pub mod vector_search;
 pub mod vectors;
 
@@ -280,6 +281,17 @@ macro_rules! conformance_suite {
                 texts_that_have_vectors_are_told,
                 a_changed_line_loses_what_was_handed_in,
                 vectors_are_handed_in_for_a_session_that_is_there,
+                vectors_come_in_with_their_lines,
+                parts_of_a_text_have_vectors_of_their_own,
+                vectors_that_do_not_fit_their_lines_store_nothing,
+            ]
+            unclaimed: [
+                a_model_that_fails_reserves_nothing,
+                a_claim_without_vectors_gives_way,
+                a_text_that_nothing_is_made_of_fails_alone,
+                a_service_that_makes_nothing_of_everything_marks_nothing,
+                a_search_tells_what_it_could_not_look_at,
+                a_store_without_vectors_misses_all,
             ]
             generations: [
                 a_rebuild_with_another_model_is_searched_once_it_is_complete,

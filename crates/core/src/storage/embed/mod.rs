@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 
 pub(super) use self::step::Amount;
 use self::step::{Step, StepOutcome};
-use super::SessionStorage;
+use super::{SessionStorage, VectorsOf};
 use crate::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, Result, Scope,
     backend::{
-        OwingQuery,
+        OweAgain, OwingQuery,
         meta::{self, Generation, Generations},
     },
     content::{ExtractedText, extract},
@@ -88,13 +88,19 @@ impl SessionStorage {
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
         self.renew().await?;
-        let generation = self.generations().await?.current_number();
+        let held = self.generations().await?;
+        let generation = held.current_number();
         let query =
             OwingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
         if self.backend.messages_owing_vectors(&query).await?.is_empty() {
             return Ok(());
         }
-        match self.claim_space(provider.space()).await? {
+        // A store without vectors is claimed with the first of them: a model that fails must not keep others out.
+        let claimed = match held.current {
+            None => Ok(generation),
+            Some(_) => self.claim_space(provider.space()).await?,
+        };
+        match claimed {
             Ok(generation) => {
                 self.embed_generation(OwingQuery { generation, ..query }, report, on_embedded).await
             }
@@ -126,7 +132,13 @@ impl SessionStorage {
                 making.start(owing, Arc::clone(provider), self.settings.tool_output_chars, self.now());
             }
             match made {
-                Some(made) => self.store_step(query.generation, made, report).await?,
+                Some(made) => {
+                    if let Err(error) = self.claim_for(query.generation, provider.space(), &made).await? {
+                        report.failure = Some(error);
+                        return Ok(());
+                    }
+                    self.store_step(query.generation, made, report).await?;
+                }
                 None if making.is_idle() => return Ok(()),
                 None => {}
             }
@@ -137,16 +149,59 @@ impl SessionStorage {
         }
     }
 
+    /// Claims the store for `space` before the first vectors are written; the errors are those of
+    /// [`SessionStorage::claim_space`].
+    async fn claim_for(
+        &self,
+        generation: u32,
+        space: &EmbeddingSpace,
+        step: &StepOutcome,
+    ) -> Result<Result<()>> {
+        if step.made.is_empty() || self.generations().await?.space(generation).is_ok() {
+            return Ok(Ok(()));
+        }
+        Ok(self.claim_space(space).await?.map(|_| ()))
+    }
+
     /// The number of the generation of `space`, which is claimed in a store without vectors. The outer error is the
     /// backend's, the inner one tells that the store holds vectors of another space.
+    ///
+    /// A space that was claimed and never came to hold a vector gives way.
     pub(super) async fn claim_space(&self, space: &EmbeddingSpace) -> Result<Result<u32>> {
         let first = Generation { space: space.clone(), number: 0 };
-        let held = self.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &first.to_value()).await?;
-        Ok(match Generation::parse(&held) {
-            Some(held) if held.space == *space => Ok(held.number),
-            Some(_) => Err(other_space(&self.generations().await?, space)),
-            None => Err(Error::new(ErrorKind::StorageIo, "the store's embedding space can't be read")),
-        })
+        let value = self.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &first.to_value()).await?;
+        match Generation::parse(&value) {
+            Some(held) if held.space == *space => Ok(Ok(held.number)),
+            Some(_) => match self.take_over(&value, space).await? {
+                Some(number) => Ok(Ok(number)),
+                None => Ok(Err(other_space(&self.generations().await?, space))),
+            },
+            None => Ok(Err(Error::new(ErrorKind::StorageIo, "the store's embedding space can't be read"))),
+        }
+    }
+
+    /// Makes `space` the store's in the place of one that has no vectors, if the entry of that is still `value`; the
+    /// number of its generation. A new number, so that vectors of the other model, which may be under way, are refused.
+    async fn take_over(&self, value: &str, space: &EmbeddingSpace) -> Result<Option<u32>> {
+        let held = self.generations().await?;
+        if held.next.is_some() || self.has_vectors(&held).await? {
+            return Ok(None);
+        }
+        // What the other model refused is the new one's to try.
+        for user in self.users_with_sessions().await? {
+            for key in self.session_keys(&VectorsOf::user(user)).await? {
+                self.backend.owe_vectors(&key, OweAgain::Failed).await?;
+            }
+        }
+        let next = Generation { space: space.clone(), number: held.last_number + 1 };
+        let replaced = self.backend.replace_meta(meta::EMBEDDING_SPACE, value, &next.to_value()).await?;
+        Ok(replaced.then_some(next.number))
+    }
+
+    /// Whether there is a vector of the current generation, of any user.
+    pub(super) async fn has_vectors(&self, held: &Generations) -> Result<bool> {
+        let counts = self.backend.count_vectors(&Scope::Everyone).await?;
+        Ok(counts.generations.get(&held.current_number()).is_some_and(|counts| counts.vectors > 0))
     }
 
     /// The generations of vectors that the store has.

@@ -9,12 +9,15 @@ use crate::{
     Error, ErrorKind, Result,
     backend::MessageVectors,
     content::{ChunkSettings, ExtractedText, chunk, embeddable},
-    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose},
+    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, is_no_vector},
     model::{Message, SessionKey, Timestamp, VectorRecord},
 };
 
 /// A provider that refuses so many texts of a batch one by one, and takes none, refuses something else than texts.
 const REFUSED_ALIKE: usize = 5;
+
+/// Why a text has no vector whose vector can't be compared with others.
+const UNUSABLE: &str = "the model made a vector of zeros, or of what is no number";
 
 /// Of a text that is cut off, so many characters more are looked at for secrets.
 const MASKED_AFTER_CHARS: usize = 4_096;
@@ -196,6 +199,11 @@ impl Step {
     }
 }
 
+/// What became of one text.
+fn made(vector: Vec<f32>) -> Embedded {
+    if is_no_vector(&vector) { Err(UNUSABLE.to_owned()) } else { Ok(vector) }
+}
+
 /// The next batch with what became of it.
 async fn next_of<'a>(
     batches: &mut std::slice::Iter<'_, &'a [String]>,
@@ -213,8 +221,13 @@ async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> Batc
     while let Some(part) = parts.pop() {
         let failure = match provider.embed(part, EmbeddingPurpose::Document).await {
             Ok(vectors) if vectors.len() == part.len() => {
-                embedded.extend(vectors.into_iter().map(Ok));
-                continue;
+                let nothing = vectors.iter().filter(|vector| is_no_vector(vector)).count();
+                if nothing < REFUSED_ALIKE || nothing < vectors.len() {
+                    embedded.extend(vectors.into_iter().map(made));
+                    continue;
+                }
+                // A service that makes nothing of any text has a problem of its own.
+                Error::new(ErrorKind::Embedding, UNUSABLE)
             }
             Ok(vectors) => {
                 let message = format!("the provider made {} vectors of {} texts", vectors.len(), part.len());
