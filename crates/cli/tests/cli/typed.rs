@@ -37,7 +37,7 @@ fn what_was_typed_does_not_act_on_the_terminal() {
         let ran = Terminal::new(&SYNCED).run(&[arguments, &["--color", "never"]].concat());
         assert!(is_clean(&ran.stderr), "{arguments:?}: {:?}", ran.stderr);
         assert!(is_clean(&ran.stdout), "{arguments:?}: {:?}", ran.stdout);
-        assert!(!ran.stderr.is_empty(), "{arguments:?}");
+        assert!(!ran.stderr.is_empty() || !ran.stdout.is_empty(), "{arguments:?}");
     }
 }
 
