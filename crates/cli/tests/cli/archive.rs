@@ -18,7 +18,7 @@ fn sessions_go_from_store_to_store() {
         if cfg!(feature = "duckdb-system") { "duckdb:~/other.duckdb" } else { "sqlite:~/other.sqlite" };
     let imported = home.run(&["import", &at("a.jsonl"), "--store", other, "--embedding", "none"]);
     assert_eq!(imported.code, 0, "{}", imported.stderr);
-    assert_eq!(imported.stdout, "sessions  12\nmessages  192\nevents    357\n");
+    assert_eq!(imported.stdout, "sessions  12\nmessages  192\nevents    731\n");
     home.ok(&["export", "--out", &at("b.jsonl"), "--store", other]);
     assert!(fs::read(at("a.jsonl")).unwrap() == fs::read(at("b.jsonl")).unwrap(), "the exports differ");
     for reading in
@@ -67,7 +67,7 @@ fn parquet_is_a_folder_that_comes_back() {
     let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
     let imported = home.run(&[&["import", folder.as_str()], &other[..]].concat());
     assert_eq!(imported.code, 0, "{}", imported.stderr);
-    assert_eq!(imported.stdout, "sessions  12\nmessages  192\nevents    357\n");
+    assert_eq!(imported.stdout, "sessions  12\nmessages  192\nevents    731\n");
     home.ok(&["export", "--out", &at("a.jsonl")]);
     home.ok(&[&["export", "--out", &at("b.jsonl")], &other[..]].concat());
     assert!(fs::read(at("a.jsonl")).unwrap() == fs::read(at("b.jsonl")).unwrap(), "the exports differ");
