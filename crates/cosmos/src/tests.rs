@@ -7,14 +7,16 @@ use amplifier_session_core::{
     ErrorKind,
     backend::{MessageVectors, RowChange, SequenceRange, SessionChange, Version, meta},
     model::{
-        ContentType, Digest, HostId, Message, Place, ProjectSlug, RawJson, Role, Session, SessionId,
-        SessionKey, TimeSource, Timestamp, UserId, VectorRecord, VectorState,
+        ContentType, Digest, Event, HostId, Level, Message, Payload, Place, ProjectSlug, RawJson, Role,
+        Session, SessionId, SessionKey, StoredEvent, TimeSource, Timestamp, UserId, VectorRecord,
+        VectorState,
     },
 };
 use azure_data_cosmos::CosmosRuntimeBuilder;
 use azure_data_cosmos_driver::in_memory_emulator::{
     ConsistencyLevel, InMemoryEmulatorHttpClient, VirtualAccountConfig, VirtualRegion,
 };
+use serde_json::json;
 
 use crate::{
     config::{Authentication, CosmosConfig},
@@ -220,4 +222,56 @@ async fn texts_of_others_take_no_room_from_ones_own() {
     };
     let found = crate::search::texts(&store, &query).await.unwrap();
     assert_eq!((found.items.len(), found.notice), (3, None));
+}
+
+/// The fields of the documents that hold vectors and chunks of events, as the schema lists them.
+#[test]
+fn vectors_and_chunks_carry_the_fields_of_the_schema() {
+    let partition = ids::partition(&key());
+    let message = crate::documents::MessageDocument::new(&message(7), &partition);
+    let vectors = crate::documents::VectorDocument::all_of(&message, 0, "m", &made(7, 2));
+    let vector = serde_json::to_value(&vectors[1]).unwrap();
+    for (field, value) in [
+        ("parent_id", json!("s_msg_7")),
+        ("user_id", json!("ana")),
+        ("session_id", json!("s")),
+        ("project_slug", json!("p")),
+        ("content_type", json!("user_query")),
+        ("chunk_index", json!(1)),
+        ("total_chunks", json!(2)),
+        ("embedding_model", json!("m")),
+    ] {
+        assert_eq!(vector[field], value, "{field}");
+    }
+
+    let event = Event {
+        event_id: "e-1".to_owned(),
+        user_id: key().user_id,
+        host_id: session().host_id,
+        project_slug: session().project_slug,
+        session_id: key().session_id,
+        sequence: 0,
+        event_type: "llm:request".to_owned(),
+        ts: Timestamp::from_micros(0),
+        ts_estimated: false,
+        turn: None,
+        level: Level::Info,
+        tool_name: None,
+        error_type: None,
+        model: None,
+        provider: None,
+        summary: serde_json::Map::new(),
+        is_chunked: true,
+        chunk_count: Some(3),
+        data_size_bytes: 3,
+        synced_at: None,
+        digest: Digest::of(b""),
+    };
+    let stored = StoredEvent { event, payload: Payload::Chunks(vec![vec![1], vec![2], vec![3]]) };
+    let chunks = crate::documents::chunks_of(&stored, &partition);
+    let chunk = serde_json::to_value(&chunks[2]).unwrap();
+    for (field, value) in [("event_id", json!("e-1")), ("chunk_index", json!(2)), ("total_chunks", json!(3))]
+    {
+        assert_eq!(chunk[field], value, "{field}");
+    }
 }

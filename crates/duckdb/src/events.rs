@@ -58,6 +58,7 @@ pub(crate) fn append(connection: &Connection, events: &[&StoredEvent]) -> duckdb
             event.digest.0.as_slice(),
             encoding,
             maybe_bytes(raw),
+            event.synced_at.map(time),
         ])?;
     }
     appender.flush()?;

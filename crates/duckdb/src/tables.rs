@@ -17,10 +17,12 @@ pub(crate) const LAYOUT: usize = 1 + UPGRADES.len();
 
 /// From each layout to the next, before [`views`] are made anew. A step may be repeated: DuckDB does not let a table be
 /// changed and its rows in one transaction.
-pub(crate) const UPGRADES: [&str; 1] = [
+pub(crate) const UPGRADES: [&str; 2] = [
     // Where the times of messages come from: most lines state none.
     "ALTER TABLE transcripts ADD COLUMN IF NOT EXISTS ts_source VARCHAR DEFAULT 'file';
      UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
+    // When events were stored.
+    "ALTER TABLE events ADD COLUMN IF NOT EXISTS synced_at TIMESTAMP;",
 ];
 
 /// The tables of schema version 4, but for [`vectors`].
@@ -121,6 +123,7 @@ CREATE TABLE events (
     digest BLOB NOT NULL,
     encoding UTINYINT NOT NULL,
     raw BLOB,
+    synced_at TIMESTAMP,
     PRIMARY KEY (user_id, session_id, sequence),
     UNIQUE (user_id, event_id)
 );

@@ -222,28 +222,32 @@ impl SearchIndex {
         rows: &mut dyn Rows,
         run: impl Fn(&Look<P>, &mut dyn Rows) -> Result<(Vec<T>, u64), SearchFailure>,
     ) -> Result<Answer<T>> {
+        let mut look = home.look_for_search(rows)?;
         loop {
-            let (look, rebuilt) = self.prepare(home, tail, rows)?;
+            let rebuilt = self.prepare(home, tail, rows, &mut look)?;
             match run(&look, rows) {
                 Ok((hits, tail_rows)) => {
                     return Ok(Answer { hits, tail_rows, notice: notice(&look, rebuilt, tail_rows) });
                 }
                 Err(SearchFailure::Outside(error)) => return Err(error),
-                Err(SearchFailure::Part(flaw)) => home.condemn(look.part.as_ref(), flaw),
+                Err(SearchFailure::Part(flaw)) => {
+                    home.condemn(look.part.as_ref(), flaw);
+                    look = home.look_again(rows)?;
+                }
                 // The next round is not the first search any more.
                 Err(SearchFailure::LongTail) => {}
             }
         }
     }
 
-    /// A part and the rows above it, ready for a search; and why the part was built anew, if it was.
+    /// Makes a part and the rows above it ready for a search. Returns why the part was built anew, if it was.
     fn prepare<P: Part, S: Shelf>(
         &self,
         home: &Home<P>,
         tail: &Tail<S>,
         rows: &mut dyn Rows,
-    ) -> Result<(Look<P>, Option<String>)> {
-        let mut look = home.look_for_search(rows)?;
+        look: &mut Look<P>,
+    ) -> Result<Option<String>> {
         let mut rebuilt = None;
         let look_only = tail.is_first() && look.part.is_some();
         if !look_only && !tail.prepare(rows, look.after(), look.now, LONG_TAIL)? {
@@ -251,13 +255,12 @@ impl SearchIndex {
                 let fresh = home.look_for_search(rows)?;
                 // Unless yet another has folded rows that are newer than this snapshot.
                 if fresh.part.is_some() {
-                    rebuilt = look.reason;
-                    look = fresh;
+                    rebuilt = std::mem::replace(look, fresh).reason;
                 }
             }
             tail.prepare(rows, look.after(), look.now, usize::MAX)?;
         }
-        Ok((look, rebuilt))
+        Ok(rebuilt)
     }
 
     /// Folds if nobody else does. A search goes on whatever comes of it.

@@ -222,6 +222,21 @@ impl<P: Part> Home<P> {
         Look::new(self.load_for_search(), rows)
     }
 
+    /// As [`Self::look_for_search`], of rows that were looked at before. A part that is newer than they are was written by
+    /// another process in the meantime: that is no damage to report.
+    pub(crate) fn look_again(&self, rows: &mut dyn Rows) -> Result<Look<P>> {
+        let found = self.load_for_search();
+        let mark = match &found {
+            Found::Ready(part) => Some(part.mark()),
+            _ => None,
+        };
+        let mut look = Look::new(found, rows)?;
+        if mark.is_some_and(|mark| mark.store == look.now.store && mark.revision > look.now.revision) {
+            look.reason = None;
+        }
+        Ok(look)
+    }
+
     /// The part as it is now, if it belongs to `rows`. Reads the disk before it asks for the state of the rows.
     pub(crate) fn look(&self, rows: &mut dyn Rows) -> Result<Look<P>> {
         Look::new(self.load(), rows)

@@ -154,7 +154,8 @@ mod tests {
         let event: EventRecord = serde_json::from_value(json!({
             "sequence": 0, "event_id": "e", "event_type": "t", "ts": "2026-01-05T08:00:00Z", "ts_estimated": true,
             "turn": 1, "level": "INFO", "tool_name": "t", "error_type": "e", "model": "m", "provider": "p",
-            "summary": {"a": [1]}, "data_size_bytes": 5, "digest": "00", "raw": "{}", "raw_hex": "00",
+            "summary": {"a": [1]}, "data_size_bytes": 5, "synced_at": "2026-01-05T08:00:00Z",
+            "digest": "00", "raw": "{}", "raw_hex": "00",
         }))
         .unwrap();
         let row = of_part(&event, &record.session, &EVENTS).unwrap();

@@ -99,6 +99,7 @@ pub(crate) const EVENTS: Table = Table {
         ("provider", Text),
         ("summary", Json),
         ("data_size_bytes", Size),
+        ("synced_at", Time),
         ("digest", Text),
         ("raw", Text),
         ("raw_hex", Text),

@@ -34,7 +34,7 @@ pub const MESSAGE_STATE: &str = "digest, turn, ts, ts_source";
 /// The columns of an event that [`event`] reads; host and project are those of its session.
 pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, \
     e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
-    e.data_size_bytes, e.digest, s.host_id, s.project_slug";
+    e.data_size_bytes, e.digest, s.host_id, s.project_slug, e.synced_at";
 
 /// The columns of an event that [`event_time`] reads. Most events are about no tool: their summaries are not read.
 pub const EVENT_TIME: &str = "sequence, event_type, ts, ts_estimated, model, \
@@ -182,6 +182,7 @@ fn read_event(row: &impl Columns) -> Result<Event> {
         digest: digest(row, 17)?,
         host_id: HostId::new(row.text(18)?)?,
         project_slug: ProjectSlug::new(row.text(19)?)?,
+        synced_at: row.maybe_time(20)?,
     })
 }
 

@@ -99,6 +99,7 @@ pub const EVENTS_WITH_DATA: View = View {
         ("event_type", "e.event_type"),
         ("ts", "e.ts"),
         ("ts_estimated", "e.ts_estimated"),
+        ("synced_at", "e.synced_at"),
         ("turn", "e.turn"),
         ("level", "e.level"),
         ("tool_name", "e.tool_name"),

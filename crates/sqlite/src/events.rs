@@ -28,8 +28,8 @@ pub(crate) fn put(connection: &Connection, stored: &StoredEvent) -> rusqlite::Re
     };
     let sql = "INSERT INTO events (user_id, session_id, sequence, event_id, event_type, ts, ts_estimated, turn, level,
             tool_name, error_type, model, provider, summary, is_chunked, chunk_count, data_size_bytes, digest, encoding,
-            raw)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)";
+            raw, synced_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)";
     connection.prepare_cached(sql)?.execute(params![
         user,
         session,
@@ -51,6 +51,7 @@ pub(crate) fn put(connection: &Connection, stored: &StoredEvent) -> rusqlite::Re
         event.digest.0,
         encoding,
         raw,
+        event.synced_at.map(|time| time.to_string()),
     ])?;
     if let Payload::Chunks(chunks) = payload {
         put_chunks(connection, event, chunks)?;

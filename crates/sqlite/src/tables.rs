@@ -128,6 +128,7 @@ CREATE TABLE events (
     digest BLOB NOT NULL,
     encoding INTEGER NOT NULL,
     raw BLOB,
+    synced_at TEXT,
     UNIQUE (user_id, session_id, sequence),
     UNIQUE (user_id, event_id)
 );
@@ -238,7 +239,7 @@ pub(crate) fn views() -> String {
 }
 
 /// From each layout to the next, before [`INDEXES`] and [`views`].
-pub(crate) const UPGRADES: [&str; 6] = [
+pub(crate) const UPGRADES: [&str; 7] = [
     // What a person edits, and an index that has got another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -296,4 +297,7 @@ pub(crate) const UPGRADES: [&str; 6] = [
     "DROP VIEW IF EXISTS transcripts_with_content;
      DROP VIEW IF EXISTS vectors_with_context;
      DROP VIEW IF EXISTS events_with_data;",
+    // When events were stored.
+    "DROP VIEW IF EXISTS events_with_data;
+     ALTER TABLE events ADD COLUMN synced_at TEXT;",
 ];

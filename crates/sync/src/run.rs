@@ -79,6 +79,8 @@ async fn is_stored(context: Context<'_>, planned: &Planned) -> Result<bool> {
 async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
     let Context { storage, options, progress } = context;
     storage.pin_user(&options.user).await?;
+    // Also where no file has changed since an earlier version wrote the store.
+    storage.renew().await?;
     if let Some(embedder) = take_in(context, plan, report, None).await? {
         progress.stage(Stage::Embedding);
         report.add_vectors(embedder.finish().await?);

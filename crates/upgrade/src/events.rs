@@ -83,6 +83,7 @@ pub(crate) fn event(
         is_chunked: chunk_count.is_some(),
         chunk_count,
         data_size_bytes: fields.data_size_bytes,
+        synced_at: row.time("synced_at"),
         digest: Digest::of(raw.as_bytes()),
     };
     Ok(StoredEvent { event, payload })

@@ -90,6 +90,9 @@ pub struct Event {
     pub chunk_count: Option<u32>,
     /// Size of the `data` field as JSON, in bytes.
     pub data_size_bytes: u64,
+    /// When it was stored. Earlier versions did not record it.
+    #[serde(skip)]
+    pub synced_at: Option<Timestamp>,
     /// Digest of the line.
     #[serde(skip)]
     pub digest: Digest,

@@ -284,7 +284,8 @@ impl SessionIngest {
         if detail == EventDetail::None {
             return Ok(LineOutcome::Taken);
         }
-        match self.events.line(&self.target, line, seen, detail) {
+        let now = self.storage.now();
+        match self.events.line(&self.target, line, seen, now, detail) {
             Ok(doubt) => self.flush_when_full().await.map(|()| taken(doubt)),
             Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
         }

@@ -278,6 +278,7 @@ impl EventRows {
         target: &IngestTarget,
         raw: RawJson,
         seen: Timestamp,
+        synced_at: Timestamp,
         detail: EventDetail,
     ) -> Result<Option<String>> {
         if raw.as_bytes().len() > events::MAX_LINE_BYTES {
@@ -338,6 +339,7 @@ impl EventRows {
             is_chunked: chunk_count.is_some(),
             chunk_count,
             data_size_bytes: fields.data_size_bytes,
+            synced_at: Some(synced_at),
             digest,
         };
         let bytes = stored_size(&payload);

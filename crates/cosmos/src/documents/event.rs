@@ -35,6 +35,8 @@ pub(crate) struct EventDocument {
     is_chunked: bool,
     chunk_count: Option<u32>,
     data_size_bytes: u64,
+    #[serde(default)]
+    synced_at: Option<Timestamp>,
     digest: String,
     /// Absent where a query leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +48,7 @@ pub(crate) struct EventDocument {
 /// Everything of an event but its payload, for a query's `SELECT`.
 pub(crate) const FIELDS: &str = "c.id, c.type, c.user_id_session_id, c.event_id, c.user_id, c.session_id, c.host_id, \
     c.project_slug, c.sequence, c.event_type, c.ts, c.ts_estimated, c.turn, c.level, c.tool_name, c.error_type, \
-    c.model, c.provider, c.summary, c.is_chunked, c.chunk_count, c.data_size_bytes, c.digest";
+    c.model, c.provider, c.summary, c.is_chunked, c.chunk_count, c.data_size_bytes, c.synced_at, c.digest";
 
 /// The line of an event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -146,6 +148,7 @@ impl EventDocument {
             is_chunked: event.is_chunked,
             chunk_count: event.chunk_count,
             data_size_bytes: event.data_size_bytes,
+            synced_at: event.synced_at,
             payload: Some(payload),
             etag: String::new(),
         }
@@ -173,6 +176,7 @@ impl EventDocument {
             is_chunked: self.is_chunked,
             chunk_count: self.chunk_count,
             data_size_bytes: self.data_size_bytes,
+            synced_at: self.synced_at,
         })
     }
 }

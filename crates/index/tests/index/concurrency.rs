@@ -1,16 +1,17 @@
 //! Several threads and processes at once.
 
 use std::{
+    ops::ControlFlow,
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
 
-use amplifier_session_core::model::ContentType;
-use amplifier_session_index::{SearchIndex, WhenBusy};
+use amplifier_session_core::{Result, Scope, model::ContentType, search::SessionFilter};
+use amplifier_session_index::{Mark, MessageRow, Rows, SearchIndex, VectorRow, WhenBusy};
 
 use super::{
     model::{Numbers, check_text, check_vectors, text_model, text_query, vector_query},
-    store::{ANA, Store},
+    store::{ANA, Snapshot, Store},
 };
 
 #[test]
@@ -99,4 +100,77 @@ fn searches_are_right_while_rows_are_written_and_folded() {
     });
     check_text(&readers[0], &store, &text_query("w0 w1 w2"), false);
     check_vectors(&readers[1], &store, &vector_query(Numbers(1).vector(8)));
+}
+
+/// Rows of a snapshot, with something that another process does while they are read for the first time.
+struct Interrupted<'a> {
+    rows: Snapshot<'a>,
+    interruption: Option<Box<dyn FnOnce() + 'a>>,
+}
+
+impl Rows for Interrupted<'_> {
+    fn mark(&mut self) -> Result<Mark> {
+        self.rows.mark()
+    }
+
+    fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {
+        self.rows.nonce(revision)
+    }
+
+    fn messages_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        if let Some(interrupt) = self.interruption.take() {
+            interrupt();
+        }
+        self.rows.messages_after(revision, each)
+    }
+
+    fn vectors_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.rows.vectors_after(revision, each)
+    }
+
+    fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.rows.removed_messages_after(revision)
+    }
+
+    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.rows.removed_vectors_after(revision)
+    }
+
+    fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+        self.rows.session_keys(scope, filter)
+    }
+
+    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
+        self.rows.vectors(keys, each)
+    }
+}
+
+/// The first search of a process finds a long tail, and while it reads it another process writes and folds: the index is
+/// newer than the snapshot of the search then. That is no sign of a store that was restored from a backup.
+#[test]
+fn a_fold_beside_the_first_search_is_not_taken_for_a_restored_store() {
+    let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
+    store.say(0, "alpha");
+    let other = SearchIndex::open(dir.path());
+    other.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    let long = "beta ".repeat(200_000);
+    (1..=17).for_each(|key| store.say(key, &long));
+
+    let index = SearchIndex::open(dir.path());
+    let interruption = || {
+        store.say(100, "alpha");
+        other.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+    };
+    let mut rows = Interrupted { rows: store.rows(), interruption: Some(Box::new(interruption)) };
+    let answer = index.text_candidates(&mut rows, &text_query("alpha")).unwrap();
+    assert!(rows.interruption.is_none());
+    assert_eq!((answer.notice, answer.hits.len()), (None, 1));
 }

@@ -67,7 +67,7 @@ async fn a_store_of_an_earlier_build_is_brought_up_when_it_is_opened() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (6, 6));
+    assert_eq!((layout(&folder), layout(&new)), (7, 7));
     assert_eq!(schema(&folder), schema(&new));
 
     let content = |folder: &Folder| -> (String, String) {

@@ -49,6 +49,7 @@ pub async fn lines_come_back_byte_for_byte(subject: &dyn Subject) {
         assert_eq!(events.len(), samples.len());
         for (event, (name, line)) in events.iter().zip(&samples) {
             assert_eq!(event.raw.as_ref(), Some(line), "{name}");
+            assert!(event.event.synced_at.is_some(), "{name}");
             let large = event.event.data_size_bytes > CHUNKED_ABOVE;
             assert_eq!((event.event.is_chunked, event.event.chunk_count.is_some()), (large, large), "{name}");
         }

@@ -236,6 +236,7 @@ fn event_record(event: Event, sequence: u32, raw: Option<RawJson>) -> Record {
         provider: event.provider,
         summary: event.summary,
         data_size_bytes: event.data_size_bytes,
+        synced_at: event.synced_at,
         digest: hex(&event.digest.0),
         raw: raw.map(Raw::from).unwrap_or_default(),
     }))

@@ -271,6 +271,7 @@ impl Reading {
             is_chunked: chunk_count.is_some(),
             chunk_count,
             data_size_bytes: record.data_size_bytes,
+            synced_at: record.synced_at,
             digest: digest(&record.digest)?,
         };
         self.change.events.put.push(StoredEvent { event, payload });

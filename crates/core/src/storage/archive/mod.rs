@@ -173,6 +173,9 @@ pub struct EventRecord {
     pub summary: Map<String, Value>,
     /// The length of its payload in bytes.
     pub data_size_bytes: u64,
+    /// When it was stored. Archives of earlier versions do not say.
+    #[serde(default)]
+    pub synced_at: Option<Timestamp>,
     /// The digest of its line, as hexadecimal digits.
     pub digest: String,
     /// Its line, where it is kept.
