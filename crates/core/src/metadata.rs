@@ -44,6 +44,12 @@ impl Metadata {
         self.time(&["updated", "updated_at", "ended_at", "last_activity"])
     }
 
+    /// Whether the session is a fork: its first messages are copies of its parent's.
+    #[must_use]
+    pub fn is_fork(&self) -> bool {
+        self.fields.contains_key("forked_from_turn") || self.fields.contains_key("forked_from")
+    }
+
     /// The model that is named as the session's.
     #[must_use]
     pub fn model(&self) -> Option<String> {

@@ -36,9 +36,10 @@ pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.even
     e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
     e.data_size_bytes, e.digest, s.host_id, s.project_slug, e.synced_at";
 
-/// The columns of an event that [`event_time`] reads. Most events are about no tool: their summaries are not read.
+/// The columns of an event that [`event_time`] reads. Most events are about no tool and no prompt: their summaries are not
+/// read.
 pub const EVENT_TIME: &str = "sequence, event_type, ts, ts_estimated, model, \
-    CASE WHEN tool_name IS NOT NULL THEN summary END";
+    CASE WHEN tool_name IS NOT NULL OR event_type = 'prompt:submit' THEN summary END";
 
 /// How events belong to sessions.
 pub const EVENT_OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = s.session_id";
@@ -192,23 +193,18 @@ fn read_event(row: &impl Columns) -> Result<Event> {
 ///
 /// `StorageIo` when the row can't be read.
 pub fn event_time(row: &impl Columns) -> Result<EventTime> {
+    // A summary that can't be read says nothing: that is no reason not to know the other events.
+    let summary: serde_json::Map<String, serde_json::Value> =
+        row.maybe_text(5)?.and_then(|summary| serde_json::from_str(&summary).ok()).unwrap_or_default();
     Ok(EventTime {
         sequence: number(row, 0)?,
         event_type: row.text(1)?,
         ts: row.time(2)?,
         ts_estimated: row.flag(3)?,
         model: row.maybe_text(4)?,
-        tool_call_id: row.maybe_text(5)?.and_then(|summary| tool_call_id(&summary)),
+        tool_call_id: summary.get("tool_call_id").and_then(|id| id.as_str()).map(str::to_owned),
+        prompt_digest: summary.get("prompt_digest").and_then(serde_json::Value::as_u64),
     })
-}
-
-/// The tool call that a summary names. One that can't be read names none: it is no reason not to know the other events.
-fn tool_call_id(summary: &str) -> Option<String> {
-    let mut summary: serde_json::Map<String, serde_json::Value> = serde_json::from_str(summary).ok()?;
-    match summary.remove("tool_call_id")? {
-        serde_json::Value::String(id) => Some(id),
-        _ => None,
-    }
 }
 
 /// The vector of a row of [`VECTOR`].

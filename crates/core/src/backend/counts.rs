@@ -7,6 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::model::{Cost, Event, Role, SessionKey, Timestamp};
 
+/// The type of the events that say that a prompt was submitted.
+pub const PROMPT: &str = "prompt:submit";
+
 /// The type of the events that say what a call of a model took.
 pub const RESPONSE: &str = "llm:response";
 
@@ -29,6 +32,8 @@ pub struct EventTime {
     pub tool_call_id: Option<String>,
     /// The model that it is about.
     pub model: Option<String>,
+    /// A digest of the prompt that it submits: `prompt_digest` of its summary.
+    pub prompt_digest: Option<u64>,
 }
 
 impl From<Event> for EventTime {
@@ -36,6 +41,7 @@ impl From<Event> for EventTime {
         Self {
             sequence: event.sequence,
             tool_call_id: event.summary.get("tool_call_id").and_then(Value::as_str).map(str::to_owned),
+            prompt_digest: event.summary.get("prompt_digest").and_then(Value::as_u64),
             event_type: event.event_type,
             ts: event.ts,
             ts_estimated: event.ts_estimated,

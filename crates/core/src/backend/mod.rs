@@ -16,8 +16,8 @@ use async_trait::async_trait;
 
 pub use change::{MessageVectors, OweAgain, RowChange, SessionChange, SkippedLine, StoredSession, Version};
 pub use counts::{
-    EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, REPEATS, RESPONSE,
-    RowSpan, ServiceUsage, SessionRows, StorePlace, Usage, VectorCounts, repeats_usage,
+    EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS,
+    RESPONSE, RowSpan, ServiceUsage, SessionRows, StorePlace, Usage, VectorCounts, repeats_usage,
 };
 pub use query::{
     Candidates, OwingQuery, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery,

@@ -6,7 +6,7 @@ use super::{
     extract::{block_text, elements},
     turns::REMINDER,
 };
-use crate::model::Role;
+use crate::model::{Digest, Role};
 
 /// The most characters of a title.
 pub const FIRST_PROMPT_CHARS: usize = 120;
@@ -87,6 +87,21 @@ pub(crate) fn is_continuation(line: &Map<String, Value>) -> bool {
     let Some(content) = line.get("content") else { return false };
     let mut own = elements(content).iter().filter_map(block_text).map(without_inserted);
     own.find(|text| !text.is_empty()).is_some_and(|text| text.starts_with(CONTINUATION))
+}
+
+/// A digest of what the person says in the content of a user's line, or in the prompt of an event: equal for both, also where
+/// white space differs or a program added a reminder to one of them. `None` where there are no words.
+///
+/// It has 48 bits: enough to tell the prompts of a session apart, and exact wherever JSON numbers are doubles.
+pub(crate) fn prompt_digest(content: &Value) -> Option<u64> {
+    let texts = elements(content).iter().filter_map(block_text).map(without_inserted);
+    let texts = texts.map(|text| text.split_once(REMINDER).map_or(text, |(said, _)| said));
+    let words: Vec<&str> = texts.flat_map(str::split_whitespace).collect();
+    let digest = || {
+        let Digest(bytes) = Digest::of(words.join(" ").as_bytes());
+        bytes.iter().take(6).fold(0, |digest, byte| digest << 8 | u64::from(*byte))
+    };
+    (!words.is_empty()).then(digest)
 }
 
 fn opening(line: &Map<String, Value>) -> Option<Opening> {
@@ -240,6 +255,28 @@ mod tests {
         let blocks = json!([{"type": "text", "text": reminder}, {"type": "text", "text": "Why?"}]);
         assert_eq!(prompt(&user(blocks)).as_deref(), Some("Why?"));
         assert_eq!(title(&["<system-reminders> are what?"]).as_deref(), Some("<system-reminders> are what?"));
+    }
+
+    #[test]
+    fn a_prompt_is_known_again_without_what_programs_add() {
+        let prompt = prompt_digest(&json!("Fix  the\ntests")).unwrap();
+        assert!(prompt < 1 << 48);
+        let reminder = "<system-reminder>be careful</system-reminder>";
+        for same in [
+            json!("Fix the tests"),
+            json!([{"type": "text", "text": reminder}, {"type": "text", "text": " Fix the tests "}, {"type": "image"}]),
+            json!(["Fix the", "tests"]),
+            json!(format!("{reminder}Fix the tests")),
+            json!(format!("Fix the tests\n\n{reminder}")),
+        ] {
+            assert_eq!(prompt_digest(&same), Some(prompt), "{same}");
+        }
+        assert_ne!(prompt_digest(&json!("Fix the test")), Some(prompt));
+        for nothing in
+            [json!(" "), json!(reminder), json!(null), json!({"text": "x"}), json!([{"type": "image"}])]
+        {
+            assert_eq!(prompt_digest(&nothing), None, "{nothing}");
+        }
     }
 
     #[test]

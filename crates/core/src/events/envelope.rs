@@ -41,6 +41,7 @@ const TOP: &[&str] = &[
     "provider",
     "tool_name",
     "tool_call_id",
+    "prompt",
 ];
 
 /// Fields of `data` that are read.
@@ -74,6 +75,7 @@ const DATA: &[&str] = &[
     "total_cost",
     "total_cost_usd",
     "block_index",
+    "prompt",
 ];
 
 /// Fields of `result` in `data` that are read.
@@ -113,6 +115,12 @@ impl EventFields {
     #[must_use]
     pub fn tool_call_id(&self) -> Option<&str> {
         self.summary.get("tool_call_id").and_then(Value::as_str)
+    }
+
+    /// A digest of the prompt that it submits.
+    #[must_use]
+    pub fn prompt_digest(&self) -> Option<u64> {
+        self.summary.get("prompt_digest").and_then(Value::as_u64)
     }
 }
 

@@ -10,4 +10,4 @@ pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, 
 
 /// Which rules [`parse_event_line`] follows. It grows whenever the summary of a stored event may come out otherwise than
 /// before: the summaries in a store are then made anew.
-pub const SUMMARIES: u32 = 2;
+pub const SUMMARIES: u32 = 3;

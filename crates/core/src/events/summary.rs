@@ -5,6 +5,7 @@
 //! | `model`, `provider`, `status`, `stop_reason` | the field of the same name, when it is a text or a number |
 //! | `duration_ms` | `duration_ms`, `duration` (milliseconds too); `duration_s`, `duration_seconds` (times 1,000) |
 //! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, when it is a text |
+//! | `prompt_digest` | of `prompt:submit`: a number that stands for the words of `prompt`. The message that holds the same prompt is found by them |
 //! | `has_error` | `error` holds something, or `error_type` or `error_message` does, or `status` is `error` or `failed`, or `result` has an `error` or a `success` that is false |
 //! | `error` | what the error says: `error` when it is a text, its `message`, `msg`, `detail` or `error` when it is an object, else its texts; `error_message`; `exception`; the `error` of `result`; up to 1,000 characters |
 //! | `tool_names` | `tool_names`, else the names in `tool_calls`, else `tool_name`, else `tool` |
@@ -24,7 +25,11 @@
 use serde_json::{Map, Value};
 
 use super::envelope::Envelope;
-use crate::{backend::repeats_usage, model::Cost};
+use crate::{
+    backend::{PROMPT, repeats_usage},
+    content::prompt_digest,
+    model::Cost,
+};
 
 const LONGEST_TEXT: usize = 200;
 const LONGEST_ERROR: usize = 1_000;
@@ -79,6 +84,11 @@ pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Valu
     }
     if let Some(id) = tool_call_id(envelope) {
         summary.insert("tool_call_id".to_owned(), Value::from(id));
+    }
+    if event_type == PROMPT
+        && let Some(digest) = envelope.get("prompt").and_then(prompt_digest)
+    {
+        summary.insert("prompt_digest".to_owned(), Value::from(digest));
     }
     summary.insert("has_error".to_owned(), Value::Bool(has_error(envelope)));
     if let Some(error) = error_text(envelope) {
@@ -230,6 +240,21 @@ mod tests {
         let summary = of(serde_json::json!({"event": "llm:request", "status": big, "model": {"name": big},
             "data": {"content": big, "data": big, "messages": [big], "full_response": {"a": big}, "usage": {"note": big}}}));
         assert_eq!(summary, serde_json::json!({"has_error": false}));
+    }
+
+    #[test]
+    fn a_prompt_is_a_digest() {
+        let of = |event: &str, prompt: Value| {
+            of(serde_json::json!({"event": event, "data": {"prompt": prompt}}))["prompt_digest"].clone()
+        };
+        let digest = of("prompt:submit", "Fix the tests".into());
+        assert!(digest.is_u64());
+        assert_eq!(
+            of("prompt.submit", serde_json::json!([{"type": "text", "text": "Fix the tests"}])),
+            digest
+        );
+        assert_eq!(of("prompt:submit", Value::Null), Value::Null);
+        assert_eq!(of("prompt:complete", "Fix the tests".into()), Value::Null);
     }
 
     #[test]

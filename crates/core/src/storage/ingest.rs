@@ -211,7 +211,7 @@ impl SessionIngest {
     }
 
     /// Has what is derived from the lines derived again, also where the store holds the same line: for sessions that an
-    /// earlier version stored. Events of tool calls are written again, with `events`: to be asked for where as much of an
+    /// earlier version stored. Events of tool calls and prompts are written again, with `events`: to be asked for where as much of an
     /// event is kept as was before.
     pub fn derive_again(&mut self, events: bool) {
         self.times.again = true;

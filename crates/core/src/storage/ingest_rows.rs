@@ -7,7 +7,7 @@ use crate::{
     Error, ErrorKind, Result,
     backend::EventTime,
     content::{TitleFinder, TurnCounter, extract, unreadable_turn},
-    events,
+    events::{self, EventFields},
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
         StoredEvent, Timestamp, VectorState,
@@ -211,7 +211,7 @@ pub(super) struct EventRows {
 enum Again {
     /// They are read.
     Read,
-    /// Those of tool calls are written too.
+    /// Those of tool calls and prompts are written too.
     Write,
 }
 
@@ -297,15 +297,9 @@ impl EventRows {
         let fields = events::parse_event_line(&raw)?;
         let doubt = fields.doubt.clone();
         self.last = fields.ts.or(self.last);
-        self.clock.note(&EventTime {
-            sequence,
-            event_type: fields.event_type.clone(),
-            ts: fields.ts.unwrap_or(seen),
-            ts_estimated: fields.ts.is_none(),
-            tool_call_id: fields.tool_call_id().map(str::to_owned),
-            model: fields.model.clone(),
-        });
-        let is_to_be_written = self.again == Some(Again::Write) && fields.tool_call_id().is_some();
+        self.clock.note(&event_time(&fields, sequence, seen));
+        let has_ids = fields.tool_call_id().is_some() || fields.prompt_digest().is_some();
+        let is_to_be_written = self.again == Some(Again::Write) && has_ids;
         if is_stored && !self.rewriting && !is_to_be_written {
             self.pending.leave();
             return Ok(doubt);
@@ -345,6 +339,19 @@ impl EventRows {
         let bytes = stored_size(&payload);
         self.pending.put(StoredEvent { event, payload }, bytes);
         Ok(doubt)
+    }
+}
+
+/// What an event line says of times.
+fn event_time(fields: &EventFields, sequence: u32, seen: Timestamp) -> EventTime {
+    EventTime {
+        sequence,
+        event_type: fields.event_type.clone(),
+        ts: fields.ts.unwrap_or(seen),
+        ts_estimated: fields.ts.is_none(),
+        tool_call_id: fields.tool_call_id().map(str::to_owned),
+        model: fields.model.clone(),
+        prompt_digest: fields.prompt_digest(),
     }
 }
 

@@ -64,6 +64,7 @@ impl SessionIngest {
         let bounds = Bounds {
             begun: [stated.created(), events.map(|(first, _)| first)],
             ended: [stated.updated(), events.map(|(_, last)| last)],
+            is_fork: stated.is_fork(),
         };
         let times = resolve(&lines, &clock, &bounds);
         self.put_times(&lines, &times);

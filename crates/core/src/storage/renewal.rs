@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::SessionStorage;
 use crate::{
     Result, Scope,
-    backend::{OweAgain, RESPONSE, SequenceRange, SessionChange, SessionQuery, meta, repeats_usage},
+    backend::{OweAgain, PROMPT, RESPONSE, SequenceRange, SessionChange, SessionQuery, meta, repeats_usage},
     content::{EXTRACTION, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
     model::{Event, Payload, SessionKey, StoredEvent},
@@ -142,11 +142,12 @@ fn is_older(held: &BTreeMap<String, String>, key: &str, rules: u32) -> bool {
 }
 
 /// Whether the summary of an event may come out otherwise than by the rules before: it reports usage, an error, or the end
-/// of something that took time. Requests, which hold most of the bytes of a log, do not.
+/// of something that took time, or submits a prompt. Requests, which hold most of the bytes of a log, do not.
 fn may_differ(event: &Event) -> bool {
     let reports = |prefix: &str| event.event_type.starts_with(prefix);
     event.failed()
         || event.event_type == RESPONSE
+        || event.event_type == PROMPT
         || repeats_usage(&event.event_type)
         || reports("tool:")
         || ["end", "complete", "post", "result"].iter().any(|end| event.event_type.ends_with(end))

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::line::CallId;
+use super::{
+    line::{CallId, TextId},
+    matching::Happened,
+};
 use crate::{
-    backend::EventTime,
+    backend::{EventTime, PROMPT, RESPONSE},
     model::{Digest, Timestamp},
 };
 
@@ -16,10 +19,13 @@ pub(crate) struct Tick {
     call: Option<CallId>,
     /// The number of the model in [`EventClock::models`].
     model: Option<u32>,
+    text: Option<TextId>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    Begun,
+    Resumed,
     Prompt,
     Response,
     CallBegun,
@@ -30,8 +36,10 @@ enum Kind {
 impl Kind {
     fn of(event_type: &str) -> Self {
         match event_type {
-            "prompt:submit" => Self::Prompt,
-            "llm:response" => Self::Response,
+            "session:start" => Self::Begun,
+            "session:fork" | "session:resume" => Self::Resumed,
+            PROMPT => Self::Prompt,
+            RESPONSE => Self::Response,
             "tool:pre" | "tool:call" => Self::CallBegun,
             "tool:post" | "tool:result" | "tool:error" => Self::CallEnded,
             _ => Self::Other,
@@ -49,10 +57,10 @@ pub(crate) struct EventClock {
 /// What the events of a session say, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// When prompts were submitted.
-    pub(super) prompts: Vec<Timestamp>,
-    /// When the model had answered.
-    pub(super) responses: Vec<Timestamp>,
+    /// The prompts that were submitted.
+    pub(super) prompts: Vec<Happened>,
+    /// The answers of the model.
+    pub(super) responses: Vec<Happened>,
     /// When each tool call began, first.
     pub(super) begun: HashMap<CallId, Timestamp>,
     /// When each tool call ended, first.
@@ -70,6 +78,7 @@ impl EventClock {
             kind,
             call: id.map(|id| Digest::of(id.as_bytes())),
             model: event.model.as_deref().map(|model| self.number_of(model)),
+            text: event.prompt_digest,
         };
         self.ticks.insert(event.sequence, tick);
     }
@@ -116,6 +125,12 @@ impl EventClock {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
+    /// Whether the log begins where the session began: it says so before anything else that matters here. The log of a fork
+    /// and one that was switched on later begin after the first messages.
+    pub(super) fn has_beginning(&self) -> bool {
+        self.ticks.values().map(|tick| tick.kind).find(|kind| *kind != Kind::Other) == Some(Kind::Begun)
+    }
+
     /// The earliest and the latest time that an event states.
     pub(crate) fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let mut stated = self.ticks.values().filter_map(|tick| tick.ts);
@@ -145,16 +160,16 @@ impl EventClock {
                 }
             };
             match tick.kind {
-                Kind::Prompt => times.prompts.push(ts),
-                Kind::Response => times.responses.push(ts),
+                Kind::Prompt => times.prompts.push(Happened { ts, text: tick.text }),
+                Kind::Response => times.responses.push(Happened { ts, text: None }),
                 Kind::CallBegun => first(&mut times.begun),
                 Kind::CallEnded => first(&mut times.ended),
-                Kind::Other => {}
+                Kind::Begun | Kind::Resumed | Kind::Other => {}
             }
         }
         // Lines of a log need not stand in order of time.
-        times.prompts.sort_unstable();
-        times.responses.sort_unstable();
+        times.prompts.sort_by_key(|prompt| prompt.ts);
+        times.responses.sort_by_key(|response| response.ts);
         times
     }
 }

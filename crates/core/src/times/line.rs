@@ -3,12 +3,15 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    content::{is_continuation, is_real},
+    content::{is_continuation, is_real, prompt_digest},
     model::{Digest, MessageState, Role, TimeSource, Timestamp},
 };
 
 /// The id of a tool call, hashed: all that is kept of it, so that memory does not grow with what is logged.
 pub(crate) type CallId = Digest;
+
+/// What a person says, hashed, for the same reason.
+pub(crate) type TextId = u64;
 
 /// What the time of one message follows from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +28,8 @@ pub(crate) struct LineTime {
 /// What a message does in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A person speaks.
-    Prompt,
+    /// A person says this, or something without words.
+    Prompt(Option<TextId>),
     /// The model answers, and calls these tools.
     Answer(Box<[CallId]>),
     /// These calls are answered.
@@ -42,7 +45,12 @@ impl LineTime {
     /// wrote may not know their ids.
     pub(super) fn by_id_before(&self) -> Option<Timestamp> {
         let has_calls = matches!(&self.part, Part::Answer(calls) | Part::Results(calls) if !calls.is_empty());
-        (has_calls && self.stored.1 == TimeSource::Event).then_some(self.stored.0)
+        self.of_event_before().filter(|_| has_calls)
+    }
+
+    /// The time that an event gave it before.
+    pub(super) fn of_event_before(&self) -> Option<Timestamp> {
+        (self.stored.1 == TimeSource::Event).then_some(self.stored.0)
     }
 
     /// The same of a stored message whose line matters to nothing: it states its time, or there are no events.
@@ -72,7 +80,7 @@ impl Part {
             Role::Assistant => Self::Answer(calls(line)),
             Role::Tool => Self::Results(results(line)),
             Role::User if is_continuation(line) => Self::Continuation,
-            Role::User if is_real(line) => Self::Prompt,
+            Role::User if is_real(line) => Self::Prompt(line.get("content").and_then(prompt_digest)),
             Role::User => {
                 Some(results(line)).filter(|ids| !ids.is_empty()).map_or(Self::Other, Self::Results)
             }

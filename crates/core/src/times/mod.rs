@@ -11,6 +11,7 @@
 //! [`resolve`] finds all times of a session at once: what is known later (an event log that arrives behind the transcript)
 //! corrects what was estimated before.
 
+mod alignment;
 mod clock;
 mod line;
 mod matching;

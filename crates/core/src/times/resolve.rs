@@ -2,16 +2,18 @@
 
 use super::{
     clock::{EventClock, Times},
-    line::{LineTime, Part},
-    matching::{Events, stretches},
+    line::{LineTime, Part, TextId},
+    matching::{Events, Overlap, Slot, stretches},
 };
 use crate::model::{TimeSource, Timestamp};
 
-/// When a session began and ended, as far as that is stated: by its metadata, and by its events.
+/// When a session began and ended, as far as that is stated: by its metadata, and by its events. And how it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) begun: [Option<Timestamp>; 2],
     pub(crate) ended: [Option<Timestamp>; 2],
+    /// Whether its first messages are copies of another session's.
+    pub(crate) is_fork: bool,
 }
 
 impl Bounds {
@@ -32,7 +34,7 @@ pub(crate) fn resolve(
     clock: &EventClock,
     bounds: &Bounds,
 ) -> Vec<(Timestamp, TimeSource)> {
-    let known = known(lines, clock.times());
+    let known = known(lines, clock, bounds.is_fork);
     let times: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
     let mut resolved: Vec<(Timestamp, TimeSource)> =
         known.iter().zip(lines).map(|(known, line)| known.unwrap_or((line.seen, TimeSource::File))).collect();
@@ -76,38 +78,55 @@ fn between(after: Timestamp, before: Timestamp, position: usize, count: usize) -
 
 /// The times that are known: those that lines state, and those of events.
 ///
-/// An id says for certain what belongs together. Then prompts and answers are found by their order, between messages whose
-/// times are known by then.
-fn known(lines: &[LineTime], times: Times) -> Vec<Option<(Timestamp, TimeSource)>> {
+/// An id says for certain what belongs together, and then a text. The rest of the prompts and answers is found by their
+/// order, between messages whose times are known by then. Without any event, what events said before stays.
+fn known(lines: &[LineTime], clock: &EventClock, is_fork: bool) -> Vec<Option<(Timestamp, TimeSource)>> {
+    let times = clock.times();
+    let of_event = |line: &LineTime| {
+        by_id(&line.part, &times).or(match clock.is_empty() {
+            true => line.of_event_before(),
+            false => line.by_id_before(),
+        })
+    };
     let mut known: Vec<Option<(Timestamp, TimeSource)>> = lines
         .iter()
         .map(|line| match line.own {
             Some(own) => Some((own, TimeSource::Stated)),
-            None => by_id(&line.part, &times).or(line.by_id_before()).map(|ts| (ts, TimeSource::Event)),
+            None => of_event(line).map(|ts| (ts, TimeSource::Event)),
         })
         .collect();
-    let shortened_at = lines.iter().position(|line| line.part == Part::Continuation);
-    for (events, is_wanted) in [
-        (times.prompts, (|part| *part == Part::Prompt) as fn(&Part) -> bool),
-        (times.responses, |part| matches!(part, Part::Answer(_))),
-    ] {
+    let overlap = Overlap {
+        is_shortened: lines.iter().any(|line| line.part == Part::Continuation),
+        is_late: is_fork || !clock.has_beginning(),
+    };
+    let Times { prompts, responses, .. } = times;
+    let prompt: fn(&Part) -> Option<Option<TextId>> = |part| match part {
+        Part::Prompt(text) => Some(*text),
+        _ => None,
+    };
+    let answer: fn(&Part) -> Option<Option<TextId>> = |part| matches!(part, Part::Answer(_)).then_some(None);
+    for (events, text_of) in [(prompts, prompt), (responses, answer)] {
         if events.is_empty() {
             continue;
         }
-        let mut events = Events::new(events);
-        let anchors: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
-        for stretch in stretches(&anchors) {
-            let is_slot = |position: &usize| lines.get(*position).is_some_and(|line| is_wanted(&line.part));
-            let mut slots: Vec<usize> = (stretch.start..stretch.end).filter(is_slot).collect();
-            if slots.is_empty() {
-                continue;
-            }
-            // The event of a message whose time another one says (an answer that is known by its tool call) lies here too.
-            slots.extend(Some(stretch.end).filter(is_slot));
-            let is_shortened = shortened_at.is_some_and(|at| at < stretch.end);
-            for (position, ts) in events.give(stretch, &slots, is_shortened) {
-                if let Some(time @ None) = known.get_mut(position) {
-                    *time = Some((ts, TimeSource::Event));
+        let mut events = Events::new(events, overlap);
+        for give in [Events::give_by_text, Events::give_in_order] {
+            let anchors: Vec<Option<Timestamp>> = known.iter().map(|known| known.map(|(ts, _)| ts)).collect();
+            for stretch in stretches(&anchors) {
+                let slot = |position: usize| {
+                    let text = text_of(&lines.get(position)?.part)?;
+                    Some(Slot { position, text })
+                };
+                let mut slots: Vec<Slot> = (stretch.start..stretch.end).filter_map(slot).collect();
+                // The event of a message whose time another one says (an answer that is known by its tool call) lies here too.
+                slots.extend(slot(stretch.end));
+                if slots.is_empty() {
+                    continue;
+                }
+                for (position, ts) in give(&mut events, stretch, &slots) {
+                    if let Some(time @ None) = known.get_mut(position) {
+                        *time = Some((ts, TimeSource::Event));
+                    }
                 }
             }
         }
@@ -121,6 +140,6 @@ fn by_id(part: &Part, times: &Times) -> Option<Timestamp> {
     match part {
         Part::Results(calls) => calls.iter().filter_map(|call| times.ended.get(call)).max().copied(),
         Part::Answer(calls) => calls.iter().filter_map(|call| times.begun.get(call)).min().copied(),
-        Part::Prompt | Part::Continuation | Part::Other => None,
+        Part::Prompt(_) | Part::Continuation | Part::Other => None,
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{Bounds, EventClock, LineTime, resolve};
 use crate::{
     backend::EventTime,
+    content::prompt_digest,
     model::{Role, TimeSource, Timestamp},
 };
 
@@ -41,17 +42,19 @@ fn stated(second: i64) -> LineTime {
     line(json!({"role": "system", "content": "x", "ts": second}))
 }
 
-/// A clock of events: type, second, id of a tool call.
+/// A clock of events: type, second, the id of a tool call or the text of a prompt.
 fn clock(events: &[(&str, i64, &str)]) -> EventClock {
     let mut clock = EventClock::default();
-    for (sequence, (event_type, second, call)) in (0..).zip(events) {
+    for (sequence, (event_type, second, said)) in (0..).zip(events) {
+        let is_prompt = *event_type == PROMPT;
         clock.note(&EventTime {
             sequence,
             event_type: (*event_type).to_owned(),
             ts: at(*second),
             ts_estimated: false,
-            tool_call_id: (!call.is_empty()).then(|| (*call).to_owned()),
+            tool_call_id: (!said.is_empty() && !is_prompt).then(|| (*said).to_owned()),
             model: None,
+            prompt_digest: prompt_digest(&json!(said)).filter(|_| is_prompt),
         });
     }
     clock
@@ -59,9 +62,13 @@ fn clock(events: &[(&str, i64, &str)]) -> EventClock {
 
 /// Seconds, and the first letter of where each comes from.
 fn times(lines: &[LineTime], clock: &EventClock, begun: Option<i64>, ended: Option<i64>) -> Vec<(i64, char)> {
-    let bounds = Bounds { begun: [begun.map(at), None], ended: [ended.map(at), None] };
+    let bounds = Bounds { begun: [begun.map(at), None], ended: [ended.map(at), None], is_fork: false };
+    shown(resolve(lines, clock, &bounds))
+}
+
+fn shown(resolved: Vec<(Timestamp, TimeSource)>) -> Vec<(i64, char)> {
     let letter = |source: TimeSource| source.as_str().chars().next().unwrap();
-    let resolved = resolve(lines, clock, &bounds).into_iter();
+    let resolved = resolved.into_iter();
     resolved.map(|(ts, source)| (ts.as_micros() / 1_000_000, letter(source))).collect()
 }
 
@@ -195,6 +202,107 @@ fn events_out_of_order_are_found_and_lost_ones_leave_a_gap() {
     assert_eq!(times(&lines, &clock, None, None), [(10, 'e'), (12, 'e'), (16, 'i'), (20, 'e'), (30, 'e')]);
 }
 
+/// Prompts of these texts, each with an answer.
+fn turns(texts: &[&str]) -> Vec<LineTime> {
+    texts.iter().flat_map(|text| [user(text), answer()]).collect()
+}
+
+#[test]
+fn a_log_that_begins_late_tells_of_the_last_turns() {
+    let lines = turns(&["a", "b", "c", "d"]);
+    let expected = [(30, 'i'), (30, 'i'), (30, 'i'), (30, 'i'), (30, 'e'), (31, 'e'), (40, 'e'), (41, 'e')];
+    for [c, d] in [["c", "d"], ["", ""]] {
+        let log = [(PROMPT, 30, c), (RESPONSE, 31, ""), (PROMPT, 40, d), (RESPONSE, 41, "")];
+        assert_eq!(times(&lines, &clock(&log), None, None), expected);
+        // A fork's log begins with the fork, not with the messages that are copies.
+        let log = [&[("session:start", 29, "")][..], &log].concat();
+        let fork = Bounds { is_fork: true, ..Bounds::default() };
+        assert_eq!(shown(resolve(&lines, &clock(&log), &fork)), expected);
+    }
+    let resumed =
+        clock(&[("session:resume", 29, ""), (PROMPT, 30, "c"), (PROMPT, 40, ""), (RESPONSE, 41, "")]);
+    let found = times(&lines, &resumed, None, None);
+    assert_eq!((found[4], found[6], found[7]), ((30, 'e'), (40, 'e'), (41, 'e')));
+}
+
+#[test]
+fn a_log_that_is_cut_off_tells_of_the_first_turns() {
+    let lines = turns(&["a", "b", "c", "d"]);
+    let expected = [(10, 'e'), (11, 'e'), (20, 'e'), (21, 'e'), (21, 'i'), (21, 'i'), (21, 'i'), (21, 'i')];
+    for [a, b] in [["a", "b"], ["", ""]] {
+        let log = [
+            ("session:start", 9, ""),
+            (PROMPT, 10, a),
+            (RESPONSE, 11, ""),
+            (PROMPT, 20, b),
+            (RESPONSE, 21, ""),
+        ];
+        assert_eq!(times(&lines, &clock(&log), None, None), expected);
+    }
+    // The texts decide, whatever the log begins with.
+    let log = [(PROMPT, 10, "a"), (RESPONSE, 11, ""), (PROMPT, 20, "b"), (RESPONSE, 21, "")];
+    assert_eq!(times(&lines, &clock(&log), None, None), expected);
+}
+
+#[test]
+fn answers_without_prompts_are_those_at_the_same_end() {
+    let lines = [user("a"), answer(), user("b"), answer()];
+    let late = clock(&[(RESPONSE, 40, "")]);
+    assert_eq!(times(&lines, &late, None, None)[3], (40, 'e'));
+    let cut = clock(&[("session:start", 1, ""), (RESPONSE, 11, "")]);
+    assert_eq!(times(&lines, &cut, None, None)[1], (11, 'e'));
+}
+
+#[test]
+fn the_same_prompt_twice_is_told_apart_by_what_is_around_it() {
+    let lines = [user("a"), user("go on"), user("b"), user("go on"), user("c")];
+    let late = clock(&[(PROMPT, 30, "b"), (PROMPT, 40, "go on"), (PROMPT, 50, "c")]);
+    let found = times(&lines, &late, None, None);
+    assert_eq!(found, [(30, 'i'), (30, 'i'), (30, 'e'), (40, 'e'), (50, 'e')]);
+    let lines = [user("go on"), user("go on"), user("go on")];
+    let log = [(PROMPT, 30, "go on"), (PROMPT, 40, "go on")];
+    assert_eq!(times(&lines, &clock(&log), None, None), [(30, 'i'), (30, 'e'), (40, 'e')]);
+    let cut = [&[("session:start", 29, "")][..], &log].concat();
+    assert_eq!(times(&lines, &clock(&cut), None, None), [(30, 'e'), (40, 'e'), (40, 'i')]);
+    // Taken back and submitted again: the last one led to the call.
+    let lines = [user("go on"), call("1")];
+    let again = clock(&[(PROMPT, 30, "go on"), (PROMPT, 40, "go on"), (PRE, 45, "1")]);
+    assert_eq!(times(&lines, &again, None, None)[0], (40, 'e'));
+}
+
+#[test]
+fn reminders_have_no_prompt() {
+    let reminder = || user("<system-reminder>be careful</system-reminder>");
+    let lines = [reminder(), user("a"), reminder(), reminder(), user("b"), reminder()];
+    for [a, b] in [["a", "b"], ["", ""]] {
+        let log = clock(&[("session:start", 9, ""), (PROMPT, 10, a), (PROMPT, 20, b)]);
+        let found = times(&lines, &log, None, None);
+        assert_eq!(found[1..5], [(10, 'e'), (13, 'i'), (16, 'i'), (20, 'e')]);
+    }
+}
+
+#[test]
+fn a_prompt_that_the_log_masks_is_counted() {
+    let lines = [user("a"), user("the key is k1"), user("c")];
+    let masked = clock(&[(PROMPT, 10, "a"), (PROMPT, 20, "the key is ***"), (PROMPT, 30, "c")]);
+    assert_eq!(times(&lines, &masked, None, None), [(10, 'e'), (20, 'e'), (30, 'e')]);
+    let other = clock(&[(PROMPT, 10, "A"), (PROMPT, 20, "B"), (PROMPT, 30, "C")]);
+    assert_eq!(times(&lines, &other, None, None), [(10, 'e'), (20, 'e'), (30, 'e')]);
+}
+
+#[test]
+fn copies_do_not_take_events_of_prompts_that_were_taken_back() {
+    let lines = [user("old"), user("older"), user("c")];
+    let log = clock(&[(PROMPT, 20, "taken back"), (PROMPT, 30, "c")]);
+    assert_eq!(times(&lines, &log, None, None), [(30, 'i'), (30, 'i'), (30, 'e')]);
+}
+
+#[test]
+fn a_message_keeps_the_time_of_its_event_when_the_log_is_gone() {
+    let lines = [user("a").with_stored((at(10), TimeSource::Event)), answer()];
+    assert_eq!(times(&lines, &EventClock::default(), None, None), [(10, 'e'), (10, 'i')]);
+}
+
 #[test]
 fn results_of_several_calls_came_when_the_last_ended() {
     let blocks =
@@ -215,6 +323,7 @@ fn the_model_is_the_one_that_is_named_most() {
             ts_estimated: false,
             tool_call_id: None,
             model: Some(model.to_owned()),
+            prompt_digest: None,
         });
     }
     assert_eq!(clock.model(), Some("a"));
@@ -226,7 +335,7 @@ fn the_model_is_the_one_that_is_named_most() {
 /// A line of a random kind; some of them know each other by id.
 fn any_line() -> impl Strategy<Value = LineTime> {
     (0..6_u8, 0..5_u8, 0..40_i64).prop_map(|(kind, id, second)| match kind {
-        0 => user("hello"),
+        0 => user(&id.to_string()),
         1 => answer(),
         2 => call(&id.to_string()),
         3 => result(&id.to_string()),

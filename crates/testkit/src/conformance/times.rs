@@ -94,7 +94,9 @@ pub async fn events_tell_times_as_their_fields_do(subject: &dyn Subject) {
     let target = target("s");
     let calls = ["toolu_1", "call 'two'"].map(|id| json!({"tool_name": "bash", "tool_call_id": id}));
     let lines = vec![
-        lines::logger_event("prompt:submit").at("2026-01-05T08:00:00Z"),
+        lines::logger_event("prompt:submit")
+            .at("2026-01-05T08:00:00Z")
+            .with("data", json!({"prompt": "Why?"})),
         lines::logger_event("llm:response").at("2026-01-05T08:00:01Z").with("data", json!({"model": "m1"})),
         lines::logger_event("tool:pre").at("2026-01-05T08:00:02Z").with("data", calls[0].clone()),
         lines::hook_event("tool:post").at("2026-01-05T08:00:03Z").with("data", calls[1].clone()),
@@ -115,6 +117,8 @@ pub async fn events_tell_times_as_their_fields_do(subject: &dyn Subject) {
     let ids: Vec<_> = events.iter().map(|event| event.tool_call_id.as_deref()).collect();
     assert_eq!(ids, [None, None, Some("toolu_1"), Some("call 'two'"), None]);
     assert_eq!(events[1].model.as_deref(), Some("m1"));
+    let prompts: Vec<_> = events.iter().map(|event| event.prompt_digest.is_some()).collect();
+    assert_eq!(prompts, [true, false, false, false, false]);
     assert_eq!(events[2].ts, time("2026-01-05T08:00:02Z"));
     assert!(events[4].ts_estimated && !events[3].ts_estimated);
     assert!(store.backend.event_times(&target.key, range(5, 10)).await.unwrap().is_empty());

@@ -1,0 +1,113 @@
+//! Two sequences of texts beside each other.
+
+use super::line::TextId;
+
+/// More pairs than this are not compared.
+const MOST_PAIRS: usize = 1_000_000;
+
+/// The positions of texts that belong together: a longest common subsequence of both. Of several equal texts the first ones
+/// are taken, or the last ones with `from_end`. What has no text belongs to nothing.
+///
+/// Empty for sequences that are too long to compare.
+pub(super) fn align(
+    left: &[Option<TextId>],
+    right: &[Option<TextId>],
+    from_end: bool,
+) -> Vec<(usize, usize)> {
+    if right.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    if !from_end {
+        return from_beginning(left, right);
+    }
+    let reversed = |texts: &[Option<TextId>]| texts.iter().rev().copied().collect::<Vec<_>>();
+    let pairs = from_beginning(&reversed(left), &reversed(right));
+    pairs.into_iter().rev().map(|(at, of)| (left.len() - 1 - at, right.len() - 1 - of)).collect()
+}
+
+fn from_beginning(left: &[Option<TextId>], right: &[Option<TextId>]) -> Vec<(usize, usize)> {
+    let is_same = |left: Option<&Option<TextId>>, right: Option<&Option<TextId>>| match (left, right) {
+        (Some(Some(left)), Some(Some(right))) => left == right,
+        _ => false,
+    };
+    let same =
+        (0..left.len().min(right.len())).take_while(|at| is_same(left.get(*at), right.get(*at))).count();
+    let mut pairs: Vec<(usize, usize)> = (0..same).map(|at| (at, at)).collect();
+    let (left, right) = (left.get(same..).unwrap_or_default(), right.get(same..).unwrap_or_default());
+    if left.is_empty() || right.is_empty() || left.len().saturating_mul(right.len()) > MOST_PAIRS {
+        return pairs;
+    }
+    // How many belong together from a position in each of them on.
+    let width = right.len() + 1;
+    let mut longest = vec![0_u32; (left.len() + 1) * width];
+    let at = |longest: &[u32], i: usize, j: usize| longest.get(i * width + j).copied().unwrap_or_default();
+    for i in (0..left.len()).rev() {
+        for j in (0..right.len()).rev() {
+            let length = match is_same(left.get(i), right.get(j)) {
+                true => at(&longest, i + 1, j + 1) + 1,
+                false => at(&longest, i + 1, j).max(at(&longest, i, j + 1)),
+            };
+            if let Some(cell) = longest.get_mut(i * width + j) {
+                *cell = length;
+            }
+        }
+    }
+    let (mut i, mut j) = (0, 0);
+    while i < left.len() && j < right.len() {
+        if is_same(left.get(i), right.get(j)) {
+            pairs.push((same + i, same + j));
+            (i, j) = (i + 1, j + 1);
+        } else if at(&longest, i + 1, j) > at(&longest, i, j + 1) {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A letter is a text, a point is none.
+    fn texts(letters: &str) -> Vec<Option<TextId>> {
+        letters.bytes().map(|letter| (letter != b'.').then_some(letter.into())).collect()
+    }
+
+    fn of(left: &str, right: &str, from_end: bool) -> Vec<(usize, usize)> {
+        align(&texts(left), &texts(right), from_end)
+    }
+
+    #[test]
+    fn as_many_as_possible_belong_together() {
+        assert_eq!(of("abc", "abc", false), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(of("abcd", "cd", false), [(2, 0), (3, 1)]);
+        assert_eq!(of("ab", "abcd", true), [(0, 0), (1, 1)]);
+        assert_eq!(of("axbyc", "abzc", false), [(0, 0), (2, 1), (4, 3)]);
+        assert_eq!(of("gagbg", "agb", false), [(1, 0), (2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn of_equal_texts_the_first_or_the_last_do() {
+        assert_eq!(of("ggg", "gg", false), [(0, 0), (1, 1)]);
+        assert_eq!(of("ggg", "gg", true), [(1, 0), (2, 1)]);
+        assert_eq!(of("g", "gg", false), [(0, 0)]);
+        assert_eq!(of("g", "gg", true), [(0, 1)]);
+    }
+
+    #[test]
+    fn what_has_no_text_belongs_to_nothing() {
+        assert_eq!(of("...", "...", false), []);
+        assert_eq!(of(".a.", ".a", true), [(1, 1)]);
+        assert_eq!(of("", "a", false), []);
+    }
+
+    #[test]
+    fn long_sequences_are_compared_as_far_as_they_are_equal() {
+        let (left, right) = ("ab".repeat(1_000), "cd".repeat(1_000));
+        assert_eq!(of(&left, &right, false), []);
+        assert_eq!(of(&left, &left, true).len(), 2_000);
+        assert_eq!(of(&format!("{left}{left}"), &format!("{left}{right}"), false).len(), 2_000);
+    }
+}
