@@ -44,6 +44,9 @@ pub(crate) struct FileState {
     /// How far an event log was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<LogPosition>,
+    /// What an event log looked like when it was read for its times alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) timed: Option<Stamp>,
     /// Why rows are stored that the file does not contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) damage: Option<Damage>,
@@ -178,12 +181,22 @@ impl SyncState {
     /// Remembers that a file was read as a whole at `read`.
     pub(crate) fn set_read(&mut self, file: Source, read: Timestamp, WasRead { log, damage }: WasRead) {
         let settled = file.stamp.is_settled(read);
-        self.set(file, FileState { stamp: file.stamp, settled, log, damage });
+        self.set(file, FileState { stamp: file.stamp, settled, log, timed: None, damage });
     }
 
     /// Remembers that an event log was read up to `position`.
     pub(crate) fn set_reading(&mut self, file: Source, position: LogPosition) {
-        self.set(file, FileState { stamp: file.stamp, settled: false, log: Some(position), damage: None });
+        let log = Some(position);
+        self.set(file, FileState { stamp: file.stamp, settled: false, log, timed: None, damage: None });
+    }
+
+    /// Remembers that an event log was read at `read` for its times alone. What is known of how far its events are stored
+    /// stays.
+    pub(crate) fn set_timed(&mut self, file: Source, read: Timestamp) {
+        let nothing =
+            || FileState { stamp: file.stamp, settled: false, log: None, timed: None, damage: None };
+        let known = self.files.entry(file.name.to_owned()).or_insert_with(nothing);
+        known.timed = file.stamp.is_settled(read).then_some(file.stamp);
     }
 
     fn set(&mut self, file: Source, state: FileState) {
@@ -224,6 +237,10 @@ impl SyncState {
 
     /// Whether an event log is as it was read, and as much of it was kept as is wanted now.
     pub(crate) fn holds_events(&self, file: Source, detail: EventDetail) -> bool {
+        if detail == EventDetail::None {
+            return self.holds(file)
+                || self.file(file.name).is_some_and(|known| known.timed == Some(file.stamp));
+        }
         let has_payloads = || self.files.get(file.name)?.log.as_ref().map(|log| log.payloads);
         self.holds(file) && (detail != EventDetail::Full || has_payloads() == Some(true))
     }
@@ -238,11 +255,12 @@ impl SyncState {
         let whole =
             files.metadata().iter().copied().chain(files.transcript()).filter(|file| !self.holds(*file));
         let mut sizes: Vec<u64> = whole.map(|file| file.stamp.size).collect();
-        if detail != EventDetail::None
-            && let Some(log) = files.events(self.known_events())
-            && !self.holds_events(log, detail)
+        if let Some(log) = files.events(self.known_events())
+            && (!self.holds_events(log, detail) || (detail == EventDetail::None && !sizes.is_empty()))
         {
             let read = self.file(log.name).and_then(|file| file.log.as_ref()).map_or(0, |log| log.bytes);
+            // Times are read from its beginning.
+            let read = if detail == EventDetail::None { 0 } else { read };
             sizes.push(log.stamp.size.checked_sub(read).unwrap_or(log.stamp.size));
         }
         let is_unchanged = sizes.is_empty() && self.project == project.as_str();

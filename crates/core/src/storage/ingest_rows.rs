@@ -201,6 +201,8 @@ pub(super) struct EventRows {
     kept: Option<KeptRows>,
     /// What the events that were read say of times.
     pub(super) clock: EventClock,
+    /// How many lines were read for what they say of times alone.
+    noted: u32,
     /// The time of the last event that states one: for those behind it that do not.
     last: Option<Timestamp>,
     again: Option<Again>,
@@ -224,6 +226,7 @@ impl EventRows {
             rewriting: false,
             kept: None,
             clock: EventClock::default(),
+            noted: 0,
             last: None,
             again: None,
         }
@@ -241,6 +244,21 @@ impl EventRows {
 
     pub(super) fn rewrite(&mut self) {
         self.rewriting = true;
+    }
+
+    /// Notes what a line says of times. `Self::line` is not called for the same log.
+    pub(super) fn note(&mut self, line: &RawJson) {
+        if let Ok(fields) = events::parse_event_line(line) {
+            // Without a time of its own it says nothing of times.
+            let ts = fields.ts.unwrap_or_else(|| Timestamp::from_micros(0));
+            self.clock.note(&event_time(&fields, self.noted, ts));
+            self.noted += 1;
+        }
+    }
+
+    /// Whether lines were read for what they say of times alone.
+    pub(super) fn has_notes(&self) -> bool {
+        self.noted > 0
     }
 
     /// Keeps what is stored from the next line on.

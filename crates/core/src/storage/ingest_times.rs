@@ -72,8 +72,9 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// Whether anything changed that times follow from.
-    fn may_have_other_times(&self) -> bool {
+    /// Whether anything changed so far that the times of messages follow from.
+    #[must_use]
+    pub fn may_have_other_times(&self) -> bool {
         let files_differ = match (&self.metadata, &self.stored) {
             (Some((files, _)), Some(stored)) => *files != stored.metadata_files,
             (given, _) => given.is_some(),
@@ -83,6 +84,7 @@ impl SessionIngest {
             || files_differ
             || self.messages.pending.touched()
             || self.events.pending.touched()
+            || self.events.has_notes()
     }
 
     /// What the metadata files say, those that are stored where none were given.

@@ -99,11 +99,19 @@ impl Taking<'_> {
         }
     }
 
-    /// Takes in the events behind those that were read before.
+    /// Takes in the events behind those that were read before. Where the store keeps no events, their times are read.
     pub(super) async fn events(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
         let detail = self.context.storage.settings().events;
         match files.events(self.state.known_events()) {
-            Some(file) if detail != EventDetail::None && !self.state.holds_events(file, detail) => {
+            Some(file) if detail == EventDetail::None => {
+                self.keep_damaged(file);
+                if self.state.holds_events(file, detail) && !ingest.may_have_other_times() {
+                    return Ok(());
+                }
+                let taken = self.times(ingest, file).await;
+                self.settle(file.name, taken)
+            }
+            Some(file) if !self.state.holds_events(file, detail) => {
                 let start = self.start_of_events(ingest, file);
                 let taken = self.log(ingest, Kind::Events, file, start).await;
                 self.settle(file.name, taken)
@@ -114,6 +122,23 @@ impl Taking<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Reads an event log for its times alone. No event is stored, so it is read from its beginning each time.
+    async fn times(&mut self, ingest: &mut SessionIngest, file: Source) -> Result<(), Trouble> {
+        let read = self.context.storage.now();
+        let mut open = OpenLog::open(self.folder.path.join(file.name), None).await?;
+        while let Some(batch) = open.batch().await? {
+            for line in batch.lines {
+                if let LineText::Ended(text) | LineText::Unended(text) = line.text {
+                    ingest.note_event(&RawJson::new(text));
+                }
+            }
+            self.context.progress.advance(batch.bytes);
+            self.context.storage.backend().give_way().await;
+        }
+        self.state.set_timed(Source { stamp: open.stamp, ..file }, read);
+        Ok(())
     }
 
     fn start_of_events(&self, ingest: &SessionIngest, file: Source) -> Start {

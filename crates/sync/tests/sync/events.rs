@@ -285,7 +285,7 @@ async fn a_line_above_64_mb_is_passed_over_and_reported() {
 }
 
 #[tokio::test]
-async fn without_events_their_files_are_not_read() {
+async fn without_events_nothing_of_their_files_is_stored() {
     let mut fixture = Fixture::new();
     fixture.keep_events(EventDetail::None);
     fixture.folder().transcript([lines::user("one")]).unwrap().events(events(["a", "b"])).unwrap();

@@ -5,6 +5,7 @@ use std::{fs, path::Path, sync::Arc};
 use amplifier_session_core::{
     backend::{SessionChange, SessionQuery, StorageBackend},
     model::{Retimed, TimeSource, Timestamp},
+    storage::EventDetail,
 };
 use amplifier_session_testkit::{FakeEmbedding, lines, lines::Line};
 use serde_json::{Value, json};
@@ -100,6 +101,52 @@ async fn messages_that_come_later_find_their_events_in_the_store() {
     fixture.sync().await;
     let expected = ["02", "04", "05", "06"].map(|second| (second.to_owned(), TimeSource::Event));
     assert_eq!(times(&fixture, "s").await, expected);
+}
+
+#[tokio::test]
+async fn a_log_gives_times_also_where_no_events_are_stored() {
+    let mut fixture = Fixture::new();
+    fixture.keep_events(EventDetail::None);
+    let folder = fixture.folder();
+    let expected = ["02", "04", "05", "06"].map(|second| (second.to_owned(), TimeSource::Event));
+    folder.transcript(conversation().into_iter().take(2)).unwrap().events(log()).unwrap();
+    fixture.sync().await;
+    assert_eq!(times(&fixture, "s").await, expected[..2]);
+    assert_eq!(dates(&fixture, "s").await, ["2026-01-05T08:00:01", "2026-01-05T08:00:09"]);
+    assert_eq!(fixture.stored("s").await.unwrap().session.model.as_deref(), Some("m1"));
+    assert!(fixture.events("s").await.is_empty());
+    assert_eq!(fixture.sync_and_count().await.1, 0, "nothing changed");
+    // New messages find their events in the log, which did not change.
+    folder.append_transcript(conversation().into_iter().skip(2)).unwrap();
+    fixture.sync().await;
+    assert_eq!(times(&fixture, "s").await, expected);
+    // Asked for later, all events are taken.
+    fixture.keep_events(EventDetail::Full);
+    assert_eq!(fixture.sync().await.events.written, 7);
+    assert_eq!(times(&fixture, "s").await, expected);
+    // What is stored and what the log says is the same, counted once.
+    fixture.keep_events(EventDetail::None);
+    folder.append_events([event("session:end", "10", json!({}))]).unwrap();
+    fixture.sync().await;
+    assert_eq!(times(&fixture, "s").await, expected);
+    assert_eq!(dates(&fixture, "s").await[1], "2026-01-05T08:00:10");
+    assert_eq!(fixture.events("s").await.len(), 7);
+    assert_eq!(fixture.sync_and_count().await.1, 0);
+}
+
+#[tokio::test]
+async fn times_stay_when_a_log_is_gone_of_which_no_events_are_stored() {
+    let mut fixture = Fixture::new();
+    fixture.keep_events(EventDetail::None);
+    let folder = fixture.folder();
+    folder.transcript(conversation()).unwrap().events(log()).unwrap();
+    fixture.sync().await;
+    fs::remove_file(folder.path().join("events.jsonl")).unwrap();
+    folder.append_transcript([lines::user("And now?")]).unwrap();
+    fixture.sync().await;
+    let times = times(&fixture, "s").await;
+    assert!(times[..4].iter().all(|(_, source)| *source == TimeSource::Event), "{times:?}");
+    assert!(times[4].1.is_estimated());
 }
 
 /// Sessions of several shapes: what their files state differs.
