@@ -1,9 +1,12 @@
 //! Messages and events as JSON shows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use amplifier_session_storage::{
-    model::{ContentType, ContentTypes, Event, Message, RawJson, Role, Session, TimeSource, Timestamp},
+    SessionStorage,
+    model::{
+        ContentType, ContentTypes, Event, Message, RawJson, Role, Session, SessionKey, TimeSource, Timestamp,
+    },
     storage::EventLine,
 };
 use serde::Serialize;
@@ -11,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     cut::{self, Truncated},
+    failure::Failure,
     render::ids::address,
 };
 
@@ -21,11 +25,37 @@ pub(crate) struct SessionView<'a> {
     session: &'a Session,
     /// The name, else the beginning of the first user message, else the id.
     title: &'a str,
+    /// Whether `created` and `updated` are estimates; where it is not known, it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dates_estimated: Option<bool>,
 }
 
 impl<'a> From<&'a Session> for SessionView<'a> {
     fn from(session: &'a Session) -> Self {
-        Self { session, title: session.title() }
+        Self { session, title: session.title(), dates_estimated: None }
+    }
+}
+
+impl<'a> SessionView<'a> {
+    /// The same of a session of which some may have estimated dates.
+    pub(crate) fn with_estimates(session: &'a Session, estimated: &Estimated) -> Self {
+        Self { dates_estimated: Some(estimated.has(session)), ..Self::from(session) }
+    }
+}
+
+/// Sessions whose dates are estimates.
+#[derive(Debug, Default)]
+pub(crate) struct Estimated(HashSet<SessionKey>);
+
+impl Estimated {
+    /// Those of `sessions`.
+    pub(crate) async fn of(storage: &SessionStorage, sessions: &[Session]) -> Result<Self, Failure> {
+        Ok(Self(storage.estimated_dates(sessions).await?))
+    }
+
+    /// Whether a session is one of them.
+    pub(crate) fn has(&self, session: &Session) -> bool {
+        !self.0.is_empty() && self.0.contains(&session.key())
     }
 }
 

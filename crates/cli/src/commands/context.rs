@@ -13,7 +13,7 @@ use crate::{
     args::{ContextArgs, LimitArgs, PlaceArgs},
     budget::{self, Items},
     failure::{Failure, Outcome},
-    messages::{MessageView, SessionView},
+    messages::{Estimated, MessageView, SessionView},
     render::{
         conversation::{self, Head},
         message::Look,
@@ -60,6 +60,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     let order = Order::of(&messages, place);
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
+    let estimated = Estimated::of(&reader.storage, std::slice::from_ref(&session)).await?;
     let portion = budget::write(app, budget, items, |app, portion| {
         let range = order.first(portion.items);
         let last = order.last(portion.items);
@@ -74,7 +75,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         if app.out.is_json() {
             let view = |(at, message)| MessageView::new(message, &name, max_chars(at));
             return Ok(app.out.json(&View {
-                session: SessionView::from(&session),
+                session: SessionView::with_estimates(&session, &estimated),
                 turn,
                 sequence,
                 messages: shown.iter().enumerate().map(view).collect(),
@@ -83,7 +84,12 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
                 has_more_after,
             })?);
         }
-        let head = Head { session: &session, names_owner: reader.names_owners(), skipped: &[] };
+        let head = Head {
+            session: &session,
+            is_estimated: estimated.has(&session),
+            names_owner: reader.names_owners(),
+            skipped: &[],
+        };
         conversation::head(&mut app.out, head, &app.now)?;
         if has_more_before {
             app.out.line("\n…")?;

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     backend::SessionQuery,
-    model::{ProjectSlug, Timestamp, UserId},
+    model::{ProjectSlug, Session, Timestamp, UserId},
     search::SessionFilter,
     storage::Activity,
 };
@@ -13,7 +13,7 @@ use crate::{
     args::RecentArgs,
     dates::Period,
     failure::{Failure, Outcome, say},
-    messages::SessionView,
+    messages::{Estimated, SessionView},
     render::recent::{self, Project, Recent},
 };
 
@@ -90,7 +90,10 @@ async fn find(reader: &Reader, since: Timestamp, limit: usize) -> Result<Recent,
         true => Some(storage.list_users(scope, Some(since), None).await?),
         false => None,
     };
-    Ok(Recent { since, projects, users })
+    let shown: Vec<Session> =
+        projects.iter().flat_map(|project: &Project| project.newest.iter().cloned()).collect();
+    let estimated = Estimated::of(storage, &shown).await?;
+    Ok(Recent { since, projects, users, estimated })
 }
 
 impl<'a> From<&'a Recent> for View<'a> {
@@ -99,7 +102,10 @@ impl<'a> From<&'a Recent> for View<'a> {
             project: &activity.of,
             counts: Counts::from(activity),
             users: activity.across,
-            newest: newest.iter().map(SessionView::from).collect(),
+            newest: newest
+                .iter()
+                .map(|session| SessionView::with_estimates(session, &recent.estimated))
+                .collect(),
         };
         let user = |activity: &'a Activity<UserId>| UserView {
             user_id: &activity.of,

@@ -11,8 +11,9 @@ use crate::{
     app::{App, Reader},
     args::SessionsArgs,
     failure::{Failure, Outcome, say},
-    messages::SessionView,
-    refresh, render,
+    messages::{Estimated, SessionView},
+    refresh,
+    render::{self, sessions::Look},
 };
 
 /// The list as JSON.
@@ -37,16 +38,18 @@ struct TreeView<'a> {
     children: Vec<TreeView<'a>>,
 }
 
-impl<'a> From<&'a SessionTree> for TreeView<'a> {
-    fn from(tree: &'a SessionTree) -> Self {
-        let children = tree.children.iter().map(Self::from).collect();
-        Self { session: SessionView::from(&tree.session), origin: tree.origin, children }
+impl<'a> TreeView<'a> {
+    fn new(tree: &'a SessionTree, estimated: &Estimated) -> Self {
+        let children = tree.children.iter().map(|child| Self::new(child, estimated)).collect();
+        let session = SessionView::with_estimates(&tree.session, estimated);
+        Self { session, origin: tree.origin, children }
     }
 }
 
 /// A page of sessions.
 struct Page {
     sessions: Vec<Session>,
+    estimated: Estimated,
     has_more: bool,
 }
 
@@ -85,23 +88,27 @@ async fn page(reader: &Reader, query: SessionQuery, limit: usize) -> Result<Page
     let mut sessions = reader.storage.search_sessions(&query).await?;
     let has_more = sessions.len() > limit;
     sessions.truncate(limit);
-    Ok(Page { sessions, has_more })
+    let estimated = Estimated::of(&reader.storage, &sessions).await?;
+    Ok(Page { sessions, estimated, has_more })
 }
 
 fn show(app: &mut App, page: Page, tree: bool, owners: bool) -> Result<(), Failure> {
-    let Page { sessions, has_more } = page;
+    let Page { sessions, estimated, has_more } = page;
     let App { out, now, .. } = app;
+    let look = Look { owners, estimated: &estimated, now };
     if tree {
         let forest = SessionTree::forest(sessions);
         if out.is_json() {
-            out.json(&ForestView { sessions: forest.iter().map(TreeView::from).collect(), has_more })?;
+            let sessions = forest.iter().map(|tree| TreeView::new(tree, &estimated)).collect();
+            out.json(&ForestView { sessions, has_more })?;
         } else if !forest.is_empty() {
-            render::sessions::tree(out, &forest, owners, now)?;
+            render::sessions::tree(out, &forest, look)?;
         }
     } else if out.is_json() {
-        out.json(&View { sessions: sessions.iter().map(SessionView::from).collect(), has_more })?;
+        let view = |session| SessionView::with_estimates(session, &estimated);
+        out.json(&View { sessions: sessions.iter().map(view).collect(), has_more })?;
     } else if !sessions.is_empty() {
-        render::sessions::list(out, &sessions, owners, now)?;
+        render::sessions::list(out, &sessions, look)?;
     }
     Ok(())
 }

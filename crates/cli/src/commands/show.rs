@@ -14,7 +14,7 @@ use crate::{
     args::{LimitArgs, ShowArgs},
     budget::{self, Items},
     failure::{Failure, Outcome, report_damage, say},
-    messages::{EventView, MessageView, SessionView},
+    messages::{Estimated, EventView, MessageView, SessionView},
     render::{
         conversation::{self, Head},
         events,
@@ -109,6 +109,7 @@ async fn show(
         storage.readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
     let skipped = storage.get_sync_statistics(scope, &session.session_id).await?.skipped;
     let name = reader.short_id(&session.session_id).await?;
+    let estimated = Estimated::of(storage, std::slice::from_ref(session)).await?;
     let types = match app.out.is_json() {
         true => storage.vector_content_types(scope, &session.session_id).await?,
         false => Vec::new(),
@@ -134,7 +135,7 @@ async fn show(
                 MessageView::new(message, &name, max_chars(rank)).with_vectors(types)
             };
             return Ok(app.out.json(&ConversationView {
-                session: SessionView::from(session),
+                session: SessionView::with_estimates(session, &estimated),
                 skipped: &skipped,
                 messages: shown.iter().enumerate().map(view).collect(),
                 left_out: budget.map(|_| messages.len() - shown.len()),
@@ -143,7 +144,12 @@ async fn show(
                 damaged: &damaged,
             })?);
         }
-        let head = Head { session, names_owner: reader.names_owners(), skipped: &skipped };
+        let head = Head {
+            session,
+            is_estimated: estimated.has(session),
+            names_owner: reader.names_owners(),
+            skipped: &skipped,
+        };
         let look = Look { full: args.full || part.is_one, ..look(app, args) };
         let chars: Vec<Option<usize>> = (0..shown.len()).map(max_chars).collect();
         let look = |rank: usize| Look { max_chars: chars.get(rank).copied().flatten(), ..look };
@@ -188,8 +194,9 @@ async fn show_events(
         reader.storage.readable_event_lines(&reader.scope, &session.session_id, lines).await?;
     let page = Page::new(session.event_count, part, found.len() + damaged.len());
     if app.out.is_json() {
+        let estimated = Estimated::of(&reader.storage, std::slice::from_ref(session)).await?;
         app.out.json(&EventsView {
-            session: SessionView::from(session),
+            session: SessionView::with_estimates(session, &estimated),
             events: found.iter().map(EventView::from).collect(),
             has_more_before: page.has_more_before(),
             has_more_after: page.has_more_after(),

@@ -24,6 +24,8 @@ const LABEL: usize = 10;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) session: &'a Session,
+    /// Whether its dates are estimates.
+    pub(crate) is_estimated: bool,
     /// Whether to say whose it is.
     pub(crate) names_owner: bool,
     /// The lines of its files that the store does not hold.
@@ -44,9 +46,9 @@ pub(crate) fn head(out: &mut Out, head: Head<'_>, now: &Zoned) -> io::Result<()>
 }
 
 fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
-    let Head { session, names_owner, skipped } = head;
+    let Head { session, is_estimated, names_owner, skipped } = head;
     let id = &session.session_id;
-    let (from, to) = (dates::minute(session.created, now), dates::minute(session.updated, now));
+    let [from, to] = [session.created, session.updated].map(|ts| dates::about_minute(ts, is_estimated, now));
     let counts = [
         counted(session.message_count, "message"),
         counted(session.turn_count, "turn"),

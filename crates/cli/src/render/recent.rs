@@ -14,7 +14,7 @@ use super::{
     table::{Cell, Column, table},
     text::{counted, fitted, fitted_end, one_line},
 };
-use crate::{dates, out::Out, paint::Paint};
+use crate::{dates, messages::Estimated, out::Out, paint::Paint};
 
 /// A project with its newest sessions.
 #[derive(Debug)]
@@ -30,6 +30,17 @@ pub(crate) struct Recent {
     pub(crate) projects: Vec<Project>,
     /// The users, where sessions of more than one are looked at.
     pub(crate) users: Option<Vec<Activity<UserId>>>,
+    /// The sessions whose dates are estimates.
+    pub(crate) estimated: Estimated,
+}
+
+impl Recent {
+    /// A time of the last change, as it is shown.
+    fn last(&self, last: Timestamp, now: &Zoned) -> String {
+        let mut sessions = self.projects.iter().flat_map(|project| &project.newest);
+        let is_estimated = sessions.any(|session| session.updated == last && self.estimated.has(session));
+        dates::about_minute(last, is_estimated, now)
+    }
 }
 
 /// Writes projects with their sessions, and users: blocks for people, fields separated by tabs in a pipe.
@@ -50,12 +61,16 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
             lines.push(String::new());
         }
         let users = Some(activity.across).filter(|users| *users > 1).map(|users| counted(users, "user"));
-        let counts = counts(activity, users, now);
+        let counts = counts(activity, users, recent.last(activity.last, now));
         let project =
             fitted_end(&one_line(activity.of.as_str()), width.saturating_sub(counts.width() + 1).max(8));
         let counts = fitted(&counts, width.saturating_sub(project.width() + 1));
         lines.push(format!("{} {}", paint.title(&project), paint.aside(&counts)));
-        let rows: Vec<Vec<Cell>> = newest.iter().map(|session| row(session, length, owners, now)).collect();
+        let row = |session: &Session| {
+            let changed = dates::about_minute(session.updated, recent.estimated.has(session), now);
+            row(session, length, owners, changed)
+        };
+        let rows: Vec<Vec<Cell>> = newest.iter().map(row).collect();
         let table = table(&[Column::text(""); 4], &rows, width - INDENT.len(), paint);
         lines.extend(table.iter().skip(1).map(|line| format!("{INDENT}{line}")));
         let more = activity.sessions.saturating_sub(newest.len() as u64);
@@ -71,7 +86,7 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
             lines.extend([String::new(), paint.title("Users")]);
         }
         let projects = Some(counted(user.across, "project"));
-        let counts = counts(user, projects, now);
+        let counts = counts(user, projects, recent.last(user.last, now));
         let name = fitted(&one_line(user.of.as_str()), width / 3);
         let counts = fitted(&counts, width.saturating_sub(INDENT.len() + name.width() + 1));
         lines.push(format!("{INDENT}{name} {}", paint.aside(&counts)));
@@ -79,19 +94,19 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
     lines
 }
 
-fn counts<T>(activity: &Activity<T>, across: Option<String>, now: &Zoned) -> String {
+fn counts<T>(activity: &Activity<T>, across: Option<String>, last: String) -> String {
     let sessions = counted(activity.sessions, "session");
     let messages = counted(activity.messages, "message");
     let across = across.map_or_else(String::new, |across| format!(" · {across}"));
-    format!("· {sessions} · {messages}{across} · {}", dates::minute(activity.last, now))
+    format!("· {sessions} · {messages}{across} · {last}")
 }
 
-fn row(session: &Session, length: usize, owners: bool, now: &Zoned) -> Vec<Cell> {
+fn row(session: &Session, length: usize, owners: bool, changed: String) -> Vec<Cell> {
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
     vec![
         Cell::plain(short(&session.session_id, length)),
         Cell::plain(owner),
-        Cell::styled(dates::minute(session.updated, now), Paint::aside),
+        Cell::styled(changed, Paint::aside),
         Cell::plain(one_line(session.title())),
     ]
 }

@@ -13,7 +13,7 @@ use super::{
     table::{Cell, Column, table},
     text::{grouped, one_line},
 };
-use crate::{dates, out::Out, paint::Paint};
+use crate::{dates, messages::Estimated, out::Out, paint::Paint};
 
 /// The columns of a table on a terminal of so many columns. The project gives way to the title, of which some is left
 /// on a narrow one.
@@ -29,48 +29,53 @@ fn columns(width: usize) -> [Column<'static>; 6] {
     ]
 }
 
-/// Writes one line a session: a table for people, fields separated by tabs in a pipe. `owners`: with whose it is.
-pub(crate) fn list(out: &mut Out, sessions: &[Session], owners: bool, now: &Zoned) -> io::Result<()> {
+/// What a list of sessions is shown with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look<'a> {
+    /// Whether to say whose a session is.
+    pub(crate) owners: bool,
+    /// The sessions whose dates are estimates.
+    pub(crate) estimated: &'a Estimated,
+    pub(crate) now: &'a Zoned,
+}
+
+/// Writes one line a session: a table for people, fields separated by tabs in a pipe.
+pub(crate) fn list(out: &mut Out, sessions: &[Session], look: Look<'_>) -> io::Result<()> {
     if !out.is_terminal() {
-        return sessions.iter().try_for_each(|session| out.line(&tabbed(session, owners, now).join("\t")));
+        return sessions
+            .iter()
+            .try_for_each(|session| out.line(&tabbed(session, look.owners, look.now).join("\t")));
     }
     let length = short_length(sessions.iter().map(|session| &session.session_id));
-    let look = Look { length, owners };
     let title = |session: &Session| Cell::plain(one_line(session.title()));
     let rows: Vec<Vec<Cell>> =
-        sessions.iter().map(|session| row(session, title(session), look, now)).collect();
+        sessions.iter().map(|session| row(session, title(session), length, look)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
 /// Writes one line a session, parents before those that came from them.
-pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], owners: bool, now: &Zoned) -> io::Result<()> {
+pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], look: Look<'_>) -> io::Result<()> {
     let lines: Vec<Line<'_>> = forest.iter().flat_map(lines).collect();
     if !out.is_terminal() {
-        return lines.iter().try_for_each(|line| out.line(&line.tabbed(owners, now)));
+        return lines.iter().try_for_each(|line| out.line(&line.tabbed(look.owners, look.now)));
     }
     let sessions = || lines.iter().map(|line| &line.tree.session);
     let parents = sessions().filter_map(|session| session.parent_id.as_ref());
     let length = short_length(sessions().map(|session| &session.session_id).chain(parents));
-    let look = Look { length, owners };
     let rows: Vec<Vec<Cell>> =
-        lines.iter().map(|line| row(&line.tree.session, line.title(length), look, now)).collect();
+        lines.iter().map(|line| row(&line.tree.session, line.title(length), length, look)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
-/// How a table looks.
-#[derive(Debug, Clone, Copy)]
-struct Look {
-    /// The length of short ids.
-    length: usize,
-    owners: bool,
-}
-
-fn row(session: &Session, title: Cell, look: Look, now: &Zoned) -> Vec<Cell> {
-    let owner = if look.owners { one_line(session.user_id.as_str()) } else { String::new() };
+/// The cells of a session, whose id is shortened to `length` characters.
+fn row(session: &Session, title: Cell, length: usize, look: Look<'_>) -> Vec<Cell> {
+    let Look { owners, estimated, now } = look;
+    let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
+    let changed = dates::about_minute(session.updated, estimated.has(session), now);
     vec![
-        Cell::plain(short(&session.session_id, look.length)),
+        Cell::plain(short(&session.session_id, length)),
         Cell::plain(owner),
-        Cell::styled(dates::minute(session.updated, now), Paint::aside),
+        Cell::styled(changed, Paint::aside),
         Cell::plain(one_line(session.project_slug.as_str())),
         Cell::plain(grouped(session.message_count.into())),
         title,

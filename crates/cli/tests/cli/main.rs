@@ -18,6 +18,8 @@ mod cosmos;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod dates;
+#[cfg(test)]
 mod kill;
 #[cfg(test)]
 mod limits;

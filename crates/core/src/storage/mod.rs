@@ -4,6 +4,7 @@ mod activity;
 mod archive;
 mod context;
 mod damage;
+mod dates;
 mod edit;
 mod embed;
 mod embeddings;

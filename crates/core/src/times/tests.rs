@@ -349,12 +349,23 @@ fn any_events() -> impl Strategy<Value = Vec<(&'static str, i64, String)>> {
     prop::collection::vec(event.prop_map(|(kind, second, id)| (kind, second, id.to_string())), 0..20)
 }
 
+fn any_bounds() -> impl Strategy<Value = Bounds> {
+    let times = || prop::array::uniform2(prop::option::of((0..40_i64).prop_map(at)));
+    (times(), times(), any::<bool>()).prop_map(|(begun, ended, is_fork)| Bounds { begun, ended, is_fork })
+}
+
 proptest! {
-    /// Estimates lie between their neighbours, times of events are those of events, and the files' time is the last resort.
+    /// Estimates lie between their neighbours, times of events are those of events, those of the session are on the right
+    /// side of what is known, and the files' time is the last resort.
     #[test]
-    fn no_time_is_made_up(lines in prop::collection::vec(any_line(), 0..20), events in any_events()) {
+    fn no_time_is_made_up(
+        lines in prop::collection::vec(any_line(), 0..20),
+        events in any_events(),
+        bounds in any_bounds(),
+    ) {
         let events: Vec<(&str, i64, &str)> = events.iter().map(|(kind, s, id)| (*kind, *s, id.as_str())).collect();
-        let found = resolve(&lines, &clock(&events), &Bounds::default());
+        let found = resolve(&lines, &clock(&events), &bounds);
+        let of_session = || bounds.begun.into_iter().chain(bounds.ended).flatten();
         let is_known = |source: TimeSource| !source.is_estimated();
         for (position, (ts, source)) in found.iter().enumerate() {
             let before = found[..position].iter().rev().find(|(_, source)| is_known(*source));
@@ -367,8 +378,15 @@ proptest! {
                     let (before, behind) = (before.or(behind).unwrap().0, behind.or(before).unwrap().0);
                     prop_assert!(before.min(behind) <= *ts && *ts <= before.max(behind));
                 }
-                TimeSource::File => prop_assert!(before.is_none() && behind.is_none()),
-                TimeSource::Session => prop_assert!(false, "nothing is known of the session"),
+                TimeSource::Session => {
+                    prop_assert!(of_session().any(|stated| stated == *ts));
+                    prop_assert!(before.is_none() || behind.is_none());
+                    prop_assert!(before.is_none_or(|(before, _)| before <= ts));
+                    prop_assert!(behind.is_none_or(|(behind, _)| ts <= behind));
+                }
+                TimeSource::File => {
+                    prop_assert!(before.is_none() && behind.is_none() && of_session().next().is_none());
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use amplifier_session_core::{
     backend::{SessionChange, SessionQuery, StorageBackend},
-    model::{Retimed, TimeSource, Timestamp},
+    model::{Retimed, SessionId, TimeSource, Timestamp},
     storage::EventDetail,
 };
 use amplifier_session_testkit::{FakeEmbedding, lines, lines::Line};
@@ -217,6 +217,36 @@ async fn without_any_stated_time_dates_stay_what_they_were_first_seen() {
             "{session}"
         );
     }
+}
+
+#[tokio::test]
+async fn dates_that_only_files_give_are_estimates() {
+    let fixture = Fixture::new();
+    shapes(&fixture);
+    let session = |name: &str| fixture.session("p", name);
+    session("silent").transcript(conversation()).unwrap();
+    session("silent").metadata(r#"{"last_turn":"completed"}"#).unwrap();
+    session("empty").metadata("{}").unwrap();
+    session("log-without-times").events([lines::logger_event("e").with("ts", json!(null))]).unwrap();
+    fixture.sync().await;
+    // Somebody creates a session, and says when.
+    let mut said = fixture.stored("silent").await.unwrap().session;
+    said.session_id = SessionId::new("said").unwrap();
+    (said.message_count, said.event_count) = (0, 0);
+    fixture.storage.create_session(said).await.unwrap();
+    let estimated = async || {
+        let sessions = fixture.storage.search_sessions(&SessionQuery::new(scope())).await.unwrap();
+        assert_eq!(sessions.len(), 10);
+        let estimated = fixture.storage.estimated_dates(&sessions).await.unwrap();
+        let mut ids: Vec<_> = estimated.into_iter().map(|key| key.session_id.to_string()).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(estimated().await, ["empty", "log-without-times", "silent"]);
+    session("silent").events(log()).unwrap();
+    session("empty").metadata(r#"{"started_at":"2026-01-05T08:00:00Z"}"#).unwrap();
+    fixture.sync().await;
+    assert_eq!(estimated().await, ["log-without-times"]);
 }
 
 /// What a store of an earlier version says of a session that was synced with it.

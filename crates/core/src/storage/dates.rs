@@ -1,0 +1,98 @@
+//! Whether the dates of sessions are stated, or estimates.
+
+use std::collections::HashSet;
+
+use super::SessionStorage;
+use crate::{
+    ErrorKind, Result,
+    backend::SequenceRange,
+    metadata::Metadata,
+    model::{Message, Place, Session, SessionKey, TimeSource, Timestamp},
+};
+
+/// How many messages are asked for at a time.
+const MESSAGES: usize = 100;
+/// How many events are asked for at a time. One of the first states a time, or none does.
+const EVENTS: usize = 100;
+
+impl SessionStorage {
+    /// Those of `sessions` whose [`Session::created`] and [`Session::updated`] are estimates: neither the metadata files nor
+    /// a message nor an event states a time, so the dates are the modification time of the files. A session that can't be
+    /// read is not among them.
+    ///
+    /// The first message says it for most sessions: it has a better source than the file wherever there is one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn estimated_dates(&self, sessions: &[Session]) -> Result<HashSet<SessionKey>> {
+        let (spoken, silent): (Vec<_>, Vec<_>) =
+            sessions.iter().partition(|session| session.message_count > 0);
+        let mut doubtful: Vec<(&Session, Option<Timestamp>)> =
+            silent.into_iter().map(|session| (session, None)).collect();
+        for some in spoken.chunks(MESSAGES) {
+            let places: Vec<Place> =
+                some.iter().map(|session| Place { session: session.key(), sequence: 0 }).collect();
+            let first = self.messages_that_can_be_read(&places).await?;
+            let of_file = first.into_iter().filter(|message| message.ts_source == TimeSource::File);
+            doubtful.extend(of_file.filter_map(|message| {
+                let is_its = |session: &&&Session| {
+                    session.session_id == message.session_id && session.user_id == message.user_id
+                };
+                Some((*some.iter().find(is_its)?, Some(message.ts)))
+            }));
+        }
+        let mut estimated = HashSet::new();
+        for (session, first) in doubtful {
+            match self.is_estimated(session, first).await {
+                Ok(true) => drop(estimated.insert(session.key())),
+                Ok(false) => {}
+                Err(error) if error.kind() == ErrorKind::Damaged => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(estimated)
+    }
+
+    async fn messages_that_can_be_read(&self, places: &[Place]) -> Result<Vec<Message>> {
+        match self.backend.messages_at(places).await {
+            Err(error) if error.kind() == ErrorKind::Damaged => {}
+            read => return read,
+        }
+        let mut messages = Vec::new();
+        for place in places {
+            match self.backend.messages_at(std::slice::from_ref(place)).await {
+                Ok(message) => messages.extend(message),
+                Err(error) if error.kind() == ErrorKind::Damaged => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Whether the dates of a session are estimates that has no message, or whose first message has the time `first` of its
+    /// file.
+    async fn is_estimated(&self, session: &Session, first: Option<Timestamp>) -> Result<bool> {
+        let key = session.key();
+        let Some(stored) = self.backend.get_session(&key).await? else { return Ok(false) };
+        let Ok(metadata) = Metadata::read(&stored.metadata_files) else { return Ok(false) };
+        if metadata.created().is_some() || metadata.updated().is_some() {
+            return Ok(false);
+        }
+        // Of a session that was not synced from files, whoever created it said when it began, unless that is the time of
+        // its first message.
+        if stored.sync_state.is_none() && first != Some(session.created) {
+            return Ok(false);
+        }
+        let mut start = 0;
+        while first.is_none() {
+            let events = self.backend.event_times(&key, SequenceRange { start, limit: EVENTS }).await?;
+            if events.iter().any(|event| !event.ts_estimated) {
+                return Ok(false);
+            }
+            let Some(last) = events.last() else { break };
+            start = last.sequence.saturating_add(1);
+        }
+        Ok(true)
+    }
+}
