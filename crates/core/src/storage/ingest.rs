@@ -291,12 +291,6 @@ impl SessionIngest {
         }
     }
 
-    /// Takes from a line of the event log what it says of times and of the model, and stores nothing of it: for stores that
-    /// keep no events. To be called with every line of the log from its beginning on; a bad line counts for nothing.
-    pub fn note_event(&mut self, line: &RawJson) {
-        self.events.note(line);
-    }
-
     /// Ends the events.
     pub fn end_events(&mut self, extent: Extent) {
         if self.storage.settings.events != EventDetail::None {

@@ -5,7 +5,7 @@ use crate::{
     Result,
     backend::SequenceRange,
     metadata::Metadata,
-    model::{MessageState, Retimed, Session, TimeSource, Timestamp},
+    model::{MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
     times::{Bounds, EventClock, LineTime, resolve},
 };
 
@@ -70,6 +70,12 @@ impl SessionIngest {
         self.put_times(&lines, &times);
         self.times.found = Some(self.found(&stated, &clock, &lines, &times));
         Ok(())
+    }
+
+    /// Takes from a line of the event log what it says of times and of the model, and stores nothing of it: for stores that
+    /// keep no events. To be called with every line of the log from its beginning on; a bad line counts for nothing.
+    pub fn note_event(&mut self, line: &RawJson) {
+        self.events.note(line);
     }
 
     /// Whether anything changed so far that the times of messages follow from.

@@ -14,7 +14,7 @@ pub(super) struct Stretch {
     pub(super) end: usize,
     /// The time of the message before.
     pub(super) after: Option<Timestamp>,
-    /// The time of the message behind.
+    /// The time of the message after.
     pub(super) before: Option<Timestamp>,
 }
 
