@@ -5,8 +5,10 @@ use std::sync::LazyLock;
 use crate::{output::check, support::Home, terminal::Terminal};
 
 /// A home whose store holds the samples, which are Dana's, and sessions of Eve's, one of which she shares.
-static SHARED: LazyLock<Home> = LazyLock::new(|| {
-    let home = Home::with_samples();
+static SHARED: LazyLock<Home> = LazyLock::new(|| Home::shared("scopes", fill));
+
+fn fill(home: &Home) {
+    home.put_samples();
     home.ok(&["sync", "--embedding", "none"]);
     let root = home.path().join("eve");
     for (session, question) in [
@@ -27,8 +29,7 @@ static SHARED: LazyLock<Home> = LazyLock::new(|| {
     let root = root.display().to_string();
     home.ok(&["sync", "--embedding", "none", "--user", "eve", "--root", &root]);
     home.ok(&["share", "e7e00001", "--team", "payments", "--user", "eve"]);
-    home
-});
+}
 
 const AS_MEMBER: [&str; 4] = ["--scope", "visible", "--team", "core,payments"];
 

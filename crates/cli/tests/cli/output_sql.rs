@@ -8,12 +8,15 @@ use crate::{output::check, support::Home, terminal::Terminal};
 
 const STORE: &str = "duckdb:~/s.duckdb";
 
-/// A home where the samples are in a DuckDB store. Tests that use it only read.
-static ASKED: LazyLock<Home> = LazyLock::new(|| {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none", "--store", STORE]);
-    home
-});
+/// A home where the samples are in a DuckDB store, which processes can't share. Tests that use it only read.
+static ASKED: LazyLock<Home> = LazyLock::new(asked);
+
+fn asked() -> Home {
+    Home::copy_of_shared("duckdb", |home| {
+        home.put_samples();
+        home.ok(&["sync", "--embedding", "none", "--store", STORE]);
+    })
+}
 
 fn of_store<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     [arguments, &["--store", STORE]].concat()
@@ -125,8 +128,7 @@ fn a_table_in_a_file_is_whole() {
 
 #[test]
 fn the_store_is_no_place_for_answers() {
-    let home = Home::with_samples();
-    home.ok(&of_store(&["sync", "--embedding", "none"]));
+    let home = asked();
     let store = home.path().join("s.duckdb");
     std::os::unix::fs::symlink(&store, home.path().join("link.csv")).unwrap();
     let before = std::fs::read(&store).unwrap();
@@ -173,8 +175,7 @@ fn an_answer_that_breaks_off_is_no_json() {
 
 #[test]
 fn others_have_to_be_meant() {
-    let home = Home::with_samples();
-    home.ok(&of_store(&["sync", "--embedding", "none"]));
+    let home = asked();
     let root = home.amplifier().display().to_string();
     home.ok(&of_store(&["sync", "--embedding", "none", "--user", "eve", "--root", &root]));
     let count = ["sql", "SELECT count(DISTINCT user_id) AS users FROM sessions"];

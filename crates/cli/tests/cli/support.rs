@@ -1,18 +1,24 @@
-//! A home folder of its own for each run of the program.
+//! A home folder of its own for each run of the program, or one that tests share.
 
 use std::{
-    fs,
+    fs::{self, File},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     sync::LazyLock,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_amplifier-sessions");
+
 /// A home folder.
-pub(crate) struct Home(TempDir);
+pub(crate) struct Home {
+    folder: PathBuf,
+    /// Removes the folder in the end, unless other processes use it too.
+    _temporary: Option<TempDir>,
+}
 
 /// What a run of the program left behind.
 pub(crate) struct Ran {
@@ -24,18 +30,57 @@ pub(crate) struct Ran {
 impl Home {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        let temporary = tempfile::tempdir().unwrap();
+        Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) }
     }
 
     /// One where the samples lie in `~/.amplifier`.
     pub(crate) fn with_samples() -> Self {
         let home = Self::new();
-        copy(&samples(), &home.amplifier());
+        home.put_samples();
         home
     }
 
+    /// The home that `make` fills, for tests that only read in it. nextest gives each test a process of its own: the first
+    /// of a run that wants this home makes it, the others use it as it is.
+    pub(crate) fn shared(name: &str, make: impl FnOnce(&Self)) -> Self {
+        let Ok(run) = std::env::var("NEXTEST_RUN_ID") else {
+            // All tests are in this process.
+            let home = Self::new();
+            make(&home);
+            return home;
+        };
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let lock = File::create(folder.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let (made, wanted) = (folder.join("made"), format!("{run} {}", version_of_program()));
+        let home = Self { folder: folder.join("home"), _temporary: None };
+        if fs::read_to_string(&made).ok().as_deref() != Some(&wanted) {
+            let _ = fs::remove_file(&made);
+            let _ = fs::remove_dir_all(home.path());
+            fs::create_dir(home.path()).unwrap();
+            make(&home);
+            fs::write(&made, wanted).unwrap();
+        }
+        home
+    }
+
+    /// A copy of a shared home, for tests that write there or need the store for themselves. What a sync noted of its
+    /// root is not true of the copy.
+    pub(crate) fn copy_of_shared(name: &str, make: impl FnOnce(&Self)) -> Self {
+        let (shared, home) = (Self::shared(name, make), Self::new());
+        copy(shared.path(), home.path());
+        home
+    }
+
+    /// Puts the samples into `~/.amplifier`.
+    pub(crate) fn put_samples(&self) {
+        copy(&samples(), &self.amplifier());
+    }
+
     pub(crate) fn path(&self) -> &Path {
-        self.0.path()
+        &self.folder
     }
 
     /// Where Amplifier keeps its sessions, and the program its store.
@@ -45,7 +90,7 @@ impl Home {
 
     /// The program, in an environment that holds nothing of this machine's.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_amplifier-sessions"));
+        let mut command = Command::new(PROGRAM);
         command.args(arguments).env_clear().stdin(Stdio::null());
         let folder = self.path().join("tmp");
         fs::create_dir_all(&folder).unwrap();
@@ -90,10 +135,18 @@ impl Ran {
 
 /// A home whose default store holds the samples. Tests that use it only read.
 pub(crate) static SYNCED: LazyLock<Home> = LazyLock::new(|| {
-    let home = Home::with_samples();
-    home.ok(&["sync"]);
-    home
+    Home::shared("synced", |home| {
+        home.put_samples();
+        home.ok(&["sync"]);
+    })
 });
+
+/// What tells the program from one that was built later.
+fn version_of_program() -> String {
+    let file = fs::metadata(PROGRAM).unwrap();
+    let modified = file.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+    format!("{} {}", modified.as_nanos(), file.len())
+}
 
 /// The samples' folder, which holds `projects/`.
 fn samples() -> PathBuf {
