@@ -9,7 +9,10 @@ use std::{
 
 use amplifier_session_storage::{Error, ErrorKind, storage::DamagedRow, upgrade::PythonDatabase};
 
-use crate::{program, render::text::printable};
+use crate::{
+    out, program,
+    render::{note, text::printable},
+};
 
 /// How a command ends when it does not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +135,12 @@ impl From<serde_json::Error> for Failure {
 /// Writes a line to stderr; where nobody listens there is nobody to tell. What was typed or recorded may be part of it, so
 /// that it is made fit for a terminal.
 pub(crate) fn say(label: &str, text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{label}: {}", printable(text));
+    let text = printable(text);
+    let said = match out::width_of_messages() {
+        Some(width) => note::wrapped(label, &text, width),
+        None => format!("{label}: {text}"),
+    };
+    let _ = writeln!(io::stderr().lock(), "{said}");
 }
 
 /// The most damaged rows that are listed.
@@ -180,7 +188,7 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     }
     let rendered = error.render().to_string();
     let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
-    let _ = writeln!(io::stderr().lock(), "{}", printable(text));
+    say("error", text.strip_prefix("error: ").unwrap_or(text));
     say("hint", "--help after the command lists what it takes, with examples");
     ExitCode::from(2)
 }

@@ -14,8 +14,21 @@ use crate::{args::When, paint::Paint, render::text::escaped};
 const FORCE: &str = "AMPLIFIER_SESSIONS_FORCE_TTY";
 /// The width of lines where there is no terminal to ask.
 const DEFAULT_WIDTH: usize = 100;
+/// No terminal is taken for a narrower one.
+const NARROWEST: usize = 40;
 /// Lines longer than this are hard to read.
 const WIDEST: usize = 120;
+
+/// The width that is forced, if one is.
+fn forced_width() -> Option<usize> {
+    std::env::var(FORCE).ok()?.parse().ok()
+}
+
+/// The width at which what goes to stderr is wrapped, if a person reads it there.
+pub(crate) fn width_of_messages() -> Option<usize> {
+    let columns = || terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| usize::from(columns.0));
+    Some(forced_width().or_else(columns)?.clamp(NARROWEST, WIDEST))
+}
 
 /// Stdout.
 #[derive(Debug)]
@@ -57,10 +70,8 @@ impl Out {
             When::Never => false,
             When::Auto => terminal && !no_color,
         };
-        let columns = match forced.and_then(|columns| columns.parse().ok()) {
-            Some(columns) => Some(columns),
-            None => terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0)),
-        };
+        let columns = forced_width()
+            .or_else(|| terminal_size::terminal_size().map(|(columns, _)| usize::from(columns.0)));
         Self {
             writer: BufWriter::new(stdout.lock()),
             captured: None,
@@ -68,7 +79,7 @@ impl Out {
             terminal,
             asks,
             paint: Paint::new(paint),
-            width: columns.unwrap_or(DEFAULT_WIDTH).clamp(40, WIDEST),
+            width: columns.unwrap_or(DEFAULT_WIDTH).clamp(NARROWEST, WIDEST),
             store: OnceLock::new(),
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod events;
 pub(crate) mod ids;
 pub(crate) mod markdown;
 pub(crate) mod message;
+pub(crate) mod note;
 pub(crate) mod recent;
 pub(crate) mod search;
 pub(crate) mod sessions;

@@ -92,6 +92,9 @@ impl Home {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).env_clear().stdin(Stdio::null());
+        // Hints name the program as it was typed: by a name that breaks lines at the same place on every machine.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::arg0(&mut command, "amplifier-sessions");
         let folder = self.path().join("tmp");
         fs::create_dir_all(&folder).unwrap();
         command.env("HOME", self.path()).env("TMPDIR", folder).env("USER", "dana");

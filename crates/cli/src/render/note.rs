@@ -1,0 +1,89 @@
+//! Errors, notes and hints on a terminal: wrapped between words, and never within what can be typed.
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// `label: text`, in lines of at most `width` columns, where nothing that can be typed is wider: that is left to the
+/// terminal, which gives it whole to whoever copies it.
+pub(crate) fn wrapped(label: &str, text: &str, width: usize) -> String {
+    let first = format!("{label}: ");
+    let below = " ".repeat(first.width());
+    let mut lines = Vec::new();
+    for (at, line) in text.split('\n').enumerate() {
+        let mut current = if at == 0 { first.clone() } else { String::new() };
+        if current.width() + line.width() <= width {
+            lines.push(current + line);
+            continue;
+        }
+        let mut empty = true;
+        for piece in pieces(line) {
+            if !empty && current.width() + 1 + piece.width() > width {
+                lines.push(std::mem::replace(&mut current, below.clone()));
+                empty = true;
+            }
+            if !empty {
+                current.push(' ');
+            }
+            current.push_str(piece);
+            empty = false;
+        }
+        lines.push(current);
+    }
+    lines.join("\n")
+}
+
+/// The parts of a line between which it may break: words, what stands between back-ticks, and options with their values.
+fn pieces(line: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, _) in line.match_indices(' ') {
+        let (piece, next) = (line.get(start..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default());
+        if !goes_on(piece, next) {
+            pieces.push(piece);
+            start = at + 1;
+        }
+    }
+    pieces.push(line.get(start..).unwrap_or_default());
+    pieces
+}
+
+/// Whether `next` belongs to `piece`, from which a space parts it.
+fn goes_on(piece: &str, next: &str) -> bool {
+    if piece.matches('`').count() % 2 == 1 {
+        // One that nothing closes is a character like others.
+        return next.contains('`');
+    }
+    let (option, value) = match piece.split_once(' ') {
+        Some((option, value)) => (option, Some(value)),
+        None => (piece, None),
+    };
+    let is_option = option.len() > 2 && option.starts_with("--") && !option.ends_with([',', ';', ':', '.']);
+    match value {
+        None => is_option && !next.starts_with('-'),
+        Some(value) => is_option && value.matches('\'').count() % 2 == 1 && next.contains('\''),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        let wrapped = wrapped("hint", "type more of the session's id, or its name", 20);
+        assert_eq!(wrapped, "hint: type more of\n      the session's\n      id, or its\n      name");
+    }
+
+    #[test]
+    fn what_can_be_typed_stays_whole() {
+        let text = "see `x --store 'a b' show 7f3c9a52` or --user dana, --name 'a b' and --json too";
+        let expected = "hint: see\n      `x --store 'a b' show 7f3c9a52`\n      or --user dana,\n      --name 'a b' and\n      --json too";
+        assert_eq!(wrapped("hint", text, 24), expected);
+    }
+
+    #[test]
+    fn what_fits_and_what_breaks_lines_itself_is_left_as_it_is() {
+        assert_eq!(wrapped("error", "short  as  it is", 24), "error: short  as  it is");
+        assert_eq!(wrapped("error", "LINE 1: x\n        ^", 24), "error: LINE 1: x\n        ^");
+        assert_eq!(wrapped("note", "one ` two three", 12), "note: one `\n      two\n      three");
+    }
+}
