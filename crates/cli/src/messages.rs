@@ -7,7 +7,6 @@ use amplifier_session_storage::{
     model::{
         ContentType, ContentTypes, Event, Message, RawJson, Role, Session, SessionKey, TimeSource, Timestamp,
     },
-    storage::EventLine,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -137,6 +136,8 @@ impl MessageView {
 pub(crate) struct EventView<'a> {
     #[serde(flatten)]
     event: &'a Event,
+    /// What `show` takes.
+    address: String,
     /// The line of the event log.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<Box<RawValue>>,
@@ -144,14 +145,8 @@ pub(crate) struct EventView<'a> {
 
 impl<'a> EventView<'a> {
     /// An event, with its line if there is one.
-    pub(crate) fn new(event: &'a Event, raw: Option<&RawJson>) -> Self {
-        Self { event, line: raw.and_then(line) }
-    }
-}
-
-impl<'a> From<&'a EventLine> for EventView<'a> {
-    fn from(event: &'a EventLine) -> Self {
-        Self::new(&event.event, event.raw.as_ref())
+    pub(crate) fn new(event: &'a Event, raw: Option<&RawJson>, address: String) -> Self {
+        Self { event, address, line: raw.and_then(line) }
     }
 }
 

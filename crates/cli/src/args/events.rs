@@ -10,7 +10,8 @@ use super::{FilterArgs, NarrowArgs, at_least_one};
 #[command(long_about = "\
 Finds events in the event logs of all sessions, newest first: requests to models and their answers, uses of tools, \
 errors. Every option narrows; names are compared in full, as they stand, and --text finds what errors say. \
-`show SESSION --events` shows the log of one session from its beginning; `stats` counts events.")]
+`show SESSION --events` shows the log of one session from its beginning, `show` with the address of an event, such as \
+3a7c1e90_evt_14, the event alone and whole; `stats` counts events.")]
 #[command(after_long_help = "\
 In a pipe each event is one line of fields separated by tabs, `-` where nothing is known: time, level, type, tool, \
 model, session, number in its log, duration in milliseconds, tokens in, tokens out, kind of error. The owner \

@@ -15,7 +15,8 @@ A session is named by its id, by the beginning of one that no other session has,
 last. An address such as 3a7c1e90#14, which `search` prints, names a message: it is shown whole and alone, or with \
 those after it if there is a --limit.
 
-With --events, the event log of the session instead; `events` finds events in all sessions.")]
+With --events, the event log of the session instead; `events` finds events in all sessions. 3a7c1e90_evt_14, which \
+`events` prints, names an event, which is shown whole and alone.")]
 #[command(after_long_help = "\
 In JSON nothing of a message is left out but what --max-chars and --budget cut; `truncated` then says how many characters \
 are `shown` `of` how many, and `left_out` how many messages do not fit into the budget.
@@ -31,13 +32,13 @@ Examples:
   amplifier-sessions show 3a7c1e90 --json --budget 8000
   amplifier-sessions show 3a7c1e90 --events --json")]
 pub(crate) struct ShowArgs {
-    /// The session, or one message of it as 3a7c1e90#14
+    /// The session, or one message of it as 3a7c1e90#14, or one event as 3a7c1e90_evt_14
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     /// The first message (or event, with --events), counted from 0
     #[arg(long, value_name = "N")]
     pub(crate) from: Option<u32>,
-    /// The most messages (or events) [default: 100, and 1 when the address names a message]
+    /// The most messages (or events) [default: 100, and 1 when the address names one]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
     /// Show calls and output of tools whole (and the lines of events)

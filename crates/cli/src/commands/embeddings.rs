@@ -200,7 +200,7 @@ fn tell(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, F
     if app.out.is_json() {
         app.out.json(&ReportView { report, owed_reason: reason.clone() })?;
     } else {
-        render::report(report).iter().try_for_each(|line| app.out.line(line))?;
+        render::report(report, app.out.wrap_at()).iter().try_for_each(|line| app.out.line(line))?;
     }
     app.out.finish()?;
     if report.refused > 0 {

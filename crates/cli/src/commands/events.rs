@@ -13,7 +13,10 @@ use crate::{
     args::EventsArgs,
     failure::{Failure, Outcome, report_damage, say},
     messages::EventView,
-    render::events::{self, Payloads},
+    render::{
+        events::{self, Beside, Payloads, ShortIds},
+        ids::event_address,
+    },
 };
 
 /// What was found, as JSON.
@@ -41,20 +44,28 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     let next = next(&reader, options, &found).await?;
     let payloads =
         if args.full { payloads(&reader, &mut found, &mut damaged).await? } else { Payloads::new() };
+    let short_ids = match app.out.is_json() || app.out.is_terminal() {
+        true => {
+            let sessions = found.iter().map(|event| &event.session_id);
+            reader.storage.short_ids(&reader.scope, sessions).await?
+        }
+        false => ShortIds::new(),
+    };
     if app.out.is_json() {
-        let view = |event| EventView::new(event, raw(&payloads, event));
+        let view = |event| EventView::new(event, raw(&payloads, event), event_address(&short_ids, event));
         let events = found.iter().map(view).collect();
         let next_page = next.as_ref().map(write_cursor);
         app.out.json(&View { events, has_more: next.is_some(), next: next_page, damaged: &damaged })?;
     } else if !found.is_empty() {
-        events::found(&mut app.out, &found, &payloads, reader.names_owners(), &app.now)?;
+        let beside = Beside { payloads: &payloads, short_ids: &short_ids, owners: reader.names_owners() };
+        events::found(&mut app.out, &found, beside, &app.now)?;
     }
     app.out.finish()?;
     if found.is_empty() && damaged.is_empty() {
         say("note", "no event matches");
         explain_nothing(app, &reader, &args, project.as_ref()).await?;
     } else if let Some(next) = next.filter(|_| !app.out.is_json()) {
-        say("note", &format!("there are more events: --after {} goes on", write_cursor(&next)));
+        say("note", &format!("there are more events; go on with --after {}", write_cursor(&next)));
     }
     report_damage(&damaged)?;
     Ok(Outcome::found(!found.is_empty()))

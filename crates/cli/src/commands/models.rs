@@ -18,6 +18,9 @@ use crate::{
     },
 };
 
+/// A terminal of so many columns has one for everything.
+const ROOMY: usize = 100;
+
 /// All models as JSON.
 #[derive(Serialize)]
 struct ListView {
@@ -129,13 +132,15 @@ fn show(app: &mut App, views: &[ModelView]) -> Result<(), Failure> {
         Column::text("state"),
         Column::number("dimensions"),
         Column::number("size"),
-        Column::text("about").giving_way(12),
+        Column::text("about").giving_way(1, 12),
     ];
+    // Where there is little room, what a model is for says more than its dimensions.
+    let has_room = app.out.width >= ROOMY;
     let row = |view: &ModelView| {
         vec![
             Cell::styled(view.name.clone(), Paint::title),
             Cell::plain(view.state),
-            Cell::plain(dimensions(view)),
+            Cell::plain(if has_room { dimensions(view) } else { String::new() }),
             Cell::plain(size(view.bytes)),
             Cell::styled(view.about.clone(), Paint::aside),
         ]

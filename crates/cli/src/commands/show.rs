@@ -1,11 +1,11 @@
 //! `show`: the conversation of a session, or its event log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use amplifier_session_storage::{
     backend::SkippedLine,
     model::{ContentTypes, Message, Session},
-    storage::{Addressed, AddressedLine, DamagedRow, EventLines, Readable},
+    storage::{Addressed, AddressedLine, DamagedRow, EventLine, EventLines, Readable},
 };
 use serde::Serialize;
 
@@ -18,6 +18,7 @@ use crate::{
     render::{
         conversation::{self, Head},
         events,
+        ids::event_address,
         message::Look,
         text::counted,
     },
@@ -188,16 +189,23 @@ async fn show_events(
     args: &ShowArgs,
     part: Part,
 ) -> Result<Outcome, Failure> {
+    // One that is asked for alone is shown whole, as a message is.
+    let full = args.full || part.is_one;
     let lines =
-        EventLines::default().after(part.from.checked_sub(1)).with_limit(part.limit).with_payload(args.full);
+        EventLines::default().after(part.from.checked_sub(1)).with_limit(part.limit).with_payload(full);
     let Readable { rows: found, damaged, .. } =
         reader.storage.readable_event_lines(&reader.scope, &session.session_id, lines).await?;
     let page = Page::new(session.event_count, part, found.len() + damaged.len());
     if app.out.is_json() {
         let estimated = Estimated::of(&reader.storage, std::slice::from_ref(session)).await?;
+        let name = reader.short_id(&session.session_id).await?;
+        let short_ids = HashMap::from([(session.session_id.clone(), name)]);
+        let views = found.iter().map(|EventLine { event, raw, .. }| {
+            EventView::new(event, raw.as_ref(), event_address(&short_ids, event))
+        });
         app.out.json(&EventsView {
             session: SessionView::with_estimates(session, &estimated),
-            events: found.iter().map(EventView::from).collect(),
+            events: views.collect(),
             has_more_before: page.has_more_before(),
             has_more_after: page.has_more_after(),
             damaged: &damaged,

@@ -1,6 +1,6 @@
 //! `sync`: takes in the sessions of a folder.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use amplifier_session_storage::{
     StorageSettings, StoreUrl,
@@ -13,9 +13,11 @@ use crate::{
     args::SyncArgs,
     dates::{self, Bound},
     failure::{Failure, Outcome, say},
+    out::Out,
     progress::{Bar, Plan, Planned},
     render::{
         summary,
+        table::{Cell, Column, table},
         text::{counted, one_line, size},
     },
 };
@@ -98,9 +100,7 @@ async fn dry_run(
     if app.out.is_json() {
         app.out.json(&DryRunView { report: &report, plan: &plan })?;
     } else {
-        for Planned { project, session, outcome, bytes } in &plan {
-            app.out.line(&format!("{outcome}\t{}\t{session}\t{}", one_line(project), size(*bytes)))?;
-        }
+        list(&mut app.out, &plan)?;
         app.out.finish()?;
         let found = counted(report.sessions.found, "session");
         say("note", &format!("a dry run: of {found}, {} would be taken in", plan.len()));
@@ -108,6 +108,30 @@ async fn dry_run(
     app.out.finish()?;
     tell_what_was_left_out(&report);
     outcome(&report)
+}
+
+/// Writes what would be taken in: a table for people, fields separated by tabs in a pipe.
+fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
+    if !out.is_terminal() {
+        return plan.iter().try_for_each(|Planned { project, session, outcome, bytes }| {
+            out.line(&format!("{outcome}\t{}\t{session}\t{}", one_line(project), size(*bytes)))
+        });
+    }
+    if plan.is_empty() {
+        return Ok(());
+    }
+    let columns = [
+        Column::text(""),
+        Column::text("project").giving_way(1, 8).cut_at_its_beginning(),
+        Column::text("session").giving_way(2, 16),
+        Column::number("size"),
+    ];
+    let row = |Planned { project, session, outcome, bytes }: &Planned| {
+        let cells = [outcome.to_string(), one_line(project), session.to_string(), size(*bytes)];
+        cells.map(Cell::plain).to_vec()
+    };
+    let rows: Vec<Vec<Cell>> = plan.iter().map(row).collect();
+    table(&columns, &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
 /// Sessions that failed make the sync fail; lines that were skipped don't.

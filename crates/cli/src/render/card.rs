@@ -42,6 +42,17 @@ pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::R
     fields(out, &all)
 }
 
+/// A label and what it is, wrapped beside the label where there is a width.
+pub(crate) fn labelled(label: &str, value: &str, width: Option<usize>) -> Vec<String> {
+    const LABEL: usize = 9;
+    let lines = wrapped(value, width.map(|width| width.saturating_sub(LABEL + 1)));
+    let line = |(at, line): (usize, &String)| {
+        let label = if at == 0 { label } else { "" };
+        format!("{label:<LABEL$} {line}")
+    };
+    lines.iter().enumerate().map(line).collect()
+}
+
 /// What is said about a value, after it.
 fn note_of(note: &str) -> String {
     if note.is_empty() { String::new() } else { format!(" ({note})") }

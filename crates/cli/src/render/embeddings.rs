@@ -6,6 +6,7 @@ use amplifier_session_storage::{
 };
 
 use super::{
+    card::labelled,
     search::label,
     summary::{detailed, list},
     table::{Cell, Column, table as laid_out},
@@ -14,7 +15,7 @@ use super::{
 use crate::paint::Paint;
 
 const COLUMNS: [Column; 6] = [
-    Column::text("Model").giving_way(16),
+    Column::text("Model").giving_way(1, 16),
     Column::number("Messages"),
     Column::number("Vectors"),
     Column::number("Owed"),
@@ -27,9 +28,12 @@ pub(crate) fn table(status: &VectorStatus, width: usize, paint: Paint) -> Vec<St
     let mut lines = Vec::new();
     let rows: Vec<Vec<Cell>> = generations(status)
         .map(|(state, of)| {
-            let counts = [of.counts.messages, of.counts.vectors, of.counts.owing, failed(of)];
+            let counts = [of.counts.messages, of.counts.vectors, of.counts.owing];
             let mut row = vec![Cell::plain(one_line(&of.space.to_string()))];
             row.extend(counts.map(|count| Cell::plain(grouped(count))));
+            // A column without failures is left out.
+            let failed = Some(failed(of)).filter(|failed| *failed > 0);
+            row.push(Cell::plain(failed.map(grouped).unwrap_or_default()));
             row.push(Cell::styled(state, Paint::aside));
             row
         })
@@ -108,8 +112,8 @@ pub(crate) fn estimate(estimate: &Estimate, cost: Option<(f64, f64)>, terminal: 
     lines
 }
 
-/// What was embedded, a line each.
-pub(crate) fn report(report: &EmbedReport) -> Vec<String> {
+/// What was embedded, a line each, wrapped where there is a width.
+pub(crate) fn report(report: &EmbedReport, width: Option<usize>) -> Vec<String> {
     let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
     let mut rows =
         vec![("messages", grouped(report.messages)), ("vectors", detailed(report.total(), &by_type))];
@@ -119,5 +123,5 @@ pub(crate) fn report(report: &EmbedReport) -> Vec<String> {
     if report.secrets > 0 {
         rows.push(("masked", counted(report.secrets, "secret")));
     }
-    rows.into_iter().map(|(name, value)| format!("{name:<9} {value}")).collect()
+    rows.into_iter().flat_map(|(name, value)| labelled(name, &value, width)).collect()
 }

@@ -10,47 +10,98 @@ use jiff::Zoned;
 use serde_json::Value;
 
 use super::{
-    ids::{short, short_length},
+    ids::event_address,
     table::{Cell, Column, Style, table},
-    text::{duration, grouped, one_line, printable, size},
+    text::{duration, fitted, grouped, one_line, printable, size},
 };
 use crate::{dates, out::Out, paint::Paint};
 
 /// Whole lines of event logs: owner, session and sequence say of which events.
 pub(crate) type Payloads = HashMap<(UserId, SessionId, u32), RawJson>;
 
-/// A terminal of fewer columns shows less of times.
-const ROOMY: usize = 80;
+/// The beginnings of the ids of sessions that are unique in the store.
+pub(crate) type ShortIds = HashMap<SessionId, String>;
 
-/// The columns of a table.
+/// What stands before what is below the line of an event.
+const INDENT: &str = "    ";
+
+/// What is shown beside the events.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    pub(crate) payloads: &'a Payloads,
+    pub(crate) short_ids: &'a ShortIds,
+    /// Whether to say whose they are.
+    pub(crate) owners: bool,
+}
+
+/// A terminal of so many columns has one for everything.
+const ROOMY: usize = 100;
+/// On one with fewer, a line of its own below each event has the details.
+const NARROW: usize = 80;
+
+/// The columns of a table where there is room.
 const COLUMNS: [Column; 7] = [
     Column::text("time"),
     Column::text("level"),
-    Column::text("type").giving_way(8),
-    Column::text("tool, model").giving_way(6),
+    Column::text("type").giving_way(3, 12),
+    Column::text("tool, model").giving_way(2, 12),
     Column::text("owner"),
     Column::text("event"),
-    Column::text("what is known").giving_way(8),
+    Column::text("details").giving_way(1, 12),
 ];
 
-/// Writes the events of a session, one a line: place, time, level, type, what is known of it, size. With its line
-/// below where there is one.
+/// Those where there is less: a letter is the level, and the tool or model is one of the details.
+const FEWER_COLUMNS: [Column; 6] = [
+    Column::text("time"),
+    Column::text(""),
+    Column::text("type").giving_way(2, 8),
+    Column::text("owner").giving_way(3, 4),
+    Column::text("event"),
+    Column::text("details").giving_way(1, 12),
+];
+
+/// Writes the events of a session, one a line: place, time, level, type, details, size. With its line below where there
+/// is one.
 pub(crate) fn log(out: &mut Out, events: &[EventLine], now: &Zoned) -> io::Result<()> {
-    let separator = if out.is_terminal() { "  " } else { "\t" };
-    for EventLine { event, raw, .. } in events {
-        let about = [event.tool_name.clone().or_else(|| event.model.clone()), known(event)];
-        let about: Vec<String> = about.into_iter().flatten().map(|text| one_line(&text)).collect();
-        let level = level_style(event.level)(out.paint, &format!("{:<5}", event.level.as_str()));
-        let fields = [
-            format!("#{}", event.sequence),
-            dates::with_offset(event.ts, now),
-            level,
-            one_line(&event.event_type),
-            about.join(" · "),
-            size(event.data_size_bytes),
-        ];
-        let fields: Vec<&str> = fields.iter().map(String::as_str).filter(|field| !field.is_empty()).collect();
-        out.line(&fields.join(separator))?;
+    if !out.is_terminal() {
+        return events.iter().try_for_each(|EventLine { event, raw, .. }| {
+            out.line(&log_line(event, now))?;
+            raw.as_ref().map_or(Ok(()), |raw| payload(out, raw))
+        });
+    }
+    let columns = [
+        Column::number("event"),
+        Column::text("time"),
+        Column::text(if out.width < ROOMY { "" } else { "level" }),
+        Column::text("type").giving_way(2, 12),
+        Column::text("details").giving_way(1, 12),
+        Column::number("size"),
+    ];
+    let rows: Vec<Vec<Cell>> = events.iter().map(|line| log_row(&line.event, out.width, now)).collect();
+    below_header(
+        out,
+        &table(&columns, &rows, out.width, out.paint),
+        events.iter().map(|EventLine { event, raw, .. }| (event, raw.as_ref())),
+    )
+}
+
+/// Writes the lines of a table, each with what stands below the line of its event.
+fn below_header<'a>(
+    out: &mut Out,
+    lines: &[String],
+    events: impl Iterator<Item = (&'a Event, Option<&'a RawJson>)>,
+) -> io::Result<()> {
+    let Some((header, lines)) = lines.split_first().filter(|(_, lines)| !lines.is_empty()) else {
+        return Ok(());
+    };
+    out.line(header)?;
+    for (line, (event, raw)) in lines.iter().zip(events) {
+        out.line(line)?;
+        let details = details(event);
+        if out.width < NARROW && !details.is_empty() {
+            let fitted = fitted(&details, out.width - INDENT.len());
+            out.line(&format!("{INDENT}{}", details_style(event)(out.paint, &fitted)))?;
+        }
         if let Some(raw) = raw {
             payload(out, raw)?;
         }
@@ -58,56 +109,118 @@ pub(crate) fn log(out: &mut Out, events: &[EventLine], now: &Zoned) -> io::Resul
     Ok(())
 }
 
-/// Writes events of any sessions, one a line, with their lines where there are `payloads`; `owners`: with whose they
-/// are.
-pub(crate) fn found(
-    out: &mut Out,
-    events: &[Event],
-    payloads: &Payloads,
-    owners: bool,
-    now: &Zoned,
-) -> io::Result<()> {
-    let raw =
-        |event: &Event| payloads.get(&(event.user_id.clone(), event.session_id.clone(), event.sequence));
+fn log_row(event: &Event, width: usize, now: &Zoned) -> Vec<Cell> {
+    let (time, level) = if width < ROOMY {
+        (short_time(event, now), event.level.as_str().get(..1).unwrap_or_default())
+    } else {
+        (dates::second(event.ts, now), event.level.as_str())
+    };
+    vec![
+        Cell::plain(event.sequence.to_string()),
+        Cell::styled(time, Paint::aside),
+        Cell::styled(level, level_style(event.level)),
+        Cell::plain(one_line(&event.event_type)),
+        beside_type(event, width),
+        Cell::styled(size(event.data_size_bytes), Paint::aside),
+    ]
+}
+
+fn log_line(event: &Event, now: &Zoned) -> String {
+    let about = [subject(event).map(str::to_owned), known(event)];
+    let about: Vec<String> = about.into_iter().flatten().map(|text| one_line(&text)).collect();
+    let fields = [
+        format!("#{}", event.sequence),
+        dates::with_offset(event.ts, now),
+        format!("{:<5}", event.level.as_str()),
+        one_line(&event.event_type),
+        about.join(" · "),
+        size(event.data_size_bytes),
+    ];
+    let fields: Vec<&str> = fields.iter().map(String::as_str).filter(|field| !field.is_empty()).collect();
+    fields.join("\t")
+}
+
+/// Writes events of any sessions, one a line, with their lines where there are any.
+pub(crate) fn found(out: &mut Out, events: &[Event], beside: Beside<'_>, now: &Zoned) -> io::Result<()> {
+    let raw = |event: &Event| {
+        beside.payloads.get(&(event.user_id.clone(), event.session_id.clone(), event.sequence))
+    };
     if !out.is_terminal() {
         for event in events {
-            let mut fields = tabbed(event, owners, now);
+            let mut fields = tabbed(event, beside.owners, now);
             fields.extend(raw(event).map(|raw| without_controls(&raw.to_text())));
             out.line(&fields.join("\t"))?;
         }
         return Ok(());
     }
-    let length = short_length(events.iter().map(|event| &event.session_id));
-    let rows: Vec<Vec<Cell>> =
-        events.iter().map(|event| row(event, length, owners, out.width, now)).collect();
-    let lines = table(&COLUMNS, &rows, out.width, out.paint);
-    let mut lines = lines.iter();
-    lines.next().map_or(Ok(()), |header| out.line(header))?;
-    for (line, event) in lines.zip(events) {
-        out.line(line)?;
-        if let Some(raw) = raw(event) {
-            payload(out, raw)?;
-        }
-    }
-    Ok(())
+    let lines = if out.width < ROOMY {
+        let rows: Vec<Vec<Cell>> =
+            events.iter().map(|event| shorter_row(event, beside, out.width, now)).collect();
+        table(&FEWER_COLUMNS, &rows, out.width, out.paint)
+    } else {
+        let rows: Vec<Vec<Cell>> = events.iter().map(|event| row(event, beside, now)).collect();
+        table(&COLUMNS, &rows, out.width, out.paint)
+    };
+    below_header(out, &lines, events.iter().map(|event| (event, raw(event))))
 }
 
-fn row(event: &Event, length: usize, owners: bool, width: usize, now: &Zoned) -> Vec<Cell> {
-    let owner = if owners { one_line(event.user_id.as_str()) } else { String::new() };
-    let about = event.tool_name.as_deref().or(event.model.as_deref()).unwrap_or_default();
-    let time = dates::second(event.ts, now);
-    // Where there is little room, the year and the second say least.
-    let time = if width < ROOMY { time.get(5..16).unwrap_or_default().to_owned() } else { time };
-    let known_style = if event.level == Level::Error { Paint::failure } else { Paint::plain };
+fn row(event: &Event, beside: Beside<'_>, now: &Zoned) -> Vec<Cell> {
     vec![
-        Cell::styled(time, Paint::aside),
+        Cell::styled(dates::second(event.ts, now), Paint::aside),
         Cell::styled(event.level.as_str(), level_style(event.level)),
         Cell::plain(one_line(&event.event_type)),
-        Cell::plain(one_line(about)),
-        Cell::plain(owner),
-        Cell::plain(short(&event.session_id, length)).and(format!(" #{}", event.sequence), Paint::aside),
-        Cell::styled(one_line(&known(event).unwrap_or_default()), known_style),
+        Cell::plain(one_line(subject(event).unwrap_or_default())),
+        owner(event, beside),
+        address(event, beside),
+        Cell::styled(one_line(&known(event).unwrap_or_default()), details_style(event)),
     ]
+}
+
+fn shorter_row(event: &Event, beside: Beside<'_>, width: usize, now: &Zoned) -> Vec<Cell> {
+    let letter = event.level.as_str().get(..1).unwrap_or_default();
+    vec![
+        Cell::styled(short_time(event, now), Paint::aside),
+        Cell::styled(letter, level_style(event.level)),
+        Cell::plain(one_line(&event.event_type)),
+        owner(event, beside),
+        address(event, beside),
+        beside_type(event, width),
+    ]
+}
+
+/// Without the year and the second, which say least.
+fn short_time(event: &Event, now: &Zoned) -> String {
+    dates::second(event.ts, now).get(5..16).unwrap_or_default().to_owned()
+}
+
+/// The details, unless they stand below.
+fn beside_type(event: &Event, width: usize) -> Cell {
+    Cell::styled(if width < NARROW { String::new() } else { details(event) }, details_style(event))
+}
+
+/// What is known, with the tool or model.
+fn details(event: &Event) -> String {
+    let (subject, known) = (subject(event).map(str::to_owned), known(event));
+    // What failed is told before what it failed in.
+    let known = if event.level == Level::Error { [known, subject] } else { [subject, known] };
+    one_line(&known.into_iter().flatten().collect::<Vec<_>>().join(" · "))
+}
+
+/// The tool or model that an event is about.
+fn subject(event: &Event) -> Option<&str> {
+    event.tool_name.as_deref().or(event.model.as_deref())
+}
+
+fn owner(event: &Event, beside: Beside<'_>) -> Cell {
+    Cell::plain(if beside.owners { one_line(event.user_id.as_str()) } else { String::new() })
+}
+
+fn address(event: &Event, beside: Beside<'_>) -> Cell {
+    Cell::plain(event_address(beside.short_ids, event))
+}
+
+fn details_style(event: &Event) -> Style {
+    if event.level == Level::Error { Paint::failure } else { Paint::plain }
 }
 
 fn level_style(level: Level) -> Style {
@@ -155,7 +268,8 @@ fn known(event: &Event) -> Option<String> {
         (Some(kind), Some(error)) if !error.starts_with(kind) => Some(format!("{kind}: {error}")),
         (kind, error) => error.or(kind).map(str::to_owned),
     };
-    let known = [milliseconds(event).map(duration), tokens, error];
+    // The end is cut off where there is little room.
+    let known = [error, milliseconds(event).map(duration), tokens];
     let known: Vec<String> = known.into_iter().flatten().collect();
     Some(known.join(" · ")).filter(|known| !known.is_empty())
 }
@@ -178,7 +292,7 @@ fn payload(out: &mut Out, raw: &RawJson) -> io::Result<()> {
     let text = raw.to_text();
     let pretty = || serde_json::to_string_pretty(&serde_json::from_str::<Value>(&text).ok()?).ok();
     match pretty().filter(|_| out.is_terminal()) {
-        Some(pretty) => printable(&pretty).lines().try_for_each(|line| out.line(&format!("    {line}"))),
+        Some(pretty) => printable(&pretty).lines().try_for_each(|line| out.line(&format!("{INDENT}{line}"))),
         None => out.line(&format!("  {}", without_controls(&text))),
     }
 }

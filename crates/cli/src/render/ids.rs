@@ -1,6 +1,8 @@
 //! Short forms of session ids.
 
-use amplifier_session_storage::model::SessionId;
+use std::collections::HashMap;
+
+use amplifier_session_storage::model::{Event, SessionId};
 
 /// The least characters of a short id.
 const SHORTEST: usize = 8;
@@ -24,6 +26,12 @@ pub(crate) fn short(id: &SessionId, length: usize) -> &str {
 /// The address of a message in the session that goes by `session`.
 pub(crate) fn address(session: &str, sequence: u32) -> String {
     format!("{session}#{sequence}")
+}
+
+/// The address of an event, whose session goes by what is in `short_ids`: not to be mistaken for that of a message.
+pub(crate) fn event_address(short_ids: &HashMap<SessionId, String>, event: &Event) -> String {
+    let session = short_ids.get(&event.session_id).map_or(event.session_id.as_str(), String::as_str);
+    format!("{session}_evt_{}", event.sequence)
 }
 
 #[cfg(test)]

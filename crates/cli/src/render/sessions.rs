@@ -15,17 +15,21 @@ use super::{
 };
 use crate::{dates, messages::Estimated, out::Out, paint::Paint};
 
+/// A terminal of so many columns shows the time of day.
+const ROOMY: usize = 80;
+
 /// The columns of a table on a terminal of so many columns. The project gives way to the title, of which some is left
 /// on a narrow one.
 fn columns(width: usize) -> [Column<'static>; 6] {
     let project = (width.saturating_sub(44) / 3).clamp(6, 24);
+    let messages = if width < ROOMY { "msgs" } else { "messages" };
     [
         Column::text("session"),
         Column::text("owner"),
         Column::text("changed"),
-        Column::text("project").giving_way(project).cut_at_its_beginning(),
-        Column::number("messages"),
-        Column::text("title").giving_way(12),
+        Column::text("project").giving_way(1, project).cut_at_its_beginning(),
+        Column::number(messages),
+        Column::text("title").giving_way(2, 12),
     ]
 }
 
@@ -47,9 +51,10 @@ pub(crate) fn list(out: &mut Out, sessions: &[Session], look: Look<'_>) -> io::R
             .try_for_each(|session| out.line(&tabbed(session, look.owners, look.now).join("\t")));
     }
     let length = short_length(sessions.iter().map(|session| &session.session_id));
+    let narrow = out.width < ROOMY;
     let title = |session: &Session| Cell::plain(one_line(session.title()));
     let rows: Vec<Vec<Cell>> =
-        sessions.iter().map(|session| row(session, title(session), length, look)).collect();
+        sessions.iter().map(|session| row(session, title(session), length, narrow, look)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
@@ -62,16 +67,18 @@ pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], look: Look<'_>) -> io:
     let sessions = || lines.iter().map(|line| &line.tree.session);
     let parents = sessions().filter_map(|session| session.parent_id.as_ref());
     let length = short_length(sessions().map(|session| &session.session_id).chain(parents));
+    let narrow = out.width < ROOMY;
     let rows: Vec<Vec<Cell>> =
-        lines.iter().map(|line| row(&line.tree.session, line.title(length), length, look)).collect();
+        lines.iter().map(|line| row(&line.tree.session, line.title(length), length, narrow, look)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
-/// The cells of a session, whose id is shortened to `length` characters.
-fn row(session: &Session, title: Cell, length: usize, look: Look<'_>) -> Vec<Cell> {
+/// The cells of a session, whose id is shortened to `length` characters. `narrow`: without the time of day.
+fn row(session: &Session, title: Cell, length: usize, narrow: bool, look: Look<'_>) -> Vec<Cell> {
     let Look { owners, estimated, now } = look;
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
-    let changed = dates::about_minute(session.updated, estimated.has(session), now);
+    let minute = dates::about_minute(session.updated, estimated.has(session), now);
+    let changed = if narrow { minute.split(' ').next().unwrap_or_default() } else { &minute };
     vec![
         Cell::plain(short(&session.session_id, length)),
         Cell::plain(owner),

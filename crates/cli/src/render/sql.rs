@@ -23,7 +23,8 @@ const NULL: &str = "NULL";
 /// What stands for `NULL` in a pipe.
 const UNKNOWN: &str = "-";
 
-/// A table no wider than the terminal, as long as its columns get something each: the widest are cut first.
+/// A table no wider than the terminal, of which the widest columns are cut first. Where they would say nothing any more, a
+/// block for each row, with a line for each of its cells.
 pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint: Paint) -> Vec<String> {
     let names: Vec<String> = columns.iter().map(|column| one_line(&column.name)).collect();
     let text = |(cell, column): (&Option<String>, &SqlColumn)| {
@@ -34,13 +35,23 @@ pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint:
     };
     let texts: Vec<Vec<Option<String>>> =
         rows.iter().map(|row| row.iter().zip(columns).map(text).collect()).collect();
-    let mut widths: Vec<usize> = names.iter().map(|name| name.width()).collect();
+    let mut cells = vec![0; names.len()];
     for row in &texts {
-        for (width, cell) in widths.iter_mut().zip(row) {
+        for (width, cell) in cells.iter_mut().zip(row) {
             *width = (*width).max(cell.as_deref().unwrap_or(NULL).width());
         }
     }
-    narrow(&mut widths, width);
+    let mut widths: Vec<usize> =
+        names.iter().zip(&cells).map(|(name, cell)| name.width().max(*cell)).collect();
+    let least: Vec<usize> = columns
+        .iter()
+        .zip(&cells)
+        .zip(&widths)
+        .map(|((column, cells), width)| least(column, *cells, *width))
+        .collect();
+    if !narrow(&mut widths, &least, width) {
+        return blocks(&names, &texts, width, paint);
+    }
     let names: Vec<String> = names.iter().zip(&widths).map(|(name, width)| fitted(name, *width)).collect();
     let header: Vec<Column<'_>> = columns
         .iter()
@@ -65,15 +76,44 @@ fn is_time(sql_type: &str) -> bool {
     sql_type.starts_with("TIMESTAMP") && !sql_type.ends_with(']')
 }
 
-/// Takes from the widest until all fit.
-fn narrow(widths: &mut [usize], room: usize) {
+/// How narrow a column may become. A number that is cut is another number, and of a time the day has to be seen.
+fn least(column: &SqlColumn, cells: usize, width: usize) -> usize {
+    const DAY: usize = 11;
+    let least = match column.is_number {
+        true => cells.max(NARROWEST),
+        false if is_time(&column.sql_type) || column.sql_type == "DATE" => DAY,
+        false => NARROWEST,
+    };
+    least.min(width)
+}
+
+/// Takes from the widest until all fit. Whether they do, none of them narrower than its least.
+fn narrow(widths: &mut [usize], least: &[usize], room: usize) -> bool {
     let gaps = widths.len().saturating_sub(1) * GAP;
     while widths.iter().sum::<usize>() + gaps > room {
-        match widths.iter_mut().max().filter(|width| **width > NARROWEST) {
+        let may_give = widths.iter_mut().zip(least).filter(|(width, least)| **width > **least);
+        match may_give.map(|(width, _)| width).max() {
             Some(widest) => *widest -= 1,
-            None => break,
+            None => return false,
         }
     }
+    true
+}
+
+/// Rows below each other.
+fn blocks(names: &[String], rows: &[Vec<Option<String>>], width: usize, paint: Paint) -> Vec<String> {
+    let widest = names.iter().map(|name| name.width()).max().unwrap_or(0).min(width / 2);
+    let line = |(name, cell): (&String, &Option<String>)| {
+        let name = fitted(name, widest);
+        let gap = " ".repeat(widest.saturating_sub(name.width()) + GAP);
+        let value = match cell {
+            Some(text) => fitted(text, width.saturating_sub(widest + GAP)),
+            None => paint.aside(NULL),
+        };
+        format!("{}{gap}{value}", paint.aside(&name))
+    };
+    let block = |row: &Vec<Option<String>>| names.iter().zip(row).map(line).collect::<Vec<_>>();
+    rows.iter().map(block).collect::<Vec<_>>().join(&String::new())
 }
 
 /// A line of fields separated by tabs.
@@ -183,12 +223,24 @@ mod tests {
     #[test]
     fn the_widest_columns_give_way() {
         let mut widths = [3, 40, 60];
-        narrow(&mut widths, 50);
+        assert!(narrow(&mut widths, &[3, 8, 8], 50));
         assert_eq!(widths.iter().sum::<usize>() + 2 * GAP, 50);
         assert_eq!(widths[0], 3);
-        let mut many = [9; 20];
-        narrow(&mut many, 40);
-        assert_eq!(many, [NARROWEST; 20]);
+        let mut widths = [12, 20];
+        assert!(narrow(&mut widths, &[12, 8], 24));
+        assert_eq!(widths, [12, 10]);
+        assert!(!narrow(&mut [9; 20], &[8; 20], 40));
+    }
+
+    #[test]
+    fn rows_become_blocks_that_fit() {
+        let names = ["tokens", "project"].map(str::to_owned);
+        let rows = [
+            vec![Some("1234567".to_owned()), Some("-home-mira-bakery".to_owned())],
+            vec![Some("7".to_owned()), None],
+        ];
+        let expected = ["tokens   1234567", "project  -home-mira-b…", "", "tokens   7", "project  NULL"];
+        assert_eq!(blocks(&names, &rows, 22, Paint::new(false)), expected);
     }
 
     #[test]

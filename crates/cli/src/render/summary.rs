@@ -5,6 +5,7 @@ use std::io;
 use amplifier_session_storage::sync::SyncReport;
 
 use super::{
+    card::labelled,
     search::label,
     text::{counted, grouped, size},
 };
@@ -12,10 +13,9 @@ use crate::out::Out;
 
 /// Writes the counts of a sync, a line each.
 pub(crate) fn summary(out: &mut Out, report: &SyncReport) -> io::Result<()> {
-    for (label, value) in rows(report) {
-        out.line(&format!("{label:<9} {value}"))?;
-    }
-    Ok(())
+    let width = out.wrap_at();
+    let lines = rows(report).into_iter().flat_map(|(label, value)| labelled(label, &value, width));
+    lines.collect::<Vec<_>>().iter().try_for_each(|line| out.line(line))
 }
 
 fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {

@@ -62,15 +62,15 @@ impl Cell {
 pub(crate) struct Column<'a> {
     header: &'a str,
     right: bool,
-    /// The width to which it is shortened before others are.
-    least: Option<usize>,
+    /// How early it is shortened, and to which width, before the widest are.
+    gives_way: Option<(u8, usize)>,
     fit: fn(&str, usize) -> String,
 }
 
 impl<'a> Column<'a> {
     /// A column of text.
     pub(crate) const fn text(header: &'a str) -> Self {
-        Self { header, right: false, least: None, fit: fitted }
+        Self { header, right: false, gives_way: None, fit: fitted }
     }
 
     /// A column of numbers.
@@ -78,9 +78,9 @@ impl<'a> Column<'a> {
         Self { right: true, ..Self::text(header) }
     }
 
-    /// The same, shortened to `least` columns before those after it that give way too, and before all others.
-    pub(crate) const fn giving_way(self, least: usize) -> Self {
-        Self { least: Some(least), ..self }
+    /// The same, shortened to `least` columns: the one of turn 1 first, then the next, and then whatever is widest.
+    pub(crate) const fn giving_way(self, turn: u8, least: usize) -> Self {
+        Self { gives_way: Some((turn, least)), ..self }
     }
 
     /// The same, of which the end tells most.
@@ -107,13 +107,16 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
     std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
-/// Makes the columns fit into `width`: those that give way first, in their order, then the widest. Whether some were left
+/// Makes the columns fit into `width`: those that give way first, in their turn, then the widest. Whether some were left
 /// out, because there are too many.
 fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
-    for at in 0..layout.len() {
+    let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.gives_way?, at)));
+    let mut turns: Vec<((u8, usize), usize)> = turns.collect();
+    turns.sort_unstable_by_key(|((turn, _), at)| (*turn, *at));
+    for ((_, least), at) in turns {
         let excess = total(layout).saturating_sub(width);
-        if let Some((Column { least: Some(least), .. }, wide)) = layout.get_mut(at) {
-            *wide -= excess.min(wide.saturating_sub(*least));
+        if let Some((_, wide)) = layout.get_mut(at) {
+            *wide -= excess.min(wide.saturating_sub(least));
         }
     }
     while total(layout) > width {
@@ -178,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn columns_give_way_in_their_order_and_then_the_widest() {
+    fn columns_give_way_in_their_turn_and_then_the_widest() {
         let columns = [
             Column::text("id"),
-            Column::text("project").giving_way(6).cut_at_its_beginning(),
-            Column::text("title").giving_way(8),
+            Column::text("project").giving_way(1, 6).cut_at_its_beginning(),
+            Column::text("title").giving_way(2, 8),
         ];
         let row = ["7f3c9a52", "-home-mira-bakery", "Why is the dough too wet?"];
         let rows = [row.map(Cell::plain).to_vec()];

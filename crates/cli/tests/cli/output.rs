@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::support::{Home, SYNCED};
+use crate::{
+    support::{Home, SYNCED},
+    terminal::Terminal,
+};
 
 /// What differs from run to run or from machine to machine.
 fn filters(home: &Home) -> Vec<(String, &'static str)> {
@@ -75,6 +78,8 @@ fn sync() {
     let home = Home::with_samples();
     check("sync_dry_run", &home, &home.run(&["sync", "--dry-run"]).all());
     assert!(!home.amplifier().join("sessions.sqlite").exists());
+    let narrow = Terminal::new(&home).with_columns(60);
+    check("sync_dry_run_terminal", &home, &narrow.run(&["sync", "--dry-run"]).all());
     check("sync_first", &home, &home.run(&["sync"]).all());
     check("sync_again", &home, &home.run(&["sync"]).all());
     let report: Value = home.json(&["sync"]);

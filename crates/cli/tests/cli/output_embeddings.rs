@@ -33,6 +33,8 @@ fn the_life_of_vectors() {
     terminal("estimate_terminal", &["embeddings", "estimate", "--price", "0.02", "--color", "never"]);
     pipe("backfill_session", &["backfill", "--session", "38e6d1f5"]);
     terminal("embeddings_terminal", &["embeddings", "--color", "never"]);
+    let narrow = Terminal::new(&home).with_columns(60);
+    check("embeddings_terminal_narrow", &home, &narrow.run(&["embeddings", "--color", "never"]).all());
     pipe("backfill_dry_run", &["backfill", "--dry-run"]);
     pipe("backfill", &["backfill"]);
     pipe("backfill_again", &["backfill"]);

@@ -33,12 +33,18 @@ fn trees() {
         &["sessions", "--tree", "--since", "2026-11-11", "--until", "2026-11-11", "--color", "never"],
     );
     text("sessions_tree", &["sessions", "--tree", "--project", "-home-dana-payments-api"]);
+    terminal(
+        "sessions_tree_terminal_narrow",
+        60,
+        &["sessions", "--tree", "--limit", "8", "--color", "never"],
+    );
     json("sessions_tree_json", &["sessions", "--tree", "--until", "2026-11-11", "--limit", "3"]);
 }
 
 #[test]
 fn recent() {
     terminal("recent_terminal", 100, &["recent", "--since", "2020-01-01"]);
+    terminal("recent_terminal_narrow", 60, &["recent", "--since", "2020-01-01", "--color", "never"]);
     text("recent", &["recent", "--since", "2020-01-01", "--limit", "1"]);
     text("recent_nothing", &["recent", "--since", "2100-01-01"]);
     json("recent_json", &["recent", "--since", "2020-01-01", "--limit", "1"]);
@@ -57,6 +63,12 @@ fn show() {
     );
     text("show_full", &["show", "2b6e0d94", "--from", "1", "--limit", "2", "--full"]);
     terminal("show_events_terminal", 100, &["show", CHARGED, "--events", "--limit", "3", "--full"]);
+    terminal(
+        "show_events_terminal_narrow",
+        60,
+        &["show", FLAKY, "--events", "--limit", "8", "--color", "never"],
+    );
+    text("show_event", &["show", "E4A07B31_evt_40"]);
 }
 
 #[test]
@@ -75,6 +87,7 @@ fn skipped_lines_are_told_of() {
 fn search() {
     let question = ["search", "why were customers charged twice", "--limit", "2"];
     terminal("search_terminal", 80, &question);
+    terminal("search_terminal_narrow", 60, &[&question[..], &["--color", "never"]].concat());
     text(
         "search_with_tag",
         &["search", "idempotency", "--mode", "full-text", "--tag", "incident", "--limit", "1"],
@@ -85,6 +98,10 @@ fn search() {
 fn events() {
     terminal("events_terminal", 120, &["events", "--limit", "8"]);
     terminal("events_errors_terminal", 100, &["events", "--level", "error"]);
+    let errors = ["events", "--level", "error", "--color", "never"];
+    terminal("events_errors_terminal_medium", 80, &errors);
+    terminal("events_errors_terminal_narrow", 60, &errors);
+    terminal("events_terminal_narrow", 60, &["events", "--limit", "12", "--color", "never"]);
     terminal(
         "events_full_terminal",
         100,
@@ -93,6 +110,7 @@ fn events() {
     text("events", &["events", "--category", "llm", "--session", CHARGED, "--limit", "3"]);
     text("events_of_tool", &["events", "--tool", "delegate", "--type", "tool:post"]);
     text("events_full", &["events", "--error-type", "CommandFailed", "--limit", "1", "--full"]);
+    text("events_of_text", &["events", "--text", "JOIN keys"]);
     text("events_nothing", &["events", "--type", "llm", "--model", "gpt-5"]);
     json("events_json", &["events", "--level", "error", "--limit", "1", "--full"]);
 }

@@ -38,8 +38,12 @@ fn text(name: &str, arguments: &[&str]) {
 }
 
 fn terminal(name: &str, arguments: &[&str]) {
+    terminal_of(name, 100, arguments);
+}
+
+fn terminal_of(name: &str, columns: u16, arguments: &[&str]) {
     let arguments = [arguments, &["--color", "never"]].concat();
-    check(name, &SHARED, &Terminal::new(&SHARED).run(&arguments).all());
+    check(name, &SHARED, &Terminal::new(&SHARED).with_columns(columns).run(&arguments).all());
 }
 
 #[test]
@@ -100,6 +104,8 @@ fn owners_are_named() {
     text("scope_recent", &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"]);
     terminal("scope_show_terminal", &as_member(&["show", "e7e00001"]));
     terminal("scope_events_terminal", &as_member(&["events", "--level", "warn"]));
+    terminal_of("scope_sessions_terminal_narrow", 60, &as_member(&["sessions", "--limit", "3"]));
+    terminal_of("scope_events_terminal_narrow", 60, &as_member(&["events", "--level", "warn"]));
     text("scope_events", &as_member(&["events", "--level", "warn"]));
 }
 

@@ -54,6 +54,10 @@ fn answers() {
     terminal("sql_tool_use_terminal", 100, &["sql", "FROM tool_use"]);
     terminal("sql_longest_terminal", 100, &["sql", "FROM longest_sessions LIMIT 3"]);
     terminal("sql_cut_terminal", 60, &["sql", "SELECT session_id, raw FROM transcripts", "--limit", "2"]);
+    terminal("sql_longest_terminal_narrow", 60, &["sql", "FROM longest_sessions LIMIT 2"]);
+    terminal("sql_messages_terminal_narrow", 60, &["sql", "FROM messages_by_day LIMIT 3"]);
+    terminal("sql_views_terminal_narrow", 60, &["sql"]);
+    text("sql_to_stdout", &["sql", "FROM tool_use LIMIT 2", "--format", "csv", "--out", "-"]);
     text("sql_tokens", &["sql", "FROM tokens_by_model_and_day LIMIT 3"]);
     text("sql_csv", &["sql", "FROM messages_by_day LIMIT 3", "--format", "csv"]);
     text("sql_json", &["sql", "FROM errors_by_type", "--json", "--limit", "1"]);
