@@ -44,6 +44,7 @@ Examples:
   amplifier-sessions stats --by tool --all --project -home-ana-payments
   amplifier-sessions stats --session 3a7c1e90
   amplifier-sessions stats --since 90d --plot activity.svg
+  amplifier-sessions stats --by month --plot months.svg
   amplifier-sessions stats | awk -F'\\t' '$1 == \"model\" { print $2, $8 }'")]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
@@ -59,7 +60,8 @@ pub(crate) struct StatsArgs {
     /// Show all rows of each chart, not the largest ten or the last 30 days
     #[arg(long)]
     pub(crate) all: bool,
-    /// Draw messages and tokens by day, tools and models as a picture, an SVG file that is made for you alone; `-` is stdout
+    /// Draw messages and tokens by day (or by what --by names: week, month), tools and models as a picture, an SVG file that
+    /// is made for you alone; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }

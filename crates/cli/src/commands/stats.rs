@@ -14,7 +14,7 @@ use crate::{
     dates::Period,
     failure::{Failure, Outcome, say},
     file::{is_stdout, whole_file},
-    render::stats::{self, Facts, Shown, Vectors},
+    render::stats::{self, Facts, Shown, Unit, Vectors},
 };
 
 /// More messages than this are not counted one by one.
@@ -45,9 +45,8 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let has_period = period != Period::default();
     let plot = args.plot.as_deref().filter(|_| any);
     if let Some(file) = plot {
-        whole_file(file, |out| {
-            out.write_all(stats::svg(&facts.statistics).as_bytes()).map_err(Failure::from)
-        })?;
+        let picture = stats::svg(&facts.statistics, Unit::of(&args.by));
+        whole_file(file, |out| out.write_all(picture.as_bytes()).map_err(Failure::from))?;
     }
     // A picture on stdout is alone there.
     if !plot.is_some_and(is_stdout) {
@@ -84,7 +83,8 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
     if app.out.is_json() {
         app.out.json(facts)?;
     } else if facts.statistics.totals.sessions > 0 {
-        let shown = Shown { by: &args.by, all: args.all, has_period };
+        let home = app.home().map(Path::to_owned);
+        let shown = Shown { by: &args.by, all: args.all, has_period, home: home.as_deref() };
         let lines = match app.out.is_terminal() {
             true => stats::blocks(facts, shown, app.out.width, app.out.paint),
             false => stats::tabbed(facts, shown),

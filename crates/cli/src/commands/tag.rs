@@ -136,6 +136,8 @@ fn chart(tags: &[TagCount]) -> Chart {
         label: of.tag.clone(),
         numbers: vec![grouped(of.sessions)],
         value: of.sessions as f64,
+        ..Row::default()
     };
-    Chart { title: "Tag".to_owned(), columns: vec!["sessions"], rows: tags.iter().map(row).collect() }
+    let rows = tags.iter().map(row).collect();
+    Chart { title: "Tag".to_owned(), columns: vec!["sessions"], rows, ..Chart::default() }
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::text::{fitted, one_line};
+use super::text::{fitted, fitted_end, one_line};
 use crate::paint::Paint;
 
 /// What the bars of a chart are made of, by eighths.
@@ -14,7 +14,7 @@ const NARROWEST_BAR: usize = 4;
 /// The least columns for labels, on however narrow a terminal.
 const NARROWEST_LABEL: usize = 10;
 /// Labels of this width are told apart: they are cut to less only where there is nothing else to leave out.
-const READABLE_LABEL: usize = 16;
+const READABLE_LABEL: usize = 20;
 /// Between columns.
 const GAP: usize = 2;
 
@@ -26,12 +26,16 @@ pub(crate) struct Chart {
     /// What stands above the numbers.
     pub(crate) columns: Vec<&'static str>,
     pub(crate) rows: Vec<Row>,
+    /// Whether the end of a label tells most.
+    pub(crate) ends_tell_most: bool,
 }
 
 /// A line of a chart.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {
     pub(crate) label: String,
+    /// A shorter one for where there is too little room, if there is one.
+    pub(crate) short_label: Option<String>,
     /// As they are shown, one for each column.
     pub(crate) numbers: Vec<String>,
     /// What the bar shows.
@@ -41,11 +45,17 @@ pub(crate) struct Row {
 impl Chart {
     /// The lines of the chart, none wider than `width` as long as the numbers leave room for labels.
     pub(crate) fn lines(&self, width: usize, paint: Paint) -> Vec<String> {
-        let labels: Vec<String> = self.rows.iter().map(|row| one_line(&row.label)).collect();
-        let widest = labels.iter().map(|label| label.width()).max().unwrap_or(0).max(self.title.width());
-        let columns = self.columns_that_fit(width, widest);
+        let short = self.labels(|row| row.short_label.as_ref().unwrap_or(&row.label));
+        let columns = self.columns_that_fit(width, self.widest(&short));
         let room = width.saturating_sub(total(&columns)).max(NARROWEST_LABEL);
-        let (label, bars) = divided(room, widest, self.title.width());
+        let divide = |labels: Vec<String>| {
+            let (label, bars) = divided(room, self.widest(&labels), self.title.width());
+            (labels, label, bars)
+        };
+        let whole = divide(self.labels(|row| &row.label));
+        let is_too_wide = self.widest(&whole.0) > whole.1 || whole.2.is_none();
+        let (labels, label, bars) = if is_too_wide { divide(short) } else { whole };
+        let fit = if self.ends_tell_most { fitted_end } else { fitted };
         let most = self.rows.iter().map(|row| row.value).fold(0.0, f64::max);
 
         let header = columns.iter().map(|column| column.name);
@@ -54,7 +64,7 @@ impl Chart {
         let mut lines = vec![format!("{}{}", paint.title(title), paint.aside(rest))];
         for (row, text) in self.rows.iter().zip(labels) {
             let numbers = columns.iter().map(|column| row.numbers.get(column.at).map_or("", String::as_str));
-            let line = aligned(&fitted(&text, label), label, numbers, &columns);
+            let line = aligned(&fit(&text, label), label, numbers, &columns);
             let bar = bars.map(|width| bar(row.value, most, width)).filter(|bar| !bar.is_empty());
             lines.push(match bar {
                 Some(bar) => format!("{line}  {}", paint.bar(&bar)),
@@ -62,6 +72,15 @@ impl Chart {
             });
         }
         lines
+    }
+
+    fn labels(&self, of: fn(&Row) -> &String) -> Vec<String> {
+        self.rows.iter().map(|row| one_line(of(row))).collect()
+    }
+
+    /// The width of the widest label, or of the title above them.
+    fn widest(&self, labels: &[String]) -> usize {
+        labels.iter().map(|label| label.width()).max().unwrap_or(0).max(self.title.width())
     }
 
     /// The columns that hold anything; where labels would get too little room, only the first of them.
@@ -139,8 +158,10 @@ mod tests {
             label: (*label).to_owned(),
             numbers: vec![(*number).to_owned()],
             value: *value,
+            ..Row::default()
         };
-        Chart { title: "Tools".to_owned(), columns: vec!["uses"], rows: rows.iter().map(row).collect() }
+        let rows = rows.iter().map(row).collect();
+        Chart { title: "Tools".to_owned(), columns: vec!["uses"], rows, ..Chart::default() }
     }
 
     fn shown(chart: &Chart, width: usize) -> Vec<String> {
@@ -180,6 +201,16 @@ mod tests {
     }
 
     #[test]
+    fn where_labels_would_be_cut_shorter_ones_take_their_place() {
+        let mut chart = chart(&[("claude-sonnet-4-5 (anthropic)", "12", 12.0)]);
+        chart.rows[0].short_label = Some("claude-sonnet-4-5".to_owned());
+        assert!(shown(&chart, 80)[1].starts_with("claude-sonnet-4-5 (anthropic)    12  █"));
+        assert!(shown(&chart, 40)[1].starts_with("claude-sonnet-4-5    12  █"));
+        chart.ends_tell_most = true;
+        assert_eq!(shown(&chart, 18)[1], "…-sonnet-4-5    12");
+    }
+
+    #[test]
     fn without_room_there_are_no_bars() {
         let lines = shown(&chart(&[("a_tool_with_a_name", "12", 12.0)]), 18);
         assert_eq!(lines, ["Tools         uses", "a_tool_with…    12"]);
@@ -191,9 +222,10 @@ mod tests {
             label: "2026-01-31".to_owned(),
             numbers: ["7", "", "12", "345"].map(str::to_owned).to_vec(),
             value: 1.0,
+            ..Row::default()
         };
         let columns = vec!["sessions", "nothing", "messages", "events"];
-        let chart = Chart { title: "Day".to_owned(), columns, rows: vec![row] };
+        let chart = Chart { title: "Day".to_owned(), columns, rows: vec![row], ..Chart::default() };
         assert_eq!(shown(&chart, 44)[0], "Day         sessions  messages  events");
         assert_eq!(shown(&chart, 34), ["Day         sessions  messages", "2026-01-31         7        12"]);
         assert_eq!(shown(&chart, 25)[0], "Day         sessions");

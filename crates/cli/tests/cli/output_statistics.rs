@@ -15,7 +15,10 @@ fn stats() {
     text("help_stats", &["stats", "--help"]);
     terminal("stats_terminal", 100, &["stats", "--color", "never"]);
     terminal("stats_terminal_coloured", 80, &["stats", "--by", "tool,project"]);
-    terminal("stats_terminal_narrow", 40, &["stats", "--color", "never", "--by", "model,tool,day"]);
+    terminal("stats_terminal_medium", 80, &["stats", "--color", "never", "--by", "week,month,model"]);
+    terminal("stats_terminal_narrow", 60, &["stats", "--color", "never"]);
+    terminal("stats_terminal_narrowest", 40, &["stats", "--color", "never", "--by", "model,tool,week"]);
+    text("stats_by_week", &["stats", "--by", "week,month"]);
     terminal("stats_period_terminal", 100, &["stats", "--color", "never", "--since", "2026-11-15"]);
     text("stats", &["stats"]);
     text("stats_by_tool", &["stats", "--by", "tool", "--project", "-home-dana-payments-api"]);
@@ -56,6 +59,13 @@ fn a_picture() {
     check("stats_svg", &SYNCED, &picture);
     SYNCED.ok(&plot);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), picture);
+    for (by, title, bar) in [
+        ("tool,week", "Messages by week", "<title>week from 2026-11-09: 78 messages</title>"),
+        ("month", "Tokens by month", "<title>2026-11: "),
+    ] {
+        let picture = SYNCED.ok(&["stats", "--by", by, "--plot", "-"]);
+        assert!(picture.contains(title) && picture.contains(bar) && !picture.contains("by day"), "{picture}");
+    }
     let nothing = SYNCED.path().join("nothing.svg");
     assert_eq!(SYNCED.run(&["stats", "--since", "2100-01-01", "--plot", nothing.to_str().unwrap()]).code, 3);
     assert!(!nothing.exists());

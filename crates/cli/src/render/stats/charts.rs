@@ -37,7 +37,8 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
         By::Month => new("Month (UTC)", &OVER_TIME, &statistics.months, month),
         By::Project => {
             let project = |of: &SessionGroup<_>| sessions(of, ToString::to_string);
-            new("Project", &["sessions", "messages", "events"], &statistics.projects, project)
+            let chart = new("Project", &["sessions", "messages", "events"], &statistics.projects, project);
+            Chart { ends_tell_most: true, ..chart }
         }
         By::Bundle => {
             let bundle = |of: &SessionGroup<Option<String>>| {
@@ -51,7 +52,7 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
             let told = statistics.models.iter().any(|of| tokens(of) > 0);
             let model = |of: &ModelStatistics| model(of, told);
             let columns = ["calls", "tokens in", "tokens out", "cost", "cache read", "cache written"];
-            new("Model", &columns, &statistics.models, model)
+            Chart { ends_tell_most: true, ..new("Model", &columns, &statistics.models, model) }
         }
     }
 }
@@ -88,7 +89,8 @@ pub(super) fn section(mut chart: Chart, by: By, shown: Shown<'_>, width: usize, 
 }
 
 fn new<T>(title: &str, columns: &[&'static str], items: &[T], row: impl Fn(&T) -> Row) -> Chart {
-    Chart { title: title.to_owned(), columns: columns.to_vec(), rows: items.iter().map(row).collect() }
+    let rows = items.iter().map(row).collect();
+    Chart { title: title.to_owned(), columns: columns.to_vec(), rows, ..Chart::default() }
 }
 
 fn day(of: &DayStatistics) -> Row {
@@ -98,7 +100,10 @@ fn day(of: &DayStatistics) -> Row {
 
 fn week(of: &PeriodStatistics) -> Row {
     let label = format!("{} from {}", of.period, of.first_day);
-    over_time(label, [of.sessions, of.messages, of.events], of.usage)
+    let begins = of.first_day.parse::<Date>().map(|date| date.strftime(", %-d %b").to_string());
+    let short = of.period.clone() + &begins.unwrap_or_default();
+    let row = over_time(label, [of.sessions, of.messages, of.events], of.usage);
+    Row { short_label: Some(short), ..row }
 }
 
 fn month(of: &PeriodStatistics) -> Row {
@@ -112,6 +117,7 @@ fn over_time(label: String, [sessions, messages, events]: [u64; 3], usage: Usage
         label,
         numbers: vec![grouped(sessions), grouped(messages), grouped(events), cost(usage.cost)],
         value: messages as f64,
+        ..Row::default()
     }
 }
 
@@ -121,6 +127,7 @@ fn sessions<T>(of: &SessionGroup<T>, name: impl Fn(&T) -> String) -> Row {
         label: name(&of.of),
         numbers: vec![grouped(counts.sessions), grouped(counts.messages), grouped(counts.events)],
         value: counts.sessions as f64,
+        ..Row::default()
     }
 }
 
@@ -129,6 +136,7 @@ fn event_type(of: &EventTypeStatistics) -> Row {
         label: of.event_type.clone(),
         numbers: vec![grouped(of.events), share(of.failures, of.events)],
         value: of.events as f64,
+        ..Row::default()
     }
 }
 
@@ -137,6 +145,7 @@ fn tool(of: &ToolStatistics) -> Row {
         label: of.tool.clone(),
         numbers: vec![grouped(of.uses), share(of.failures, of.uses)],
         value: of.uses as f64,
+        ..Row::default()
     }
 }
 
@@ -146,6 +155,7 @@ fn model(of: &ModelStatistics, tokens_told: bool) -> Row {
     let provider = of.provider.as_ref().map_or_else(String::new, |provider| format!(" ({provider})"));
     Row {
         label: format!("{}{provider}", of.model),
+        short_label: Some(of.model.clone()),
         numbers: vec![
             grouped(usage.calls),
             grouped(usage.input_tokens),

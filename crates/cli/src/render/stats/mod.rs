@@ -4,12 +4,16 @@ mod charts;
 mod svg;
 mod tabbed;
 mod text;
+mod time;
+
+use std::path::Path;
 
 use amplifier_session_storage::{backend::StorePlace, model::EmbeddingSpace, storage::Statistics};
 use serde::Serialize;
 pub(crate) use svg::svg;
 pub(crate) use tabbed::tabbed;
 use text::{places, totals};
+pub(crate) use time::Unit;
 
 use crate::{args::By, paint::Paint};
 
@@ -43,6 +47,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) all: bool,
     /// Whether a period was named.
     pub(crate) has_period: bool,
+    /// The folder that `~` stands for.
+    pub(crate) home: Option<&'a Path>,
 }
 
 impl Shown<'_> {
@@ -63,7 +69,7 @@ impl Shown<'_> {
 pub(crate) fn blocks(facts: &Facts, shown: Shown<'_>, width: usize, paint: Paint) -> Vec<String> {
     let mut blocks = Vec::new();
     if shown.everything() {
-        blocks.push(totals(&facts.statistics, shown.has_period));
+        blocks.push(totals(&facts.statistics, shown.has_period, width));
     }
     for by in shown.sections() {
         let chart = charts::chart(&facts.statistics, by);
@@ -72,7 +78,7 @@ pub(crate) fn blocks(facts: &Facts, shown: Shown<'_>, width: usize, paint: Paint
         }
     }
     if shown.everything() {
-        blocks.push(places(facts, paint));
+        blocks.push(places(facts, shown.home, width, paint));
     }
     blocks.join(&String::new())
 }

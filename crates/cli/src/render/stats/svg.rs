@@ -1,4 +1,4 @@
-//! A picture of the statistics: bars by day, by tool, and by model, as SVG.
+//! A picture of the statistics: bars over time, by tool, and by model, as SVG.
 //!
 //! Written by hand: what draws charts brings fonts or a raster along, and knows no dark background. Text is the reader's
 //! own sans-serif, so that widths are guessed, with room to spare. The same statistics give the same bytes.
@@ -7,11 +7,13 @@ use std::fmt::Write as _;
 
 use amplifier_session_storage::{
     backend::Usage,
-    storage::{DayStatistics, ModelStatistics, Statistics, ToolStatistics},
+    storage::{ModelStatistics, Statistics, ToolStatistics},
 };
-use jiff::{ToSpan as _, civil::Date};
 
-use super::text::cost;
+use super::{
+    text::cost,
+    time::{Bars, Unit, bars, stretches},
+};
 use crate::render::text::{fitted, grouped, one_line};
 
 /// The width of the picture, in pixels.
@@ -19,8 +21,8 @@ const WIDTH: f64 = 860.0;
 /// What is kept free at the left for labels, and at the right for numbers.
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 150.0;
-/// How high the bars of days may be, and how high the bars of names are.
-const DAYS_HEIGHT: f64 = 150.0;
+/// How high the bars over time may be, and how high the bars of names are.
+const OVER_TIME_HEIGHT: f64 = 150.0;
 const BAR_HEIGHT: f64 = 16.0;
 /// From one bar of a name to the next.
 const STEP: f64 = 24.0;
@@ -28,8 +30,6 @@ const STEP: f64 = 24.0;
 const LARGEST: usize = 12;
 /// How many characters of a label fit into what is left free.
 const LABEL: usize = 24;
-/// How many days are shown at most: more are put together, several to a bar.
-const MOST_BARS: i64 = 90;
 /// From the end of a chart to the title of the next.
 const GAP: f64 = 42.0;
 
@@ -57,8 +57,8 @@ struct Bar {
     told: String,
 }
 
-/// The picture. It shows what is there: a chart without rows says so.
-pub(crate) fn svg(statistics: &Statistics) -> String {
+/// The picture, with a bar for each day, week or month. It shows what is there: a chart without rows says so.
+pub(crate) fn svg(statistics: &Statistics, unit: Unit) -> String {
     let mut body = String::new();
     let totals = statistics.totals;
     text(&mut body, (24.0, 36.0), "title", "start", "Sessions of AI agents");
@@ -74,15 +74,14 @@ pub(crate) fn svg(statistics: &Statistics) -> String {
     let line = format!("{sessions} sessions, {messages} messages, {events} events{period}");
     text(&mut body, (24.0, 57.0), "aside", "start", &line);
 
-    let of_messages = |day: &DayStatistics| (day.messages, day.user_messages);
+    let stretches = stretches(statistics, unit);
     let names = [("second", "of users"), ("main", "of agents and tools")];
-    let mut y =
-        by_day(&mut body, 92.0, ("Messages by day", "messages"), &names, &days(statistics, of_messages));
-    let of_tokens = |day: &DayStatistics| (tokens(day.usage), day.usage.output_tokens);
-    let of_tokens = days(statistics, of_tokens);
+    let of_messages = bars(&stretches, unit, |of| (of.messages, of.user_messages));
+    let mut y = over_time(&mut body, 92.0, "messages", unit, &names, &of_messages);
+    let of_tokens = bars(&stretches, unit, |of| (tokens(of.usage), of.usage.output_tokens));
     let out_and_in = [("second", "out"), ("main", "in")];
     if !of_tokens.bars.is_empty() {
-        y = by_day(&mut body, y + GAP, ("Tokens by day", "tokens"), &out_and_in, &of_tokens);
+        y = over_time(&mut body, y + GAP, "tokens", unit, &out_and_in, &of_tokens);
     }
     let names = [("main", "uses"), ("failed", "failures")];
     y = by_name(&mut body, y + GAP, "Uses of tools", &names, tools(statistics));
@@ -146,40 +145,44 @@ fn shortened(mut bars: Vec<Bar>, what: &str, told: fn(u64) -> String) -> Vec<Bar
     bars
 }
 
-/// Upright bars, one a day or one for several; returns where they end. `names` are those of the parts.
-fn by_day(body: &mut String, y: f64, (title, unit): (&str, &str), names: &Names<'_>, days: &Days) -> f64 {
-    text(body, (24.0, y), "head", "start", title);
-    let most = days.bars.iter().map(|(_, value, _)| *value).max().unwrap_or(0);
+/// Upright bars over time of what is called `of`; returns where they end. `names` are those of the parts.
+fn over_time(body: &mut String, y: f64, of: &str, unit: Unit, names: &Names<'_>, bars: &Bars) -> f64 {
+    let title = if of == "tokens" { "Tokens" } else { "Messages" };
+    text(body, (24.0, y), "head", "start", &format!("{title} by {}", unit.name()));
+    let Bars { bars, together } = bars;
+    let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0);
     if most == 0 {
         return nothing(body, y);
     }
     let (left, right, top) = (70.0, WIDTH - 24.0, y + 20.0);
-    let base = top + DAYS_HEIGHT;
+    let base = top + OVER_TIME_HEIGHT;
     let ceiling = nice(most);
     for half in [0.0, 0.5, 1.0] {
-        let at = base - DAYS_HEIGHT * half;
+        let at = base - OVER_TIME_HEIGHT * half;
         let _ = writeln!(body, r#"<line class="axis" x1="{left}" x2="{right}" y1="{at:.1}" y2="{at:.1}"/>"#);
         text(body, (left - 8.0, at + 4.0), "aside", "end", &short((ceiling as f64 * half) as u64));
     }
-    let period = if days.together == 1 { "a day".to_owned() } else { format!("in {} days", days.together) };
-    text(body, (right, y), "aside", "end", &format!("{unit} {period} (UTC)"));
-    let step = (right - left) / days.bars.len() as f64;
+    let period = match together {
+        1 => format!("a {}", unit.name()),
+        more => format!("in {more} {}s", unit.name()),
+    };
+    text(body, (right, y), "aside", "end", &format!("{of} {period} (UTC)"));
+    let step = (right - left) / bars.len() as f64;
     let width = (step * 0.8).clamp(1.0, 40.0);
     // As many labels as there is room for; the last bar has one in any case.
-    let every = days.bars.len().div_ceil(8);
-    for (at, (day, value, part)) in days.bars.iter().enumerate() {
+    let every = bars.len().div_ceil(8);
+    for (at, bar) in bars.iter().enumerate() {
         let x = left + step * (at as f64 + 0.5);
-        let height = |value: u64| value as f64 / ceiling as f64 * DAYS_HEIGHT;
+        let height = |value: u64| value as f64 / ceiling as f64 * OVER_TIME_HEIGHT;
         let place = (x - width / 2.0, base, width);
-        let _ = writeln!(body, "<g><title>{day}: {} {unit}</title>", grouped(*value));
-        upright(body, "main", place, height(*value));
-        upright(body, "second", place, height((*part).min(*value)));
+        let _ = writeln!(body, "<g><title>{}: {} {of}</title>", bar.name, grouped(bar.value));
+        upright(body, "main", place, height(bar.value));
+        upright(body, "second", place, height(bar.part.min(bar.value)));
         body.push_str("</g>\n");
-        if (days.bars.len() - 1 - at).is_multiple_of(every) {
-            let label = if days.of_one_year { day.get(5..).unwrap_or(day) } else { day };
+        if (bars.len() - 1 - at).is_multiple_of(every) {
             // None reaches beyond the picture.
-            let x = x.min(WIDTH - 12.0 - 3.5 * label.len() as f64);
-            text(body, (x, base + 16.0), "aside", "middle", label);
+            let x = x.min(WIDTH - 12.0 - 3.5 * bar.label.len() as f64);
+            text(body, (x, base + 16.0), "aside", "middle", &bar.label);
         }
     }
     legend(body, (left, base + 16.0), names)
@@ -195,38 +198,6 @@ fn upright(body: &mut String, class: &str, (x, base, width): (f64, f64, f64), he
             r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}"/>"#
         );
     }
-}
-
-/// Bars from the first day with anything to the last.
-struct Days {
-    /// The first day of each, what there was, and a part of it.
-    bars: Vec<(String, u64, u64)>,
-    /// How many days a bar stands for.
-    together: i64,
-    of_one_year: bool,
-}
-
-/// Days without anything have a bar too; where there are too many, several are put together.
-fn days(statistics: &Statistics, of: impl Fn(&DayStatistics) -> (u64, u64)) -> Days {
-    let told = statistics.days.iter().filter_map(|day| Some((day.day.parse::<Date>().ok()?, of(day))));
-    let told: Vec<(Date, (u64, u64))> = told.filter(|(_, (value, _))| *value > 0).collect();
-    let (Some((first, _)), Some((last, _))) = (told.first(), told.last()) else {
-        return Days { bars: Vec::new(), together: 1, of_one_year: true };
-    };
-    let since_first = |day: Date| first.until(day).map_or(0, |span| i64::from(span.get_days()));
-    let span = since_first(*last) + 1;
-    let together = (span + MOST_BARS - 1) / MOST_BARS;
-    let mut bars: Vec<(String, u64, u64)> = (0..(span + together - 1) / together)
-        .filter_map(|at| first.checked_add((at * together).days()).ok())
-        .map(|day| (day.to_string(), 0, 0))
-        .collect();
-    for (day, (value, part)) in &told {
-        let at = usize::try_from(since_first(*day) / together).ok();
-        if let Some(bar) = at.and_then(|at| bars.get_mut(at)) {
-            (bar.1, bar.2) = (bar.1.saturating_add(*value), bar.2.saturating_add(*part));
-        }
-    }
-    Days { bars, together, of_one_year: first.year() == last.year() }
 }
 
 /// Lying bars, one a name; returns where they end. `names` are those of the parts, the part of the bars among them.

@@ -1,19 +1,26 @@
 //! Totals and places, and numbers as they are shown.
 
+use std::path::Path;
+
 use amplifier_session_storage::{
     backend::Usage,
     model::Cost,
     storage::{DayStatistics, Statistics},
 };
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::{Facts, Vectors};
 use crate::{
     paint::Paint,
-    render::text::{counted, grouped, one_line, size},
+    render::{
+        card::labelled,
+        text::{counted, grouped, one_line, size},
+    },
 };
 
 /// How much there is, a line each.
-pub(super) fn totals(statistics: &Statistics, has_period: bool) -> Vec<String> {
+pub(super) fn totals(statistics: &Statistics, has_period: bool, width: usize) -> Vec<String> {
     let (totals, days) = (statistics.totals, &statistics.days);
     let sum = |of: fn(&DayStatistics) -> u64| days.iter().map(of).sum::<u64>();
     let (messages, events) = (sum(|day| day.messages), sum(|day| day.events));
@@ -38,7 +45,7 @@ pub(super) fn totals(statistics: &Statistics, has_period: bool) -> Vec<String> {
         let active = days.iter().filter(|day| is_active(day)).count() as u64;
         rows.push(("days", format!("{} with activity, {} to {}", grouped(active), first.day, last.day)));
     }
-    rows.iter().map(|(label, value)| format!("{label:<9} {value}")).collect()
+    rows.iter().flat_map(|(label, value)| labelled(label, value, Some(width))).collect()
 }
 
 /// Whether anything was written on a day.
@@ -60,16 +67,29 @@ fn used(usage: Usage) -> String {
 }
 
 /// Where the store lies, how large it is, and how it is with the vectors.
-pub(super) fn places(facts: &Facts, paint: Paint) -> Vec<String> {
+pub(super) fn places(facts: &Facts, home: Option<&Path>, width: usize, paint: Paint) -> Vec<String> {
     let sizes: Vec<String> =
         facts.places.iter().map(|place| place.bytes.map_or_else(|| "?".to_owned(), size)).collect();
     let widest = sizes.iter().map(String::len).max().unwrap_or(0);
     let mut lines = vec![paint.title("Store")];
     for (place, size) in facts.places.iter().zip(&sizes) {
-        lines.push(format!("{:<9} {size:>widest$}  {}", one_line(place.what), one_line(&place.location)));
+        let line = format!("{:<9} {size:>widest$}", one_line(place.what));
+        let location = one_line(&below_home(&place.location, home));
+        if line.width() + 2 + location.width() <= width {
+            lines.push(format!("{line}  {location}"));
+        } else {
+            // Whoever copies it gets it whole.
+            lines.extend([line, format!("  {location}")]);
+        }
     }
-    lines.push(format!("{:<9} {}", "vectors", vectors(&facts.vectors)));
+    lines.extend(labelled("vectors", &vectors(&facts.vectors), Some(width)));
     lines
+}
+
+/// The location as a shell takes it, which is shorter where it is in the home folder.
+fn below_home(location: &str, home: Option<&Path>) -> String {
+    let below = home.and_then(|home| Path::new(location).strip_prefix(home).ok());
+    below.map_or_else(|| location.to_owned(), |below| format!("~/{}", below.display()))
 }
 
 fn vectors(vectors: &Vectors) -> String {
@@ -118,6 +138,15 @@ mod tests {
     fn shares_read_well() {
         let shares = [share(0, 10), share(0, 0), share(1, 3), share(1, 2_000), share(7, 4)];
         assert_eq!(shares, ["", "", "33.3%", "<0.1%", "100.0%"]);
+    }
+
+    #[test]
+    fn what_is_in_the_home_folder_is_named_from_there() {
+        let named = |location| below_home(location, Some(Path::new("/home/ana")));
+        assert_eq!(named("/home/ana/.amplifier/s.sqlite"), "~/.amplifier/s.sqlite");
+        assert_eq!(named("/home/anabel/s.sqlite"), "/home/anabel/s.sqlite");
+        assert_eq!(named("https://account/database"), "https://account/database");
+        assert_eq!(below_home("/s.sqlite", None), "/s.sqlite");
     }
 
     #[test]

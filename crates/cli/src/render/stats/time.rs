@@ -1,0 +1,204 @@
+//! What a picture shows over time: a bar for each day, week or month, or for several.
+
+use amplifier_session_storage::{
+    backend::Usage,
+    storage::{PeriodStatistics, Statistics},
+};
+use jiff::{ToSpan as _, civil::Date};
+
+use crate::args::By;
+
+/// How many bars are shown at most: where there are more, several are put together.
+const MOST: i64 = 90;
+
+/// The time that a bar stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Day,
+    Week,
+    Month,
+}
+
+impl Unit {
+    /// The first that was asked for, else days.
+    pub(crate) fn of(by: &[By]) -> Self {
+        let unit = |by: &By| match by {
+            By::Day => Some(Self::Day),
+            By::Week => Some(Self::Week),
+            By::Month => Some(Self::Month),
+            _ => None,
+        };
+        by.iter().find_map(unit).unwrap_or(Self::Day)
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+        }
+    }
+
+    /// How many units `date` is after `first`.
+    fn since(self, first: Date, date: Date) -> i64 {
+        let days = || first.until(date).map_or(0, |span| i64::from(span.get_days()));
+        let month = |date: Date| i64::from(date.year()) * 12 + i64::from(date.month());
+        match self {
+            Self::Day => days(),
+            Self::Week => days() / 7,
+            Self::Month => month(date) - month(first),
+        }
+    }
+
+    /// The first day of what is so many units after the one that `first` begins.
+    fn after(self, first: Date, units: i64) -> Option<Date> {
+        let span = match self {
+            Self::Day => units.days(),
+            Self::Week => units.weeks(),
+            Self::Month => units.months(),
+        };
+        first.checked_add(span).ok()
+    }
+
+    /// What a day, week or month is called that begins on `first`.
+    fn called(self, first: Date) -> String {
+        match self {
+            Self::Day => first.to_string(),
+            Self::Week => format!("week from {first}"),
+            Self::Month => first.strftime("%Y-%m").to_string(),
+        }
+    }
+
+    /// What stands below it.
+    fn label(self, first: Date, of_one_year: bool) -> String {
+        let format = match self {
+            Self::Month => "%Y-%m",
+            _ if of_one_year => "%m-%d",
+            _ => "%Y-%m-%d",
+        };
+        first.strftime(format).to_string()
+    }
+}
+
+/// What was written in a day, a week or a month.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch {
+    first: Date,
+    pub(super) messages: u64,
+    pub(super) user_messages: u64,
+    pub(super) usage: Usage,
+}
+
+/// A bar over time, and a part of it that is another colour.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TimeBar {
+    pub(super) name: String,
+    pub(super) label: String,
+    pub(super) value: u64,
+    pub(super) part: u64,
+}
+
+/// Bars from the first time with anything to the last.
+#[derive(Debug)]
+pub(super) struct Bars {
+    pub(super) bars: Vec<TimeBar>,
+    /// How many units a bar stands for.
+    pub(super) together: i64,
+}
+
+/// What was written, by `unit`.
+pub(super) fn stretches(statistics: &Statistics, unit: Unit) -> Vec<Stretch> {
+    let of_period = |of: &PeriodStatistics| {
+        let first = of.first_day.parse().ok()?;
+        Some(Stretch { first, messages: of.messages, user_messages: of.user_messages, usage: of.usage })
+    };
+    match unit {
+        Unit::Day => {
+            let days = statistics.days.iter().filter_map(|of| {
+                let first = of.day.parse().ok()?;
+                Some(Stretch {
+                    first,
+                    messages: of.messages,
+                    user_messages: of.user_messages,
+                    usage: of.usage,
+                })
+            });
+            days.collect()
+        }
+        Unit::Week => statistics.weeks.iter().filter_map(of_period).collect(),
+        Unit::Month => statistics.months.iter().filter_map(of_period).collect(),
+    }
+}
+
+/// Times without anything have a bar too; where there are too many, several are put together.
+pub(super) fn bars(stretches: &[Stretch], unit: Unit, of: impl Fn(&Stretch) -> (u64, u64)) -> Bars {
+    let told: Vec<(Date, (u64, u64))> = stretches
+        .iter()
+        .map(|stretch| (stretch.first, of(stretch)))
+        .filter(|(_, (value, _))| *value > 0)
+        .collect();
+    let (Some((first, _)), Some((last, _))) = (told.first(), told.last()) else {
+        return Bars { bars: Vec::new(), together: 1 };
+    };
+    let units = unit.since(*first, *last) + 1;
+    let together = (units + MOST - 1) / MOST;
+    let of_one_year = first.year() == last.year();
+    let mut bars: Vec<TimeBar> = (0..(units + together - 1) / together)
+        .filter_map(|at| unit.after(*first, at * together))
+        .map(|day| TimeBar { name: unit.called(day), label: unit.label(day, of_one_year), value: 0, part: 0 })
+        .collect();
+    for (day, (value, part)) in &told {
+        let at = usize::try_from(unit.since(*first, *day) / together).ok();
+        if let Some(bar) = at.and_then(|at| bars.get_mut(at)) {
+            (bar.value, bar.part) = (bar.value.saturating_add(*value), bar.part.saturating_add(*part));
+        }
+    }
+    Bars { bars, together }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(unit: Unit, days: &[(&str, u64)]) -> (Vec<(String, u64)>, i64) {
+        let stretch = |(first, messages): &(&str, u64)| Stretch {
+            first: first.parse().unwrap(),
+            messages: *messages,
+            user_messages: 0,
+            usage: Usage::default(),
+        };
+        let stretches: Vec<Stretch> = days.iter().map(stretch).collect();
+        let Bars { bars, together } = bars(&stretches, unit, |of| (of.messages, of.user_messages));
+        (bars.into_iter().map(|bar| (bar.label, bar.value)).collect(), together)
+    }
+
+    #[test]
+    fn times_without_anything_have_a_bar_between_others() {
+        let bar = |label: &str, value| (label.to_owned(), value);
+        let days = [("2026-01-30", 0), ("2026-01-31", 2), ("2026-02-01", 0), ("2026-02-02", 3)];
+        assert_eq!(shown(Unit::Day, &days), (vec![bar("01-31", 2), bar("02-01", 0), bar("02-02", 3)], 1));
+        let weeks = [("2025-12-22", 1), ("2026-01-05", 4)];
+        let expected = vec![bar("2025-12-22", 1), bar("2025-12-29", 0), bar("2026-01-05", 4)];
+        assert_eq!(shown(Unit::Week, &weeks), (expected, 1));
+        let months = [("2025-12-01", 1), ("2026-02-01", 4)];
+        let expected = vec![bar("2025-12", 1), bar("2026-01", 0), bar("2026-02", 4)];
+        assert_eq!(shown(Unit::Month, &months), (expected, 1));
+        assert_eq!(shown(Unit::Month, &[]), (Vec::new(), 1));
+    }
+
+    #[test]
+    fn many_times_share_bars() {
+        let (bars, together) = shown(Unit::Month, &[("2000-01-01", 1), ("2000-02-01", 2), ("2026-01-01", 4)]);
+        assert_eq!((together, bars.len()), (4, 79));
+        assert_eq!((bars.first().unwrap().1, bars.last().unwrap().1), (3, 4));
+        let (bars, together) = shown(Unit::Day, &[("2026-01-01", 1), ("2026-12-31", 4)]);
+        assert_eq!((together, bars.len()), (5, 73));
+    }
+
+    #[test]
+    fn the_first_unit_that_was_asked_for_counts() {
+        assert_eq!(Unit::of(&[By::Tool, By::Month, By::Day]), Unit::Month);
+        assert_eq!(Unit::of(&[By::Week]), Unit::Week);
+        assert_eq!(Unit::of(&[By::Tool]), Unit::Day);
+    }
+}
