@@ -30,6 +30,7 @@ mod output_changes;
 #[cfg(test)]
 mod output_embeddings;
 #[cfg(test)]
+#[cfg(feature = "local-transformer")]
 mod output_models;
 #[cfg(test)]
 mod output_reading;

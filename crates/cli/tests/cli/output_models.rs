@@ -29,6 +29,8 @@ fn models() {
         check(name, &home, &Terminal::new(&home).run(arguments).all());
     };
     pipe("models_none", &["models"]);
+    let narrow = Terminal::new(&home).with_columns(60);
+    check("models_terminal_narrow", &home, &narrow.run(&["models", "--color", "never"]).all());
     pipe("models_verify_none", &["models", "verify"]);
     let source = home.path().join("downloads/tiny");
     TinyModel::default().write(&source).unwrap();
@@ -69,7 +71,6 @@ fn errors() {
 
 /// What a model is used for.
 #[test]
-#[cfg(feature = "local-transformer")]
 fn a_model_is_used_by_its_name_or_folder() {
     let home = Home::with_samples();
     let source = home.path().join("downloads/tiny");
@@ -84,11 +85,4 @@ fn a_model_is_used_by_its_name_or_folder() {
     check("error_local_unknown", &home, &home.run(&["search", "x", "--embedding", "local:none-such"]).all());
     check("error_local_known", &home, &home.run(&["search", "x", "--embedding", "local:e5-small-v2"]).all());
     check("error_local_folder", &home, &home.run(&["search", "x", "--embedding", "local:./none"]).all());
-}
-
-#[test]
-#[cfg(not(feature = "local-transformer"))]
-fn without_the_feature_a_model_is_refused() {
-    text("error_local_not_built_in", &["search", "x", "--embedding", "local:e5-small-v2"]);
-    text("error_models_not_built_in", &["models", "install", "e5-small-v2"]);
 }
