@@ -318,7 +318,8 @@ impl App {
             return Ok(());
         }
         if let Some(other) = reader.storage.search_sessions(&one(Scope::Everyone)).await?.first() {
-            let (program, other) = (self.program(), &other.user_id);
+            // Who is asking makes no difference to what everybody has.
+            let (program, other) = (program::name() + &self.global.store_typed_again(), &other.user_id);
             let text = format!(
                 "{user} has no sessions in this store, and others do, such as {other}: `{program} sessions --scope all` \
                  lists theirs"

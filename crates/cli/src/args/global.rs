@@ -50,8 +50,7 @@ pub(crate) struct GlobalArgs {
     #[arg(value_parser = ["on", "off"])]
     pub(crate) redact: Option<String>,
     /// Send a key to an embedding service over plain http:// on another machine, where others can read it
-    // Out of the help texts, as hardly anybody should: the error that calls for it names it.
-    #[arg(long, global = true, hide = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub(crate) allow_http: bool,
     /// The configuration file; ~/.config/amplifier-sessions/config.toml by default
     #[arg(long, global = true, value_name = "FILE", env = FILE_VARIABLE, hide_env_values = true)]
@@ -150,25 +149,24 @@ impl GlobalArgs {
     /// or that the environment says. Each begins with a space.
     pub(crate) fn typed_again(&self) -> String {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let store = some(&self.store).filter(|store| store != DEFAULT_STORE);
-        let config = self.config.as_ref().map(|file| file.display().to_string());
-        let options = [
-            ("--config", FILE_VARIABLE, config),
-            ("--store", STORE_VARIABLE, store.filter(|_| !self.from_file.contains("store"))),
+        let team = some(&self.team.join(",")).filter(|_| !self.from_file.contains("teams"));
+        let whose = options([
             ("--user", USER_VARIABLE, self.user.clone().filter(|_| !self.from_file.contains("user"))),
             ("--scope", SCOPE_VARIABLE, some(self.scope.as_str()).filter(|_| self.scope != ScopeArg::Own)),
-            (
-                "--team",
-                TEAMS_VARIABLE,
-                some(&self.team.join(",")).filter(|_| !self.from_file.contains("teams")),
-            ),
+            ("--team", TEAMS_VARIABLE, team),
             ("--org", ORG_VARIABLE, self.org.clone().filter(|_| !self.from_file.contains("org"))),
-        ];
-        let options = options.into_iter().filter_map(|(option, variable, value)| {
-            let value = value.filter(|value| !is_said(variable, value))?;
-            Some(format!(" {option} {}", quoted(&value)))
-        });
-        options.collect()
+        ]);
+        self.store_typed_again() + &whose
+    }
+
+    /// Those that say which store, for hints about the sessions of everybody in it.
+    pub(crate) fn store_typed_again(&self) -> String {
+        let store = Some(&self.store).filter(|store| !store.is_empty() && *store != DEFAULT_STORE);
+        let config = self.config.as_ref().map(|file| file.display().to_string());
+        options([
+            ("--config", FILE_VARIABLE, config),
+            ("--store", STORE_VARIABLE, store.filter(|_| !self.from_file.contains("store")).cloned()),
+        ])
     }
 
     /// The same with `--embedding`, for hints about vectors.
@@ -213,6 +211,15 @@ pub(crate) enum When {
 /// Whether the environment says `value`.
 fn is_said(variable: &str, value: &str) -> bool {
     std::env::var(variable).is_ok_and(|said| said == value)
+}
+
+/// Options with the values that they have, without those whose variable says the same. Each begins with a space.
+fn options<const N: usize>(all: [(&str, &str, Option<String>); N]) -> String {
+    let typed = all.into_iter().filter_map(|(option, variable, value)| {
+        let value = value.filter(|value| !is_said(variable, value))?;
+        Some(format!(" {option} {}", quoted(&value)))
+    });
+    typed.collect()
 }
 
 /// `text` as a shell takes it for one word.

@@ -134,9 +134,21 @@ fn pictures_are_svg() {
 fn help_lists_what_this_build_can_run() {
     let help = SYNCED.ok(&["help"]);
     assert_eq!(help.contains("\n  sql "), cfg!(feature = "duckdb-system"));
-    assert!(help.contains("--read-only"));
+    assert!(help.contains("--read-only") && help.contains("--allow-http"));
     let help = SYNCED.ok(&["help", "models"]);
     assert_eq!(help.contains("\n  install "), cfg!(feature = "local-transformer"));
+}
+
+#[test]
+#[cfg(not(feature = "local-transformer"))]
+fn a_build_without_models_says_so() {
+    for arguments in
+        [&["models", "install", "e5-small-v2"][..], &["search", "x", "--embedding", "local:e5-small-v2"]]
+    {
+        let ran = SYNCED.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("local-transformer"), "{arguments:?}: {}", ran.stderr);
+    }
 }
 
 #[test]
@@ -145,9 +157,11 @@ fn one_without_sessions_is_told_of_those_of_others() {
     let eve = ran("eve");
     assert_eq!(eve.code, 3);
     assert!(
-        eve.stderr.contains("others do, such as dana") && eve.stderr.contains("--scope all"),
+        eve.stderr.contains("others do, such as dana: `")
+            && eve.stderr.contains("sessions --scope all` lists"),
         "{}",
         eve.stderr
     );
+    assert!(!eve.stderr.contains("--user"), "{}", eve.stderr);
     assert!(!ran("dana").stderr.contains("others do"));
 }
