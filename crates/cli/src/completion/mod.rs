@@ -25,6 +25,10 @@ pub(crate) fn answered() -> bool {
     let Ok(shell) = std::env::var(VARIABLE) else { return false };
     let typed = std::env::args().skip_while(|word| word != "--").skip(1);
     let mut words: Vec<String> = typed.map(|word| if word == EMPTY { String::new() } else { word }).collect();
+    if shell == "bash" {
+        // Bash gives words as they are typed.
+        words = words.iter().map(|word| unescaped(word)).collect();
+    }
     let last = words.last().cloned().unwrap_or_default();
     if shell == "bash" {
         words = glued(&words);
@@ -49,7 +53,10 @@ fn print(shell: &str, before: &str, completion: Completion) {
         Completion::Candidates(found) => {
             for candidate in &found {
                 let Some(value) = candidate.value.strip_prefix(before) else { continue };
-                answer.push_str(value);
+                match shell {
+                    "bash" => answer.push_str(&escaped(value)),
+                    _ => answer.push_str(value),
+                }
                 if matches!(shell, "zsh" | "fish" | "powershell") && !candidate.help.is_empty() {
                     answer.push('\t');
                     answer.push_str(&candidate.help);
@@ -59,6 +66,28 @@ fn print(shell: &str, before: &str, completion: Completion) {
         }
     }
     let _ = std::io::stdout().lock().write_all(answer.as_bytes());
+}
+
+/// `value` as Bash takes it for one word, into which it puts it as it is.
+fn escaped(value: &str) -> String {
+    let mut escaped = String::new();
+    for c in value.chars() {
+        if c.is_whitespace() || "\"'\\$&;|<>()*?[]{}!`".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// `word` without the backslashes that [`escaped`] put there.
+fn unescaped(word: &str) -> String {
+    let mut unescaped = String::new();
+    let mut characters = word.chars();
+    while let Some(c) = characters.next() {
+        unescaped.push(if c == '\\' { characters.next().unwrap_or(c) } else { c });
+    }
+    unescaped
 }
 
 /// The program as any folder finds it.
@@ -100,5 +129,16 @@ mod tests {
         assert_eq!(glue(&["x", "--limit", "=", "5"]), "x --limit=5");
         assert_eq!(glue(&["x", "--store", "sqlite", ":", ""]), "x --store sqlite:");
         assert_eq!(glue(&["x", "show", ""]), "x show ");
+    }
+
+    #[test]
+    fn what_bash_would_take_apart_is_escaped() {
+        for (value, typed) in
+            [("last week", r"last\ week"), ("it's", r"it\'s"), ("a-b_c.d:e#4", "a-b_c.d:e#4")]
+        {
+            assert_eq!(escaped(value), typed);
+            assert_eq!(unescaped(typed), value);
+        }
+        assert_eq!(unescaped(r"a\"), r"a\");
     }
 }

@@ -33,6 +33,8 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered(&["sessions", "--tr"]), ["--tree"]);
     assert_eq!(offered(&["search", "x", "--mode", "s"]), ["semantic"]);
     assert_eq!(offered(&["search", "x", "--mode", "=", "s"]), ["semantic"]);
+    assert_eq!(offered(&["sessions", "--since", "la"]), [r"last\ week", r"last\ month"]);
+    assert_eq!(offered(&["sessions", "--since", r"last\ w"]), [r"last\ week"]);
     assert!(offered(&["stats", ""]).contains(&"--by".to_owned()));
 }
 
