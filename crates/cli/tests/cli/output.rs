@@ -90,6 +90,9 @@ fn sync() {
 fn quickstart() {
     let home = Home::new();
     check("quickstart_samples", &home, &home.run(&["quickstart"]).all());
+    let narrow = Terminal::new(&home).with_columns(60);
+    let narrow = narrow.run(&["quickstart", "product", "page", "slow", "--color", "never"]);
+    check("quickstart_terminal_narrow", &home, &narrow.all());
     let coloured = home.run(&["quickstart", "product", "page", "slow", "--color", "always"]);
     check("quickstart_question_coloured", &home, &coloured.all());
     let own = Home::with_samples();

@@ -16,6 +16,7 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 use tempfile::TempDir;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{search::names, sync::tell_what_was_left_out};
 use crate::{
@@ -24,6 +25,7 @@ use crate::{
     failure::{Failure, Outcome, say},
     progress::Bar,
     render::{
+        markdown::wrapped,
         search::{Look, blocks},
         summary,
         text::{counted, one_line, printable},
@@ -137,14 +139,16 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
     let available = source.available as u64;
     let text = if source.is_samples() {
         let samples = counted(available, "sample session");
-        format!("There are no sessions in ~/.amplifier yet: here is how it goes with {samples}.\n")
+        format!("There are no sessions in ~/.amplifier yet: here is how it goes with {samples}.")
     } else if source.available > NEWEST {
         let sessions = counted(available, "session");
-        format!("There are {sessions} in {}; taking in the newest {NEWEST}.\n", source.root.display())
+        format!("There are {sessions} in {}; taking in the newest {NEWEST}.", source.root.display())
     } else {
-        format!("Taking in the {} of {}.\n", counted(available, "session"), source.root.display())
+        format!("Taking in the {} of {}.", counted(available, "session"), source.root.display())
     };
-    app.out.line(&printable(&text))?;
+    let lines = wrapped(&printable(&text), app.out.wrap_at());
+    lines.iter().try_for_each(|line| app.out.line(line))?;
+    app.out.line("")?;
     // What follows may take a while.
     app.out.finish()?;
     Ok(())
@@ -215,7 +219,9 @@ fn say_what_is_next(app: &mut App, source: &Source) -> Result<(), Failure> {
     for (arguments, what) in next {
         let command = one_line(&format!("{} {arguments}", app.program()));
         let padding = " ".repeat(26_usize.saturating_sub(arguments.len()));
-        app.out.line(&format!("  {}{padding}{what}", app.out.paint.command(&command)))?;
+        let fits = command.width() + padding.len() + what.width() + 2 <= app.out.width;
+        let gap = if fits || !app.out.is_terminal() { padding } else { "\n      ".to_owned() };
+        app.out.line(&format!("  {}{gap}{what}", app.out.paint.command(&command)))?;
     }
     Ok(())
 }
