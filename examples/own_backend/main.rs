@@ -2,7 +2,7 @@
 //! together and looks at all of it for every question; a real one has indexes and a disk, and the same promises to
 //! keep. `conformance_suite!`, at the end, tests each of them.
 //!
-//! What a method must do is written at `StorageBackend`. What no backend has to do again stands in `core`: whether a
+//! What a method must do is written at the traits of `core::backend`. What no backend has to do again stands in `core`: whether a
 //! session lies in a scope and passes a filter, which texts a line holds, how they are cut into words and scored.
 //!
 //!     cargo run -p amplifier-session-testkit --example own_backend
@@ -26,6 +26,7 @@ use amplifier_session_core::{
     text::bm25,
 };
 use amplifier_session_testkit::FakeEmbedding;
+use async_trait::async_trait;
 
 use store::{Kept, KeptMessage, KeptVectors, Store, rows};
 
@@ -51,57 +52,9 @@ impl OwnBackend {
     fn read<T: Default>(&self, key: &SessionKey, read: impl FnOnce(&Kept) -> T) -> Result<T> {
         Ok(self.store()?.sessions.get(key).map(read).unwrap_or_default())
     }
-}
 
-#[async_trait::async_trait]
-impl StorageBackend for OwnBackend {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new("own").with_persistent(false)
-    }
-
-    async fn meta(&self) -> Result<BTreeMap<String, String>> {
-        Ok(self.store()?.meta.clone())
-    }
-
-    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
-        Ok(self.store()?.meta.entry(key.to_owned()).or_insert_with(|| value.to_owned()).clone())
-    }
-
-    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
-        let mut store = self.store()?;
-        let found = store.meta.get_mut(key).filter(|found| *found == expected);
-        Ok(found.map(|found| value.clone_into(found)).is_some())
-    }
-
-    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
-        self.read(key, |kept| Some(kept.stored.clone()))
-    }
-
-    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
-        let rank = |cursor: SessionCursor| (Reverse(cursor.updated), cursor.key);
-        // Where there is no `after`, everything is behind it: `None` is less than any place.
-        let after = query.after.clone().map(rank);
-        let store = self.store()?;
-        let mut sessions: Vec<&Session> = store.sessions.values().map(|kept| &kept.stored.session).collect();
-        sessions.retain(|session| query.admits(session) && after < Some(rank((*session).into())));
-        sessions.sort_by_key(|session| rank((*session).into()));
-        Ok(sessions.into_iter().take(query.limit).cloned().collect())
-    }
-
-    async fn sync_states(
-        &self,
-        user: &UserId,
-        after: Option<&SessionId>,
-        limit: usize,
-    ) -> Result<Vec<(SessionId, String)>> {
-        let store = self.store()?;
-        let state =
-            |kept: &Kept| Some((kept.stored.session.session_id.clone(), kept.stored.sync_state.clone()?));
-        let states = store.of_user(user).filter_map(state);
-        Ok(states.filter(|(session, _)| after < Some(session)).take(limit).collect())
-    }
-
-    async fn write(&self, change: SessionChange) -> Result<Version> {
+    /// One change, as a whole.
+    fn write_change(&self, change: SessionChange) -> Result<Version> {
         let mut store = self.store()?;
         let key = change.session.key();
         if store.sessions.get(&key).map(|kept| &kept.stored.version) != change.expected.as_ref() {
@@ -118,6 +71,78 @@ impl StorageBackend for OwnBackend {
         let kept = store.sessions.entry(key).or_insert_with(|| Kept::new(change.session.clone()));
         kept.change(change, version.clone());
         Ok(version)
+    }
+}
+
+#[async_trait]
+impl Meta for OwnBackend {
+    fn info(&self) -> StoreInfo {
+        StoreInfo::new("own")
+            .with_persistent(false)
+            .with_places(vec![StorePlace::remote("store", "memory".to_owned())])
+    }
+
+    async fn meta(&self) -> Result<BTreeMap<String, String>> {
+        Ok(self.store()?.meta.clone())
+    }
+
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        let entries = &mut self.store()?.meta;
+        if entries.get(key).map(String::as_str) == expected {
+            entries.insert(key.to_owned(), value.to_owned());
+        }
+        Ok(entries.get(key).cloned())
+    }
+}
+
+#[async_trait]
+impl Sessions for OwnBackend {
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        self.read(key, |kept| Some(kept.stored.clone()))
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let rank = |cursor: SessionCursor| (Reverse(cursor.updated), cursor.key);
+        // Where there is no `after`, everything is behind it: `None` is less than any place.
+        let after = query.after.clone().map(rank);
+        let store = self.store()?;
+        let mut sessions: Vec<&Session> = store.sessions.values().map(|kept| &kept.stored.session).collect();
+        sessions.retain(|session| query.admits(session) && after < Some(rank((*session).into())));
+        sessions.sort_by_key(|session| rank((*session).into()));
+        Ok(sessions.into_iter().take(query.limit).cloned().collect())
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let current = Generations::of(&self.store()?.meta).current_number();
+        self.read(key, |kept| {
+            let mut rows = SessionRows::default();
+            for kept in kept.messages.values() {
+                let message = &kept.message;
+                rows.messages.add(message.sequence, message.ts);
+                rows.vectors += kept.records(current).len() as u64;
+                rows.owing_vectors += u64::from(message.vectors.is_owed());
+                rows.synced_at = rows.synced_at.max(Some(message.synced_at));
+            }
+            kept.events().for_each(|event| rows.events.add(event.sequence, event.ts));
+            rows
+        })
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        let store = self.store()?;
+        let state =
+            |kept: &Kept| Some((kept.stored.session.session_id.clone(), kept.stored.sync_state.clone()?));
+        let states = store.of_user(user).filter_map(state);
+        Ok(states.filter(|(session, _)| after < Some(session)).take(limit).collect())
+    }
+
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        changes.into_iter().map(|change| self.write_change(change)).collect()
     }
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
@@ -154,7 +179,10 @@ impl StorageBackend for OwnBackend {
         }
         Ok(old.len() as u64)
     }
+}
 
+#[async_trait]
+impl Messages for OwnBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let state = |KeptMessage { message, .. }: &KeptMessage| MessageState {
             digest: message.digest,
@@ -174,6 +202,64 @@ impl StorageBackend for OwnBackend {
         Ok(places.iter().filter_map(|place| Some(store.message(place)?.message.clone())).collect())
     }
 
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let mut counts: BTreeMap<(String, &str), MessageCount> = BTreeMap::new();
+        for KeptMessage { message, .. } in self.store()?.messages(scope, filter) {
+            let (day, role) = (message.ts.day(), message.role);
+            let count = counts.entry((day.clone(), role.as_str()));
+            count.or_insert(MessageCount { day, role, messages: 0 }).messages += 1;
+        }
+        Ok(counts.into_values().collect())
+    }
+}
+
+#[async_trait]
+impl Events for OwnBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        self.read(key, |kept| rows(&kept.events, range).map(|stored| stored.event.digest).collect())
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        self.read(key, |kept| rows(&kept.events, range).map(|stored| stored.event.clone()).collect())
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        self.read(key, |kept| {
+            let payload = |sequence: &u32| Some((*sequence, kept.events.get(sequence)?.payload.clone()));
+            sequences.iter().filter_map(payload).collect()
+        })
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        Ok(self.store()?.places_of(user, event_ids.iter()))
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        let store = self.store()?;
+        let mut events: Vec<&Event> = store.events(scope, &options.filter).collect();
+        events.retain(|event| options.after.as_ref().is_none_or(|after| EventCursor::from(*event) < *after));
+        events.sort_by_key(|event| Reverse(EventCursor::from(*event)));
+        Ok(events.into_iter().take(options.limit).cloned().collect())
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let (store, mut counter) = (self.store()?, EventCounter::default());
+        store.events(scope, filter).for_each(|event| counter.add(event));
+        // What a call took counts once: the counter has to know which sessions have responses.
+        let responses = EventFilter::default().with_event_type(RESPONSE.to_owned());
+        let told = store.events(scope, &responses).filter(|event| Usage::of(&event.summary).calls > 0);
+        counter
+            .set_answered(told.map(|event| SessionKey::new(event.user_id.clone(), event.session_id.clone())));
+        Ok(counter.into_counts())
+    }
+}
+
+#[async_trait]
+impl Vectors for OwnBackend {
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         let store = self.store()?;
         let held = Generations::of(&store.meta);
@@ -315,71 +401,10 @@ impl StorageBackend for OwnBackend {
             all.filter(|(_, types): &(u32, ContentTypes)| !types.is_empty()).take(range.limit).collect()
         })
     }
+}
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        let current = Generations::of(&self.store()?.meta).current_number();
-        self.read(key, |kept| {
-            let mut rows = SessionRows::default();
-            for kept in kept.messages.values() {
-                let message = &kept.message;
-                rows.messages.add(message.sequence, message.ts);
-                rows.vectors += kept.records(current).len() as u64;
-                rows.owing_vectors += u64::from(message.vectors.is_owed());
-                rows.synced_at = rows.synced_at.max(Some(message.synced_at));
-            }
-            kept.events().for_each(|event| rows.events.add(event.sequence, event.ts));
-            rows
-        })
-    }
-
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        self.read(key, |kept| rows(&kept.events, range).map(|stored| stored.event.digest).collect())
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        self.read(key, |kept| rows(&kept.events, range).map(|stored| stored.event.clone()).collect())
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        self.read(key, |kept| {
-            let payload = |sequence: &u32| Some((*sequence, kept.events.get(sequence)?.payload.clone()));
-            sequences.iter().filter_map(payload).collect()
-        })
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        Ok(self.store()?.places_of(user, event_ids.iter()))
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        let store = self.store()?;
-        let mut events: Vec<&Event> = store.events(scope, &options.filter).collect();
-        events.retain(|event| options.after.as_ref().is_none_or(|after| EventCursor::from(*event) < *after));
-        events.sort_by_key(|event| Reverse(EventCursor::from(*event)));
-        Ok(events.into_iter().take(options.limit).cloned().collect())
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        let (store, mut counter) = (self.store()?, EventCounter::default());
-        store.events(scope, filter).for_each(|event| counter.add(event));
-        // What a call took counts once: the counter has to know which sessions have responses.
-        let responses = EventFilter::default().with_event_type(RESPONSE.to_owned());
-        let told = store.events(scope, &responses).filter(|event| Usage::of(&event.summary).calls > 0);
-        counter
-            .set_answered(told.map(|event| SessionKey::new(event.user_id.clone(), event.session_id.clone())));
-        Ok(counter.into_counts())
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        let mut counts: BTreeMap<(String, &str), MessageCount> = BTreeMap::new();
-        for KeptMessage { message, .. } in self.store()?.messages(scope, filter) {
-            let (day, role) = (message.ts.day(), message.role);
-            let count = counts.entry((day.clone(), role.as_str()));
-            count.or_insert(MessageCount { day, role, messages: 0 }).messages += 1;
-        }
-        Ok(counts.into_values().collect())
-    }
-
+#[async_trait]
+impl Search for OwnBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let mut analyzer = Analyzer::new();
         // How rare a word is shows in all texts, not only in those that are asked for.
@@ -427,10 +452,12 @@ impl StorageBackend for OwnBackend {
         Ok(())
     }
 
-    async fn places(&self) -> Result<Vec<StorePlace>> {
-        Ok(vec![StorePlace { what: "store", location: "memory".to_owned(), bytes: None }])
+    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+        Ok(())
     }
 }
+
+impl Scheduling for OwnBackend {}
 
 /// The best first. The sort is stable: equals stay in the order of their places, the same at every call.
 fn best<T>(mut items: Vec<T>, score: impl Fn(&T) -> f32, limit: usize) -> Candidates<T> {

@@ -274,7 +274,7 @@ mod tests {
         let missing = open(&url, read_only.clone()).await.unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::StorageConnection);
         let storage = open(&url, OpenOptions::default()).await.unwrap();
-        assert_eq!(storage.backend().capabilities().name, "duckdb");
+        assert_eq!(storage.backend().info().name, "duckdb");
         drop(storage);
         open(&url, read_only).await.unwrap();
     }

@@ -385,14 +385,14 @@ impl App {
 
 /// Says that what is read can't be written.
 fn note_read_only(storage: &SessionStorage) {
-    if let Some(reason) = storage.backend().read_only() {
+    if let Some(reason) = storage.backend().info().read_only {
         say("note", &format!("the store is read-only: {reason}"));
     }
 }
 
 /// Refuses a store that takes no writes before anything is done for them.
 pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
-    match storage.backend().read_only() {
+    match storage.backend().info().read_only {
         Some(reason) => Err(Failure::failed(
             format!("the store is read-only: {reason}"),
             "make the file and its folder writable, or name another store with --store",

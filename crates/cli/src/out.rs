@@ -154,7 +154,7 @@ impl Out {
 
     /// What the command has used so far, in a store that charges for it.
     pub(crate) fn service_usage(&self) -> Option<ServiceUsage> {
-        self.store.get()?.service_usage()
+        self.store.get()?.info().usage
     }
 
     /// Lets go of what is still waiting to be written, for example before something is said on stderr.

@@ -18,7 +18,7 @@ use crate::{
 /// Takes in what changed below the root. Says so where it is too much for now; what else keeps it from doing so, such as a
 /// store that can't be written, keeps nobody from reading.
 pub(crate) async fn before_reading(app: &App, reader: &Reader, turned_off: bool) {
-    if turned_off || reader.storage.backend().read_only().is_some() {
+    if turned_off || reader.storage.backend().info().read_only.is_some() {
         return;
     }
     if let Err(failure) = take_in(app, reader).await

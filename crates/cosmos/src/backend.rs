@@ -5,9 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use amplifier_session_core::{
     Error, Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
-        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
+        StoreInfo, StorePlace, StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
+        VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -71,33 +72,35 @@ impl CosmosBackend {
 }
 
 #[async_trait]
-impl StorageBackend for CosmosBackend {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new("cosmos").with_atomic_writes(false)
-    }
-
-    fn service_usage(&self) -> Option<ServiceUsage> {
-        Some(self.0.usage.total())
+impl Meta for CosmosBackend {
+    fn info(&self) -> StoreInfo {
+        StoreInfo::new("cosmos")
+            .with_atomic_writes(false)
+            .with_places(vec![StorePlace::remote("store", self.0.location())])
+            .with_usage(self.0.usage.total())
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
         schema::entries(&self.0).await
     }
 
-    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
-        schema::put_if_absent(&self.0, key, value).await
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        schema::swap(&self.0, key, expected, value).await
     }
+}
 
-    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
-        schema::replace(&self.0, key, expected, value).await
-    }
-
+#[async_trait]
+impl Sessions for CosmosBackend {
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         sessions::get(&self.0, key).await
     }
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         sessions::list(&self.0, query).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        counts::rows_of(&self.0, key).await
     }
 
     async fn sync_states(
@@ -109,8 +112,12 @@ impl StorageBackend for CosmosBackend {
         sessions::sync_states(&self.0, user, after, limit).await
     }
 
-    async fn write(&self, change: SessionChange) -> Result<Version> {
-        write::write(&self.0, change).await
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let mut versions = Vec::with_capacity(changes.len());
+        for change in changes {
+            versions.push(write::write(&self.0, change).await);
+        }
+        versions
     }
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
@@ -124,7 +131,10 @@ impl StorageBackend for CosmosBackend {
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         rename::rename(&self.0, from, to).await
     }
+}
 
+#[async_trait]
+impl Messages for CosmosBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         messages::states(&self.0, key).await
     }
@@ -137,6 +147,44 @@ impl StorageBackend for CosmosBackend {
         messages::at(&self.0, places).await
     }
 
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        counts::messages(&self.0, scope, filter).await
+    }
+}
+
+#[async_trait]
+impl Events for CosmosBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        events::digests(&self.0, key, range).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        events::read(&self.0, key, range).await
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        events::payloads(&self.0, key, sequences).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        events::find(&self.0, user, event_ids).await
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        events::search(&self.0, scope, options).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        events::count(&self.0, scope, filter).await
+    }
+}
+
+#[async_trait]
+impl Vectors for CosmosBackend {
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         messages::owing(&self.0, query).await
     }
@@ -148,10 +196,6 @@ impl StorageBackend for CosmosBackend {
         vectors: Vec<MessageVectors>,
     ) -> Result<usize> {
         vectors::write(&self.0, key, generation, vectors).await
-    }
-
-    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
-        texts::renew(&self.0, key, sequences).await
     }
 
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
@@ -186,39 +230,10 @@ impl StorageBackend for CosmosBackend {
     ) -> Result<Vec<(u32, ContentTypes)>> {
         vectors::types(&self.0, generation, key, range).await
     }
+}
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        counts::rows_of(&self.0, key).await
-    }
-
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        events::digests(&self.0, key, range).await
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        events::read(&self.0, key, range).await
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        events::payloads(&self.0, key, sequences).await
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        events::find(&self.0, user, event_ids).await
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        events::search(&self.0, scope, options).await
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        events::count(&self.0, scope, filter).await
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        counts::messages(&self.0, scope, filter).await
-    }
-
+#[async_trait]
+impl Search for CosmosBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         search::texts(&self.0, query).await
     }
@@ -232,7 +247,9 @@ impl StorageBackend for CosmosBackend {
         Ok(())
     }
 
-    async fn places(&self) -> Result<Vec<StorePlace>> {
-        Ok(vec![StorePlace { what: "store", location: self.0.location(), bytes: None }])
+    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        texts::renew(&self.0, key, sequences).await
     }
 }
+
+impl Scheduling for CosmosBackend {}

@@ -47,7 +47,7 @@ pub(crate) async fn complete(store: &Store, generation: u32) -> Result<bool> {
     else {
         return Err(rule());
     };
-    schema::replace(store, EMBEDDING_SPACE, current, next).await
+    Ok(schema::swap(store, EMBEDDING_SPACE, Some(current), next).await?.as_deref() == Some(next))
 }
 
 #[derive(Debug, Deserialize)]

@@ -65,48 +65,24 @@ pub(crate) async fn generations(store: &Store) -> Result<Generations> {
     Ok(Generations::of(&entries(store).await?))
 }
 
-/// Changes the entries, again when somebody else did so meanwhile. An `Err` of `change` is an answer too: nothing is to be written.
-async fn change<T>(
+/// Stores `value` under `key` if the stored one is `expected`. Returns the one that is stored then.
+pub(crate) async fn swap(
     store: &Store,
-    mut change: impl FnMut(&mut BTreeMap<String, String>) -> Result<T, T>,
-) -> Result<T> {
+    key: &str,
+    expected: Option<&str>,
+    value: &str,
+) -> Result<Option<String>> {
     for _ in 0..ATTEMPTS {
         let mut document = read(store).await?;
-        let etag = document.etag.clone();
-        let answer = match change(&mut document.entries) {
-            Ok(answer) => answer,
-            Err(unchanged) => return Ok(unchanged),
-        };
-        let replace = Operation::replace(ID.to_owned(), &document, &etag)?;
+        if document.entries.get(key).map(String::as_str) != expected {
+            return Ok(document.entries.remove(key));
+        }
+        document.entries.insert(key.to_owned(), value.to_owned());
+        let replace = Operation::replace(ID.to_owned(), &document, &document.etag)?;
+        // Refused when somebody else has changed an entry in the meantime.
         if store.sessions.write(PARTITION, vec![replace]).await? != Outcome::Refused {
-            return Ok(answer);
+            return Ok(Some(value.to_owned()));
         }
     }
     Err(error::conflict())
-}
-
-pub(crate) async fn put_if_absent(store: &Store, key: &str, value: &str) -> Result<String> {
-    change(store, |entries| match entries.get(key) {
-        Some(found) => Err(found.clone()),
-        None => {
-            entries.insert(key.to_owned(), value.to_owned());
-            Ok(value.to_owned())
-        }
-    })
-    .await
-}
-
-pub(crate) async fn replace(store: &Store, key: &str, expected: &str, value: &str) -> Result<bool> {
-    let mut is_tried = false;
-    change(store, |entries| match entries.get_mut(key) {
-        Some(found) if found == expected => {
-            is_tried = true;
-            value.clone_into(found);
-            Ok(true)
-        }
-        // Perhaps the answer to our own replacement was lost.
-        Some(found) if is_tried && found == value => Err(true),
-        _ => Err(false),
-    })
-    .await
 }

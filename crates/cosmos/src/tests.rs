@@ -158,7 +158,7 @@ async fn vectors_of_many_messages_go_together_and_those_of_one_go_in_parts() {
         space: amplifier_session_core::model::EmbeddingSpace { model: "m".into(), dimensions: 2 },
         number: 0,
     };
-    schema::put_if_absent(&store, meta::EMBEDDING_SPACE, &generation.to_value()).await.unwrap();
+    schema::swap(&store, meta::EMBEDDING_SPACE, None, &generation.to_value()).await.unwrap();
     let before = store.usage.total().requests;
     let all: Vec<MessageVectors> = (0..50).map(|sequence| made(sequence, 1)).collect();
     assert_eq!(vectors::write(&store, &key(), 0, all).await.unwrap(), 50);
@@ -179,8 +179,8 @@ async fn what_an_abandoned_first_write_left_keeps_nobody_from_another_model() {
         let space = amplifier_session_core::model::EmbeddingSpace { model: model.into(), dimensions: 2 };
         meta::Generation { space, number }.to_value()
     };
-    schema::put_if_absent(&store, meta::EMBEDDING_SPACE, &generation(0, "m")).await.unwrap();
-    schema::put_if_absent(&store, meta::NEXT_EMBEDDING_SPACE, &generation(1, "n")).await.unwrap();
+    schema::swap(&store, meta::EMBEDDING_SPACE, None, &generation(0, "m")).await.unwrap();
+    schema::swap(&store, meta::NEXT_EMBEDDING_SPACE, None, &generation(1, "n")).await.unwrap();
     put(&store, None, 0..3).await.unwrap();
     assert!(!crate::generations::complete(&store, 1).await.unwrap());
     let all: Vec<MessageVectors> = (0..3).map(|sequence| made(sequence, 1)).collect();

@@ -24,7 +24,7 @@ use std::{
 
 use amplifier_session_core::{
     Result, Scope, SessionStorage,
-    backend::StorageBackend,
+    backend::prelude::*,
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
     model::{EmbeddingSpace, HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
     search::VectorSearchOptions,

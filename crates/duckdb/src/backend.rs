@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, EventTime, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
-        SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
-        meta::Generations,
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
+        StoreInfo, StorePlace, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
+        VectorCounts, VectorQuery, Vectors, Version, meta::Generations,
     },
     blocking,
     model::{
@@ -60,7 +60,7 @@ pub(crate) struct Inner {
 impl DuckDbBackend {
     /// Opens the store in the file `path`, which is created when it is missing and may be written, for its owner alone. The
     /// search index lies beside it, in the folder `<path>.index`. A file that can't be written, or in whose folder nothing can be
-    /// created, is opened to read it, whatever `access` says: see [`StorageBackend::read_only`].
+    /// created, is opened to read it, whatever `access` says: see [`StoreInfo::read_only`].
     ///
     /// # Errors
     ///
@@ -194,23 +194,6 @@ fn read_only(path: &Path) -> Error {
     Error::new(ErrorKind::Unsupported, "the store was opened for reading only").with("file", path.display())
 }
 
-impl Inner {
-    fn places(&self) -> Vec<StorePlace> {
-        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        let place = |what, path: &Path, bytes| StorePlace {
-            what,
-            location: path.display().to_string(),
-            bytes: Some(bytes),
-        };
-        let index = self.keeper.index();
-        let store = size(self.pool.path()) + size(&self.pool.log_path());
-        let mut places =
-            vec![place("store", self.pool.path(), store), place("index", index.dir(), index.bytes())];
-        places.extend(self.hnsw.file().map(|file| place("index", &file, size(&file))));
-        places
-    }
-}
-
 impl fmt::Debug for DuckDbBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DuckDbBackend").field("path", &self.path()).finish_non_exhaustive()
@@ -218,43 +201,32 @@ impl fmt::Debug for DuckDbBackend {
 }
 
 #[async_trait]
-impl StorageBackend for DuckDbBackend {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new("duckdb")
-    }
-
-    fn come_first(&self) {
-        self.inner.keeper.index().come_first();
-    }
-
-    async fn give_way(&self) {
-        // Work that does not give way is work all the same.
-        let _ = self.inner.keeper.give_way().await;
-    }
-
-    fn begin_sync(&self) -> Option<SyncTurn> {
-        self.inner.keeper.index().begin_sync().map(SyncTurn::new)
-    }
-
-    fn read_only(&self) -> Option<String> {
-        self.protected.clone()
+impl Meta for DuckDbBackend {
+    fn info(&self) -> StoreInfo {
+        let Inner { pool, keeper, hnsw } = &*self.inner;
+        let store = StorePlace::local("store", pool.path().to_owned(), [pool.log_path()]);
+        let index = StorePlace::local("index", keeper.index().dir().to_owned(), []);
+        let hnsw = hnsw.file().map(|file| StorePlace::local("index", file, []));
+        StoreInfo::new("duckdb")
+            .with_read_only(self.protected.clone())
+            .with_places([store, index].into_iter().chain(hnsw).collect())
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
         self.read(|connection| sessions::meta(connection)).await
     }
 
-    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
-        let (key, value) = (key.to_owned(), value.to_owned());
-        self.write_with(move |writer| sessions::put_meta_if_absent(&writer.connection, &key, &value)).await
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        let (key, expected, value) = (key.to_owned(), expected.map(str::to_owned), value.to_owned());
+        self.write_with(move |writer| {
+            sessions::swap_meta(&writer.connection, &key, expected.as_deref(), &value)
+        })
+        .await
     }
+}
 
-    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
-        let [key, expected, value] = [key, expected, value].map(str::to_owned);
-        self.write_with(move |writer| sessions::replace_meta(&writer.connection, &key, &expected, &value))
-            .await
-    }
-
+#[async_trait]
+impl Sessions for DuckDbBackend {
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         let key = key.clone();
         self.read(move |connection| sessions::get(connection, &key)).await
@@ -263,6 +235,12 @@ impl StorageBackend for DuckDbBackend {
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let query = query.clone();
         self.read(move |connection| sessions::list(connection, &query)).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let key = key.clone();
+        self.read(move |connection| with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key)))
+            .await
     }
 
     async fn sync_states(
@@ -275,14 +253,7 @@ impl StorageBackend for DuckDbBackend {
         self.read(move |connection| sessions::sync_states(connection, &user, after.as_ref(), limit)).await
     }
 
-    async fn write(&self, change: SessionChange) -> Result<Version> {
-        let bytes = change.message_bytes();
-        let version = self.write_with(move |writer| write::session(writer, &change)).await?;
-        self.inner.keeper.wrote(bytes).await?;
-        Ok(version)
-    }
-
-    async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
         let written = self.write_with(move |writer| Ok(write::sessions(writer, &changes))).await;
         match self.inner.keeper.wrote(bytes).await.and(written) {
@@ -310,7 +281,10 @@ impl StorageBackend for DuckDbBackend {
         let (from, to) = (from.clone(), to.clone());
         self.write_with(move |writer| write::rename_user(writer, &from, &to)).await
     }
+}
 
+#[async_trait]
+impl Messages for DuckDbBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let key = key.clone();
         self.read(move |connection| messages::states(connection, &key)).await
@@ -326,6 +300,52 @@ impl StorageBackend for DuckDbBackend {
         self.read(move |connection| messages::at(connection, &places)).await
     }
 
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| counts::messages(connection, &scope, &filter)).await
+    }
+}
+
+#[async_trait]
+impl Events for DuckDbBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        let key = key.clone();
+        self.read(move |connection| events::digests(connection, &key, range)).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let key = key.clone();
+        self.read(move |connection| events::read(connection, &key, range)).await
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        let key = key.clone();
+        self.read(move |connection| events::times(connection, &key, range)).await
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let (key, sequences) = (key.clone(), sequences.to_vec());
+        self.read(move |connection| events::payloads(connection, &key, &sequences)).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let (user, event_ids) = (user.clone(), event_ids.to_vec());
+        self.read(move |connection| events::find(connection, &user, &event_ids)).await
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        let (scope, options) = (scope.clone(), options.clone());
+        self.read(move |connection| event_search::search(connection, &scope, &options)).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| event_search::count(connection, &scope, &filter)).await
+    }
+}
+
+#[async_trait]
+impl Vectors for DuckDbBackend {
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         let query = query.clone();
         self.read(move |connection| {
@@ -392,53 +412,10 @@ impl StorageBackend for DuckDbBackend {
         let key = key.clone();
         self.read(move |connection| vectors::types(connection, generation, &key, range)).await
     }
+}
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        let key = key.clone();
-        self.read(move |connection| with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key)))
-            .await
-    }
-
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        let key = key.clone();
-        self.read(move |connection| events::digests(connection, &key, range)).await
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        let key = key.clone();
-        self.read(move |connection| events::read(connection, &key, range)).await
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        let key = key.clone();
-        self.read(move |connection| events::times(connection, &key, range)).await
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        let (key, sequences) = (key.clone(), sequences.to_vec());
-        self.read(move |connection| events::payloads(connection, &key, &sequences)).await
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        let (user, event_ids) = (user.clone(), event_ids.to_vec());
-        self.read(move |connection| events::find(connection, &user, &event_ids)).await
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        let (scope, options) = (scope.clone(), options.clone());
-        self.read(move |connection| event_search::search(connection, &scope, &options)).await
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| event_search::count(connection, &scope, &filter)).await
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| counts::messages(connection, &scope, &filter)).await
-    }
-
+#[async_trait]
+impl Search for DuckDbBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.inner.keeper.text_candidates(query).await
     }
@@ -471,8 +448,24 @@ impl StorageBackend for DuckDbBackend {
         folded
     }
 
-    async fn places(&self) -> Result<Vec<StorePlace>> {
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.places()).await
+    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+        // The index knows which rules it follows.
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Scheduling for DuckDbBackend {
+    fn come_first(&self) {
+        self.inner.keeper.index().come_first();
+    }
+
+    async fn give_way(&self) {
+        // Work that does not give way is work all the same.
+        let _ = self.inner.keeper.give_way().await;
+    }
+
+    fn begin_sync(&self) -> Option<SyncGuard> {
+        self.inner.keeper.index().begin_sync().map(SyncGuard::new)
     }
 }

@@ -303,22 +303,28 @@ pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> 
         .map_err(storage("meta"))
 }
 
-pub(crate) fn put_meta_if_absent(connection: &Connection, key: &str, value: &str) -> Result<String> {
-    let put = || {
-        connection
-            .prepare_cached(
+/// Stores `value` if the stored one is `expected`. Returns the one that is stored then.
+pub(crate) fn swap_meta(
+    connection: &Connection,
+    key: &str,
+    expected: Option<&str>,
+    value: &str,
+) -> Result<Option<String>> {
+    let swap = || {
+        match expected {
+            Some(expected) => connection.execute(
+                "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2",
+                [key, expected, value],
+            )?,
+            None => connection.execute(
                 "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
-            )?
-            .execute([key, value])?;
+                [key, value],
+            )?,
+        };
         connection
             .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")?
             .query_row([key], |row| row.get(0))
+            .optional()
     };
-    put().map_err(storage("put_meta"))
-}
-
-pub(crate) fn replace_meta(connection: &Connection, key: &str, expected: &str, value: &str) -> Result<bool> {
-    let sql = "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2";
-    let replaced = connection.execute(sql, [key, expected, value]).map_err(storage("replace_meta"))?;
-    Ok(replaced > 0)
+    swap().map_err(storage("swap_meta"))
 }

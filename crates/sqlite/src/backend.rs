@@ -10,10 +10,10 @@ use std::{
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, EventTime, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
-        SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
-        meta::Generations,
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
+        StoreInfo, StorePlace, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
+        VectorCounts, VectorQuery, Vectors, Version, meta::Generations,
     },
     blocking,
     model::{
@@ -48,7 +48,7 @@ impl SqliteBackend {
     /// lies beside it, in the folder `<path>.index`.
     ///
     /// A file that can't be written, or in whose folder nothing can be created, is opened to read it: see
-    /// [`StorageBackend::read_only`].
+    /// [`StoreInfo::read_only`].
     ///
     /// # Errors
     ///
@@ -104,20 +104,6 @@ impl SqliteBackend {
     }
 }
 
-impl Inner {
-    fn places(&self) -> Vec<StorePlace> {
-        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-        let place = |what, path: &Path, bytes| StorePlace {
-            what,
-            location: path.display().to_string(),
-            bytes: Some(bytes),
-        };
-        let index = self.keeper.index();
-        let store = size(self.pool.path()) + size(&self.pool.log_path());
-        vec![place("store", self.pool.path(), store), place("index", index.dir(), index.bytes())]
-    }
-}
-
 impl fmt::Debug for SqliteBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteBackend").field("path", &self.path()).finish_non_exhaustive()
@@ -125,42 +111,29 @@ impl fmt::Debug for SqliteBackend {
 }
 
 #[async_trait]
-impl StorageBackend for SqliteBackend {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new("sqlite")
-    }
-
-    fn come_first(&self) {
-        self.0.keeper.index().come_first();
-    }
-
-    async fn give_way(&self) {
-        // Work that does not give way is work all the same.
-        let _ = self.0.keeper.give_way().await;
-    }
-
-    fn begin_sync(&self) -> Option<SyncTurn> {
-        self.0.keeper.index().begin_sync().map(SyncTurn::new)
-    }
-
-    fn read_only(&self) -> Option<String> {
-        self.0.pool.read_only().map(str::to_owned)
+impl Meta for SqliteBackend {
+    fn info(&self) -> StoreInfo {
+        let Inner { pool, keeper } = &*self.0;
+        let store = StorePlace::local("store", pool.path().to_owned(), [pool.log_path()]);
+        let index = StorePlace::local("index", keeper.index().dir().to_owned(), []);
+        StoreInfo::new("sqlite")
+            .with_read_only(pool.read_only().map(str::to_owned))
+            .with_places(vec![store, index])
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
         self.read(|connection| sessions::meta(connection)).await
     }
 
-    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
-        let (key, value) = (key.to_owned(), value.to_owned());
-        self.write_with(move |connection| sessions::put_meta_if_absent(connection, &key, &value)).await
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        let (key, expected, value) = (key.to_owned(), expected.map(str::to_owned), value.to_owned());
+        self.write_with(move |connection| sessions::swap_meta(connection, &key, expected.as_deref(), &value))
+            .await
     }
+}
 
-    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
-        let [key, expected, value] = [key, expected, value].map(str::to_owned);
-        self.write_with(move |connection| sessions::replace_meta(connection, &key, &expected, &value)).await
-    }
-
+#[async_trait]
+impl Sessions for SqliteBackend {
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         let key = key.clone();
         self.read(move |connection| sessions::get(connection, &key)).await
@@ -169,6 +142,12 @@ impl StorageBackend for SqliteBackend {
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let query = query.clone();
         self.read(move |connection| sessions::list(connection, &query)).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let key = key.clone();
+        self.read(move |connection| with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key)))
+            .await
     }
 
     async fn sync_states(
@@ -181,14 +160,7 @@ impl StorageBackend for SqliteBackend {
         self.read(move |connection| sessions::sync_states(connection, &user, after.as_ref(), limit)).await
     }
 
-    async fn write(&self, change: SessionChange) -> Result<Version> {
-        let bytes = change.message_bytes();
-        let version = self.write_with(move |connection| write::session(connection, &change)).await?;
-        self.0.keeper.wrote(bytes).await?;
-        Ok(version)
-    }
-
-    async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
         let written = self.write_with(move |connection| Ok(write::sessions(connection, &changes))).await;
         match self.0.keeper.wrote(bytes).await.and(written) {
@@ -216,7 +188,10 @@ impl StorageBackend for SqliteBackend {
         let (from, to) = (from.clone(), to.clone());
         self.write_with(move |connection| write::rename_user(connection, &from, &to)).await
     }
+}
 
+#[async_trait]
+impl Messages for SqliteBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let key = key.clone();
         self.read(move |connection| messages::states(connection, &key)).await
@@ -232,6 +207,52 @@ impl StorageBackend for SqliteBackend {
         self.read(move |connection| messages::at(connection, &places)).await
     }
 
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| counts::messages(connection, &scope, &filter)).await
+    }
+}
+
+#[async_trait]
+impl Events for SqliteBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        let key = key.clone();
+        self.read(move |connection| events::digests(connection, &key, range)).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let key = key.clone();
+        self.read(move |connection| events::read(connection, &key, range)).await
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        let key = key.clone();
+        self.read(move |connection| events::times(connection, &key, range)).await
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let (key, sequences) = (key.clone(), sequences.to_vec());
+        self.read(move |connection| events::payloads(connection, &key, &sequences)).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let (user, event_ids) = (user.clone(), event_ids.to_vec());
+        self.read(move |connection| events::find(connection, &user, &event_ids)).await
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        let (scope, options) = (scope.clone(), options.clone());
+        self.read(move |connection| event_search::search(connection, &scope, &options)).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| event_search::count(connection, &scope, &filter)).await
+    }
+}
+
+#[async_trait]
+impl Vectors for SqliteBackend {
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         let query = query.clone();
         self.read(move |connection| {
@@ -299,53 +320,10 @@ impl StorageBackend for SqliteBackend {
         let key = key.clone();
         self.read(move |connection| vectors::types(connection, generation, &key, range)).await
     }
+}
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        let key = key.clone();
-        self.read(move |connection| with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key)))
-            .await
-    }
-
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        let key = key.clone();
-        self.read(move |connection| events::digests(connection, &key, range)).await
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        let key = key.clone();
-        self.read(move |connection| events::read(connection, &key, range)).await
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        let key = key.clone();
-        self.read(move |connection| events::times(connection, &key, range)).await
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        let (key, sequences) = (key.clone(), sequences.to_vec());
-        self.read(move |connection| events::payloads(connection, &key, &sequences)).await
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        let (user, event_ids) = (user.clone(), event_ids.to_vec());
-        self.read(move |connection| events::find(connection, &user, &event_ids)).await
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        let (scope, options) = (scope.clone(), options.clone());
-        self.read(move |connection| event_search::search(connection, &scope, &options)).await
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| event_search::count(connection, &scope, &filter)).await
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| counts::messages(connection, &scope, &filter)).await
-    }
-
+#[async_trait]
+impl Search for SqliteBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.0.keeper.text_candidates(query).await
     }
@@ -364,8 +342,24 @@ impl StorageBackend for SqliteBackend {
         blocking(move || pool.empty_log()).await?.and(folded)
     }
 
-    async fn places(&self) -> Result<Vec<StorePlace>> {
-        let inner = Arc::clone(&self.0);
-        blocking(move || inner.places()).await
+    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+        // The index knows which rules it follows.
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Scheduling for SqliteBackend {
+    fn come_first(&self) {
+        self.0.keeper.index().come_first();
+    }
+
+    async fn give_way(&self) {
+        // Work that does not give way is work all the same.
+        let _ = self.0.keeper.give_way().await;
+    }
+
+    fn begin_sync(&self) -> Option<SyncGuard> {
+        self.0.keeper.index().begin_sync().map(SyncGuard::new)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use amplifier_session_core::backend::StorageBackend;
+use amplifier_session_core::backend::prelude::*;
 use amplifier_session_sqlite::SqliteBackend;
 use amplifier_session_testkit::{conformance::Subject, conformance_suite};
 

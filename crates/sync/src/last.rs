@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use amplifier_session_core::{Result, SessionStorage, model::Timestamp, storage::EventDetail};
+use amplifier_session_core::{
+    Result, SessionStorage, backend::StorageBackendExt, model::Timestamp, storage::EventDetail,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::SyncOptions;

@@ -8,10 +8,10 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, EventTime, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
-        StoredSession, SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
-        Version,
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
+        StorageBackend, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
+        VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -26,8 +26,7 @@ use async_trait::async_trait;
 #[allow(missing_docs, reason = "each is the method of the same name")]
 pub enum Operation {
     Meta,
-    PutMetaIfAbsent,
-    ReplaceMeta,
+    SwapMeta,
     GetSession,
     ListSessions,
     SyncStates,
@@ -57,14 +56,12 @@ pub enum Operation {
     TextCandidates,
     VectorCandidates,
     UpdateIndex,
-    Places,
 }
 
 impl Operation {
     /// The operations that change what is stored.
-    pub const WRITES: [Self; 9] = [
-        Self::PutMetaIfAbsent,
-        Self::ReplaceMeta,
+    pub const WRITES: [Self; 8] = [
+        Self::SwapMeta,
         Self::Write,
         Self::DeleteSession,
         Self::RenameUser,
@@ -171,40 +168,35 @@ fn count_down(planned: &mut Option<usize>) -> bool {
     due
 }
 
-// A new method of the trait must not be forgotten here.
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
-impl StorageBackend for FlakyBackend {
-    fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn read_only(&self) -> Option<String> {
-        self.inner.read_only()
-    }
-
-    fn service_usage(&self) -> Option<ServiceUsage> {
-        self.inner.service_usage()
+impl Meta for FlakyBackend {
+    fn info(&self) -> StoreInfo {
+        self.inner.info()
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
         self.call(Operation::Meta)?.meta().await
     }
 
-    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
-        self.call(Operation::PutMetaIfAbsent)?.put_meta_if_absent(key, value).await
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        self.call(Operation::SwapMeta)?.swap_meta(key, expected, value).await
     }
+}
 
-    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
-        self.call(Operation::ReplaceMeta)?.replace_meta(key, expected, value).await
-    }
-
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Sessions for FlakyBackend {
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         self.call(Operation::GetSession)?.get_session(key).await
     }
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         self.call(Operation::ListSessions)?.list_sessions(query).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        self.call(Operation::SessionRows)?.session_rows(key).await
     }
 
     async fn sync_states(
@@ -216,16 +208,12 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::SyncStates)?.sync_states(user, after, limit).await
     }
 
-    async fn write(&self, change: SessionChange) -> Result<Version> {
-        self.call(Operation::Write)?.write(change).await
-    }
-
     /// Each of the changes is a call of [`Operation::Write`].
-    async fn write_all(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let calls: Vec<_> =
             changes.into_iter().map(|change| self.call(Operation::Write).map(|_| change)).collect();
         let let_through = calls.iter().filter_map(|call| call.as_ref().ok().cloned()).collect();
-        let mut written = self.inner.write_all(let_through).await.into_iter();
+        let mut written = self.inner.write(let_through).await.into_iter();
         calls
             .into_iter()
             .filter_map(|call| call.map_or_else(|error| Some(Err(error)), |_| written.next()))
@@ -236,18 +224,6 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::DeleteSession)?.delete_session(key).await
     }
 
-    fn begin_sync(&self) -> Option<SyncTurn> {
-        self.inner.begin_sync()
-    }
-
-    fn come_first(&self) {
-        self.inner.come_first();
-    }
-
-    async fn give_way(&self) {
-        self.inner.give_way().await;
-    }
-
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
         self.call(Operation::DeletedSessions)?.deleted_sessions(user).await
     }
@@ -255,7 +231,11 @@ impl StorageBackend for FlakyBackend {
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         self.call(Operation::RenameUser)?.rename_user(from, to).await
     }
+}
 
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Messages for FlakyBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         self.call(Operation::MessageStates)?.message_states(key).await
     }
@@ -268,6 +248,46 @@ impl StorageBackend for FlakyBackend {
         self.call(Operation::MessagesAt)?.messages_at(places).await
     }
 
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        self.call(Operation::CountMessages)?.count_messages(scope, filter).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Events for FlakyBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        self.call(Operation::EventDigests)?.event_digests(key, range).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        self.call(Operation::ReadEvents)?.read_events(key, range).await
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        self.call(Operation::ReadEvents)?.event_times(key, range).await
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        self.call(Operation::EventPayloads)?.event_payloads(key, sequences).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        self.call(Operation::FindEvents)?.find_events(user, event_ids).await
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        self.call(Operation::SearchEvents)?.search_events(scope, options).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        self.call(Operation::CountEvents)?.count_events(scope, filter).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Vectors for FlakyBackend {
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         self.call(Operation::MessagesOwingVectors)?.messages_owing_vectors(query).await
     }
@@ -279,10 +299,6 @@ impl StorageBackend for FlakyBackend {
         vectors: Vec<MessageVectors>,
     ) -> Result<usize> {
         self.call(Operation::WriteVectors)?.write_vectors(key, generation, vectors).await
-    }
-
-    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
-        self.call(Operation::OweVectors)?.renew_texts(key, sequences).await
     }
 
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
@@ -317,43 +333,11 @@ impl StorageBackend for FlakyBackend {
     ) -> Result<Vec<(u32, ContentTypes)>> {
         self.call(Operation::VectorTypes)?.vector_types(generation, key, range).await
     }
+}
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        self.call(Operation::SessionRows)?.session_rows(key).await
-    }
-
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        self.call(Operation::EventDigests)?.event_digests(key, range).await
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        self.call(Operation::ReadEvents)?.read_events(key, range).await
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        self.call(Operation::ReadEvents)?.event_times(key, range).await
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        self.call(Operation::EventPayloads)?.event_payloads(key, sequences).await
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        self.call(Operation::FindEvents)?.find_events(user, event_ids).await
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        self.call(Operation::SearchEvents)?.search_events(scope, options).await
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        self.call(Operation::CountEvents)?.count_events(scope, filter).await
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        self.call(Operation::CountMessages)?.count_messages(scope, filter).await
-    }
-
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Search for FlakyBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.call(Operation::TextCandidates)?.text_candidates(query).await
     }
@@ -365,7 +349,24 @@ impl StorageBackend for FlakyBackend {
     async fn update_index(&self) -> Result<()> {
         self.call(Operation::UpdateIndex)?.update_index().await
     }
-    async fn places(&self) -> Result<Vec<StorePlace>> {
-        self.call(Operation::Places)?.places().await
+
+    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        self.call(Operation::OweVectors)?.renew_texts(key, sequences).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Scheduling for FlakyBackend {
+    fn come_first(&self) {
+        self.inner.come_first();
+    }
+
+    async fn give_way(&self) {
+        self.inner.give_way().await;
+    }
+
+    fn begin_sync(&self) -> Option<SyncGuard> {
+        self.inner.begin_sync()
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{
-        MessageVectors, SessionChange, StorageBackend, Version,
+        MessageVectors, SessionChange, StorageBackend, StorageBackendExt, Version,
         meta::{EMBEDDING_SPACE, Generation, USER_ID},
     },
     model::{EmbeddingSpace, Session, StoredEvent, Timestamp, UserId},
@@ -176,7 +176,7 @@ impl Writing {
         self.bytes = 0;
         let Some(target) = target else { return Ok(()) };
         let key = self.session.key();
-        self.version = Some(target.wait(target.backend.write(change))?);
+        self.version = Some(target.wait(target.backend.write_one(change))?);
         if !vectors.is_empty() {
             target.wait(target.backend.write_vectors(&key, 0, vectors))?;
             // Which may have made it another version.

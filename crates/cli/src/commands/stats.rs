@@ -38,7 +38,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
         StatisticsOptions::default().with_sessions(sessions).with_period(period.since, period.until);
     let facts = Facts {
         statistics: reader.storage.get_statistics(&reader.scope, &options).await?,
-        places: reader.storage.places().await?,
+        places: reader.storage.backend().info().places,
         vectors: vectors(&reader).await?,
     };
     let any = facts.statistics.totals.sessions > 0;

@@ -285,25 +285,3 @@ pub struct GenerationCounts {
     /// Messages of which a text could not be embedded, by reason.
     pub failed: BTreeMap<String, u64>,
 }
-
-/// A place where a store keeps data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StorePlace {
-    /// What is there: `store` or `index`.
-    pub what: &'static str,
-    /// A path, or an address without secrets.
-    pub location: String,
-    /// How much it takes, in bytes, where that is known.
-    pub bytes: Option<u64>,
-}
-
-/// What was used of a service that charges for requests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct ServiceUsage {
-    /// What the service charges by, as it says itself.
-    pub request_units: f64,
-    /// How many requests there were, with those that were made again.
-    pub requests: u64,
-    /// How many of them the service turned away for coming too fast.
-    pub throttled_requests: u64,
-}

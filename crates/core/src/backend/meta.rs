@@ -1,10 +1,26 @@
-//! The keys of the schema meta table that `core` reads and writes.
+//! The store as a whole: what it says about itself, and its table of keys and values.
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use super::StoreInfo;
 use crate::{Error, Result, model::EmbeddingSpace};
+
+/// Describes the store, and keeps the values that concern all of it.
+#[async_trait]
+pub trait Meta: Send + Sync {
+    /// What the backend says about itself. Cheap: it waits for nothing.
+    fn info(&self) -> StoreInfo;
+
+    /// All entries of the schema meta table. A backend that creates a store writes [`VERSION`] and [`WRITER`].
+    async fn meta(&self) -> Result<BTreeMap<String, String>>;
+
+    /// Stores `value` under `key` if the stored value is `expected`; `None` means that there is none. Returns the value
+    /// that is stored afterwards.
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>>;
+}
 
 /// The schema version that this library writes.
 pub const SCHEMA_VERSION: u32 = 4;

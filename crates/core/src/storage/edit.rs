@@ -3,7 +3,7 @@
 use super::SessionStorage;
 use crate::{
     Error, Result,
-    backend::{SessionChange, StoredSession},
+    backend::{SessionChange, StorageBackendExt, StoredSession},
     metadata::Metadata,
     model::{Session, SessionField, SessionKey, Visibility},
 };
@@ -256,7 +256,7 @@ impl SessionStorage {
             let stored = stored.ok_or_else(|| Error::session_not_found(&key.session_id))?;
             let session = change(&stored)?;
             if session != stored.session {
-                self.backend.write(SessionChange::new(session.clone(), Some(stored.version))).await?;
+                self.backend.write_one(SessionChange::new(session.clone(), Some(stored.version))).await?;
             }
             Ok(session)
         })

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result,
-    backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StoredSession},
+    backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     metadata::Metadata,
     model::{
         ContentType, Digest, HostId, MetadataFile, Place, ProjectSlug, RawJson, Session, SessionKey,
@@ -149,7 +149,7 @@ impl SessionStorage {
                 ingest.report
             }));
         }
-        let mut written = self.backend.write_all(changes).await.into_iter();
+        let mut written = self.backend.write(changes).await.into_iter();
         for at in changed {
             let unanswered = || {
                 Err(Error::new(ErrorKind::StorageIo, "the backend did not say what became of the session"))
@@ -305,7 +305,7 @@ impl SessionIngest {
     /// `Conflict` (retryable) when somebody else wrote the session since it was read; those of the backend.
     pub async fn commit(mut self) -> Result<IngestReport> {
         if let Some(change) = self.last_change().await? {
-            self.storage.backend.write(change).await?;
+            self.storage.backend.write_one(change).await?;
         }
         Ok(self.report)
     }
@@ -313,7 +313,7 @@ impl SessionIngest {
     /// Whether nothing can be stored of the session: where writes are not atomic, an interrupted one leaves rows without
     /// a session.
     fn has_no_rows(&self) -> bool {
-        self.stored.is_none() && self.storage.backend.capabilities().atomic_writes
+        self.stored.is_none() && self.storage.backend.info().atomic_writes
     }
 
     /// The digests of the stored events from `start` on.
@@ -376,7 +376,7 @@ impl SessionIngest {
     async fn write(&mut self) -> Result<()> {
         let change = self.change().await?;
         let session = change.session.clone();
-        let version = self.storage.backend.write(change).await?;
+        let version = self.storage.backend.write_one(change).await?;
         self.remember(session, version);
         Ok(())
     }

@@ -244,6 +244,6 @@ impl SessionIngest {
 
     /// Whether nothing was stored of the session before it was taken in.
     fn had_no_rows(&self) -> bool {
-        self.times.before.is_none() && self.storage.backend().capabilities().atomic_writes
+        self.times.before.is_none() && self.storage.backend().info().atomic_writes
     }
 }

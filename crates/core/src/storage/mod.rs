@@ -33,7 +33,7 @@ use tokio::sync::OnceCell;
 
 use crate::{
     Result,
-    backend::{StorageBackend, StorePlace, meta},
+    backend::{StorageBackend, StorageBackendExt, meta},
     content::TOOL_OUTPUT_LIMIT,
     embedding::EmbeddingProvider,
     model::{EmbeddingSpace, Timestamp, UserId},
@@ -227,15 +227,6 @@ impl SessionStorage {
     /// Those of the backend.
     pub async fn update_index(&self) -> Result<()> {
         self.backend.update_index().await
-    }
-
-    /// Where the store keeps its data, and how much it takes.
-    ///
-    /// # Errors
-    ///
-    /// Those of the backend.
-    pub async fn places(&self) -> Result<Vec<StorePlace>> {
-        self.backend.places().await
     }
 
     /// The time by this storage's clock.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        GenerationCounts, OweAgain, OwingQuery, SequenceRange, SessionQuery,
+        GenerationCounts, OweAgain, OwingQuery, SequenceRange, SessionQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,

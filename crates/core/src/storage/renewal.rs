@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use super::SessionStorage;
 use crate::{
     Result, Scope,
-    backend::{OweAgain, PROMPT, RESPONSE, SequenceRange, SessionChange, SessionQuery, meta, repeats_usage},
+    backend::{
+        OweAgain, PROMPT, RESPONSE, SequenceRange, SessionChange, SessionQuery, StorageBackendExt, meta,
+        repeats_usage,
+    },
     content::{EXTRACTION, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
     model::{Event, Payload, SessionKey, StoredEvent},
@@ -85,7 +88,7 @@ impl SessionStorage {
                 renewed += put.len() as u64;
                 let mut change = SessionChange::new(stored.session.clone(), Some(version));
                 change.events.put = put;
-                version = self.backend.write(change).await?;
+                version = self.backend.write_one(change).await?;
             }
         }
     }

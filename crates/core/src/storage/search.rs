@@ -75,7 +75,8 @@ impl SessionStorage {
         of_vectors: Option<String>,
         of_texts: Option<String>,
     ) -> Vec<String> {
-        let read_only = self.backend.read_only().map(|reason| format!("the store is read-only: {reason}"));
+        let read_only =
+            self.backend.info().read_only.map(|reason| format!("the store is read-only: {reason}"));
         let is_one = read_only.is_some() || ran == SearchMode::Hybrid;
         let notices: Vec<String> = read_only.into_iter().chain(of_vectors).chain(of_texts).collect();
         if is_one && notices.len() > 1 { vec![notices.join("; ")] } else { notices }

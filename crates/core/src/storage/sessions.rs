@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{IngestReport, IngestTarget, SessionStorage, find::one_of};
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{SessionCursor, SessionQuery},
+    backend::{SessionCursor, SessionQuery, StorageBackendExt},
     model::{MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -54,7 +54,7 @@ impl SessionStorage {
         if self.backend.get_session(&key).await?.is_some() {
             return Err(exists());
         }
-        match self.backend.write(crate::backend::SessionChange::new(session, None)).await {
+        match self.backend.write_one(crate::backend::SessionChange::new(session, None)).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::Conflict => Err(exists()),
             Err(error) => Err(error),

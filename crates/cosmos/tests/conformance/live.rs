@@ -12,7 +12,7 @@ use std::{
     time::SystemTime,
 };
 
-use amplifier_session_core::backend::StorageBackend;
+use amplifier_session_core::backend::prelude::*;
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
 use amplifier_session_testkit::{conformance::Subject, conformance_suite};
 use azure_data_cosmos::{

@@ -7,7 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use amplifier_session_core::backend::StorageBackend;
+use amplifier_session_core::backend::prelude::*;
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
 use amplifier_session_testkit::{
     conformance::Subject,

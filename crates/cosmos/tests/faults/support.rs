@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use amplifier_session_core::{
     Result, Scope, SessionStorage,
-    backend::StorageBackend,
+    backend::prelude::*,
     embedding::EmbeddingProvider,
     model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
     storage::{EventLines, IngestTarget, SyncLines},

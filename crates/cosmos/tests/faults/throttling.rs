@@ -23,7 +23,7 @@ async fn a_storm_of_throttling_loses_nothing_and_is_waited_out() {
     sync_events(&host, &log).await.unwrap();
     assert!(account.faults() > 3, "{}", account.faults());
     assert_eq!(account.too_early(), 0, "a call came again before its time");
-    let usage = host.backend().service_usage().unwrap();
+    let usage = host.backend().info().usage.unwrap();
     assert!(usage.throttled_requests > 3 && usage.requests > usage.throttled_requests, "{usage:?}");
     assert_complete(&account, &transcript).await;
     assert_eq!(stored_events(&account).await, log.len());

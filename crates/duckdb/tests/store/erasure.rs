@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use amplifier_session_core::{
     Scope, SessionStorage,
-    backend::StorageBackend,
+    backend::prelude::*,
     model::{MetadataFile, Payload, RawJson, SessionKey},
     search::{SearchMode, SearchOptions},
     storage::SessionEdit,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use amplifier_session_core::{ErrorKind, backend::StorageBackend, model::UserId};
+use amplifier_session_core::{ErrorKind, backend::prelude::*, model::UserId};
 use amplifier_session_duckdb::{Access, DuckDbBackend};
 use amplifier_session_testkit::lines;
 use duckdb::Connection;

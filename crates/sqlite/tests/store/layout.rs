@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs};
 
 use amplifier_session_core::{
     ErrorKind, Scope,
-    backend::{SessionQuery, StorageBackend},
+    backend::{SessionQuery, prelude::*},
     model::{RawJson, SessionField, UserId},
     storage::{SessionEdit, SyncLines},
 };

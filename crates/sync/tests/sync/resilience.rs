@@ -12,7 +12,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, SessionStorage,
-    backend::{SessionChange, StorageBackend as _},
+    backend::{SessionChange, prelude::*},
     model::SessionKey,
     storage::StorageSettings,
 };
@@ -85,7 +85,7 @@ impl Progress for Rival {
 async fn write_session(storage: SessionStorage) {
     let key = SessionKey::new(user(), "s".parse().unwrap());
     let stored = storage.backend().get_session(&key).await.unwrap().unwrap();
-    storage.backend().write(SessionChange::new(stored.session, Some(stored.version))).await.unwrap();
+    storage.backend().write_one(SessionChange::new(stored.session, Some(stored.version))).await.unwrap();
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn a_state_of_another_version_is_no_obstacle() {
         let stored_now = fixture.stored("s").await.unwrap();
         let mut change = SessionChange::new(stored_now.session, Some(stored_now.version));
         change.sync_state = Some(state.to_owned());
-        fixture.backend.write(change).await.unwrap();
+        fixture.backend.write_one(change).await.unwrap();
         let report = fixture.sync().await;
         assert_eq!((report.sessions.unchanged, report.messages.written, report.events.written), (1, 0, 0));
         assert_eq!(fixture.stored("s").await.unwrap().sync_state, stored.sync_state);

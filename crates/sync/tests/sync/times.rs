@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use amplifier_session_core::{
-    backend::{SessionChange, SessionQuery, StorageBackend},
+    backend::{SessionChange, SessionQuery, prelude::*},
     model::{Retimed, SessionId, TimeSource, Timestamp},
     storage::EventDetail,
 };
@@ -262,7 +262,7 @@ async fn make_earlier(fixture: &Fixture) {
     change.sync_state = Some(state.to_string());
     change.retimed =
         (0..4).map(|sequence| Retimed { sequence, ts: wrong, ts_source: TimeSource::File }).collect();
-    fixture.backend.write(change).await.unwrap();
+    fixture.backend.write_one(change).await.unwrap();
 }
 
 #[tokio::test]

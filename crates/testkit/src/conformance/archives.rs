@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind, Result, Scope,
-    backend::{SkippedLine, StorageBackend},
+    backend::{SkippedLine, prelude::*},
     model::{MetadataFile, RawJson},
     search::SessionFilter,
     storage::{

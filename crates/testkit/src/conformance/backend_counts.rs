@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use amplifier_session_core::{
     Scope,
     backend::{
-        EventCount, EventCounter, MessageCount, RowSpan, SequenceRange, SessionRows, StorageBackend, Usage,
+        EventCount, EventCounter, MessageCount, RowSpan, SequenceRange, SessionRows, Usage, prelude::*,
     },
     model::{ContentType, ContentTypes, Event, Message, Role, SessionKey, Timestamp},
     search::{EventFilter, SearchFilter, SessionFilter},
@@ -224,7 +224,7 @@ pub async fn messages_are_counted_by_day_and_role(subject: &dyn Subject) {
 pub async fn a_store_says_where_it_is(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     store.sync(&target("s"), messages(4)).await;
-    let places = store.backend.places().await.unwrap();
+    let places = store.backend.info().places;
     assert_eq!(places[0].what, "store");
     assert!(places.iter().all(|place| ["store", "index"].contains(&place.what)), "{places:?}");
     assert!(places.iter().all(|place| !place.location.is_empty()), "{places:?}");

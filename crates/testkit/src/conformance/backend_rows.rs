@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::{RowChange, SessionChange, SkippedLine, StorageBackend, Version, meta},
+    backend::{RowChange, SessionChange, SkippedLine, Version, meta, prelude::*},
     model::{ContentType, MetadataFile, Place, ProjectSlug, RawJson, SessionKey, StoredEvent},
 };
 
@@ -93,7 +93,7 @@ pub async fn a_write_of_a_stale_version_is_a_conflict(subject: &dyn Subject) {
     let new = SessionChange { expected: None, ..change.clone() };
     let other = SessionChange { expected: Some(Version("unheard of".to_owned())), ..change.clone() };
     for change in [change, new, other] {
-        let error = store.backend.write(change).await.unwrap_err();
+        let error = store.backend.write_one(change).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Conflict);
         assert!(error.is_retryable());
     }
@@ -102,7 +102,7 @@ pub async fn a_write_of_a_stale_version_is_a_conflict(subject: &dyn Subject) {
 
     let mut missing = SessionChange::new(stale.session, Some(before.version));
     missing.session.session_id = super::store::target("missing").key.session_id;
-    assert_eq!(kind(store.backend.write(missing).await), ErrorKind::Conflict);
+    assert_eq!(kind(store.backend.write_one(missing).await), ErrorKind::Conflict);
     assert_eq!(store.backend.get_session(&super::store::target("missing").key).await.unwrap(), None);
 }
 
@@ -124,7 +124,7 @@ pub async fn sessions_are_written_together_as_each_alone(subject: &dyn Subject) 
     }
     let mut stale = changes.clone();
     stale[1].expected = Some(Version("unheard of".to_owned()));
-    let written = store.backend.write_all(stale).await;
+    let written = store.backend.write(stale).await;
     assert_eq!(written[1].as_ref().unwrap_err().kind(), ErrorKind::Conflict);
     for (target, written) in names.iter().zip(&written) {
         let stored = store.stored(target).await;
@@ -135,10 +135,10 @@ pub async fn sessions_are_written_together_as_each_alone(subject: &dyn Subject) 
             (is_new, is_new)
         );
     }
-    let again = store.backend.write_all(vec![changes.remove(1)]).await;
+    let again = store.backend.write(vec![changes.remove(1)]).await;
     assert_eq!(*again[0].as_ref().unwrap(), store.stored(&names[1]).await.version);
     assert_eq!(store.messages(&names[1]).await.len(), 1);
-    assert!(store.backend.write_all(Vec::new()).await.is_empty());
+    assert!(store.backend.write(Vec::new()).await.is_empty());
 }
 
 /// Every write gives the session another version: the one that the call returns.
@@ -149,7 +149,7 @@ pub async fn every_write_changes_the_version(subject: &dyn Subject) {
     for _ in 0..3 {
         let stored = store.stored(&target("s")).await;
         let written =
-            store.backend.write(SessionChange::new(stored.session, Some(stored.version))).await.unwrap();
+            store.backend.write_one(SessionChange::new(stored.session, Some(stored.version))).await.unwrap();
         assert_eq!(store.stored(&target("s")).await.version, written);
         assert!(!versions.contains(&written), "{written:?}");
         versions.push(written);
@@ -171,14 +171,14 @@ pub async fn what_a_change_does_not_name_stays(subject: &dyn Subject) {
     change.metadata_files = Some(files.clone());
     change.skipped = Some(vec![skipped.clone()]);
     change.sync_state = Some("state 'one'".to_owned());
-    store.backend.write(change).await.unwrap();
+    store.backend.write_one(change).await.unwrap();
 
     let (messages, events, vectors) =
         (store.messages(&target).await, store.events(&target).await, store.vectors(&target).await);
     let stored = store.stored(&target).await;
     let mut change = SessionChange::new(stored.session, Some(stored.version));
     change.session.name = Some("renamed".to_owned());
-    store.backend.write(change.clone()).await.unwrap();
+    store.backend.write_one(change.clone()).await.unwrap();
     let stored = store.stored(&target).await;
     assert_eq!(stored.session, change.session);
     assert_eq!((stored.metadata_files, stored.skipped), (files, vec![skipped]));
@@ -190,7 +190,7 @@ pub async fn what_a_change_does_not_name_stays(subject: &dyn Subject) {
     change.expected = Some(stored.version);
     change.skipped = Some(Vec::new());
     change.metadata_files = Some(Vec::new());
-    store.backend.write(change).await.unwrap();
+    store.backend.write_one(change).await.unwrap();
     let stored = store.stored(&target).await;
     assert!(stored.skipped.is_empty() && stored.metadata_files.is_empty());
 }
@@ -213,7 +213,7 @@ pub async fn rows_are_cut_before_they_are_put(subject: &dyn Subject) {
     change.events = RowChange { put: put.collect(), truncate: Some(5) };
     change.session.message_count = 7;
     change.session.event_count = 7;
-    store.backend.write(change).await.unwrap();
+    store.backend.write_one(change).await.unwrap();
     let raws = store.messages(&target).await.into_iter().map(|m| (m.sequence, m.raw));
     assert!(raws.eq(messages[..7].iter().map(|m| (m.sequence, m.raw.clone()))));
     assert_eq!(store.events(&target).await, events[..7]);
@@ -328,7 +328,7 @@ pub async fn rows_follow_their_session_to_another_project(subject: &dyn Subject)
     let stored = store.stored(&target).await;
     let mut change = SessionChange::new(stored.session, Some(stored.version));
     change.session.project_slug = ProjectSlug::new("moved").unwrap();
-    store.backend.write(change).await.unwrap();
+    store.backend.write_one(change).await.unwrap();
     let moved = |project: &ProjectSlug| project.as_str() == "moved";
     let (messages, events) = (store.messages(&target).await, store.events(&target).await);
     assert_eq!((messages.len(), events.len()), (12, 12));

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::{MessageVectors, RowChange, SessionChange, StorageBackend},
+    backend::{MessageVectors, RowChange, SessionChange, prelude::*},
     model::{ContentType, Digest, Place, Timestamp, VectorRecord, VectorState},
     storage::SyncLines,
 };
@@ -32,7 +32,7 @@ pub async fn a_message_that_is_put_loses_its_vectors(subject: &dyn Subject) {
     let mut change = SessionChange::new(stored.session, Some(stored.version));
     change.messages = RowChange { put: vec![again], truncate: Some(2) };
     change.session.message_count = 2;
-    store.backend.write(change).await.unwrap();
+    store.backend.write_one(change).await.unwrap();
     assert_eq!(store.vectors(&target).await.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0]);
     assert_eq!(store.backend.session_rows(&target.key).await.unwrap().vectors, 1);
     assert_eq!(store.owing(&target).await, [1]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     ErrorKind, SessionStorage,
-    backend::StorageBackend,
+    backend::prelude::*,
     model::{Digest, RawJson, Timestamp},
     search::SearchOptions,
     storage::{Extent, IngestTarget, SyncLines},
@@ -172,7 +172,7 @@ pub async fn the_second_of_two_writers_meets_a_conflict(subject: &dyn Subject) {
 pub async fn readers_see_whole_writes(subject: &dyn Subject) {
     let store = Arc::new(Store::open(subject).await);
     let reader = Store::open_again(subject).await;
-    let atomic = store.backend.capabilities().atomic_writes;
+    let atomic = store.backend.info().atomic_writes;
     let states = [transcript("one", 12), transcript("two", 25)];
     store.sync(&target("s"), states[0].clone()).await;
     let writer = tokio::spawn({

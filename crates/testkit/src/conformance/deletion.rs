@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind, Scope, Viewer,
-    backend::{SessionQuery, StorageBackend},
+    backend::{SessionQuery, prelude::*},
     model::{ProjectSlug, RawJson, UserId},
     search::{EventSearchOptions, SearchOptions, VectorSearchOptions},
     storage::{EventLines, IngestTarget, Sharing, StatisticsOptions},

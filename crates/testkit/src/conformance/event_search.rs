@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind, Scope,
-    backend::StorageBackend,
+    backend::prelude::*,
     model::{Event, Level, ProjectSlug, RawJson, Timestamp},
     search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
     storage::{IngestTarget, SessionEdit},

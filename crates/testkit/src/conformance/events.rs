@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::{SessionChange, StorageBackend, meta},
+    backend::{SessionChange, meta, prelude::*},
     events::{CHUNKED_ABOVE, SUMMARIES},
     model::{Level, RawJson, StoredEvent, Timestamp},
     storage::{EventDetail, EventLine, EventLines, Extent, SessionStorage, StorageSettings, SyncLines},
@@ -364,7 +364,7 @@ pub async fn summaries_of_other_rules_are_made_anew(subject: &dyn Subject) {
     event.summary =
         json!({"model": "m", "has_error": false, "usage": {"input_tokens": 5}}).as_object().unwrap().clone();
     change.events.put.push(StoredEvent { event, payload });
-    store.backend.write(change).await.unwrap();
+    store.backend.write_one(change).await.unwrap();
     let now = SUMMARIES.to_string();
     assert!(store.backend.replace_meta(meta::SUMMARIES, &now, "1").await.unwrap());
     assert_ne!(store.events(&target("s")).await, events);

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind, Scope, SessionStorage,
-    backend::{OweAgain, meta::Generations},
+    backend::{OweAgain, meta::Generations, prelude::*},
     search::{SearchMode, SearchOptions},
     storage::{EmbedReport, EstimateOf, SyncLines, VectorsOf},
 };
@@ -27,7 +27,6 @@ async fn rebuild(storage: &SessionStorage) -> EmbedReport {
 }
 
 async fn generations(store: &Store) -> Generations {
-    use amplifier_session_core::backend::StorageBackend as _;
     Generations::of(&store.backend.meta().await.unwrap())
 }
 
@@ -288,7 +287,6 @@ pub async fn vectors_are_counted_by_generation(subject: &dyn Subject) {
 
 /// What is late, from a process that does not know that the vectors were made anew, is not mixed with them.
 pub async fn vectors_of_an_unknown_generation_are_refused(subject: &dyn Subject) {
-    use amplifier_session_core::backend::StorageBackend as _;
     let store = filled(subject).await;
     assert!(rebuild(&store.storage_with(Some(other()))).await.failure.is_none());
     let key = &target("s").key;

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Scope,
-    backend::{SessionQuery, StorageBackend},
+    backend::{SessionQuery, prelude::*},
     model::{RawJson, UserId},
     search::{SearchMode, SearchOptions, SessionFilter},
     storage::IngestTarget,

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::StorageBackend,
+    backend::prelude::*,
     model::{ContentType, RawJson, Role, Timestamp, VectorState},
     storage::SyncLines,
 };

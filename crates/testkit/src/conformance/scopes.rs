@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use amplifier_session_core::{
     ErrorKind, Result, Scope, Viewer,
-    backend::SessionQuery,
+    backend::{SessionQuery, prelude::*},
     model::{Session, SessionId, Timestamp, UserId, Visibility},
     search::{
         EventFilter, EventSearchOptions, SearchFilter, SearchMode, SearchOptions, SearchResult,
@@ -348,7 +348,7 @@ pub async fn groups_without_a_name_match_nothing(subject: &dyn Subject) {
         change.session.visibility = visibility;
         change.session.team_ids = vec![String::new()];
         change.session.org_id = (session != "no-org").then(String::new);
-        amplifier_session_core::backend::StorageBackend::write(store.backend.as_ref(), change).await.unwrap();
+        store.backend.write_one(change).await.unwrap();
     }
     let blank = Viewer::new(user("stranger")).with_teams([""]).with_org(Some(String::new()));
     let nothing: [&str; 0] = [];
@@ -372,7 +372,7 @@ pub async fn a_group_counts_for_its_own_visibility_alone(subject: &dyn Subject) 
             amplifier_session_core::backend::SessionChange::new(stored.session, Some(stored.version));
         change.session.visibility = visibility;
         (change.session.team_ids, change.session.org_id) = (vec!["red".to_owned()], Some("acme".to_owned()));
-        amplifier_session_core::backend::StorageBackend::write(store.backend.as_ref(), change).await.unwrap();
+        store.backend.write_one(change).await.unwrap();
     }
     let everything = SearchFilter::default();
     assert_eq!(searched(&store, &sight("teammate"), &everything).await, ["t"]);

@@ -1,7 +1,7 @@
 //! Hybrid search: both ways fused, and diversity.
 
 use amplifier_session_core::{
-    backend::StorageBackend,
+    backend::prelude::*,
     search::{SearchMode, SearchOptions, SearchResult, SearchSource},
 };
 

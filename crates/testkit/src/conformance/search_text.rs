@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Scope,
-    backend::{StorageBackend, TextQuery},
+    backend::{TextQuery, prelude::*},
     model::{ContentType, ContentTypes},
     search::SearchFilter,
     text::query_terms,

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::{StorageBackend, VectorQuery},
+    backend::{VectorQuery, prelude::*},
     embedding::EmbeddingLimits,
     model::{ContentType, ContentTypes, ProjectSlug},
     search::{SearchFilter, SearchMode, SearchSource},

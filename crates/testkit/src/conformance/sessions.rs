@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind, Scope, StorageSettings,
-    backend::{SessionCursor, SessionQuery, StorageBackend},
+    backend::{SessionCursor, SessionQuery, prelude::*},
     model::{
         HostId, MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, Timestamp, UserId,
         Visibility,

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Scope,
-    backend::{StorageBackend, Usage},
+    backend::{Usage, prelude::*},
     model::{Cost, ProjectSlug, RawJson, SessionId, Timestamp},
     search::{EventFilter, SessionFilter},
     storage::{IngestTarget, PeriodStatistics, SessionStatistics, Statistics, StatisticsOptions},

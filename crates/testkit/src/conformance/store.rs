@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     ErrorKind, Result, Scope, SessionStorage,
-    backend::{OwingQuery, SequenceRange, StorageBackend, StoredSession},
+    backend::{OwingQuery, SequenceRange, StoredSession, prelude::*},
     embedding::EmbeddingProvider,
     model::{
         ContentType, HostId, Message, Place, ProjectSlug, RawJson, SessionId, SessionKey, UserId,

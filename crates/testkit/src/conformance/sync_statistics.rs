@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::{RowSpan, SkippedLine, StorageBackend},
+    backend::{RowSpan, SkippedLine, prelude::*},
     model::Timestamp,
     storage::{SyncLines, SyncStatistics},
 };

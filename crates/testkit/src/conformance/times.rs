@@ -1,7 +1,7 @@
 //! When messages were written: what a store keeps of it, and how it is corrected.
 
 use amplifier_session_core::{
-    backend::{EventTime, SessionChange, StorageBackend},
+    backend::{EventTime, SessionChange, prelude::*},
     model::{Retimed, TimeSource, Timestamp},
     search::SearchFilter,
 };
@@ -32,7 +32,7 @@ pub async fn a_retimed_message_keeps_everything_else(subject: &dyn Subject) {
         Retimed { sequence: 0, ts: early, ts_source: TimeSource::Interpolated },
         Retimed { sequence: 3, ts: late, ts_source: TimeSource::Event },
     ];
-    store.backend.write(change.clone()).await.unwrap();
+    store.backend.write_one(change.clone()).await.unwrap();
     let mut expected = before;
     (expected[0].ts, expected[0].ts_source) = (early, TimeSource::Interpolated);
     (expected[2].ts, expected[2].ts_source) = (late, TimeSource::Event);
@@ -48,7 +48,7 @@ pub async fn a_retimed_message_keeps_everything_else(subject: &dyn Subject) {
         let stored = store.stored(&target).await;
         let mut change = SessionChange::new(stored.session, Some(stored.version));
         change.retimed = vec![Retimed { sequence: 1, ts: early, ts_source: source }];
-        store.backend.write(change).await.unwrap();
+        store.backend.write_one(change).await.unwrap();
         assert_eq!(store.messages(&target).await[1].ts_source, source);
     }
 }
@@ -65,7 +65,7 @@ pub async fn searches_follow_a_retimed_message(subject: &dyn Subject) {
     let mut change = SessionChange::new(stored.session, Some(stored.version));
     change.retimed =
         vec![Retimed { sequence: 1, ts: time("2026-01-07T08:00:00Z"), ts_source: TimeSource::Event }];
-    store.backend.write(change).await.unwrap();
+    store.backend.write_one(change).await.unwrap();
     let boundary = time("2026-01-06T00:00:00Z");
     for is_indexed in [false, true] {
         for options in [words("basket"), meaning("basket two")] {

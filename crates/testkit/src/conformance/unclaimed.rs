@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use amplifier_session_core::{
-    backend::{
-        StorageBackend as _,
-        meta::{EMBEDDING_SPACE, Generation},
-    },
+    backend::meta::{EMBEDDING_SPACE, Generation},
+    backend::prelude::*,
     embedding::EmbeddingProvider as _,
     search::{MissingVectors, SearchMode, SearchOptions},
     storage::{SyncLines, VectorsOf},

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::{StorageBackend, meta},
+    backend::{meta, prelude::*},
     content::{EXTRACTION, extract},
     embedding::EmbeddingLimits,
     model::{ContentType, VectorState},

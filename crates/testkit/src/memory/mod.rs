@@ -21,9 +21,10 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, SessionChange, SessionCursor, SessionQuery, SessionRows, StorageBackend, StorePlace,
-        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version, meta,
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionCursor, SessionQuery,
+        SessionRows, Sessions, StoreInfo, StorePlace, StoredSession, TextCandidate, TextQuery,
+        VectorCandidate, VectorCounts, VectorQuery, Vectors, Version, meta,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -162,29 +163,29 @@ impl Interruption {
 }
 
 #[async_trait]
-impl StorageBackend for MemoryBackend {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::new("memory").with_atomic_writes(self.settings.atomic_writes).with_persistent(false)
+impl Meta for MemoryBackend {
+    fn info(&self) -> StoreInfo {
+        StoreInfo::new("memory")
+            .with_atomic_writes(self.settings.atomic_writes)
+            .with_persistent(false)
+            .with_places(vec![StorePlace::remote("store", "memory".to_owned())])
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
         Ok(self.documents().meta.clone())
     }
 
-    async fn put_meta_if_absent(&self, key: &str, value: &str) -> Result<String> {
-        Ok(self.documents().meta.entry(key.to_owned()).or_insert_with(|| value.to_owned()).clone())
-    }
-
-    async fn replace_meta(&self, key: &str, expected: &str, value: &str) -> Result<bool> {
-        let mut documents = self.documents();
-        let found = documents.meta.get_mut(key).filter(|found| *found == expected);
-        let replaced = found.is_some();
-        if let Some(found) = found {
-            *found = value.to_owned();
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        let entries = &mut self.documents().meta;
+        if entries.get(key).map(String::as_str) == expected {
+            entries.insert(key.to_owned(), value.to_owned());
         }
-        Ok(replaced)
+        Ok(entries.get(key).cloned())
     }
+}
 
+#[async_trait]
+impl Sessions for MemoryBackend {
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         Ok(self.documents().session(key))
     }
@@ -201,6 +202,10 @@ impl StorageBackend for MemoryBackend {
         Ok(sessions)
     }
 
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        Ok(self.documents().rows_of(key))
+    }
+
     async fn sync_states(
         &self,
         user: &UserId,
@@ -213,8 +218,12 @@ impl StorageBackend for MemoryBackend {
         Ok(states.take(self.page_limit(limit)).collect())
     }
 
-    async fn write(&self, change: SessionChange) -> Result<Version> {
-        self.write_change(change).await
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let mut versions = Vec::with_capacity(changes.len());
+        for change in changes {
+            versions.push(self.write_change(change).await);
+        }
+        versions
     }
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
@@ -228,7 +237,10 @@ impl StorageBackend for MemoryBackend {
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         self.rename(from, to)
     }
+}
 
+#[async_trait]
+impl Messages for MemoryBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let messages = self.documents().messages.page(key, .., usize::MAX).into_iter();
         Ok(messages
@@ -254,6 +266,55 @@ impl StorageBackend for MemoryBackend {
             .collect())
     }
 
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        Ok(self.counted_messages(scope, filter))
+    }
+}
+
+#[async_trait]
+impl Events for MemoryBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(|event| event.digest).collect())
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let page = self.documents().events.page(key, range.start.., self.page_limit(range.limit));
+        Ok(page.into_iter().map(|(_, document)| document.event).collect())
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let documents = self.documents();
+        let payload = |sequence: &u32| Some((*sequence, documents.payload(key, *sequence)?));
+        Ok(sequences.iter().filter_map(payload).collect())
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let wanted: HashSet<&String> = event_ids.iter().collect();
+        let mut found = Vec::new();
+        self.each_event(|event| {
+            if event.user_id == *user && wanted.contains(&event.event_id) {
+                let key = SessionKey::new(event.user_id, event.session_id);
+                found.push((event.event_id, Place::new(key, event.sequence)));
+            }
+        });
+        Ok(found)
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        Ok(self.newest_events(scope, options))
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        Ok(self.counted_events(scope, filter))
+    }
+}
+
+#[async_trait]
+impl Vectors for MemoryBackend {
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         Ok(self.owing(query))
     }
@@ -312,50 +373,10 @@ impl StorageBackend for MemoryBackend {
         types.truncate(self.page_limit(range.limit));
         Ok(types)
     }
+}
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        Ok(self.documents().rows_of(key))
-    }
-
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        Ok(self.read_events(key, range).await?.into_iter().map(|event| event.digest).collect())
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        let page = self.documents().events.page(key, range.start.., self.page_limit(range.limit));
-        Ok(page.into_iter().map(|(_, document)| document.event).collect())
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        let documents = self.documents();
-        let payload = |sequence: &u32| Some((*sequence, documents.payload(key, *sequence)?));
-        Ok(sequences.iter().filter_map(payload).collect())
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        let wanted: HashSet<&String> = event_ids.iter().collect();
-        let mut found = Vec::new();
-        self.each_event(|event| {
-            if event.user_id == *user && wanted.contains(&event.event_id) {
-                let key = SessionKey::new(event.user_id, event.session_id);
-                found.push((event.event_id, Place::new(key, event.sequence)));
-            }
-        });
-        Ok(found)
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        Ok(self.newest_events(scope, options))
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        Ok(self.counted_events(scope, filter))
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        Ok(self.counted_messages(scope, filter))
-    }
-
+#[async_trait]
+impl Search for MemoryBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         Ok(Candidates { items: self.matching_texts(query), notice: None })
     }
@@ -367,7 +388,10 @@ impl StorageBackend for MemoryBackend {
     async fn update_index(&self) -> Result<()> {
         Ok(())
     }
-    async fn places(&self) -> Result<Vec<StorePlace>> {
-        Ok(vec![StorePlace { what: "store", location: "memory".to_owned(), bytes: None }])
+
+    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+        Ok(())
     }
 }
+
+impl Scheduling for MemoryBackend {}

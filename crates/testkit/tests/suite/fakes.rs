@@ -4,7 +4,7 @@ use std::{fs, sync::Arc};
 
 use amplifier_session_core::{
     ErrorKind, Scope, SessionStorage,
-    backend::{SessionQuery, StorageBackend},
+    backend::{SessionQuery, prelude::*},
 };
 use amplifier_session_testkit::{AmplifierHome, FlakyBackend, MemoryBackend, Operation, TestClock, lines};
 
@@ -39,7 +39,7 @@ async fn a_flaky_backend_counts_and_fails_as_told() {
 #[tokio::test]
 async fn the_backend_in_memory_answers_in_pages() {
     let backend = MemoryBackend::new().with_page_size(3);
-    assert!(!backend.capabilities().atomic_writes && !backend.capabilities().persistent);
+    assert!(!backend.info().atomic_writes && !backend.info().persistent);
     let storage = SessionStorage::new(Arc::new(backend.clone()));
     let target = crate::interruption::target("p");
     let lines = (0..10).map(|n| lines::user(&n.to_string()).raw()).collect();
@@ -47,7 +47,7 @@ async fn the_backend_in_memory_answers_in_pages() {
     storage.sync_transcript_lines(&target, sync).await.unwrap();
     let range = amplifier_session_core::backend::SequenceRange { start: 0, limit: 100 };
     assert_eq!(backend.read_messages(&target.key, range).await.unwrap().len(), 3);
-    assert!(backend.with_atomic_writes().capabilities().atomic_writes);
+    assert!(backend.with_atomic_writes().info().atomic_writes);
 }
 
 #[test]

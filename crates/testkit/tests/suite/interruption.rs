@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     ErrorKind, Scope, SessionStorage,
-    backend::StorageBackend,
+    backend::prelude::*,
     model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
     storage::{EventLines, IngestTarget, SyncLines},
 };

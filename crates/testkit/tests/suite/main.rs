@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::backend::StorageBackend;
+use amplifier_session_core::backend::prelude::*;
 use amplifier_session_testkit::{MemoryBackend, conformance::Subject, conformance_suite};
 
 mod archives;

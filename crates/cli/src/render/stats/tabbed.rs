@@ -31,7 +31,7 @@ pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
     }
     if shown.everything() {
         for place in &facts.places {
-            let bytes = place.bytes.map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string());
+            let bytes = place.bytes().map_or_else(|| UNKNOWN.to_owned(), |bytes| bytes.to_string());
             lines.push(format!("{}\t{}", line("place", place.what, &[bytes]), one_line(&place.location)));
         }
         lines.push(vectors(&facts.vectors));

@@ -69,7 +69,7 @@ fn used(usage: Usage) -> String {
 /// Where the store lies, how large it is, and how it is with the vectors.
 pub(super) fn places(facts: &Facts, home: Option<&Path>, width: usize, paint: Paint) -> Vec<String> {
     let sizes: Vec<String> =
-        facts.places.iter().map(|place| place.bytes.map_or_else(|| "?".to_owned(), size)).collect();
+        facts.places.iter().map(|place| place.bytes().map_or_else(|| "?".to_owned(), size)).collect();
     let widest = sizes.iter().map(String::len).max().unwrap_or(0);
     let mut lines = vec![paint.title("Store")];
     for (place, size) in facts.places.iter().zip(&sizes) {

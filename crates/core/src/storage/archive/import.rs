@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::{ArchiveReader, EventRecord, FORMAT, MessageRecord, Record, SessionRecord, digest};
 use crate::{
     Error, ErrorKind, Result, SessionStorage,
-    backend::{RowChange, SessionChange},
+    backend::{RowChange, SessionChange, StorageBackendExt},
     content::extract,
     events,
     model::{
@@ -185,7 +185,7 @@ impl SessionStorage {
             return Ok(());
         }
         report.replaced += u64::from(change.expected.is_some());
-        self.backend.write(change).await?;
+        self.backend.write_one(change).await?;
         report.sessions += 1;
         report.messages += rows.0 as u64;
         report.events += rows.1 as u64;

@@ -13,7 +13,7 @@ use super::{SessionStorage, VectorsOf};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        OweAgain, OwingQuery,
+        OweAgain, OwingQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
     },
     content::{ExtractedText, extract},

@@ -1,0 +1,42 @@
+//! Events: reading, searching and counting. They are written with their session.
+
+use async_trait::async_trait;
+
+use super::{EventCount, EventTime, SequenceRange};
+use crate::{
+    Result,
+    model::{Digest, Event, Payload, Place, SessionKey, UserId},
+    scope::Scope,
+    search::{EventFilter, EventSearchOptions},
+};
+
+/// Reads events.
+#[async_trait]
+pub trait Events: Send + Sync {
+    /// A page of the digests of a session's events, in order of sequence.
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>>;
+
+    /// A page of a session's events, without their payloads, in order of sequence.
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>>;
+
+    /// A page of what [`read_events`](Self::read_events) gives, but only the fields that tell times. A session may have
+    /// a hundred thousand events, so a backend should not read the others.
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>>;
+
+    /// The payloads of the events of these sequences, in any order. Leaves out those that do not exist.
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>>;
+
+    /// Which of `event_ids` the user has, and where.
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>>;
+
+    /// Events in the order of [`EventSearchOptions`]. Fewer than `limit` means the end of the list.
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>>;
+
+    /// Counts the events that `scope` and `filter` admit by what they have in common, in any order. A backend that has to
+    /// look at each event uses [`EventCounter`](super::EventCounter).
+    ///
+    /// A model call counts once: the usage of events that repeat a response's usage ([`REPEATS`](super::REPEATS)) counts only
+    /// if their session has no [`RESPONSE`](super::RESPONSE) with usage, whether `filter` admits that one or not. The events
+    /// themselves always count.
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
+}

@@ -1,0 +1,131 @@
+//! What a backend says about itself.
+
+use std::{fs, path::PathBuf};
+
+use serde::{Serialize, Serializer, ser::SerializeStruct as _};
+
+/// What a backend can do, where it keeps its data, and what it has used.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct StoreInfo {
+    /// The name of the backend, as in a store URL.
+    pub name: &'static str,
+    /// Whether a write of one session happens as a whole or not at all, whatever its size.
+    pub atomic_writes: bool,
+    /// Whether the data outlives the process.
+    pub persistent: bool,
+    /// Why the store cannot be written, for a person to read: for example, a read-only file system. `None` if it can be
+    /// written. In a read-only store every read works, and every write fails with `StorageIo`.
+    pub read_only: Option<String>,
+    /// Where the data is kept, the store itself first.
+    pub places: Vec<StorePlace>,
+    /// What this handle and its clones have used of a service that charges for requests. `None` if nothing is charged.
+    pub usage: Option<ServiceUsage>,
+}
+
+impl StoreInfo {
+    /// A backend with atomic, persistent writes.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self { name, atomic_writes: true, persistent: true, read_only: None, places: Vec::new(), usage: None }
+    }
+
+    /// Sets whether writes are atomic.
+    #[must_use]
+    pub fn with_atomic_writes(mut self, atomic_writes: bool) -> Self {
+        self.atomic_writes = atomic_writes;
+        self
+    }
+
+    /// Sets whether the data outlives the process.
+    #[must_use]
+    pub fn with_persistent(mut self, persistent: bool) -> Self {
+        self.persistent = persistent;
+        self
+    }
+
+    /// Sets why the store cannot be written.
+    #[must_use]
+    pub fn with_read_only(mut self, reason: Option<String>) -> Self {
+        self.read_only = reason;
+        self
+    }
+
+    /// Sets where the data is kept.
+    #[must_use]
+    pub fn with_places(mut self, places: Vec<StorePlace>) -> Self {
+        self.places = places;
+        self
+    }
+
+    /// Sets what was used of a service.
+    #[must_use]
+    pub fn with_usage(mut self, usage: ServiceUsage) -> Self {
+        self.usage = Some(usage);
+        self
+    }
+}
+
+/// A place where a store keeps data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorePlace {
+    /// What is kept there: `store` or `index`.
+    pub what: &'static str,
+    /// A path, or an address without secrets.
+    pub location: String,
+    /// The files and folders there; empty for a service.
+    pub files: Vec<PathBuf>,
+}
+
+impl StorePlace {
+    /// A place whose size is not known, such as a service.
+    #[must_use]
+    pub fn remote(what: &'static str, location: String) -> Self {
+        Self { what, location, files: Vec::new() }
+    }
+
+    /// A file or folder, named by its path, with the files that belong to it.
+    #[must_use]
+    pub fn local(what: &'static str, path: PathBuf, beside: impl IntoIterator<Item = PathBuf>) -> Self {
+        let location = path.display().to_string();
+        Self { what, location, files: std::iter::once(path).chain(beside).collect() }
+    }
+
+    /// How many bytes its files have now, those in folders included. `None` for a service. Reads the file system.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        (!self.files.is_empty()).then(|| self.files.iter().map(size).sum())
+    }
+}
+
+/// With its size: `what`, `location`, `bytes`.
+impl Serialize for StorePlace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut place = serializer.serialize_struct("StorePlace", 3)?;
+        place.serialize_field("what", self.what)?;
+        place.serialize_field("location", &self.location)?;
+        place.serialize_field("bytes", &self.bytes())?;
+        place.end()
+    }
+}
+
+/// The size of a file, or of all files below a folder. What cannot be read counts as empty.
+fn size(path: &PathBuf) -> u64 {
+    let Ok(metadata) = fs::metadata(path) else { return 0 };
+    if !metadata.is_dir() {
+        return metadata.len();
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| size(&entry.path())).sum()
+}
+
+/// What was used of a service that charges for requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ServiceUsage {
+    /// What the service charges by, as it reports.
+    pub request_units: f64,
+    /// The number of requests, including those that were repeated.
+    pub requests: u64,
+    /// How many of them the service rejected for coming too fast.
+    pub throttled_requests: u64,
+}
