@@ -12,7 +12,7 @@ use duckdb::{
 };
 
 use crate::{
-    conditions::time, error::storage, events, messages::message_key, pool::Numbers, sessions::SessionRow,
+    error::storage, events, messages::message_key, pool::Numbers, reader::time, sessions::SessionRow,
 };
 
 /// What a transaction adds.

@@ -34,6 +34,10 @@ impl Columns for Cursor<'_, '_> {
         column(self.0, index)
     }
 
+    fn day(&self, index: usize) -> Result<String> {
+        self.time(index).map(Timestamp::day)
+    }
+
     fn time(&self, index: usize) -> Result<Timestamp> {
         self.maybe_time(index)?.ok_or_else(|| damaged("time"))
     }

@@ -4,21 +4,20 @@ use std::collections::HashMap;
 
 use amplifier_session_core::{
     Result,
-    backend::{EventTime, SequenceRange},
-    model::{Digest, Event, Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
+    model::{Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
 };
 use amplifier_session_sql::{
-    Columns, damaged, digest, number,
-    rows::{self, EVENT, EVENT_OF_SESSION, EVENT_TIME, PAGE, encoding},
+    Columns, Reader, number,
+    read::{self, limit},
+    rows::encoding,
 };
 use duckdb::{Connection, params};
 
 use crate::{
     appends::maybe_bytes,
-    columns::{Cursor, bytes},
-    conditions::{is_one_of, time},
+    columns::Cursor,
     error::storage,
-    sessions::limit,
+    reader::{Read, is_one_of, time},
 };
 
 /// How many ids one statement looks for.
@@ -83,104 +82,16 @@ pub(crate) fn remove(connection: &Connection, key: &SessionKey, which: &str) -> 
     Ok(())
 }
 
-pub(crate) fn digests(
-    connection: &Connection,
-    key: &SessionKey,
-    range: SequenceRange,
-) -> Result<Vec<Digest>> {
-    let sql = "SELECT digest FROM events
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("event_digests"))?;
-    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut found = statement
-        .query(params![user, session, range.start, limit(range.limit)])
-        .map_err(storage("event_digests"))?;
-    let mut digests = Vec::new();
-    while let Some(row) = found.next().map_err(storage("event_digests"))? {
-        digests.push(digest(&Cursor(row), 0)?);
-    }
-    Ok(digests)
-}
-
-pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-    let sql = format!(
-        "SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION}
-         WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("read_events"))?;
-    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut found = statement
-        .query(params![user, session, range.start, limit(range.limit.min(PAGE))])
-        .map_err(storage("read_events"))?;
-    let mut events = Vec::new();
-    while let Some(row) = found.next().map_err(storage("read_events"))? {
-        events.push(rows::event(&Cursor(row))?);
-    }
-    Ok(events)
-}
-
-pub(crate) fn times(
-    connection: &Connection,
-    key: &SessionKey,
-    range: SequenceRange,
-) -> Result<Vec<EventTime>> {
-    let sql = format!(
-        "SELECT {EVENT_TIME} FROM events
-         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("event_times"))?;
-    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut found = statement
-        .query(params![user, session, range.start, limit(range.limit.min(PAGE))])
-        .map_err(storage("event_times"))?;
-    let mut times = Vec::new();
-    while let Some(row) = found.next().map_err(storage("event_times"))? {
-        times.push(rows::event_time(&Cursor(row))?);
-    }
-    Ok(times)
-}
-
+/// The payloads of the events of these sequences.
 pub(crate) fn payloads(
     connection: &Connection,
     key: &SessionKey,
     sequences: &[u32],
 ) -> Result<Vec<(u32, Payload)>> {
-    let sql = format!(
-        "SELECT sequence, encoding, raw FROM events WHERE user_id = ?1 AND session_id = ?2 AND {}",
-        is_one_of("sequence", sequences.iter().copied().map(i64::from))
-    );
-    let mut statement = connection.prepare(&sql).map_err(storage("event_payloads"))?;
-    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut found = statement.query([user, session]).map_err(storage("event_payloads"))?;
-    let mut payloads = Vec::with_capacity(sequences.len());
-    while let Some(row) = found.next().map_err(storage("event_payloads"))? {
-        let cursor = Cursor(row);
-        let sequence = number(&cursor, 0)?;
-        let payload = match cursor.integer(1)? {
-            encoding::NONE => Payload::None,
-            encoding::PLAIN => Payload::Plain(bytes(row, 2)?.to_vec()),
-            encoding::ZSTD => Payload::Zstd(bytes(row, 2)?.to_vec()),
-            encoding::CHUNKS => Payload::Chunks(chunks(connection, key, sequence)?),
-            _ => return Err(damaged("payload")),
-        };
-        payloads.push((sequence, payload));
-    }
-    Ok(payloads)
-}
-
-fn chunks(connection: &Connection, key: &SessionKey, sequence: u32) -> Result<Vec<Vec<u8>>> {
-    let sql = "SELECT chunk_data, total_chunks FROM event_chunks
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 ORDER BY chunk_index";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("event_payloads"))?;
-    let mut found = statement
-        .query(params![key.user_id.as_str(), key.session_id.as_str(), sequence])
-        .map_err(storage("event_payloads"))?;
-    let (mut chunks, mut total) = (Vec::new(), 0);
-    while let Some(row) = found.next().map_err(storage("event_payloads"))? {
-        chunks.push(bytes(row, 0)?.to_vec());
-        total = rows::count(&Cursor(row), 1)?;
-    }
-    if chunks.len() as u64 == total { Ok(chunks) } else { Err(damaged("chunked payload")) }
+    let reader = Read(connection);
+    let which = is_one_of("sequence", sequences.iter().copied().map(i64::from));
+    let stored = reader.rows(&read::events::payloads(key, &which))?;
+    stored.into_iter().map(|stored| read::events::payload(&reader, key, stored)).collect()
 }
 
 /// Where events are. All ids are looked for in one scan: an index that told them would cost every write.

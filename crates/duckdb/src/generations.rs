@@ -2,13 +2,14 @@
 
 use amplifier_session_core::{
     Error, Result,
-    backend::meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
+    backend::meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
     model::EmbeddingSpace,
 };
+use amplifier_session_sql::read;
 use duckdb::{Connection, params};
 
 use crate::{
-    conditions::is_one_of, error::storage, pool::Writer, sessions, tables, vectors::TABLES,
+    error::storage, pool::Writer, reader::Read, reader::is_one_of, tables, vectors::TABLES,
     write::transaction,
 };
 
@@ -27,7 +28,7 @@ pub(crate) fn make_room(connection: &Connection, space: &EmbeddingSpace) -> duck
 /// Makes the next generation of vectors the current one, if no message owes vectors of it.
 pub(crate) fn complete(writer: &mut Writer, generation: u32) -> Result<bool> {
     transaction(writer, "complete_generation", |connection, _| {
-        let held = Generations::of(&sessions::meta(connection)?);
+        let held = read::meta::generations(&Read(connection))?;
         if held.current_number() == generation {
             return Ok(true);
         }
@@ -64,7 +65,7 @@ fn change_places(connection: &Connection, generation: u32, dimensions: usize) ->
 /// Removes vectors of generations that nobody searches any more, and all their failures; returns how many.
 pub(crate) fn prune(writer: &mut Writer, limit: usize) -> Result<usize> {
     transaction(writer, "prune_vectors", |connection, appends| {
-        let held = Generations::of(&sessions::meta(connection)?);
+        let held = read::meta::generations(&Read(connection))?;
         let kept = is_one_of("generation", held.numbers().map(i64::from));
         let revision = appends.revision();
         let prune = || {
@@ -73,7 +74,7 @@ pub(crate) fn prune(writer: &mut Writer, limit: usize) -> Result<usize> {
                 let sql = format!("SELECT key FROM {table} WHERE NOT ({kept}) ORDER BY key LIMIT ?1");
                 let mut statement = connection.prepare(&sql)?;
                 let keys: Vec<i64> = statement
-                    .query_map([sessions::limit(left)], |row| row.get(0))?
+                    .query_map([read::limit(left)], |row| row.get(0))?
                     .collect::<duckdb::Result<_>>()?;
                 let which = is_one_of("key", keys.iter().copied());
                 let removed = format!(

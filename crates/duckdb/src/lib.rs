@@ -9,7 +9,7 @@
 //! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
 //! | `generations.rs` | from one generation of vectors to the next |
 //! | `conditions.rs`, `columns.rs` | how DuckDB keeps what `amplifier-session-sql` asks for and reads |
-//! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
+//! | `event_counts.rs` | counting events |
 //! | `python.rs` | files of the Python library: read, and upgraded |
 //! | `rows.rs` | what the search index reads |
 //! | `hnsw/` | the HNSW index of the extension VSS, for those who ask for it |
@@ -21,11 +21,9 @@
 mod appends;
 mod backend;
 mod columns;
-mod conditions;
 mod connect;
-mod counts;
 mod error;
-mod event_search;
+mod event_counts;
 mod events;
 mod generations;
 mod hnsw;
@@ -34,6 +32,7 @@ mod open_files;
 mod pool;
 mod python;
 mod quote;
+mod reader;
 mod rows;
 mod schema;
 mod sessions;

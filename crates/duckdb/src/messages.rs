@@ -4,48 +4,25 @@ use std::collections::{BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Result,
-    backend::{OweAgain, OwingQuery, SequenceRange},
-    model::{Message, MessageState, Place, Retimed, SessionKey, VectorState},
+    backend::OweAgain,
+    model::{Message, Place, Retimed, SessionKey, VectorState},
 };
 use amplifier_session_sql::{
-    Columns, Conditions, number,
-    rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
+    Columns, Query, Reader, number,
+    rows::{self, MESSAGES},
 };
-use duckdb::{Connection, Params, params};
+use duckdb::{Connection, params};
 
 use crate::{
     columns::{Cursor, bytes},
-    conditions::{DUCKDB, is_one_of, values},
     error::storage,
-    sessions::{self, limit},
+    reader::{Read, is_one_of},
+    sessions,
     vectors::Target,
 };
 
 /// How many messages get another time in one statement.
 const RETIMED: usize = 1000;
-
-pub(crate) fn states(connection: &Connection, key: &SessionKey) -> Result<Vec<MessageState>> {
-    let sql = format!(
-        "SELECT {MESSAGE_STATE} FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("message_states"))?;
-    let mut found = statement
-        .query([key.user_id.as_str(), key.session_id.as_str()])
-        .map_err(storage("message_states"))?;
-    let mut states = Vec::new();
-    while let Some(row) = found.next().map_err(storage("message_states"))? {
-        states.push(rows::message_state(&Cursor(row))?);
-    }
-    Ok(states)
-}
-
-pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
-    let sql = format!(
-        "{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence >= ?3 ORDER BY t.sequence LIMIT ?4"
-    );
-    let place = (key.user_id.as_str(), key.session_id.as_str());
-    select(connection, &sql, params![place.0, place.1, range.start, limit(range.limit.min(PAGE))])
-}
 
 /// The key of a message: DuckDB finds rows by one column, and so by their place in a session.
 pub(crate) fn message_key(session: i64, sequence: u32) -> i64 {
@@ -58,39 +35,7 @@ pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Messag
     let sessions = sessions::keys_of(connection, &sessions).map_err(storage("messages_at"))?;
     let key = |place: &Place| Some(message_key(*sessions.get(&place.session)?, place.sequence));
     let sql = format!("{MESSAGES} WHERE {}", is_one_of("t.key", places.iter().filter_map(key)));
-    let mut statement = connection.prepare(&sql).map_err(storage("messages_at"))?;
-    let mut found = statement.query([]).map_err(storage("messages_at"))?;
-    let mut messages = Vec::with_capacity(places.len());
-    while let Some(row) = found.next().map_err(storage("messages_at"))? {
-        messages.push(rows::message(&Cursor(row))?);
-    }
-    Ok(messages)
-}
-
-/// Messages that owe vectors of the current generation, or of the next one.
-pub(crate) fn owing_vectors(
-    connection: &Connection,
-    query: &OwingQuery,
-    is_current: bool,
-) -> Result<Vec<Message>> {
-    let mut conditions = Conditions::of_owing(DUCKDB, query, is_current);
-    let most = conditions.bind(limit(query.limit.min(PAGE)));
-    let sql = format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {most}", conditions.sql());
-    select(connection, &sql, values(&conditions))
-}
-
-fn select(connection: &Connection, sql: &str, params: impl Params) -> Result<Vec<Message>> {
-    let mut statement = connection.prepare_cached(sql).map_err(storage("read_messages"))?;
-    let mut found = statement.query(params).map_err(storage("read_messages"))?;
-    let (mut messages, mut bytes) = (Vec::new(), 0);
-    while bytes < PAGE_BYTES
-        && let Some(row) = found.next().map_err(storage("read_messages"))?
-    {
-        let message = rows::message(&Cursor(row))?;
-        bytes += message.raw.as_bytes().len();
-        messages.push(message);
-    }
-    Ok(messages)
+    Read(connection).rows(&Query::new("messages_at", sql, [], rows::message))
 }
 
 /// Makes the vectors of a session's messages owed again, or of some of them; returns of how many.

@@ -12,7 +12,7 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
-use amplifier_session_sql::{Columns, number, unless_damaged};
+use amplifier_session_sql::{Columns, number, read, unless_damaged};
 use duckdb::{
     OptionalExt, Row, Transaction,
     arrow::{
@@ -23,10 +23,10 @@ use duckdb::{
 
 use crate::{
     columns::{Cursor, bytes, read_vector, text},
-    conditions::is_one_of,
     error::storage,
     pool::{Pool, with_snapshot},
-    sessions,
+    reader::Read,
+    reader::is_one_of,
     vectors::TABLES,
 };
 
@@ -189,7 +189,7 @@ impl Rows for DuckDbRows<'_> {
     }
 
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
-        sessions::keys(self.snapshot, scope, filter)
+        read::sessions::keys(&Read(self.snapshot), scope, filter)
     }
 
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {

@@ -3,119 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
-    Result, Scope,
-    backend::{SessionQuery, SkippedLine, StoredSession},
-    model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
-    search::SessionFilter,
+    Result,
+    backend::SkippedLine,
+    model::{MetadataFile, Session, SessionKey},
 };
 use amplifier_session_sql::{
-    Columns, Conditions, deletions,
-    rows::{self, SESSION, SESSION_STATE},
+    deletions,
+    read::limit,
+    rows::{SESSION, SESSION_STATE},
 };
 use duckdb::{
     Connection, OptionalExt, params, params_from_iter,
     types::{ToSql, Value},
 };
 
-use crate::{
-    columns::{Cursor, bytes},
-    conditions::{DUCKDB, time, values},
-    error::storage,
-};
-
-pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<StoredSession>> {
-    let sql =
-        format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("get_session"))?;
-    let mut found =
-        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
-    let Some(row) = found.next().map_err(storage("get_session"))? else { return Ok(None) };
-    rows::stored_session(&Cursor(row), metadata_files(connection, key)?).map(Some)
-}
-
-fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<MetadataFile>> {
-    let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("get_session"))?;
-    let mut found =
-        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
-    let mut files = Vec::new();
-    while let Some(row) = found.next().map_err(storage("get_session"))? {
-        files.push(MetadataFile { name: Cursor(row).text(0)?, raw: RawJson::new(bytes(row, 1)?) });
-    }
-    Ok(files)
-}
-
-/// The sessions that `query` asks for, newest first.
-pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
-    let mut conditions = Conditions::of_list(DUCKDB, query)?;
-    // Words are looked for here, and how many rows that takes is not known before.
-    let page = match query.text {
-        Some(_) => String::new(),
-        None => format!("LIMIT {}", conditions.bind(limit(query.limit))),
-    };
-    let sql = format!(
-        "SELECT {SESSION} FROM sessions s WHERE {}
-         ORDER BY s.updated DESC, s.user_id, s.session_id {page}",
-        conditions.sql()
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("list_sessions"))?;
-    let mut found = statement.query(values(&conditions)).map_err(storage("list_sessions"))?;
-    let mut sessions = Vec::new();
-    while sessions.len() < query.limit
-        && let Some(row) = found.next().map_err(storage("list_sessions"))?
-    {
-        let session = rows::session(&Cursor(row))?;
-        if query.admits(&session) {
-            sessions.push(session);
-        }
-    }
-    Ok(sessions)
-}
-
-/// DuckDB's integers are signed.
-pub(crate) fn limit(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// The keys of the sessions of `scope` that `filter` admits.
-pub(crate) fn keys(connection: &Connection, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
-    let conditions = Conditions::of_sessions(DUCKDB, scope, filter)?;
-    let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("session_keys"))?;
-    statement
-        .query_map(values(&conditions), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
-        .and_then(Iterator::collect)
-        .map_err(storage("session_keys"))
-}
-
-pub(crate) fn sync_states(
-    connection: &Connection,
-    user: &UserId,
-    after: Option<&SessionId>,
-    most: usize,
-) -> Result<Vec<(SessionId, String)>> {
-    let sql = "SELECT session_id, sync_state FROM sessions
-        WHERE user_id = ?1 AND session_id > ?2 AND sync_state IS NOT NULL ORDER BY session_id LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("sync_states"))?;
-    let after = after.map_or("", SessionId::as_str);
-    let states = statement
-        .query_map(params![user.as_str(), after, limit(most)], |row| {
-            Ok((row.get::<_, String>(0)?, row.get(1)?))
-        })
-        .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
-        .map_err(storage("sync_states"))?;
-    states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
-}
-
-/// The sessions of a user that were deleted.
-pub(crate) fn deleted(connection: &Connection, user: &UserId) -> Result<Vec<SessionId>> {
-    let mut statement = connection.prepare_cached(deletions::LIST).map_err(storage("deleted_sessions"))?;
-    let ids = statement
-        .query_map([user.as_str()], |row| row.get::<_, String>(0))
-        .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
-        .map_err(storage("deleted_sessions"))?;
-    ids.into_iter().map(SessionId::new).collect()
-}
+use crate::{error::storage, reader::time};
 
 /// Remembers that a session is deleted.
 pub(crate) fn remember_deletion(connection: &Connection, key: &SessionKey) -> duckdb::Result<()> {
@@ -292,15 +194,6 @@ pub(crate) fn delete(connection: &Connection, key: &SessionKey, with_files: bool
             .execute([key.user_id.as_str(), key.session_id.as_str()])?;
     }
     Ok(())
-}
-
-pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> {
-    let mut statement =
-        connection.prepare_cached("SELECT key, value FROM schema_meta").map_err(storage("meta"))?;
-    statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .and_then(Iterator::collect)
-        .map_err(storage("meta"))
 }
 
 /// Stores `value` if the stored one is `expected`. Returns the one that is stored then.

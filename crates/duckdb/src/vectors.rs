@@ -4,11 +4,11 @@ use std::{collections::HashMap, sync::Arc};
 
 use amplifier_session_core::{
     Result,
-    backend::{MessageVectors, SequenceRange},
-    model::{ContentType, ContentTypes, Place, SessionKey, Timestamp, VectorRecord},
+    backend::MessageVectors,
+    model::{ContentType, Place, SessionKey, Timestamp, VectorRecord},
 };
 use amplifier_session_sql::{
-    Columns, number,
+    number,
     rows::{self, VECTOR},
     unless_damaged,
 };
@@ -29,10 +29,10 @@ use duckdb::{
 
 use crate::{
     columns::Cursor,
-    conditions::is_one_of,
     error::storage,
     messages::{self, StoredLine},
     pool::Numbers,
+    reader::is_one_of,
 };
 
 /// The tables with vectors: of the current generation, of all others.
@@ -244,36 +244,4 @@ pub(crate) fn of(
         records.into_iter().flatten().map(|record| (place.clone(), record.clone()))
     });
     Ok(of_texts.collect())
-}
-
-/// Which texts have vectors: the messages from `range.start` on that have any.
-pub(crate) fn types(
-    connection: &Connection,
-    generation: u32,
-    key: &SessionKey,
-    range: SequenceRange,
-) -> Result<Vec<(u32, ContentTypes)>> {
-    let sql = "SELECT sequence, content_type FROM vectors_of_generations
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 AND generation = ?4 ORDER BY sequence";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("vector_types"))?;
-    let mut stored = statement
-        .query(params![key.user_id.as_str(), key.session_id.as_str(), range.start, generation])
-        .map_err(storage("vector_types"))?;
-    let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
-    while let Some(row) = stored.next().map_err(storage("vector_types"))? {
-        let row = Cursor(row);
-        let (sequence, content_type) = (number(&row, 0)?, row.text(1)?.parse()?);
-        if let Some((last, types)) = of_messages.last_mut()
-            && *last == sequence
-        {
-            types.push(content_type);
-            continue;
-        }
-        if of_messages.len() == range.limit {
-            break;
-        }
-        of_messages.push((sequence, vec![content_type]));
-    }
-    let of_messages = of_messages.into_iter();
-    Ok(of_messages.map(|(sequence, types)| (sequence, types.into_iter().collect())).collect())
 }

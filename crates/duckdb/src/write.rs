@@ -4,17 +4,19 @@ use std::collections::HashSet;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{MessageVectors, OweAgain, SessionChange, Version, meta::Generations},
+    backend::{MessageVectors, OweAgain, SessionChange, Version},
     model::{SessionKey, UserId},
 };
+use amplifier_session_sql::read;
 use duckdb::{Connection, params};
 
 use crate::{
     appends::Appends,
-    conditions::is_one_of,
     error::{storage, taken},
     events, generations, messages,
     pool::Writer,
+    reader::Read,
+    reader::is_one_of,
     sessions::{self, SessionRow},
     vectors,
 };
@@ -122,7 +124,7 @@ pub(crate) fn vectors(
     of_messages: &[MessageVectors],
 ) -> Result<usize> {
     transaction(writer, "write_vectors", |connection, appends| {
-        let held = Generations::of(&sessions::meta(connection)?);
+        let held = read::meta::generations(&Read(connection))?;
         let space = held.space(generation)?;
         let mut records = of_messages.iter().flat_map(|message| &message.records);
         records.try_for_each(|record| record.validate(space))?;
@@ -140,7 +142,7 @@ pub(crate) fn vectors(
 /// Makes vectors of a session owed again; returns of how many messages.
 pub(crate) fn owe_vectors(writer: &mut Writer, key: &SessionKey, which: &OweAgain) -> Result<u64> {
     transaction(writer, "owe_vectors", |connection, _| {
-        let generation = Generations::of(&sessions::meta(connection)?).current_number();
+        let generation = read::meta::generations(&Read(connection))?.current_number();
         let owed =
             messages::owe_vectors(connection, key, which, generation).map_err(storage("owe_vectors"))?;
         Ok(owed as u64)

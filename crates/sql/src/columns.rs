@@ -25,6 +25,9 @@ pub trait Columns {
     /// Yes or no.
     fn flag(&self, index: usize) -> Result<bool>;
 
+    /// A day, as [`Timestamp::day`] writes it.
+    fn day(&self, index: usize) -> Result<String>;
+
     /// A point in time.
     fn time(&self, index: usize) -> Result<Timestamp>;
 
@@ -46,12 +49,12 @@ pub trait Columns {
 /// # Errors
 ///
 /// `StorageIo` when the column can't be read, or holds a number that is none of these.
-pub fn number<T: TryFrom<i64>>(row: &impl Columns, index: usize) -> Result<T> {
+pub fn number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> Result<T> {
     T::try_from(row.integer(index)?).map_err(|_| damaged("number"))
 }
 
 /// [`number`], or nothing.
-pub(crate) fn maybe_number<T: TryFrom<i64>>(row: &impl Columns, index: usize) -> Result<Option<T>> {
+pub(crate) fn maybe_number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> Result<Option<T>> {
     row.maybe_integer(index)?.map(T::try_from).transpose().map_err(|_| damaged("number"))
 }
 
@@ -60,7 +63,7 @@ pub(crate) fn maybe_number<T: TryFrom<i64>>(row: &impl Columns, index: usize) ->
 /// # Errors
 ///
 /// `StorageIo` when the column can't be read.
-pub fn digest(row: &impl Columns, index: usize) -> Result<Digest> {
+pub fn digest(row: &dyn Columns, index: usize) -> Result<Digest> {
     row.bytes(index)?.try_into().map(Digest).map_err(|_| damaged("digest"))
 }
 
@@ -87,7 +90,7 @@ fn is_damage(error: &Error) -> bool {
 
 /// Names the row that can't be read. `place` are the columns of its user, its session, and its sequence.
 pub(crate) fn named<T>(
-    row: &impl Columns,
+    row: &dyn Columns,
     place: (usize, usize, Option<usize>),
     read: Result<T>,
 ) -> Result<T> {

@@ -2,26 +2,27 @@
 //!
 //! | file | what is in it |
 //! | --- | --- |
-//! | `conditions.rs` | which rows a read may look at: conditions with the values that they compare with |
-//! | `sessions.rs`, `messages.rs`, `events.rs` | from scopes, filters and cursors to conditions |
-//! | `deletions.rs` | which sessions were deleted |
+//! | `query.rs` | a read as data, and the trait of a connection that runs it |
+//! | `read/` | the reads, one file for each subject |
+//! | `conditions/` | which rows a read may look at: conditions with the values that they compare with |
 //! | `columns.rs`, `rows.rs` | from the columns of a row to the model |
+//! | `deletions.rs` | which sessions were deleted |
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs` | database files for their owner alone |
 //!
-//! A backend says in a [`Dialect`] what its database says differently, and implements [`Columns`] for its driver's rows.
-//! The tables go by the same names and aliases in all of them: `sessions s`, `transcripts t`, `events e`.
+//! A backend says in a [`Dialect`] what its database says differently, implements [`Columns`] for its driver's rows and
+//! [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
+//! `transcripts t`, `events e`.
 
 mod columns;
 mod conditions;
 pub mod deletions;
-mod events;
 pub mod file;
-mod messages;
+mod query;
+pub mod read;
 pub mod rows;
-mod sessions;
 pub mod views;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};
-pub use conditions::{Conditions, Dialect, Value};
-pub use events::repeats_usage;
+pub use conditions::{Conditions, Dialect, Value, repeats_usage};
+pub use query::{Query, Reader};

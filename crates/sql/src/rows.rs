@@ -4,8 +4,8 @@ use amplifier_session_core::{
     Result,
     backend::{EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version},
     model::{
-        Event, HostId, Level, Message, MessageState, MetadataFile, ProjectSlug, RawJson, Role, Session,
-        SessionId, UserId, VectorRecord, VectorState, Visibility,
+        Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId, UserId,
+        VectorRecord, VectorState, Visibility,
     },
 };
 
@@ -58,11 +58,11 @@ pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn session(row: &impl Columns) -> Result<Session> {
+pub fn session(row: &dyn Columns) -> Result<Session> {
     named(row, (0, 1, None), read_session(row))
 }
 
-fn read_session(row: &impl Columns) -> Result<Session> {
+fn read_session(row: &dyn Columns) -> Result<Session> {
     Ok(Session {
         user_id: UserId::new(row.text(0)?)?,
         session_id: SessionId::new(row.text(1)?)?,
@@ -90,21 +90,21 @@ fn read_session(row: &impl Columns) -> Result<Session> {
     })
 }
 
-/// The session of a row of [`SESSION`] and [`SESSION_STATE`].
+/// The session of a row of [`SESSION`] and [`SESSION_STATE`], without its metadata files.
 ///
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn stored_session(row: &impl Columns, metadata_files: Vec<MetadataFile>) -> Result<StoredSession> {
-    named(row, (0, 1, None), read_stored_session(row, metadata_files))
+pub fn stored_session(row: &dyn Columns) -> Result<StoredSession> {
+    named(row, (0, 1, None), read_stored_session(row))
 }
 
-fn read_stored_session(row: &impl Columns, metadata_files: Vec<MetadataFile>) -> Result<StoredSession> {
+fn read_stored_session(row: &dyn Columns) -> Result<StoredSession> {
     let skipped = row.text(24)?;
     Ok(StoredSession {
         session: session(row)?,
         version: Version(row.integer(23)?.to_string()),
-        metadata_files,
+        metadata_files: Vec::new(),
         skipped: serde_json::from_str::<Vec<SkippedLine>>(&skipped)
             .map_err(|_| damaged("list of skipped lines"))?,
         sync_state: row.maybe_text(25)?,
@@ -116,11 +116,11 @@ fn read_stored_session(row: &impl Columns, metadata_files: Vec<MetadataFile>) ->
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn message(row: &impl Columns) -> Result<Message> {
+pub fn message(row: &dyn Columns) -> Result<Message> {
     named(row, (0, 1, Some(2)), read_message(row))
 }
 
-fn read_message(row: &impl Columns) -> Result<Message> {
+fn read_message(row: &dyn Columns) -> Result<Message> {
     Ok(Message {
         user_id: UserId::new(row.text(0)?)?,
         session_id: SessionId::new(row.text(1)?)?,
@@ -143,7 +143,7 @@ fn read_message(row: &impl Columns) -> Result<Message> {
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn message_state(row: &impl Columns) -> Result<MessageState> {
+pub fn message_state(row: &dyn Columns) -> Result<MessageState> {
     Ok(MessageState {
         digest: digest(row, 0)?,
         turn: maybe_number(row, 1)?,
@@ -157,11 +157,11 @@ pub fn message_state(row: &impl Columns) -> Result<MessageState> {
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn event(row: &impl Columns) -> Result<Event> {
+pub fn event(row: &dyn Columns) -> Result<Event> {
     named(row, (1, 2, Some(3)), read_event(row))
 }
 
-fn read_event(row: &impl Columns) -> Result<Event> {
+fn read_event(row: &dyn Columns) -> Result<Event> {
     Ok(Event {
         event_id: row.text(0)?,
         user_id: UserId::new(row.text(1)?)?,
@@ -192,7 +192,7 @@ fn read_event(row: &impl Columns) -> Result<Event> {
 /// # Errors
 ///
 /// `StorageIo` when the row can't be read.
-pub fn event_time(row: &impl Columns) -> Result<EventTime> {
+pub fn event_time(row: &dyn Columns) -> Result<EventTime> {
     // A summary that can't be read says nothing: that is no reason not to know the other events.
     let summary: serde_json::Map<String, serde_json::Value> =
         row.maybe_text(5)?.and_then(|summary| serde_json::from_str(&summary).ok()).unwrap_or_default();
@@ -212,7 +212,7 @@ pub fn event_time(row: &impl Columns) -> Result<EventTime> {
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn record(row: &impl Columns) -> Result<VectorRecord> {
+pub fn record(row: &dyn Columns) -> Result<VectorRecord> {
     Ok(VectorRecord {
         content_type: row.text(0)?.parse()?,
         chunk_index: number(row, 1)?,
@@ -229,7 +229,7 @@ pub fn record(row: &impl Columns) -> Result<VectorRecord> {
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn span(row: &impl Columns) -> Result<RowSpan> {
+pub fn span(row: &dyn Columns) -> Result<RowSpan> {
     Ok(RowSpan {
         count: count(row, 0)?,
         last_sequence: maybe_number(row, 1)?,
@@ -243,8 +243,8 @@ pub fn span(row: &impl Columns) -> Result<RowSpan> {
 /// # Errors
 ///
 /// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
-pub fn message_count(row: &impl Columns) -> Result<MessageCount> {
-    Ok(MessageCount { day: row.text(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
+pub fn message_count(row: &dyn Columns) -> Result<MessageCount> {
+    Ok(MessageCount { day: row.day(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
 }
 
 /// How many there are.
@@ -252,7 +252,7 @@ pub fn message_count(row: &impl Columns) -> Result<MessageCount> {
 /// # Errors
 ///
 /// `Damaged` when the value is not what was written; `StorageIo` when it can't be read.
-pub fn count(row: &impl Columns, index: usize) -> Result<u64> {
+pub fn count(row: &dyn Columns, index: usize) -> Result<u64> {
     row.integer(index).map(i64::unsigned_abs)
 }
 
@@ -261,8 +261,20 @@ pub fn count(row: &impl Columns, index: usize) -> Result<u64> {
 /// # Errors
 ///
 /// `Damaged` when the value is not what was written; `StorageIo` when it can't be read.
-pub fn vector_state(row: &impl Columns, index: usize) -> Result<VectorState> {
+pub fn vector_state(row: &dyn Columns, index: usize) -> Result<VectorState> {
     VectorState::from_code(number(row, index)?).ok_or_else(|| damaged("vector state"))
+}
+
+/// The condition that the vectors of a message are pending. `column` is `transcripts.vectors`.
+#[must_use]
+pub fn is_pending(column: &str) -> String {
+    format!("{column} IN ({}, {})", VectorState::Owed.code(), VectorState::Outdated.code())
+}
+
+/// The condition that a message has something to embed. `column` is `transcripts.vectors`.
+#[must_use]
+pub fn has_something_to_embed(column: &str) -> String {
+    format!("{column} <> {}", VectorState::Nothing.code())
 }
 
 /// How the column `encoding` of `events` says what a payload is.

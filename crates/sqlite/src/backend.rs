@@ -13,7 +13,7 @@ use amplifier_session_core::{
         Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
         OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
         StoreInfo, StorePlace, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
-        VectorCounts, VectorQuery, Vectors, Version, meta::Generations,
+        VectorCounts, VectorQuery, Vectors, Version,
     },
     blocking,
     model::{
@@ -23,13 +23,14 @@ use amplifier_session_core::{
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
 use amplifier_session_index::{Keeper, SearchIndex, WhenBusy};
-use amplifier_session_sql::file::refuses_writes;
+use amplifier_session_sql::{Reader, file::refuses_writes, read};
 use async_trait::async_trait;
 use rusqlite::Connection;
 
 use crate::{
-    counts, event_search, events, messages,
+    event_counts, events, messages,
     pool::{Pool, with_snapshot},
+    reader::Read,
     rows::SqliteSnapshots,
     sessions, vectors, write,
 };
@@ -122,7 +123,7 @@ impl Meta for SqliteBackend {
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {
-        self.read(|connection| sessions::meta(connection)).await
+        self.read(|connection| read::meta::meta(&Read(connection))).await
     }
 
     async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
@@ -136,18 +137,20 @@ impl Meta for SqliteBackend {
 impl Sessions for SqliteBackend {
     async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
         let key = key.clone();
-        self.read(move |connection| sessions::get(connection, &key)).await
+        self.read(move |connection| read::sessions::get(&Read(connection), &key)).await
     }
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let query = query.clone();
-        self.read(move |connection| sessions::list(connection, &query)).await
+        self.read(move |connection| read::sessions::list(&Read(connection), &query)).await
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
         let key = key.clone();
-        self.read(move |connection| with_snapshot(connection, |snapshot| counts::rows_of(snapshot, &key)))
-            .await
+        self.read(move |connection| {
+            with_snapshot(connection, |snapshot| read::sessions::stored_rows(&Read(snapshot), &key))
+        })
+        .await
     }
 
     async fn sync_states(
@@ -157,7 +160,10 @@ impl Sessions for SqliteBackend {
         limit: usize,
     ) -> Result<Vec<(SessionId, String)>> {
         let (user, after) = (user.clone(), after.cloned());
-        self.read(move |connection| sessions::sync_states(connection, &user, after.as_ref(), limit)).await
+        self.read(move |connection| {
+            Read(connection).rows(&read::sessions::sync_states(&user, after.as_ref(), limit))
+        })
+        .await
     }
 
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
@@ -181,7 +187,7 @@ impl Sessions for SqliteBackend {
 
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
         let user = user.clone();
-        self.read(move |connection| sessions::deleted(connection, &user)).await
+        self.read(move |connection| Read(connection).rows(&read::sessions::deleted(&user))).await
     }
 
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
@@ -194,12 +200,15 @@ impl Sessions for SqliteBackend {
 impl Messages for SqliteBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let key = key.clone();
-        self.read(move |connection| messages::states(connection, &key)).await
+        self.read(move |connection| Read(connection).rows(&read::messages::states(&key))).await
     }
 
     async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
         let key = key.clone();
-        self.read(move |connection| messages::read(connection, &key, range)).await
+        self.read(move |connection| {
+            read::messages::page(&Read(connection), &read::messages::of_session_from(&key, range))
+        })
+        .await
     }
 
     async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
@@ -209,7 +218,7 @@ impl Messages for SqliteBackend {
 
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
         let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| counts::messages(connection, &scope, &filter)).await
+        self.read(move |connection| read::messages::counts(&Read(connection), &scope, &filter)).await
     }
 }
 
@@ -217,17 +226,17 @@ impl Messages for SqliteBackend {
 impl Events for SqliteBackend {
     async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
         let key = key.clone();
-        self.read(move |connection| events::digests(connection, &key, range)).await
+        self.read(move |connection| Read(connection).rows(&read::events::digests(&key, range))).await
     }
 
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
         let key = key.clone();
-        self.read(move |connection| events::read(connection, &key, range)).await
+        self.read(move |connection| Read(connection).rows(&read::events::page(&key, range))).await
     }
 
     async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
         let key = key.clone();
-        self.read(move |connection| events::times(connection, &key, range)).await
+        self.read(move |connection| Read(connection).rows(&read::events::times(&key, range))).await
     }
 
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
@@ -242,12 +251,12 @@ impl Events for SqliteBackend {
 
     async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
         let (scope, options) = (scope.clone(), options.clone());
-        self.read(move |connection| event_search::search(connection, &scope, &options)).await
+        self.read(move |connection| read::events::search(&Read(connection), &scope, &options)).await
     }
 
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
         let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| event_search::count(connection, &scope, &filter)).await
+        self.read(move |connection| event_counts::count(connection, &scope, &filter)).await
     }
 }
 
@@ -256,14 +265,7 @@ impl Vectors for SqliteBackend {
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
         let query = query.clone();
         self.read(move |connection| {
-            with_snapshot(connection, |snapshot| {
-                let held = Generations::of(&sessions::meta(snapshot)?);
-                let is_current = held.current_number() == query.generation;
-                if !is_current && !held.is_next(query.generation) {
-                    return Ok(Vec::new());
-                }
-                messages::owing_vectors(snapshot, &query, is_current)
-            })
+            with_snapshot(connection, |snapshot| read::messages::pending(&Read(snapshot), &query))
         })
         .await
     }
@@ -298,8 +300,10 @@ impl Vectors for SqliteBackend {
 
     async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
         let scope = scope.clone();
-        self.read(move |connection| with_snapshot(connection, |snapshot| counts::vectors(snapshot, &scope)))
-            .await
+        self.read(move |connection| {
+            with_snapshot(connection, |snapshot| read::vectors::counts(&Read(snapshot), &scope))
+        })
+        .await
     }
 
     async fn vectors_of(
@@ -318,7 +322,7 @@ impl Vectors for SqliteBackend {
         range: SequenceRange,
     ) -> Result<Vec<(u32, ContentTypes)>> {
         let key = key.clone();
-        self.read(move |connection| vectors::types(connection, generation, &key, range)).await
+        self.read(move |connection| read::vectors::types(&Read(connection), generation, &key, range)).await
     }
 }
 

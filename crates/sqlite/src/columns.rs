@@ -27,6 +27,10 @@ impl Columns for Cursor<'_> {
         column(self.0, index)
     }
 
+    fn day(&self, index: usize) -> Result<String> {
+        column(self.0, index)
+    }
+
     fn time(&self, index: usize) -> Result<Timestamp> {
         let text = self.0.get_ref(index).map_err(error::column)?;
         text.as_str().map_err(|_| damaged("time")).and_then(Timestamp::parse)

@@ -2,19 +2,12 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{EventTime, SequenceRange},
-    model::{Digest, Event, Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
+    model::{Event, Payload, Place, SessionId, SessionKey, StoredEvent, UserId},
 };
-use amplifier_session_sql::{
-    Columns, damaged, digest,
-    rows::{self, EVENT, EVENT_OF_SESSION, EVENT_TIME, PAGE, encoding},
-};
+use amplifier_session_sql::{Reader, read, rows::encoding};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{
-    columns::{Cursor, column},
-    error::storage,
-};
+use crate::{error::storage, reader::Read};
 
 /// Inserts an event with its chunks.
 pub(crate) fn put(connection: &Connection, stored: &StoredEvent) -> rusqlite::Result<()> {
@@ -107,110 +100,22 @@ pub(crate) fn truncate(connection: &Connection, key: &SessionKey, start: u32) ->
     Ok(())
 }
 
-pub(crate) fn digests(
-    connection: &Connection,
-    key: &SessionKey,
-    range: SequenceRange,
-) -> Result<Vec<Digest>> {
-    let sql = "SELECT digest FROM events
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("event_digests"))?;
-    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut found_rows = statement
-        .query(params![user, session, range.start, range.limit as i64])
-        .map_err(storage("event_digests"))?;
-    let mut digests = Vec::new();
-    while let Some(row) = found_rows.next().map_err(storage("event_digests"))? {
-        digests.push(digest(&Cursor(row), 0)?);
-    }
-    Ok(digests)
-}
-
-pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-    let sql = format!(
-        "SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION}
-         WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("read_events"))?;
-    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut found_rows = statement
-        .query(params![user, session, range.start, range.limit.min(PAGE) as i64])
-        .map_err(storage("read_events"))?;
-    let mut events = Vec::new();
-    while let Some(row) = found_rows.next().map_err(storage("read_events"))? {
-        events.push(rows::event(&Cursor(row))?);
-    }
-    Ok(events)
-}
-
-pub(crate) fn times(
-    connection: &Connection,
-    key: &SessionKey,
-    range: SequenceRange,
-) -> Result<Vec<EventTime>> {
-    let sql = format!(
-        "SELECT {EVENT_TIME} FROM events
-         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("event_times"))?;
-    let (user, session) = (key.user_id.as_str(), key.session_id.as_str());
-    let mut found = statement
-        .query(params![user, session, range.start, range.limit.min(PAGE) as i64])
-        .map_err(storage("event_times"))?;
-    let mut times = Vec::new();
-    while let Some(row) = found.next().map_err(storage("event_times"))? {
-        times.push(rows::event_time(&Cursor(row))?);
-    }
-    Ok(times)
-}
-
+/// The payloads of the events of these sequences.
 pub(crate) fn payloads(
     connection: &Connection,
     key: &SessionKey,
     sequences: &[u32],
 ) -> Result<Vec<(u32, Payload)>> {
-    let sql = "SELECT encoding, raw FROM events WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("event_payloads"))?;
+    let reader = Read(connection);
     let mut payloads = Vec::with_capacity(sequences.len());
-    for &sequence in sequences {
-        let place = params![key.user_id.as_str(), key.session_id.as_str(), sequence];
-        let mut found = statement.query(place).map_err(storage("event_payloads"))?;
-        let Some(row) = found.next().map_err(storage("event_payloads"))? else { continue };
-        let (encoding, raw) = (column(row, 0)?, column(row, 1)?);
-        payloads.push((sequence, payload(connection, key, sequence, encoding, raw)?));
+    for sequence in sequences {
+        let mut query = read::events::payloads(key, "sequence = ?3");
+        query.values.push((*sequence).into());
+        if let Some(stored) = reader.first(&query)? {
+            payloads.push(read::events::payload(&reader, key, stored)?);
+        }
     }
     Ok(payloads)
-}
-
-fn payload(
-    connection: &Connection,
-    key: &SessionKey,
-    sequence: u32,
-    encoding: i64,
-    raw: Option<Vec<u8>>,
-) -> Result<Payload> {
-    match (encoding, raw) {
-        (encoding::NONE, _) => Ok(Payload::None),
-        (encoding::PLAIN, Some(bytes)) => Ok(Payload::Plain(bytes)),
-        (encoding::ZSTD, Some(bytes)) => Ok(Payload::Zstd(bytes)),
-        (encoding::CHUNKS, _) => chunks(connection, key, sequence).map(Payload::Chunks),
-        _ => Err(damaged("payload")),
-    }
-}
-
-fn chunks(connection: &Connection, key: &SessionKey, sequence: u32) -> Result<Vec<Vec<u8>>> {
-    let sql = "SELECT chunk_data, total_chunks FROM event_chunks
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 ORDER BY chunk_index";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("event_payloads"))?;
-    let mut found_rows = statement
-        .query(params![key.user_id.as_str(), key.session_id.as_str(), sequence])
-        .map_err(storage("event_payloads"))?;
-    let (mut chunks, mut total) = (Vec::new(), 0);
-    while let Some(row) = found_rows.next().map_err(storage("event_payloads"))? {
-        chunks.push(Cursor(row).bytes(0)?);
-        total = column::<u32>(row, 1)? as usize;
-    }
-    if chunks.len() == total { Ok(chunks) } else { Err(damaged("chunked payload")) }
 }
 
 pub(crate) fn find(

@@ -8,7 +8,7 @@
 //! | `write.rs` | the one transaction that writes a session |
 //! | `sessions.rs`, `messages.rs`, `vectors.rs`, `events.rs` | reading and writing the rows of each table |
 //! | `conditions.rs`, `columns.rs` | how SQLite keeps what `amplifier-session-sql` asks for and reads |
-//! | `event_search.rs`, `counts.rs` | finding and counting events, counting messages |
+//! | `event_counts.rs` | counting events |
 //! | `python.rs` | files of the Python library: told from others, read, and upgraded |
 //! | `functions.rs` | functions of the library that SQL calls |
 //! | `rows.rs` | what the search index reads |
@@ -18,10 +18,8 @@
 
 mod backend;
 mod columns;
-mod conditions;
-mod counts;
 mod error;
-mod event_search;
+mod event_counts;
 mod events;
 mod functions;
 mod messages;
@@ -30,6 +28,7 @@ mod plans;
 mod pool;
 mod python;
 mod read_only;
+mod reader;
 mod rows;
 mod schema;
 mod sessions;

@@ -2,69 +2,26 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{OweAgain, OwingQuery, SequenceRange},
-    model::{Message, MessageState, Place, Retimed, SessionKey, VectorState},
+    backend::OweAgain,
+    model::{Message, Place, Retimed, SessionKey, VectorState},
 };
 use amplifier_session_sql::{
-    Conditions,
-    rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
+    Query, Reader,
+    rows::{self, MESSAGES},
 };
 use rusqlite::{Connection, OptionalExtension, params, types::ToSqlOutput};
 
-use crate::{
-    columns::Cursor,
-    conditions::{SQLITE, values},
-    error::storage,
-    vectors::Target,
-};
+use crate::{reader::Read, vectors::Target};
 
-pub(crate) fn states(connection: &Connection, key: &SessionKey) -> Result<Vec<MessageState>> {
-    let sql = format!(
-        "SELECT {MESSAGE_STATE} FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence"
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("message_states"))?;
-    let mut found = statement
-        .query([key.user_id.as_str(), key.session_id.as_str()])
-        .map_err(storage("message_states"))?;
-    let mut states = Vec::new();
-    while let Some(row) = found.next().map_err(storage("message_states"))? {
-        states.push(rows::message_state(&Cursor(row))?);
-    }
-    Ok(states)
-}
-
-pub(crate) fn read(connection: &Connection, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
-    let sql = format!(
-        "{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence >= ?3 ORDER BY t.sequence LIMIT ?4"
-    );
-    let limit = range.limit.min(PAGE) as i64;
-    let place = (key.user_id.as_str(), key.session_id.as_str());
-    select(connection, &sql, params![place.0, place.1, range.start, limit])
-}
-
+/// The messages at `places`.
 pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Message>> {
     let sql = format!("{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence = ?3");
     let mut messages = Vec::with_capacity(places.len());
-    for place in places {
-        let key = &place.session;
-        let found =
-            select(connection, &sql, params![key.user_id.as_str(), key.session_id.as_str(), place.sequence])?;
-        messages.extend(found);
+    for Place { session: SessionKey { user_id, session_id }, sequence } in places {
+        let values = [user_id.to_string().into(), session_id.to_string().into(), (*sequence).into()];
+        messages.extend(Read(connection).first(&Query::new("messages_at", &sql, values, rows::message))?);
     }
     Ok(messages)
-}
-
-/// Messages that owe vectors of the current generation, or of the next one.
-pub(crate) fn owing_vectors(
-    connection: &Connection,
-    query: &OwingQuery,
-    is_current: bool,
-) -> Result<Vec<Message>> {
-    let mut conditions = Conditions::of_owing(SQLITE, query, is_current);
-    let limit = conditions.bind(query.limit.min(PAGE) as i64);
-    let sql =
-        format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {limit}", conditions.sql());
-    select(connection, &sql, values(&conditions))
 }
 
 /// Makes the vectors of a session's messages owed again, or of some of them; returns of how many.
@@ -92,20 +49,6 @@ pub(crate) fn owe_vectors(
         key.session_id.as_str(),
         generation
     ])
-}
-
-fn select(connection: &Connection, sql: &str, params: impl rusqlite::Params) -> Result<Vec<Message>> {
-    let mut statement = connection.prepare_cached(sql).map_err(storage("read_messages"))?;
-    let mut found = statement.query(params).map_err(storage("read_messages"))?;
-    let (mut messages, mut bytes) = (Vec::new(), 0);
-    while bytes < PAGE_BYTES
-        && let Some(row) = found.next().map_err(storage("read_messages"))?
-    {
-        let message = rows::message(&Cursor(row))?;
-        bytes += message.raw.as_bytes().len();
-        messages.push(message);
-    }
-    Ok(messages)
 }
 
 /// Inserts or replaces a message; a replaced one keeps its key.

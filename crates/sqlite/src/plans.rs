@@ -15,18 +15,18 @@ use amplifier_session_core::{
     search::{EventCursor, EventFilter, EventSearchOptions, SearchFilter, SessionFilter},
 };
 use amplifier_session_index::Rows;
+use amplifier_session_sql::{Query, Reader, read};
 use rusqlite::{
     Connection,
     trace::{TraceEvent, TraceEventCodes},
 };
 
 use crate::{
-    counts, event_search, events, functions, messages,
+    event_counts, events, functions, messages,
     pool::with_snapshot,
+    reader::{self, SQLITE},
     rows::SqliteRows,
-    schema,
-    sessions::{self, list},
-    vectors,
+    schema, vectors,
 };
 
 /// What a read may do besides searching in indexes.
@@ -94,26 +94,28 @@ fn listed(
     narrow: impl Fn(SessionQuery) -> SessionQuery,
 ) -> Result<()> {
     let cursor = SessionCursor { updated: at(), key: key() };
-    list(connection, &narrow(SessionQuery::new(scope.clone())))?;
-    list(connection, &narrow(SessionQuery::new(scope)).with_after(Some(cursor))).map(drop)
+    let reader = reader::Read(connection);
+    read::sessions::list(&reader, &narrow(SessionQuery::new(scope.clone())))?;
+    read::sessions::list(&reader, &narrow(SessionQuery::new(scope)).with_after(Some(cursor))).map(drop)
 }
 
 fn keys(connection: &Connection, scope: Scope, filter: SessionFilter) -> Result<()> {
-    sessions::keys(connection, &scope, &filter).map(drop)
+    read::sessions::keys(&reader::Read(connection), &scope, &filter).map(drop)
 }
 
 fn found(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
     let after = EventCursor { ts: at(), place: Place::new(key(), 3) };
-    event_search::search(connection, &scope, &EventSearchOptions::new(filter.clone()))?;
-    event_search::search(connection, &scope, &EventSearchOptions::new(filter).with_after(after)).map(drop)
+    let reader = reader::Read(connection);
+    read::events::search(&reader, &scope, &EventSearchOptions::new(filter.clone()))?;
+    read::events::search(&reader, &scope, &EventSearchOptions::new(filter).with_after(after)).map(drop)
 }
 
 fn counted(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
-    event_search::count(connection, &scope, &filter).map(drop)
+    event_counts::count(connection, &scope, &filter).map(drop)
 }
 
 fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter) -> Result<()> {
-    counts::messages(connection, &scope, &filter).map(drop)
+    read::messages::counts(&reader::Read(connection), &scope, &filter).map(drop)
 }
 
 fn owing(session: Option<SessionId>, after: Option<Place>) -> OwingQuery {
@@ -124,11 +126,15 @@ fn of_index(connection: &mut Connection, read: impl Fn(&mut SqliteRows<'_>) -> R
     with_snapshot(connection, |snapshot| read(&mut SqliteRows(snapshot)))
 }
 
+fn run<T>(connection: &Connection, query: &Query<T>) -> Result<()> {
+    reader::Read(connection).rows(query).map(drop)
+}
+
 /// Every read of the backend, by name.
 fn reads() -> Vec<(&'static str, Allowed, Read)> {
     use Allowed::{AllSessions, Group, Last, Nothing, SortFew, Walk};
     vec![
-        ("a session", Nothing, |c| sessions::get(c, &key()).map(drop)),
+        ("a session", Nothing, |c| read::sessions::get(&reader::Read(c), &key()).map(drop)),
         ("a list", Nothing, |c| listed(c, own(), |q| q)),
         ("a list of a time", Nothing, |c| {
             listed(c, own(), |q| {
@@ -160,7 +166,7 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
             listed(c, Scope::Everyone, |q| q.with_id_prefix(Some("ab".into())))
         }),
         ("sync states", Nothing, |c| {
-            sessions::sync_states(c, &key().user_id, Some(&key().session_id), 10).map(drop)
+            run(c, &read::sessions::sync_states(&key().user_id, Some(&key().session_id), 10))
         }),
         ("keys of one's own sessions", Nothing, |c| keys(c, own(), tags())),
         ("keys of a project", Nothing, |c| keys(c, own(), project().with_tags(["red"]))),
@@ -169,25 +175,27 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
         ("keys of visible sessions of a project", Nothing, |c| keys(c, visible(), project())),
         ("keys of visible sessions of one id", Nothing, |c| keys(c, visible(), session())),
         ("keys of everyone's sessions", AllSessions, |c| keys(c, Scope::Everyone, tags())),
-        ("message states", Nothing, |c| messages::states(c, &key()).map(drop)),
-        ("messages", Nothing, |c| messages::read(c, &key(), range()).map(drop)),
+        ("message states", Nothing, |c| run(c, &read::messages::states(&key()))),
+        ("messages", Nothing, |c| run(c, &read::messages::of_session_from(&key(), range()))),
         ("messages at places", Nothing, |c| messages::at(c, &[Place::new(key(), 1)]).map(drop)),
         ("messages that owe vectors", Nothing, |c| {
-            messages::owing_vectors(c, &owing(None, Some(Place::new(key(), 3))), true)?;
-            messages::owing_vectors(c, &owing(Some(key().session_id), None), true).map(drop)
+            run(c, &read::messages::pending_of(SQLITE, &owing(None, Some(Place::new(key(), 3))), true))?;
+            run(c, &read::messages::pending_of(SQLITE, &owing(Some(key().session_id), None), true))
         }),
         ("messages that owe vectors of the next generation", Nothing, |c| {
-            messages::owing_vectors(c, &owing(None, Some(Place::new(key(), 3))), false)?;
-            messages::owing_vectors(c, &owing(Some(key().session_id), None), false).map(drop)
+            run(c, &read::messages::pending_of(SQLITE, &owing(None, Some(Place::new(key(), 3))), false))?;
+            run(c, &read::messages::pending_of(SQLITE, &owing(Some(key().session_id), None), false))
         }),
         ("vectors of texts", Nothing, |c| {
             vectors::of(c, 0, &[(Place::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),
-        ("texts that have vectors", Nothing, |c| vectors::types(c, 0, &key(), range()).map(drop)),
-        ("vectors counted", Group, |c| counts::vectors(c, &own()).map(drop)),
-        ("rows of a session", Nothing, |c| counts::rows_of(c, &key()).map(drop)),
-        ("event digests", Nothing, |c| events::digests(c, &key(), range()).map(drop)),
-        ("events", Nothing, |c| events::read(c, &key(), range()).map(drop)),
+        ("texts that have vectors", Nothing, |c| {
+            read::vectors::types(&reader::Read(c), 0, &key(), range()).map(drop)
+        }),
+        ("vectors counted", Group, |c| read::vectors::counts(&reader::Read(c), &own()).map(drop)),
+        ("rows of a session", Nothing, |c| read::sessions::stored_rows(&reader::Read(c), &key()).map(drop)),
+        ("event digests", Nothing, |c| run(c, &read::events::digests(&key(), range()))),
+        ("events", Nothing, |c| run(c, &read::events::page(&key(), range()))),
         ("event payloads", Nothing, |c| events::payloads(c, &key(), &[3]).map(drop)),
         ("events by id", Nothing, |c| events::find(c, &key().user_id, &["e".into()]).map(drop)),
         ("newest events", Walk, |c| found(c, own(), events_of())),
@@ -258,7 +266,7 @@ fn store() -> (Connection, Arc<Mutex<Vec<String>>>) {
     // So that reading it goes on to its files.
     let (host, project) = (HostId::new("laptop").unwrap(), ProjectSlug::new("shop").unwrap());
     let session = Session::new(key(), host, project, at());
-    sessions::put(&connection, &session, None, None, 1).unwrap();
+    crate::sessions::put(&connection, &session, None, None, 1).unwrap();
     (connection, statements)
 }
 
@@ -292,7 +300,7 @@ fn fits(step: &str, allowed: Allowed) -> bool {
             Allowed::Nothing => false,
             Allowed::Walk => step.starts_with("SCAN ") && step.contains(" USING INDEX "),
             Allowed::SortFew => step == "USE TEMP B-TREE FOR ORDER BY",
-            Allowed::Group => step == "USE TEMP B-TREE FOR GROUP BY" || step.ends_with("(subquery-1)"),
+            Allowed::Group => step == "USE TEMP B-TREE FOR GROUP BY" || step.ends_with(" of_messages"),
             Allowed::AllSessions => step == "SCAN s",
             Allowed::Last => step == "SCAN revisions",
         }

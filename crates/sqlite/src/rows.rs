@@ -9,14 +9,14 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
-use amplifier_session_sql::{Columns, damaged, unless_damaged};
+use amplifier_session_sql::{Columns, damaged, read, unless_damaged};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
 use crate::{
     columns::{Cursor, column, read_vector},
     error::storage,
     pool::{Pool, with_snapshot},
-    sessions,
+    reader::Read,
 };
 
 /// The rows of a store, each time as they are then.
@@ -108,7 +108,7 @@ impl Rows for SqliteRows<'_> {
     }
 
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
-        sessions::keys(self.0, scope, filter)
+        read::sessions::keys(&Read(self.0), scope, filter)
     }
 
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {

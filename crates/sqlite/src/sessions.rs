@@ -1,125 +1,14 @@
 //! Rows of `sessions`, `metadata_files` and `schema_meta`.
 
-use std::collections::BTreeMap;
-
 use amplifier_session_core::{
-    Result, Scope,
-    backend::{SessionQuery, SkippedLine, StoredSession},
-    model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
-    search::SessionFilter,
+    Result,
+    backend::SkippedLine,
+    model::{MetadataFile, Session, SessionId, SessionKey},
 };
-use amplifier_session_sql::{
-    Columns, Conditions, deletions,
-    rows::{self, SESSION, SESSION_STATE},
-};
+use amplifier_session_sql::{deletions, rows::SESSION};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{
-    columns::Cursor,
-    conditions::{SQLITE, json, values},
-    error::storage,
-};
-
-/// SQLite's integers are signed.
-const MAX_LIMIT: usize = i64::MAX as usize;
-
-pub(crate) fn get(connection: &Connection, key: &SessionKey) -> Result<Option<StoredSession>> {
-    let sql =
-        format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("get_session"))?;
-    let mut found =
-        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
-    let Some(row) = found.next().map_err(storage("get_session"))? else { return Ok(None) };
-    rows::stored_session(&Cursor(row), metadata_files(connection, key)?).map(Some)
-}
-
-fn metadata_files(connection: &Connection, key: &SessionKey) -> Result<Vec<MetadataFile>> {
-    let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("get_session"))?;
-    let mut found =
-        statement.query([key.user_id.as_str(), key.session_id.as_str()]).map_err(storage("get_session"))?;
-    let mut files = Vec::new();
-    while let Some(row) = found.next().map_err(storage("get_session"))? {
-        let row = Cursor(row);
-        files.push(MetadataFile { name: row.text(0)?, raw: RawJson::new(row.bytes(1)?) });
-    }
-    Ok(files)
-}
-
-/// The sessions that `query` asks for, newest first.
-pub(crate) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<Session>> {
-    let mut conditions = Conditions::of_list(SQLITE, query)?;
-    let limit = conditions.bind(query.limit.min(MAX_LIMIT) as i64);
-    let sql = format!(
-        "SELECT {SESSION} FROM sessions s INDEXED BY {} WHERE {}
-         ORDER BY s.updated DESC, s.user_id, s.session_id LIMIT {limit}",
-        list_index(query),
-        conditions.sql()
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("list_sessions"))?;
-    let mut found = statement.query(values(&conditions)).map_err(storage("list_sessions"))?;
-    let mut sessions = Vec::new();
-    while let Some(row) = found.next().map_err(storage("list_sessions"))? {
-        sessions.push(rows::session(&Cursor(row))?);
-    }
-    Ok(sessions)
-}
-
-/// The index that gives a list: few sessions where one tells them, else all of them in order. SQLite has no
-/// statistics to choose by, and would rather sort.
-fn list_index(query: &SessionQuery) -> &'static str {
-    let own = matches!(query.scope, Scope::User(_));
-    let by_id = query.filter.session.is_some() || query.id_prefix.is_some();
-    match query {
-        _ if by_id && own => "sqlite_autoindex_sessions_1",
-        _ if by_id => "sessions_by_id",
-        SessionQuery { parent: Some(_), .. } => "sessions_by_parent",
-        _ if !own => "sessions_of_all_by_activity",
-        SessionQuery { filter: SessionFilter { project: Some(_), .. }, .. } => "sessions_by_project_activity",
-        SessionQuery { filter: SessionFilter { bundle: Some(_), .. }, .. } => "sessions_by_bundle",
-        _ => "sessions_by_activity",
-    }
-}
-
-/// The keys of the sessions of `scope` that `filter` admits.
-pub(crate) fn keys(connection: &Connection, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
-    let conditions = Conditions::of_sessions(SQLITE, scope, filter)?;
-    let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("session_keys"))?;
-    statement
-        .query_map(values(&conditions), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
-        .and_then(Iterator::collect)
-        .map_err(storage("session_keys"))
-}
-
-pub(crate) fn sync_states(
-    connection: &Connection,
-    user: &UserId,
-    after: Option<&SessionId>,
-    limit: usize,
-) -> Result<Vec<(SessionId, String)>> {
-    let sql = "SELECT session_id, sync_state FROM sessions \
-        WHERE user_id = ?1 AND session_id > ?2 AND sync_state IS NOT NULL ORDER BY session_id LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("sync_states"))?;
-    let after = after.map_or("", SessionId::as_str);
-    let states = statement
-        .query_map(params![user.as_str(), after, limit as i64], |row| {
-            Ok((row.get::<_, String>(0)?, row.get(1)?))
-        })
-        .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
-        .map_err(storage("sync_states"))?;
-    states.into_iter().map(|(id, state)| Ok((SessionId::new(id)?, state))).collect()
-}
-
-/// The sessions of a user that were deleted.
-pub(crate) fn deleted(connection: &Connection, user: &UserId) -> Result<Vec<SessionId>> {
-    let mut statement = connection.prepare_cached(deletions::LIST).map_err(storage("deleted_sessions"))?;
-    let ids = statement
-        .query_map([user.as_str()], |row| row.get::<_, String>(0))
-        .and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>)
-        .map_err(storage("deleted_sessions"))?;
-    ids.into_iter().map(SessionId::new).collect()
-}
+use crate::{error::storage, reader::json};
 
 /// Remembers that a session is deleted.
 pub(crate) fn remember_deletion(connection: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
@@ -224,15 +113,6 @@ fn delete_metadata_files(connection: &Connection, key: &SessionKey) -> rusqlite:
         .prepare_cached("DELETE FROM metadata_files WHERE user_id = ?1 AND session_id = ?2")?
         .execute([key.user_id.as_str(), key.session_id.as_str()])?;
     Ok(())
-}
-
-pub(crate) fn meta(connection: &Connection) -> Result<BTreeMap<String, String>> {
-    let mut statement =
-        connection.prepare_cached("SELECT key, value FROM schema_meta").map_err(storage("meta"))?;
-    statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .and_then(Iterator::collect)
-        .map_err(storage("meta"))
 }
 
 /// Stores `value` if the stored one is `expected`. Returns the one that is stored then.

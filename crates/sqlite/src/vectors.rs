@@ -2,8 +2,8 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{MessageVectors, SequenceRange},
-    model::{ContentType, ContentTypes, Place, SessionKey, VectorRecord},
+    backend::MessageVectors,
+    model::{ContentType, Place, SessionKey, VectorRecord},
 };
 use amplifier_session_sql::{
     rows::{self, VECTOR},
@@ -12,7 +12,7 @@ use amplifier_session_sql::{
 use rusqlite::{Connection, params};
 
 use crate::{
-    columns::{Cursor, column, vector_bytes},
+    columns::{Cursor, vector_bytes},
     error::storage,
     messages,
 };
@@ -181,35 +181,4 @@ pub(crate) fn of(
         }
     }
     Ok(found)
-}
-
-/// Which texts have vectors: the messages from `range.start` on that have any.
-pub(crate) fn types(
-    connection: &Connection,
-    generation: u32,
-    key: &SessionKey,
-    range: SequenceRange,
-) -> Result<Vec<(u32, ContentTypes)>> {
-    let sql = "SELECT sequence, content_type FROM transcript_vectors
-        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 AND generation = ?4 ORDER BY sequence";
-    let mut statement = connection.prepare_cached(sql).map_err(storage("vector_types"))?;
-    let mut stored = statement
-        .query(params![key.user_id.as_str(), key.session_id.as_str(), range.start, generation])
-        .map_err(storage("vector_types"))?;
-    let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
-    while let Some(row) = stored.next().map_err(storage("vector_types"))? {
-        let (sequence, content_type) = (column(row, 0)?, column::<String>(row, 1)?.parse()?);
-        if let Some((last, types)) = of_messages.last_mut()
-            && *last == sequence
-        {
-            types.push(content_type);
-            continue;
-        }
-        if of_messages.len() == range.limit {
-            break;
-        }
-        of_messages.push((sequence, vec![content_type]));
-    }
-    let of_messages = of_messages.into_iter();
-    Ok(of_messages.map(|(sequence, types)| (sequence, types.into_iter().collect())).collect())
 }

@@ -4,15 +4,18 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{
         MessageVectors, OweAgain, SessionChange, Version,
-        meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
+        meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
     },
     model::{SessionKey, UserId},
 };
+use amplifier_session_sql::read;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::{
     error::{storage, taken},
-    events, messages, sessions, vectors,
+    events, messages,
+    reader::Read,
+    sessions, vectors,
 };
 
 /// Writes one session, all or nothing.
@@ -109,7 +112,7 @@ pub(crate) fn vectors(
     of_messages: &[MessageVectors],
 ) -> Result<usize> {
     let transaction = begin(connection).map_err(storage("write_vectors"))?;
-    let held = Generations::of(&sessions::meta(&transaction)?);
+    let held = read::meta::generations(&Read(&transaction))?;
     let space = held.space(generation)?;
     let mut records = of_messages.iter().flat_map(|message| &message.records);
     records.try_for_each(|record| record.validate(space))?;
@@ -131,7 +134,7 @@ pub(crate) fn vectors(
 /// Makes vectors of a session owed again; returns of how many messages.
 pub(crate) fn owe_vectors(connection: &mut Connection, key: &SessionKey, which: &OweAgain) -> Result<u64> {
     let transaction = begin(connection).map_err(storage("owe_vectors"))?;
-    let generation = Generations::of(&sessions::meta(&transaction)?).current_number();
+    let generation = read::meta::generations(&Read(&transaction))?.current_number();
     let owed = messages::owe_vectors(&transaction, key, which, generation).map_err(storage("owe_vectors"))?;
     transaction.commit().map_err(storage("owe_vectors"))?;
     Ok(owed as u64)
@@ -140,7 +143,7 @@ pub(crate) fn owe_vectors(connection: &mut Connection, key: &SessionKey, which: 
 /// Makes the next generation of vectors the current one, if no message owes vectors of it.
 pub(crate) fn complete_generation(connection: &mut Connection, generation: u32) -> Result<bool> {
     let transaction = begin(connection).map_err(storage("complete_generation"))?;
-    let held = Generations::of(&sessions::meta(&transaction)?);
+    let held = read::meta::generations(&Read(&transaction))?;
     if held.current_number() == generation {
         return Ok(true);
     }
@@ -166,7 +169,7 @@ pub(crate) fn complete_generation(connection: &mut Connection, generation: u32) 
 /// Removes vectors of generations that nobody searches any more; returns how many.
 pub(crate) fn prune_vectors(connection: &mut Connection, limit: usize) -> Result<usize> {
     let transaction = begin(connection).map_err(storage("prune_vectors"))?;
-    let held = Generations::of(&sessions::meta(&transaction)?);
+    let held = read::meta::generations(&Read(&transaction))?;
     let current = held.current_number();
     let kept = [current, held.next.map_or(current, |next| next.number)];
     let prune = || {

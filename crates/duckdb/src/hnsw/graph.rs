@@ -8,7 +8,7 @@ use amplifier_session_sql::file;
 use duckdb::{Connection, params};
 
 use super::{HnswOptions, extension, path};
-use crate::{Access, conditions::is_one_of, connect, error::storage, quote, rows::DuckDbRows};
+use crate::{Access, connect, error::storage, quote, reader::is_one_of, rows::DuckDbRows};
 
 /// The name of the index, the one that databases of the Python library have.
 const INDEX: &str = "idx_vectors_hnsw";

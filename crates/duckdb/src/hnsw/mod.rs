@@ -28,16 +28,14 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
-    backend::{
-        VectorCandidate, VectorQuery,
-        meta::{Generation, Generations},
-    },
+    backend::{VectorCandidate, VectorQuery, meta::Generation},
     model::ContentTypes,
     search::SearchFilter,
 };
 use amplifier_session_index::{Mark, PlacedRows, Rows, VectorPlace};
 
-use crate::{Access, connect, pool::Pool, rows::DuckDbRows, sessions};
+use crate::{Access, connect, pool::Pool, reader::Read, rows::DuckDbRows};
+use amplifier_session_sql::read;
 use graph::{Graph, Held};
 
 /// Rows are only added: what VSS removes takes the places of other results, and compacting its graph ends the process
@@ -144,7 +142,7 @@ impl Hnsw {
     }
 
     fn bring_up(&self, rows: &mut DuckDbRows<'_>, options: &HnswOptions) -> Result<()> {
-        let Some(current) = Generations::of(&sessions::meta(rows.snapshot)?).current else { return Ok(()) };
+        let Some(current) = read::meta::generations(&Read(rows.snapshot))?.current else { return Ok(()) };
         let mut graph = self.graph();
         match self.opened(&mut graph, options).and_then(|graph| bring_up(graph, rows, &current)) {
             Ok(true) => return Ok(()),

@@ -3,7 +3,7 @@
 //! Numbers are those of `SessionStorage::get_statistics`: what counts as a use, a call or a failure is decided in `core`,
 //! and said here once more in SQL.
 
-use crate::event_search::{FAILED, counted_elsewhere, join_answered};
+use crate::event_counts::{FAILED, counted_elsewhere, join_answered};
 
 /// A view that is there for every question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

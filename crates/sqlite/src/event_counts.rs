@@ -3,48 +3,17 @@
 use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, EventGroup, RESPONSE},
-    model::{Event, Level},
-    search::{EventFilter, EventSearchOptions, SessionFilter},
+    search::{EventFilter, SessionFilter},
 };
-use amplifier_session_sql::{
-    Conditions, repeats_usage,
-    rows::{self, EVENT, EVENT_OF_SESSION as OF_SESSION},
-};
+use amplifier_session_sql::{Conditions, repeats_usage, rows::EVENT_OF_SESSION as OF_SESSION};
 use rusqlite::Connection;
 
 use crate::{
-    columns::{Cursor, column},
-    conditions::{SQLITE, values},
+    columns::column,
     error::storage,
     functions::read_usage,
+    reader::{SQLITE, own_events_index, values},
 };
-
-/// The events that `options` ask for, newest first.
-pub(crate) fn search(
-    connection: &Connection,
-    scope: &Scope,
-    options: &EventSearchOptions,
-) -> Result<Vec<Event>> {
-    let mut conditions = Conditions::of_events(SQLITE, scope, &options.filter)?;
-    if let Some(after) = &options.after {
-        conditions.behind_event(after);
-    }
-    conditions.without_events(&options.without);
-    let limit = conditions.bind(options.limit.min(EventSearchOptions::MAX_LIMIT) as i64);
-    let sql = format!(
-        "SELECT {EVENT} FROM {} WHERE {}
-         ORDER BY e.ts DESC, e.user_id DESC, e.session_id DESC, e.sequence DESC LIMIT {limit}",
-        in_order(scope, &options.filter),
-        conditions.sql()
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("search_events"))?;
-    let mut found = statement.query(values(&conditions)).map_err(storage("search_events"))?;
-    let mut events = Vec::new();
-    while let Some(row) = found.next().map_err(storage("search_events"))? {
-        events.push(rows::event(&Cursor(row))?);
-    }
-    Ok(events)
-}
 
 /// The events that `filter` admits, counted by what they have in common.
 pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
@@ -89,21 +58,9 @@ fn counted_elsewhere() -> String {
     )
 }
 
-/// The tables and the index that give events in order of time.
-///
-/// The join is written so that SQLite takes the tables as they stand, and the index is named: without statistics it
-/// would rather sort all events of a user than read the newest of them.
-fn in_order(scope: &Scope, filter: &EventFilter) -> String {
-    if filter.sessions.session.is_some() {
-        return format!("sessions s CROSS JOIN events e INDEXED BY events_by_session_time {OF_SESSION}");
-    }
-    let index = own_index(scope, filter).unwrap_or("events_by_time");
-    format!("events e INDEXED BY {index} CROSS JOIN sessions s {OF_SESSION}")
-}
-
 /// The tables and the index that give the fewest events to count.
 fn in_any_order(scope: &Scope, filter: &EventFilter) -> String {
-    if let Some(index) = own_index(scope, filter)
+    if let Some(index) = own_events_index(scope, filter)
         && filter.sessions == SessionFilter::default()
     {
         return format!("events e INDEXED BY {index} CROSS JOIN sessions s {OF_SESSION}");
@@ -111,16 +68,4 @@ fn in_any_order(scope: &Scope, filter: &EventFilter) -> String {
     let by_type = filter.event_type.is_some() || filter.category.is_some();
     let index = if by_type { "events_by_session_type" } else { "events_by_session_time" };
     format!("sessions s CROSS JOIN events e INDEXED BY {index} {OF_SESSION}")
-}
-
-/// The index of what the filter asks for among one user's events.
-fn own_index(scope: &Scope, filter: &EventFilter) -> Option<&'static str> {
-    match (scope, filter) {
-        (Scope::User(_), EventFilter { tool: Some(_), .. }) => Some("events_by_tool"),
-        (Scope::User(_), EventFilter { event_type: Some(_), .. }) => Some("events_by_type"),
-        (Scope::User(_), EventFilter { level: Some(level), .. }) if *level != Level::Info => {
-            Some("events_by_level")
-        }
-        _ => None,
-    }
 }

@@ -2,7 +2,10 @@
 
 use amplifier_session_core::{Result, Scope, backend::OwingQuery, search::SearchFilter};
 
-use crate::{Conditions, Dialect};
+use crate::{
+    Conditions, Dialect,
+    rows::{has_something_to_embed, is_pending},
+};
 
 impl Conditions {
     /// The messages of `scope` that `filter` admits.
@@ -18,14 +21,14 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// The messages that owe vectors of the current generation, or of the next one.
+    /// The messages whose vectors of the current generation are pending, or of the next one.
     #[must_use]
-    pub fn of_owing(dialect: Dialect, query: &OwingQuery, is_current: bool) -> Self {
+    pub fn of_pending(dialect: Dialect, query: &OwingQuery, is_current: bool) -> Self {
         let mut conditions = Self::new(dialect);
         if is_current {
-            conditions.require("t.vectors IN (0, 3)");
+            conditions.require(is_pending("t.vectors"));
         } else {
-            conditions.require("t.vectors <> 2");
+            conditions.require(has_something_to_embed("t.vectors"));
             conditions.compare("t.generation <> ?", query.generation);
         }
         conditions.compare("t.user_id = ?", query.user.to_string());

@@ -2,7 +2,13 @@
 //!
 //! Every value is bound: names are plain text, whatever characters they have.
 
-use amplifier_session_core::model::Timestamp;
+mod events;
+mod messages;
+mod sessions;
+
+pub use events::repeats_usage;
+
+use amplifier_session_core::{Scope, backend::SessionQuery, model::Timestamp, search::EventFilter};
 
 /// What databases say differently.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +21,18 @@ pub struct Dialect {
     /// Whether the event `e` says all words of a text (the argument) of itself, in a database that can tell. In another
     /// the backend looks at the rows.
     pub event_says: Option<fn(&str) -> String>,
+    /// The day in UTC of a time (the argument), read with [`Columns::day`](crate::Columns::day).
+    pub day: fn(&str) -> String,
+    /// The table `sessions s` for a list, with a hint about the index.
+    pub list_from: fn(&SessionQuery) -> &'static str,
+    /// The tables `sessions s` and `transcripts t`, joined to count messages.
+    pub messages_of_sessions: &'static str,
+    /// The tables `events e` and `sessions s`, joined to read the newest events first.
+    pub events_in_order: fn(&Scope, &EventFilter) -> String,
+    /// The table `sessions s`, joined with rows of another table `t` (the argument) that have its user and id.
+    pub beside_sessions: fn(&str) -> String,
+    /// The table or view of the vectors of all generations.
+    pub all_vectors: &'static str,
 }
 
 /// A value that is bound.
@@ -100,7 +118,7 @@ impl Conditions {
         format!("?{}", self.values.len())
     }
 
-    /// What stands behind `WHERE`.
+    /// What follows `WHERE`.
     #[must_use]
     pub fn sql(&self) -> String {
         if self.conditions.is_empty() { "TRUE".to_owned() } else { self.conditions.join(" AND ") }
@@ -110,5 +128,11 @@ impl Conditions {
     #[must_use]
     pub fn values(&self) -> &[Value] {
         &self.values
+    }
+
+    /// [`Conditions::values`], when the conditions are written down.
+    #[must_use]
+    pub fn into_values(self) -> Vec<Value> {
+        self.values
     }
 }

@@ -77,8 +77,8 @@ impl Conditions {
         }
     }
 
-    /// Behind the last event of a page.
-    pub fn behind_event(&mut self, after: &EventCursor) {
+    /// After the last event of a page.
+    pub fn after_event(&mut self, after: &EventCursor) {
         let EventCursor { ts, place } = after;
         let ts = self.bind(*ts);
         let user = self.bind(place.session.user_id.to_string());

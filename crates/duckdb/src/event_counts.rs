@@ -3,8 +3,8 @@
 use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, EventCounter, EventGroup, Usage},
-    model::{Event, SessionId, SessionKey, UserId},
-    search::{EventFilter, EventSearchOptions},
+    model::{SessionId, SessionKey, UserId},
+    search::EventFilter,
 };
 use amplifier_session_sql::{
     Columns, Conditions, repeats_usage,
@@ -14,9 +14,8 @@ use duckdb::Connection;
 
 use crate::{
     columns::Cursor,
-    conditions::{DUCKDB, values},
     error::storage,
-    sessions::limit,
+    reader::{DUCKDB, values},
 };
 
 /// Whether an event tells of a failure: `Event::failed`. What is no JSON `true` is no failure.
@@ -36,42 +35,6 @@ pub(crate) fn join_answered() -> String {
 /// Whether the usage of an event repeats what a response of its session says: with [`join_answered`].
 pub(crate) fn counted_elsewhere() -> String {
     format!("(a.session_id IS NOT NULL AND {})", repeats_usage("e"))
-}
-
-/// The events that `options` ask for, newest first.
-pub(crate) fn search(
-    connection: &Connection,
-    scope: &Scope,
-    options: &EventSearchOptions,
-) -> Result<Vec<Event>> {
-    let mut conditions = Conditions::of_events(DUCKDB, scope, &options.filter)?;
-    if let Some(after) = &options.after {
-        conditions.behind_event(after);
-    }
-    conditions.without_events(&options.without);
-    let most = options.limit.min(EventSearchOptions::MAX_LIMIT);
-    // Which events hold words is looked at here, so that it is not known how many rows that takes.
-    let end = match options.filter.text {
-        Some(_) => String::new(),
-        None => format!("LIMIT {}", conditions.bind(limit(most))),
-    };
-    let sql = format!(
-        "SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}
-         ORDER BY e.ts DESC, e.user_id DESC, e.session_id DESC, e.sequence DESC {end}",
-        conditions.sql()
-    );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("search_events"))?;
-    let mut found = statement.query(values(&conditions)).map_err(storage("search_events"))?;
-    let mut events = Vec::new();
-    while events.len() < most
-        && let Some(row) = found.next().map_err(storage("search_events"))?
-    {
-        let event = rows::event(&Cursor(row))?;
-        if options.filter.text.as_ref().is_none_or(|words| event.says(words)) {
-            events.push(event);
-        }
-    }
-    Ok(events)
 }
 
 /// The events that `filter` admits, counted by what they have in common.

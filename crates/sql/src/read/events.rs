@@ -1,0 +1,140 @@
+//! Events: pages of them, and searches.
+
+use std::ops::ControlFlow;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{EventTime, SequenceRange},
+    model::{Digest, Event, Payload, SessionKey},
+    search::EventSearchOptions,
+};
+
+use super::{limit, of_session};
+use crate::{
+    Columns, Conditions, Query, Reader, Value, damaged, digest, number,
+    rows::{self, EVENT, EVENT_OF_SESSION, EVENT_TIME, PAGE, encoding},
+};
+
+/// Digests of a session's events, in order of sequence.
+#[must_use]
+pub fn digests(key: &SessionKey, range: SequenceRange) -> Query<Digest> {
+    let sql = "SELECT digest FROM events
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4";
+    Query::new("event_digests", sql, from(key, range.start, range.limit), |row| digest(row, 0))
+}
+
+/// A page of a session's events, in order of sequence.
+#[must_use]
+pub fn page(key: &SessionKey, range: SequenceRange) -> Query<Event> {
+    let sql = format!(
+        "SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION}
+         WHERE e.user_id = ?1 AND e.session_id = ?2 AND e.sequence >= ?3 ORDER BY e.sequence LIMIT ?4"
+    );
+    Query::new("read_events", sql, from(key, range.start, range.limit.min(PAGE)), rows::event)
+}
+
+/// A page of what a session's events say of times, in order of sequence.
+#[must_use]
+pub fn times(key: &SessionKey, range: SequenceRange) -> Query<EventTime> {
+    let sql = format!(
+        "SELECT {EVENT_TIME} FROM events
+         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 ORDER BY sequence LIMIT ?4"
+    );
+    Query::new("event_times", sql, from(key, range.start, range.limit.min(PAGE)), rows::event_time)
+}
+
+fn from(key: &SessionKey, start: u32, most: usize) -> impl Iterator<Item = Value> {
+    of_session(key).into_iter().chain([start.into(), limit(most).into()])
+}
+
+/// The events that `options` ask for, newest first.
+///
+/// # Errors
+///
+/// Those of the database; `Validation` for an unknown scope.
+pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+    let mut conditions = Conditions::of_events(R::DIALECT, scope, &options.filter)?;
+    if let Some(after) = &options.after {
+        conditions.after_event(after);
+    }
+    conditions.without_events(&options.without);
+    let most = options.limit.min(EventSearchOptions::MAX_LIMIT);
+    // If the database cannot look for words, it is not known how many rows that takes.
+    let words = options.filter.text.as_ref().filter(|_| R::DIALECT.event_says.is_none());
+    let end = match words {
+        Some(_) => String::new(),
+        None => format!("LIMIT {}", conditions.bind(limit(most))),
+    };
+    let sql = format!(
+        "SELECT {EVENT} FROM {} WHERE {}
+         ORDER BY e.ts DESC, e.user_id DESC, e.session_id DESC, e.sequence DESC {end}",
+        (R::DIALECT.events_in_order)(scope, &options.filter),
+        conditions.sql()
+    );
+    let mut events = Vec::new();
+    if most == 0 {
+        return Ok(events);
+    }
+    reader.each(&Query::with_conditions("search_events", sql, conditions, rows::event), |event| {
+        if words.is_none_or(|words| event.says(words)) {
+            events.push(event);
+        }
+        if events.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(events)
+}
+
+/// The payloads of events, as [`payload`] completes them. `which` is a condition on `sequence`.
+#[must_use]
+pub fn payloads(key: &SessionKey, which: &str) -> Query<StoredPayload> {
+    let sql = format!(
+        "SELECT sequence, encoding, raw FROM events WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+    );
+    Query::new("event_payloads", sql, of_session(key), stored_payload)
+}
+
+/// A payload as its row holds it.
+#[derive(Debug, Clone)]
+pub struct StoredPayload {
+    /// The event.
+    pub sequence: u32,
+    /// `None` if the payload is in chunks.
+    pub payload: Option<Payload>,
+}
+
+fn stored_payload(row: &dyn Columns) -> Result<StoredPayload> {
+    let payload = match row.integer(1)? {
+        encoding::NONE => Some(Payload::None),
+        encoding::PLAIN => Some(Payload::Plain(row.bytes(2)?)),
+        encoding::ZSTD => Some(Payload::Zstd(row.bytes(2)?)),
+        encoding::CHUNKS => None,
+        _ => return Err(damaged("payload")),
+    };
+    Ok(StoredPayload { sequence: number(row, 0)?, payload })
+}
+
+/// The chunks of an event's payload in order, each with how many there are.
+#[must_use]
+pub fn chunks(key: &SessionKey, sequence: u32) -> Query<(Vec<u8>, u64)> {
+    let sql = "SELECT chunk_data, total_chunks FROM event_chunks
+        WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 ORDER BY chunk_index";
+    let values = of_session(key).into_iter().chain([sequence.into()]);
+    Query::new("event_payloads", sql, values, |row| Ok((row.bytes(0)?, rows::count(row, 1)?)))
+}
+
+/// A payload with its chunks.
+///
+/// # Errors
+///
+/// Those of the database; `Damaged` if chunks are missing.
+pub fn payload(reader: &impl Reader, key: &SessionKey, stored: StoredPayload) -> Result<(u32, Payload)> {
+    let StoredPayload { sequence, payload } = stored;
+    if let Some(payload) = payload {
+        return Ok((sequence, payload));
+    }
+    let chunks = reader.rows(&chunks(key, sequence))?;
+    if chunks.last().is_none_or(|(_, total)| chunks.len() as u64 != *total) {
+        return Err(damaged("chunked payload"));
+    }
+    Ok((sequence, Payload::Chunks(chunks.into_iter().map(|(chunk, _)| chunk).collect())))
+}

@@ -1,0 +1,89 @@
+//! Messages: pages of them, their states, and counts.
+
+use std::ops::ControlFlow;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{MessageCount, OwingQuery, SequenceRange},
+    model::{Message, MessageState, SessionKey},
+    search::SearchFilter,
+};
+
+use super::{limit, meta, of_session};
+use crate::{
+    Conditions, Dialect, Query, Reader,
+    rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
+};
+
+/// The states of a session's messages, in order of sequence.
+#[must_use]
+pub fn states(key: &SessionKey) -> Query<MessageState> {
+    let sql = format!(
+        "SELECT {MESSAGE_STATE} FROM transcripts WHERE user_id = ?1 AND session_id = ?2 ORDER BY sequence"
+    );
+    Query::new("message_states", sql, of_session(key), rows::message_state)
+}
+
+/// Messages of a session in order of sequence; to be read by [`page`].
+#[must_use]
+pub fn of_session_from(key: &SessionKey, range: SequenceRange) -> Query<Message> {
+    let sql = format!(
+        "{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence >= ?3 ORDER BY t.sequence LIMIT ?4"
+    );
+    let range = [range.start.into(), limit(range.limit.min(PAGE)).into()];
+    Query::new("read_messages", sql, of_session(key).into_iter().chain(range), rows::message)
+}
+
+/// The messages of a query until they have [`PAGE_BYTES`].
+///
+/// # Errors
+///
+/// Those of the database.
+pub fn page(reader: &impl Reader, query: &Query<Message>) -> Result<Vec<Message>> {
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    reader.each(query, |message| {
+        bytes += message.raw.as_bytes().len();
+        messages.push(message);
+        if bytes < PAGE_BYTES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(messages)
+}
+
+/// Messages whose vectors are pending, in order. `reader` reads one snapshot.
+///
+/// # Errors
+///
+/// Those of the database.
+pub fn pending<R: Reader>(reader: &R, query: &OwingQuery) -> Result<Vec<Message>> {
+    let held = meta::generations(reader)?;
+    let is_current = held.current_number() == query.generation;
+    if !is_current && !held.is_next(query.generation) {
+        return Ok(Vec::new());
+    }
+    page(reader, &pending_of(R::DIALECT, query, is_current))
+}
+
+/// Messages whose vectors of the current generation, or of the next one, are pending; to be read by [`page`].
+#[must_use]
+pub fn pending_of(dialect: Dialect, query: &OwingQuery, is_current: bool) -> Query<Message> {
+    let mut conditions = Conditions::of_pending(dialect, query, is_current);
+    let most = conditions.bind(limit(query.limit.min(PAGE)));
+    let sql = format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {most}", conditions.sql());
+    Query::with_conditions("read_messages", sql, conditions, rows::message)
+}
+
+/// Counts the messages that `filter` admits by day and role.
+///
+/// # Errors
+///
+/// Those of the database; `Validation` for an unknown scope.
+pub fn counts<R: Reader>(reader: &R, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+    let conditions = Conditions::of_messages(R::DIALECT, scope, filter)?;
+    let sql = format!(
+        "SELECT {} AS day, t.role, count(*) FROM {} WHERE {} GROUP BY 1, 2",
+        (R::DIALECT.day)("t.ts"),
+        R::DIALECT.messages_of_sessions,
+        conditions.sql()
+    );
+    reader.rows(&Query::with_conditions("count_messages", sql, conditions, rows::message_count))
+}

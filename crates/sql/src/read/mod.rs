@@ -1,0 +1,25 @@
+//! Reads that are the same in every database: the queries, and what is made of their rows where one is not enough.
+//!
+//! Functions that take a [`Reader`](crate::Reader) are for embedded databases. Those that return a
+//! [`Query`](crate::Query) are for any.
+
+pub mod events;
+pub mod messages;
+pub mod meta;
+pub mod sessions;
+pub mod vectors;
+
+use amplifier_session_core::model::SessionKey;
+
+use crate::Value;
+
+/// The values `?1` and `?2` of a query about one session.
+fn of_session(key: &SessionKey) -> [Value; 2] {
+    [key.user_id.to_string().into(), key.session_id.to_string().into()]
+}
+
+/// The number of rows that a statement is limited to: SQL has signed integers.
+#[must_use]
+pub fn limit(rows: usize) -> i64 {
+    i64::try_from(rows).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,134 @@
+//! Sessions: one, lists, and what is stored of them.
+
+use std::ops::ControlFlow;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{SessionQuery, SessionRows, StoredSession},
+    model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+};
+
+use super::{limit, meta, of_session};
+use crate::{
+    Conditions, Query, Reader, deletions,
+    rows::{self, SESSION, SESSION_STATE, count, is_pending, span},
+};
+
+/// A session without its metadata files.
+#[must_use]
+pub fn stored(key: &SessionKey) -> Query<StoredSession> {
+    let sql =
+        format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
+    Query::new("get_session", sql, of_session(key), rows::stored_session)
+}
+
+/// The metadata files of a session, in order.
+#[must_use]
+pub fn metadata_files(key: &SessionKey) -> Query<MetadataFile> {
+    let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
+    Query::new("get_session", sql, of_session(key), |row| {
+        Ok(MetadataFile { name: row.text(0)?, raw: RawJson::new(row.bytes(1)?) })
+    })
+}
+
+/// A session with its metadata files.
+///
+/// # Errors
+///
+/// Those of the database.
+pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSession>> {
+    let Some(mut session) = reader.first(&stored(key))? else { return Ok(None) };
+    session.metadata_files = reader.rows(&metadata_files(key))?;
+    Ok(Some(session))
+}
+
+/// The sessions that `query` asks for, newest first.
+///
+/// # Errors
+///
+/// Those of the database; `Validation` for an unknown scope.
+pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
+    let mut conditions = Conditions::of_list(R::DIALECT, query)?;
+    // If the database cannot look for words, it is not known how many rows that takes.
+    let looks_for_words = query.text.is_some() && R::DIALECT.session_says.is_none();
+    let page = match looks_for_words {
+        true => String::new(),
+        false => format!("LIMIT {}", conditions.bind(limit(query.limit))),
+    };
+    let sql = format!(
+        "SELECT {SESSION} FROM {} WHERE {} ORDER BY s.updated DESC, s.user_id, s.session_id {page}",
+        (R::DIALECT.list_from)(query),
+        conditions.sql()
+    );
+    let mut sessions = Vec::new();
+    if query.limit == 0 {
+        return Ok(sessions);
+    }
+    reader.each(&Query::with_conditions("list_sessions", sql, conditions, rows::session), |session| {
+        if !looks_for_words || query.admits(&session) {
+            sessions.push(session);
+        }
+        if sessions.len() == query.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(sessions)
+}
+
+/// The keys of the rows of the sessions of `scope` that `filter` admits.
+///
+/// # Errors
+///
+/// Those of the database; `Validation` for an unknown scope.
+pub fn keys<R: Reader>(reader: &R, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+    let conditions = Conditions::of_sessions(R::DIALECT, scope, filter)?;
+    let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
+    let decode = |row: &dyn crate::Columns| row.integer(0).map(i64::cast_unsigned);
+    reader.rows(&Query::with_conditions("session_keys", sql, conditions, decode))
+}
+
+/// The sync states of a user's sessions after `after`, in order.
+#[must_use]
+pub fn sync_states(user: &UserId, after: Option<&SessionId>, most: usize) -> Query<(SessionId, String)> {
+    let sql = "SELECT session_id, sync_state FROM sessions
+        WHERE user_id = ?1 AND session_id > ?2 AND sync_state IS NOT NULL ORDER BY session_id LIMIT ?3";
+    let after = after.map_or("", SessionId::as_str).to_owned();
+    let values = [user.to_string().into(), after.into(), limit(most).into()];
+    Query::new("sync_states", sql, values, |row| Ok((SessionId::new(row.text(0)?)?, row.text(1)?)))
+}
+
+/// The sessions of a user that were deleted, in order.
+#[must_use]
+pub fn deleted(user: &UserId) -> Query<SessionId> {
+    let values = [user.to_string().into()];
+    Query::new("deleted_sessions", deletions::LIST, values, |row| SessionId::new(row.text(0)?))
+}
+
+/// How many rows a session has, and how far they go.
+///
+/// # Errors
+///
+/// Those of the database.
+pub fn stored_rows(reader: &impl Reader, key: &SessionKey) -> Result<SessionRows> {
+    const OF_SESSION: &str = "WHERE user_id = ?1 AND session_id = ?2";
+    let generation = meta::generations(reader)?.current_number();
+    let sql = format!(
+        "SELECT count(*), max(sequence), min(ts), max(ts), count(*) FILTER (WHERE {}), max(synced_at)
+         FROM transcripts {OF_SESSION}",
+        is_pending("vectors")
+    );
+    let messages = Query::new("session_rows", sql, of_session(key), |row| {
+        Ok((span(row)?, count(row, 4)?, row.maybe_time(5)?))
+    });
+    let sql = format!("SELECT count(*), max(sequence), min(ts), max(ts) FROM events {OF_SESSION}");
+    let events = Query::new("session_rows", sql, of_session(key), span);
+    let sql = format!("SELECT count(*) FROM transcript_vectors {OF_SESSION} AND generation = {generation}");
+    let vectors = Query::new("session_rows", sql, of_session(key), |row| count(row, 0));
+    let (messages, owing_vectors, synced_at) = reader.first(&messages)?.unwrap_or_default();
+    Ok(SessionRows {
+        messages,
+        events: reader.first(&events)?.unwrap_or_default(),
+        vectors: reader.first(&vectors)?.unwrap_or_default(),
+        owing_vectors,
+        synced_at,
+    })
+}

@@ -1,0 +1,116 @@
+//! Vectors: which texts have them, and counts.
+
+use std::ops::ControlFlow;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{SequenceRange, VectorCounts},
+    model::{ContentType, ContentTypes, SessionKey, VectorState},
+    search::SessionFilter,
+};
+
+use super::{meta, of_session};
+use crate::{
+    Columns, Conditions, Query, Reader, number,
+    rows::{self, count},
+};
+
+/// Which texts of the messages from `range.start` on have vectors.
+///
+/// # Errors
+///
+/// Those of the database.
+pub fn types<R: Reader>(
+    reader: &R,
+    generation: u32,
+    key: &SessionKey,
+    range: SequenceRange,
+) -> Result<Vec<(u32, ContentTypes)>> {
+    let sql = format!(
+        "SELECT sequence, content_type FROM {}
+         WHERE user_id = ?1 AND session_id = ?2 AND sequence >= ?3 AND generation = ?4 ORDER BY sequence",
+        R::DIALECT.all_vectors
+    );
+    let values = of_session(key).into_iter().chain([range.start.into(), generation.into()]);
+    let query =
+        Query::new("vector_types", sql, values, |row| Ok((number::<u32>(row, 0)?, row.text(1)?.parse()?)));
+    let mut of_messages: Vec<(u32, Vec<ContentType>)> = Vec::new();
+    reader.each(&query, |(sequence, content_type)| {
+        let is_full = of_messages.len() == range.limit;
+        match of_messages.last_mut() {
+            Some((last, types)) if *last == sequence => types.push(content_type),
+            _ if is_full => return ControlFlow::Break(()),
+            _ => of_messages.push((sequence, vec![content_type])),
+        }
+        ControlFlow::Continue(())
+    })?;
+    let of_messages = of_messages.into_iter();
+    Ok(of_messages.map(|(sequence, types)| (sequence, types.into_iter().collect())).collect())
+}
+
+/// How far the vectors of the messages of `scope` are. `reader` reads one snapshot.
+///
+/// # Errors
+///
+/// Those of the database; `Validation` for an unknown scope.
+pub fn counts<R: Reader>(reader: &R, scope: &Scope) -> Result<VectorCounts> {
+    let held = meta::generations(reader)?;
+    let current = held.current_number();
+    let next = held.next.map(|next| next.number);
+    let conditions = Conditions::of_sessions(R::DIALECT, scope, &SessionFilter::default())?;
+    let of_sessions = |table: &str| (R::DIALECT.beside_sessions)(table);
+    let query = |sql: String| (sql, conditions.clone());
+    let mut counts = VectorCounts::default();
+
+    let (sql, values) = query(format!(
+        "SELECT t.vectors, count(*), count(*) FILTER (WHERE t.generation <> {}) FROM {} WHERE {} GROUP BY 1",
+        next.unwrap_or(current),
+        of_sessions("transcripts"),
+        conditions.sql()
+    ));
+    let decode = |row: &dyn Columns| Ok((rows::vector_state(row, 0)?, count(row, 1)?, count(row, 2)?));
+    for (state, messages, not_of_next) in
+        reader.rows(&Query::with_conditions("count_vectors", sql, values, decode))?
+    {
+        if state == VectorState::Nothing {
+            counts.nothing += messages;
+            continue;
+        }
+        counts.embeddable += messages;
+        if state.is_owed() {
+            counts.generations.entry(current).or_default().owing += messages;
+        }
+        if let Some(next) = next {
+            counts.generations.entry(next).or_default().owing += not_of_next;
+        }
+    }
+
+    let (sql, values) = query(format!(
+        "SELECT generation, count(*), CAST(sum(vectors) AS BIGINT) FROM (
+             SELECT t.generation, count(*) AS vectors FROM {} WHERE {}
+             GROUP BY t.user_id, t.session_id, t.sequence, t.generation
+         ) AS of_messages GROUP BY 1",
+        of_sessions(R::DIALECT.all_vectors),
+        conditions.sql()
+    ));
+    let decode = |row: &dyn Columns| Ok((number::<u32>(row, 0)?, count(row, 1)?, count(row, 2)?));
+    for (generation, messages, vectors) in
+        reader.rows(&Query::with_conditions("count_vectors", sql, values, decode))?
+    {
+        let of_generation = counts.generations.entry(generation).or_default();
+        (of_generation.messages, of_generation.vectors) = (messages, vectors);
+    }
+
+    let (sql, values) = query(format!(
+        "SELECT t.generation, t.reason, count(*) FROM {} WHERE {} GROUP BY 1, 2",
+        of_sessions("vector_failures"),
+        conditions.sql()
+    ));
+    let decode = |row: &dyn Columns| Ok((number::<u32>(row, 0)?, row.text(1)?, count(row, 2)?));
+    for (generation, reason, messages) in
+        reader.rows(&Query::with_conditions("count_vectors", sql, values, decode))?
+    {
+        counts.generations.entry(generation).or_default().failed.insert(reason, messages);
+    }
+    Ok(counts)
+}
