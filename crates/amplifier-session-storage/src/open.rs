@@ -11,7 +11,7 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage, StorageSettings, backend::StorageBackend,
     embedding::EmbeddingProvider,
 };
-use amplifier_session_sqlite::SqliteBackend;
+use amplifier_session_sqlite::Sqlite;
 
 use crate::{StoreUrl, store_url::CosmosAddress};
 
@@ -154,7 +154,7 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
             let message = "a SQLite store has no reading only: many processes may read it while others write";
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
-        StoreUrl::Sqlite(path) => Arc::new(SqliteBackend::open(path).await?),
+        StoreUrl::Sqlite(path) => Arc::new(Sqlite::open(path).await?),
         StoreUrl::DuckDb(path) => duckdb(path, &options).await?,
         StoreUrl::Cosmos(address) => cosmos(address, &options).await?,
     };
@@ -163,15 +163,16 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
 
 #[cfg(feature = "duckdb-system")]
 async fn duckdb(path: &Path, options: &OpenOptions) -> Result<Arc<dyn StorageBackend>> {
-    use amplifier_session_duckdb::{Access, DuckDbBackend, HnswOptions};
+    use amplifier_session_duckdb::{Access, DuckDb, HnswOptions};
 
     let access = if options.read_only { Access::ReadOnly } else { Access::ReadWrite };
-    let backend = DuckDbBackend::open(path, access).await?;
+    let backend = DuckDb::open(path, access).await?;
     if !options.hnsw {
         return Ok(Arc::new(backend));
     }
     let hnsw = HnswOptions::default().with_extension_directory(options.extension_directory.clone());
-    Ok(Arc::new(backend.with_hnsw(hnsw)))
+    backend.use_hnsw(hnsw);
+    Ok(Arc::new(backend))
 }
 
 #[cfg(not(feature = "duckdb-system"))]

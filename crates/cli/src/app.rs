@@ -179,7 +179,7 @@ impl App {
     pub(crate) async fn duckdb(
         &self,
     ) -> Result<(amplifier_session_storage::duckdb::DuckDbBackend, Scope), Failure> {
-        use amplifier_session_storage::duckdb::{Access, DuckDbBackend};
+        use amplifier_session_storage::duckdb::{Access, DuckDb};
 
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
@@ -192,7 +192,7 @@ impl App {
             return Err(Failure::wrong_use(format!("SQL is for DuckDB stores, and {url} is none"), hint));
         };
         self.check_existence()?;
-        let backend = DuckDbBackend::open(file, Access::ReadOnly).await?;
+        let backend = DuckDb::open(file, Access::ReadOnly).await?;
         if scope != Scope::Everyone {
             let storage = SessionStorage::new(std::sync::Arc::new(backend.clone()));
             self.warn_of_other_user(&storage, &user).await?;

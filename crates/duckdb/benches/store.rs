@@ -30,8 +30,8 @@ use amplifier_session_core::{
     search::VectorSearchOptions,
     storage::{IngestTarget, SyncLines},
 };
-use amplifier_session_duckdb::{Access, DuckDbBackend, SqlQuery};
-use amplifier_session_sqlite::SqliteBackend;
+use amplifier_session_duckdb::{Access, DuckDb, SqlQuery};
+use amplifier_session_sqlite::Sqlite;
 use amplifier_session_sync::{NoProgress, SyncOptions, sync};
 use amplifier_session_testkit::{
     corpus::{Corpus, CorpusSize, Random},
@@ -72,8 +72,8 @@ fn user() -> UserId {
 async fn store(folder: &Path, kind: &str) -> (SessionStorage, PathBuf) {
     let file = folder.join(format!("sessions.{kind}"));
     let backend: Arc<dyn StorageBackend> = match kind {
-        "sqlite" => Arc::new(SqliteBackend::open(&file).await.unwrap()),
-        _ => Arc::new(DuckDbBackend::open(&file, Access::ReadWrite).await.unwrap()),
+        "sqlite" => Arc::new(Sqlite::open(&file).await.unwrap()),
+        _ => Arc::new(DuckDb::open(&file, Access::ReadWrite).await.unwrap()),
     };
     (SessionStorage::new(backend), file)
 }
@@ -255,7 +255,7 @@ async fn measure_sql() {
         fs::metadata(&file).unwrap().len() / 1_000_000
     );
     println!("| question about 1,000,000 events | best | worst |\n| --- | --- | --- |");
-    let backend = DuckDbBackend::open(&file, Access::ReadOnly).await.unwrap();
+    let backend = DuckDb::open(&file, Access::ReadOnly).await.unwrap();
     for sql in [
         "SELECT count(*), sum(data_size_bytes) FROM events",
         "SELECT event_type, tool_name, count(*), min(ts), max(ts) FROM events GROUP BY ALL",

@@ -1,30 +1,25 @@
-//! The backend: each call runs on a thread for blocking work, on a connection of its own.
+//! The database: opening it, SQL for people, and what DuckDB does in its own way.
 
-use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
-        StoreInfo, StorePlace, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
-        VectorCounts, VectorQuery, Vectors, Version,
+        EventCount, MessageVectors, OweAgain, SessionChange, StoreInfo, StorePlace, VectorQuery, Version,
     },
     blocking,
-    model::{
-        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
-        SessionKey, UserId, VectorRecord,
-    },
-    search::{EventFilter, EventSearchOptions, SearchFilter},
+    model::{ContentType, Message, Payload, Place, SessionKey, UserId, VectorRecord},
+    search::EventFilter,
 };
-use amplifier_session_index::{Keeper, SearchIndex, WhenBusy};
-use amplifier_session_sql::{Reader, file, read};
-use async_trait::async_trait;
-use duckdb::Connection;
+use amplifier_session_index::{Keeper, SearchIndex};
+use amplifier_session_sql::{
+    embedded::{Database, Embedded, Nearest},
+    file,
+};
 
 use crate::{
     HnswOptions, SqlAnswer, SqlQuery, connect, event_counts, events, generations,
-    hnsw::{Hnsw, Nearest},
+    hnsw::Hnsw,
     messages, open_files,
     pool::{Pool, Writer, with_snapshot},
     reader::Read,
@@ -43,8 +38,10 @@ pub enum Access {
 }
 
 /// Sessions in one DuckDB file. Cheap to clone; all that a process opens of a file share one database.
-#[derive(Clone)]
-pub struct DuckDbBackend {
+pub type DuckDbBackend = Embedded<DuckDb>;
+
+/// A DuckDB file with its search index.
+pub struct DuckDb {
     inner: Arc<Inner>,
     access: Access,
     /// Why the file can't be written, if that is so.
@@ -54,11 +51,11 @@ pub struct DuckDbBackend {
 pub(crate) struct Inner {
     /// Dropped first: nobody else opens its file while the store's is open.
     hnsw: Hnsw,
-    keeper: Keeper<DuckDbSnapshots>,
+    index: Keeper<DuckDbSnapshots>,
     pool: Arc<Pool>,
 }
 
-impl DuckDbBackend {
+impl DuckDb {
     /// Opens the store in the file `path`, which is created when it is missing and may be written, for its owner alone. The
     /// search index lies beside it, in the folder `<path>.index`. A file that can't be written, or in whose folder nothing can be
     /// created, is opened to read it, whatever `access` says: see [`StoreInfo::read_only`].
@@ -68,34 +65,32 @@ impl DuckDbBackend {
     /// `StorageConnection` when the file can't be opened, is in use by another process, or is no store of this library
     /// in a version that it knows: such a file is left untouched. A process that has it open for reading only can't open
     /// it for writing beside.
-    pub async fn open(path: impl AsRef<Path>, access: Access) -> Result<Self> {
+    pub async fn open(path: impl AsRef<Path>, access: Access) -> Result<DuckDbBackend> {
         let path = path.as_ref().to_owned();
         blocking(move || Self::open_now(&path, access)).await?
     }
 
-    fn open_now(path: &Path, access: Access) -> Result<Self> {
+    fn open_now(path: &Path, access: Access) -> Result<DuckDbBackend> {
         let protected = file::read_only(path);
         let access = if protected.is_some() { Access::ReadOnly } else { access };
         let inner = open_files::shared(path, |file| {
             let pool = Arc::new(Pool::open(path, access, file)?);
             let index = SearchIndex::open(connect::beside(path, ".index"));
-            let keeper = Keeper::new(index, DuckDbSnapshots(Arc::clone(&pool)));
-            Ok(Inner { hnsw: Hnsw::new(pool.path(), access), keeper, pool })
+            let index = Keeper::new(index, DuckDbSnapshots(Arc::clone(&pool)));
+            Ok(Inner { hnsw: Hnsw::new(pool.path(), access), index, pool })
         })?;
         if (access, inner.pool.access()) == (Access::ReadWrite, Access::ReadOnly) {
             let message = "this process has the database open for reading only";
             return Err(Error::new(ErrorKind::StorageConnection, message).with("file", path.display()));
         }
-        Ok(Self { inner, access, protected })
+        Ok(Embedded::new(Self { inner, access, protected }))
     }
 
     /// Has an HNSW index too, which DuckDB's extension VSS makes in the file `<path>.hnsw`, for whatever opens this file in
     /// this process. Searches that leave nothing out use it, when it is up to date, which [`Self::update_index`] brings it.
     /// Without the extension everything goes as without the index, and such searches say so.
-    #[must_use]
-    pub fn with_hnsw(self, options: HnswOptions) -> Self {
+    pub fn use_hnsw(&self, options: HnswOptions) {
         self.inner.hnsw.ask_for(options);
-        self
     }
 
     /// The database file.
@@ -159,317 +154,120 @@ impl DuckDbBackend {
             .with("file", self.path().display()))
     }
 
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.pool.read(read)).await?
-    }
-
-    async fn write_with<T: Send + 'static>(
-        &self,
-        write: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        if let Some(reason) = &self.protected {
-            return Err(file::refuses_writes(reason));
-        }
+    fn writer<T>(&self, write: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        self.check_writable()?;
         if self.access == Access::ReadOnly {
-            return Err(read_only(self.path()));
+            let message = "the store was opened for reading only";
+            return Err(Error::new(ErrorKind::Unsupported, message).with("file", self.path().display()));
         }
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.pool.write(write)).await?
-    }
-
-    /// Removes from all files what a deleted session has left, in the index and in the database.
-    ///
-    /// Takes as long as writing the whole database.
-    async fn erase(&self) -> Result<()> {
-        let folded = self.inner.keeper.fold(WhenBusy::Wait).await;
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.pool.rewrite().and(inner.hnsw.remove())).await?.and(folded)
+        self.inner.pool.write(write)
     }
 }
 
-fn read_only(path: &Path) -> Error {
-    Error::new(ErrorKind::Unsupported, "the store was opened for reading only").with("file", path.display())
-}
-
-impl fmt::Debug for DuckDbBackend {
+impl fmt::Debug for DuckDb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DuckDbBackend").field("path", &self.path()).finish_non_exhaustive()
+        f.debug_struct("DuckDb").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
-#[async_trait]
-impl Meta for DuckDbBackend {
+impl Database for DuckDb {
+    type Reader<'a> = Read<'a>;
+    type Snapshots = DuckDbSnapshots;
+
+    fn index(&self) -> &Keeper<DuckDbSnapshots> {
+        &self.inner.index
+    }
+
     fn info(&self) -> StoreInfo {
-        let Inner { pool, keeper, hnsw } = &*self.inner;
+        let Inner { pool, index, hnsw } = &*self.inner;
         let store = StorePlace::local("store", pool.path().to_owned(), [pool.log_path()]);
-        let index = StorePlace::local("index", keeper.index().dir().to_owned(), []);
+        let index = StorePlace::local("index", index.index().dir().to_owned(), []);
         let hnsw = hnsw.file().map(|file| StorePlace::local("index", file, []));
         StoreInfo::new("duckdb")
             .with_read_only(self.protected.clone())
             .with_places([store, index].into_iter().chain(hnsw).collect())
     }
 
-    async fn meta(&self) -> Result<BTreeMap<String, String>> {
-        self.read(|connection| read::meta::meta(&Read(connection))).await
+    fn check_writable(&self) -> Result<()> {
+        self.protected.as_deref().map_or(Ok(()), |reason| Err(file::refuses_writes(reason)))
     }
 
-    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
-        let (key, expected, value) = (key.to_owned(), expected.map(str::to_owned), value.to_owned());
-        self.write_with(move |writer| {
-            sessions::swap_meta(&writer.connection, &key, expected.as_deref(), &value)
-        })
-        .await
-    }
-}
-
-#[async_trait]
-impl Sessions for DuckDbBackend {
-    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
-        let key = key.clone();
-        self.read(move |connection| read::sessions::get(&Read(connection), &key)).await
+    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.inner.pool.read(|connection| read(&Read(connection)))
     }
 
-    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
-        let query = query.clone();
-        self.read(move |connection| read::sessions::list(&Read(connection), &query)).await
+    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.inner.pool.read(|connection| with_snapshot(connection, |snapshot| read(&Read(snapshot))))
     }
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        let key = key.clone();
-        self.read(move |connection| {
-            with_snapshot(connection, |snapshot| read::sessions::stored_rows(&Read(snapshot), &key))
-        })
-        .await
+    fn messages_at(reader: &Read<'_>, places: &[Place]) -> Result<Vec<Message>> {
+        messages::at(reader, places)
     }
 
-    async fn sync_states(
-        &self,
-        user: &UserId,
-        after: Option<&SessionId>,
-        limit: usize,
-    ) -> Result<Vec<(SessionId, String)>> {
-        let (user, after) = (user.clone(), after.cloned());
-        self.read(move |connection| {
-            Read(connection).rows(&read::sessions::sync_states(&user, after.as_ref(), limit))
-        })
-        .await
+    fn event_payloads(reader: &Read<'_>, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        events::payloads(reader, key, sequences)
     }
 
-    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
-        let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
-        let written = self.write_with(move |writer| Ok(write::sessions(writer, &changes))).await;
-        match self.inner.keeper.wrote(bytes).await.and(written) {
-            Ok(versions) => versions,
-            Err(error) => vec![Err(error); count],
-        }
+    fn find_events(reader: &Read<'_>, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        events::find(reader.0, user, event_ids)
     }
 
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        let key = key.clone();
-        let deleted = self.write_with(move |writer| write::delete(writer, &key)).await?;
-        if deleted && let Err(error) = self.erase().await {
-            // The session is gone; what is left of it in files goes with the next fold and the next deletion.
-            tracing::warn!(%error, "what a deleted session left in the index or the database could not be cleaned up yet");
-        }
-        Ok(deleted)
+    fn count_events(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        event_counts::count(reader.0, scope, filter)
     }
 
-    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
-        let user = user.clone();
-        self.read(move |connection| Read(connection).rows(&read::sessions::deleted(&user))).await
-    }
-
-    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
-        let (from, to) = (from.clone(), to.clone());
-        self.write_with(move |writer| write::rename_user(writer, &from, &to)).await
-    }
-}
-
-#[async_trait]
-impl Messages for DuckDbBackend {
-    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::messages::states(&key))).await
-    }
-
-    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
-        let key = key.clone();
-        self.read(move |connection| {
-            read::messages::page(&Read(connection), &read::messages::of_session_from(&key, range))
-        })
-        .await
-    }
-
-    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
-        let places = places.to_vec();
-        self.read(move |connection| messages::at(connection, &places)).await
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| read::messages::counts(&Read(connection), &scope, &filter)).await
-    }
-}
-
-#[async_trait]
-impl Events for DuckDbBackend {
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::events::digests(&key, range))).await
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::events::page(&key, range))).await
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::events::times(&key, range))).await
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        let (key, sequences) = (key.clone(), sequences.to_vec());
-        self.read(move |connection| events::payloads(connection, &key, &sequences)).await
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        let (user, event_ids) = (user.clone(), event_ids.to_vec());
-        self.read(move |connection| events::find(connection, &user, &event_ids)).await
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        let (scope, options) = (scope.clone(), options.clone());
-        self.read(move |connection| read::events::search(&Read(connection), &scope, &options)).await
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| event_counts::count(connection, &scope, &filter)).await
-    }
-}
-
-#[async_trait]
-impl Vectors for DuckDbBackend {
-    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
-        let query = query.clone();
-        self.read(move |connection| {
-            with_snapshot(connection, |snapshot| read::messages::pending(&Read(snapshot), &query))
-        })
-        .await
-    }
-
-    async fn write_vectors(
-        &self,
-        key: &SessionKey,
-        generation: u32,
-        of_messages: Vec<MessageVectors>,
-    ) -> Result<usize> {
-        let key = key.clone();
-        let bytes = of_messages.iter().map(MessageVectors::vector_bytes).sum();
-        let stored =
-            self.write_with(move |writer| write::vectors(writer, &key, generation, &of_messages)).await?;
-        self.inner.keeper.wrote(bytes).await?;
-        Ok(stored)
-    }
-
-    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
-        let key = key.clone();
-        self.write_with(move |writer| write::owe_vectors(writer, &key, &which)).await
-    }
-
-    async fn complete_generation(&self, generation: u32) -> Result<bool> {
-        self.write_with(move |writer| generations::complete(writer, generation)).await
-    }
-
-    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
-        self.write_with(move |writer| generations::prune(writer, limit)).await
-    }
-
-    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
-        let scope = scope.clone();
-        self.read(move |connection| {
-            with_snapshot(connection, |snapshot| read::vectors::counts(&Read(snapshot), &scope))
-        })
-        .await
-    }
-
-    async fn vectors_of(
-        &self,
+    fn vectors_of(
+        reader: &Read<'_>,
         generation: u32,
         texts: &[(Place, ContentType)],
     ) -> Result<Vec<(Place, VectorRecord)>> {
-        let texts = texts.to_vec();
-        self.read(move |connection| vectors::of(connection, generation, &texts)).await
+        vectors::of(reader.0, generation, texts)
     }
 
-    async fn vector_types(
-        &self,
-        generation: u32,
-        key: &SessionKey,
-        range: SequenceRange,
-    ) -> Result<Vec<(u32, ContentTypes)>> {
-        let key = key.clone();
-        self.read(move |connection| read::vectors::types(&Read(connection), generation, &key, range)).await
-    }
-}
-
-#[async_trait]
-impl Search for DuckDbBackend {
-    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
-        self.inner.keeper.text_candidates(query).await
+    fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        self.writer(|writer| sessions::swap_meta(&writer.connection, key, expected, value))
     }
 
-    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
-        let (inner, asked) = (Arc::clone(&self.inner), query.clone());
-        let reason = match blocking(move || inner.hnsw.nearest(&inner.pool, &asked)).await?? {
-            Nearest::Found(items) => return Ok(Candidates { items, notice: None }),
-            Nearest::NotAsked => None,
-            Nearest::Unavailable(reason) => Some(format!("the HNSW index was not used: {reason}")),
-        };
-        let mut found = self.inner.keeper.vector_candidates(query).await?;
-        let notices: Vec<String> = found.notice.into_iter().chain(reason).collect();
-        found.notice = (!notices.is_empty()).then(|| notices.join("; "));
-        Ok(found)
+    fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>> {
+        self.writer(|writer| Ok(write::sessions(writer, changes)))
     }
 
-    /// Also works off the write-ahead log, and brings up the HNSW index where there is one.
-    async fn update_index(&self) -> Result<()> {
-        if let Some(reason) = &self.protected {
-            return Err(file::refuses_writes(reason));
-        }
-        let folded = self.inner.keeper.fold(WhenBusy::Wait).await;
-        let inner = Arc::clone(&self.inner);
-        blocking(move || {
-            inner.pool.checkpoint();
-            inner.hnsw.update(&inner.pool);
-        })
-        .await?;
-        folded
+    fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        self.writer(|writer| write::delete(writer, key))
     }
 
-    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
-        // The index knows which rules it follows.
+    fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        self.writer(|writer| write::rename_user(writer, from, to))
+    }
+
+    fn write_vectors(&self, key: &SessionKey, generation: u32, of: &[MessageVectors]) -> Result<usize> {
+        self.writer(|writer| write::vectors(writer, key, generation, of))
+    }
+
+    fn owe_vectors(&self, key: &SessionKey, which: &OweAgain) -> Result<u64> {
+        self.writer(|writer| write::owe_vectors(writer, key, which))
+    }
+
+    fn complete_generation(&self, generation: u32) -> Result<bool> {
+        self.writer(|writer| generations::complete(writer, generation))
+    }
+
+    fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        self.writer(|writer| generations::prune(writer, limit))
+    }
+
+    fn erase(&self) -> Result<()> {
+        self.inner.pool.rewrite().and(self.inner.hnsw.remove())
+    }
+
+    /// Works off the write-ahead log, and brings the HNSW index up to date if there is one.
+    fn tidy(&self) -> Result<()> {
+        self.inner.pool.checkpoint();
+        self.inner.hnsw.update(&self.inner.pool);
         Ok(())
     }
-}
 
-#[async_trait]
-impl Scheduling for DuckDbBackend {
-    fn come_first(&self) {
-        self.inner.keeper.index().come_first();
-    }
-
-    async fn give_way(&self) {
-        // Work that does not give way is work all the same.
-        let _ = self.inner.keeper.give_way().await;
-    }
-
-    fn begin_sync(&self) -> Option<SyncGuard> {
-        self.inner.keeper.index().begin_sync().map(SyncGuard::new)
+    fn nearest(&self, query: &VectorQuery) -> Result<Nearest> {
+        self.inner.hnsw.nearest(&self.inner.pool, query)
     }
 }

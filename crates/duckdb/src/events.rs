@@ -84,14 +84,13 @@ pub(crate) fn remove(connection: &Connection, key: &SessionKey, which: &str) -> 
 
 /// The payloads of the events of these sequences.
 pub(crate) fn payloads(
-    connection: &Connection,
+    reader: &Read<'_>,
     key: &SessionKey,
     sequences: &[u32],
 ) -> Result<Vec<(u32, Payload)>> {
-    let reader = Read(connection);
     let which = is_one_of("sequence", sequences.iter().copied().map(i64::from));
     let stored = reader.rows(&read::events::payloads(key, &which))?;
-    stored.into_iter().map(|stored| read::events::payload(&reader, key, stored)).collect()
+    stored.into_iter().map(|stored| read::events::payload(reader, key, stored)).collect()
 }
 
 /// Where events are. All ids are looked for in one scan: an index that told them would cost every write.

@@ -41,7 +41,7 @@ mod tables;
 mod vectors;
 mod write;
 
-pub use backend::{Access, DuckDbBackend};
+pub use backend::{Access, DuckDb, DuckDbBackend};
 pub use hnsw::HnswOptions;
 pub use python::DuckDbUpgrade;
 pub use sql::{READY_VIEWS, ReadyView, SqlAnswer, SqlColumn, SqlForm, SqlQuery, SqlRow};

@@ -30,12 +30,12 @@ pub(crate) fn message_key(session: i64, sequence: u32) -> i64 {
 }
 
 /// The messages at `places`.
-pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Message>> {
+pub(crate) fn at(reader: &Read<'_>, places: &[Place]) -> Result<Vec<Message>> {
     let sessions: BTreeSet<_> = places.iter().map(|place| &place.session).collect();
-    let sessions = sessions::keys_of(connection, &sessions).map_err(storage("messages_at"))?;
+    let sessions = sessions::keys_of(reader.0, &sessions).map_err(storage("messages_at"))?;
     let key = |place: &Place| Some(message_key(*sessions.get(&place.session)?, place.sequence));
     let sql = format!("{MESSAGES} WHERE {}", is_one_of("t.key", places.iter().filter_map(key)));
-    Read(connection).rows(&Query::new("messages_at", sql, [], rows::message))
+    reader.rows(&Query::new("messages_at", sql, [], rows::message))
 }
 
 /// Makes the vectors of a session's messages owed again, or of some of them; returns of how many.

@@ -14,7 +14,7 @@ use duckdb::{
     types::{Value, ValueRef},
 };
 
-use crate::{Access, DuckDbBackend, columns, connect, error::storage, open_files, schema};
+use crate::{Access, columns, connect, error::storage, open_files, schema};
 
 /// The logs that DuckDB keeps beside a file: the others while the first is worked off.
 const LOGS: [&str; 3] = [".wal", ".wal.checkpoint", ".wal.recovery"];
@@ -44,7 +44,7 @@ impl Driver for DuckDbUpgrade {
     }
 
     async fn open_new(&self, file: &Path) -> Result<Arc<dyn StorageBackend>> {
-        Ok(Arc::new(DuckDbBackend::open(file, Access::ReadWrite).await?))
+        Ok(Arc::new(crate::DuckDb::open(file, Access::ReadWrite).await?))
     }
 }
 

@@ -12,7 +12,8 @@ use duckdb::{
 use crate::{columns::Cursor, error::storage};
 
 /// A connection that reads.
-pub(crate) struct Read<'a>(pub(crate) &'a Connection);
+#[derive(Debug)]
+pub struct Read<'a>(pub(crate) &'a Connection);
 
 impl Reader for Read<'_> {
     const DIALECT: Dialect = DUCKDB;

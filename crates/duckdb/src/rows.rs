@@ -42,7 +42,8 @@ const VECTORS: usize = 1024;
 const VECTORS_IN_A_BATCH: usize = 8192;
 
 /// The rows of a store, each time as they are then.
-pub(crate) struct DuckDbSnapshots(pub(crate) Arc<Pool>);
+#[derive(Debug)]
+pub struct DuckDbSnapshots(pub(crate) Arc<Pool>);
 
 impl Snapshots for DuckDbSnapshots {
     fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()> {

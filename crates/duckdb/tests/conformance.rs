@@ -5,7 +5,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use amplifier_session_core::backend::prelude::*;
-use amplifier_session_duckdb::{Access, DuckDbBackend};
+use amplifier_session_duckdb::{Access, DuckDb};
 use amplifier_session_testkit::{conformance::Subject, conformance_suite};
 
 /// A file in a folder of its own; a second handle shares its database, as all of a process do.
@@ -26,7 +26,7 @@ impl OnDisk {
 #[async_trait::async_trait]
 impl Subject for OnDisk {
     async fn open(&self) -> Arc<dyn StorageBackend> {
-        Arc::new(DuckDbBackend::open(self.path(), Access::ReadWrite).await.unwrap())
+        Arc::new(DuckDb::open(self.path(), Access::ReadWrite).await.unwrap())
     }
 
     async fn open_again(&self) -> Arc<dyn StorageBackend> {

@@ -6,6 +6,7 @@
 //! | `read/` | the reads, one file for each subject |
 //! | `conditions/` | which rows a read may look at: conditions with the values that they compare with |
 //! | `columns.rs`, `rows.rs` | from the columns of a row to the model |
+//! | `embedded.rs` | a backend on an embedded database, with the search index beside it |
 //! | `deletions.rs` | which sessions were deleted |
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs` | database files for their owner alone |
@@ -17,6 +18,8 @@
 mod columns;
 mod conditions;
 pub mod deletions;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 pub mod file;
 mod query;
 pub mod read;

@@ -1,7 +1,6 @@
-//! The backend: each call runs on a thread for blocking work, on a connection of its own.
+//! The database: opening it, and what SQLite does in its own way.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -9,23 +8,16 @@ use std::{
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{
-        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
-        StoreInfo, StorePlace, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
-        VectorCounts, VectorQuery, Vectors, Version,
-    },
+    backend::{EventCount, MessageVectors, OweAgain, SessionChange, StoreInfo, StorePlace, Version},
     blocking,
-    model::{
-        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
-        SessionKey, UserId, VectorRecord,
-    },
-    search::{EventFilter, EventSearchOptions, SearchFilter},
+    model::{ContentType, Message, Payload, Place, SessionKey, UserId, VectorRecord},
+    search::EventFilter,
 };
-use amplifier_session_index::{Keeper, SearchIndex, WhenBusy};
-use amplifier_session_sql::{Reader, file::refuses_writes, read};
-use async_trait::async_trait;
-use rusqlite::Connection;
+use amplifier_session_index::{Keeper, SearchIndex};
+use amplifier_session_sql::{
+    embedded::{Database, Embedded},
+    file::refuses_writes,
+};
 
 use crate::{
     event_counts, events, messages,
@@ -36,15 +28,15 @@ use crate::{
 };
 
 /// Sessions in one SQLite file. Cheap to clone; clones share connections.
-#[derive(Clone)]
-pub struct SqliteBackend(Arc<Inner>);
+pub type SqliteBackend = Embedded<Sqlite>;
 
-struct Inner {
+/// An SQLite file with its search index.
+pub struct Sqlite {
     pool: Arc<Pool>,
-    keeper: Keeper<SqliteSnapshots>,
+    index: Keeper<SqliteSnapshots>,
 }
 
-impl SqliteBackend {
+impl Sqlite {
     /// Opens the store in the file `path`, which is created when it is missing, for its owner alone. The search index
     /// lies beside it, in the folder `<path>.index`.
     ///
@@ -55,315 +47,123 @@ impl SqliteBackend {
     ///
     /// `StorageConnection` when the file can't be opened, or is no store of this library in a version that it knows:
     /// such a file is left untouched.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+    pub async fn open(path: impl AsRef<Path>) -> Result<SqliteBackend> {
         let path = path.as_ref().to_owned();
         blocking(move || Self::open_now(path)).await?
     }
 
-    fn open_now(path: PathBuf) -> Result<Self> {
+    fn open_now(path: PathBuf) -> Result<SqliteBackend> {
         let pool = Arc::new(Pool::open(&path)?);
-        let mut index_dir = path.clone().into_os_string();
+        let mut index_dir = path.into_os_string();
         index_dir.push(".index");
-        let keeper = Keeper::new(SearchIndex::open(index_dir), SqliteSnapshots(Arc::clone(&pool)));
-        Ok(Self(Arc::new(Inner { pool, keeper })))
+        let index = Keeper::new(SearchIndex::open(index_dir), SqliteSnapshots(Arc::clone(&pool)));
+        Ok(Embedded::new(Self { pool, index }))
     }
 
     /// The database file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.0.pool.path()
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let inner = Arc::clone(&self.0);
-        blocking(move || inner.pool.read(read)).await?
-    }
-
-    async fn write_with<T: Send + 'static>(
-        &self,
-        write: impl FnOnce(&mut Connection) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let inner = Arc::clone(&self.0);
-        blocking(move || inner.pool.write(write)).await?
-    }
-
-    /// Removes from all files what a deleted session has left: in the index, in pages and in the write-ahead log.
-    ///
-    /// Takes as long as writing the whole database. While others read from the log, it stays until they are done:
-    /// see [`Pool::empty_log`].
-    async fn erase(&self) -> Result<()> {
-        let folded = self.0.keeper.fold(WhenBusy::Wait).await;
-        let pool = Arc::clone(&self.0.pool);
-        let rewritten = blocking(move || {
-            let rewritten = pool.rewrite();
-            pool.empty_log().and(rewritten)
-        });
-        rewritten.await?.and(folded)
+        self.pool.path()
     }
 }
 
-impl fmt::Debug for SqliteBackend {
+impl fmt::Debug for Sqlite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteBackend").field("path", &self.path()).finish_non_exhaustive()
+        f.debug_struct("Sqlite").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
-#[async_trait]
-impl Meta for SqliteBackend {
+impl Database for Sqlite {
+    type Reader<'a> = Read<'a>;
+    type Snapshots = SqliteSnapshots;
+
+    fn index(&self) -> &Keeper<SqliteSnapshots> {
+        &self.index
+    }
+
     fn info(&self) -> StoreInfo {
-        let Inner { pool, keeper } = &*self.0;
-        let store = StorePlace::local("store", pool.path().to_owned(), [pool.log_path()]);
-        let index = StorePlace::local("index", keeper.index().dir().to_owned(), []);
+        let store = StorePlace::local("store", self.path().to_owned(), [self.pool.log_path()]);
+        let index = StorePlace::local("index", self.index.index().dir().to_owned(), []);
         StoreInfo::new("sqlite")
-            .with_read_only(pool.read_only().map(str::to_owned))
+            .with_read_only(self.pool.read_only().map(str::to_owned))
             .with_places(vec![store, index])
     }
 
-    async fn meta(&self) -> Result<BTreeMap<String, String>> {
-        self.read(|connection| read::meta::meta(&Read(connection))).await
+    fn check_writable(&self) -> Result<()> {
+        self.pool.read_only().map_or(Ok(()), |reason| Err(refuses_writes(reason)))
     }
 
-    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
-        let (key, expected, value) = (key.to_owned(), expected.map(str::to_owned), value.to_owned());
-        self.write_with(move |connection| sessions::swap_meta(connection, &key, expected.as_deref(), &value))
-            .await
-    }
-}
-
-#[async_trait]
-impl Sessions for SqliteBackend {
-    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
-        let key = key.clone();
-        self.read(move |connection| read::sessions::get(&Read(connection), &key)).await
+    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.pool.read(|connection| read(&Read(connection)))
     }
 
-    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
-        let query = query.clone();
-        self.read(move |connection| read::sessions::list(&Read(connection), &query)).await
+    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.pool.read(|connection| with_snapshot(connection, |snapshot| read(&Read(snapshot))))
     }
 
-    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
-        let key = key.clone();
-        self.read(move |connection| {
-            with_snapshot(connection, |snapshot| read::sessions::stored_rows(&Read(snapshot), &key))
-        })
-        .await
+    fn messages_at(reader: &Read<'_>, places: &[Place]) -> Result<Vec<Message>> {
+        messages::at(reader, places)
     }
 
-    async fn sync_states(
-        &self,
-        user: &UserId,
-        after: Option<&SessionId>,
-        limit: usize,
-    ) -> Result<Vec<(SessionId, String)>> {
-        let (user, after) = (user.clone(), after.cloned());
-        self.read(move |connection| {
-            Read(connection).rows(&read::sessions::sync_states(&user, after.as_ref(), limit))
-        })
-        .await
+    fn event_payloads(reader: &Read<'_>, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        events::payloads(reader, key, sequences)
     }
 
-    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
-        let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
-        let written = self.write_with(move |connection| Ok(write::sessions(connection, &changes))).await;
-        match self.0.keeper.wrote(bytes).await.and(written) {
-            Ok(versions) => versions,
-            Err(error) => vec![Err(error); count],
-        }
+    fn find_events(reader: &Read<'_>, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        events::find(reader.0, user, event_ids)
     }
 
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        let key = key.clone();
-        let deleted = self.write_with(move |connection| write::delete(connection, &key)).await?;
-        if deleted && let Err(error) = self.erase().await {
-            // The session is gone; what is left of it in files goes with the next fold and the next deletion.
-            tracing::warn!(%error, "what a deleted session left in the index or the log could not be cleaned up yet");
-        }
-        Ok(deleted)
+    fn count_events(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        event_counts::count(reader.0, scope, filter)
     }
 
-    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
-        let user = user.clone();
-        self.read(move |connection| Read(connection).rows(&read::sessions::deleted(&user))).await
-    }
-
-    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
-        let (from, to) = (from.clone(), to.clone());
-        self.write_with(move |connection| write::rename_user(connection, &from, &to)).await
-    }
-}
-
-#[async_trait]
-impl Messages for SqliteBackend {
-    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::messages::states(&key))).await
-    }
-
-    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
-        let key = key.clone();
-        self.read(move |connection| {
-            read::messages::page(&Read(connection), &read::messages::of_session_from(&key, range))
-        })
-        .await
-    }
-
-    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
-        let places = places.to_vec();
-        self.read(move |connection| messages::at(connection, &places)).await
-    }
-
-    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| read::messages::counts(&Read(connection), &scope, &filter)).await
-    }
-}
-
-#[async_trait]
-impl Events for SqliteBackend {
-    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::events::digests(&key, range))).await
-    }
-
-    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::events::page(&key, range))).await
-    }
-
-    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
-        let key = key.clone();
-        self.read(move |connection| Read(connection).rows(&read::events::times(&key, range))).await
-    }
-
-    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        let (key, sequences) = (key.clone(), sequences.to_vec());
-        self.read(move |connection| events::payloads(connection, &key, &sequences)).await
-    }
-
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        let (user, event_ids) = (user.clone(), event_ids.to_vec());
-        self.read(move |connection| events::find(connection, &user, &event_ids)).await
-    }
-
-    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        let (scope, options) = (scope.clone(), options.clone());
-        self.read(move |connection| read::events::search(&Read(connection), &scope, &options)).await
-    }
-
-    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| event_counts::count(connection, &scope, &filter)).await
-    }
-}
-
-#[async_trait]
-impl Vectors for SqliteBackend {
-    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
-        let query = query.clone();
-        self.read(move |connection| {
-            with_snapshot(connection, |snapshot| read::messages::pending(&Read(snapshot), &query))
-        })
-        .await
-    }
-
-    async fn write_vectors(
-        &self,
-        key: &SessionKey,
-        generation: u32,
-        of_messages: Vec<MessageVectors>,
-    ) -> Result<usize> {
-        let key = key.clone();
-        let bytes = of_messages.iter().map(MessageVectors::vector_bytes).sum();
-        let stored = self
-            .write_with(move |connection| write::vectors(connection, &key, generation, &of_messages))
-            .await?;
-        self.0.keeper.wrote(bytes).await?;
-        Ok(stored)
-    }
-
-    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
-        let key = key.clone();
-        self.write_with(move |connection| write::owe_vectors(connection, &key, &which)).await
-    }
-
-    async fn complete_generation(&self, generation: u32) -> Result<bool> {
-        self.write_with(move |connection| write::complete_generation(connection, generation)).await
-    }
-
-    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
-        self.write_with(move |connection| write::prune_vectors(connection, limit)).await
-    }
-
-    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
-        let scope = scope.clone();
-        self.read(move |connection| {
-            with_snapshot(connection, |snapshot| read::vectors::counts(&Read(snapshot), &scope))
-        })
-        .await
-    }
-
-    async fn vectors_of(
-        &self,
+    fn vectors_of(
+        reader: &Read<'_>,
         generation: u32,
         texts: &[(Place, ContentType)],
     ) -> Result<Vec<(Place, VectorRecord)>> {
-        let texts = texts.to_vec();
-        self.read(move |connection| vectors::of(connection, generation, &texts)).await
+        vectors::of(reader.0, generation, texts)
     }
 
-    async fn vector_types(
-        &self,
-        generation: u32,
-        key: &SessionKey,
-        range: SequenceRange,
-    ) -> Result<Vec<(u32, ContentTypes)>> {
-        let key = key.clone();
-        self.read(move |connection| read::vectors::types(&Read(connection), generation, &key, range)).await
-    }
-}
-
-#[async_trait]
-impl Search for SqliteBackend {
-    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
-        self.0.keeper.text_candidates(query).await
+    fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        self.pool.write(|connection| sessions::swap_meta(connection, key, expected, value))
     }
 
-    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
-        self.0.keeper.vector_candidates(query).await
+    fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>> {
+        self.pool.write(|connection| Ok(write::sessions(connection, changes)))
     }
 
-    /// Also removes what deleted, changed and rewound rows have left in the index and in the write-ahead log.
-    async fn update_index(&self) -> Result<()> {
-        if let Some(reason) = self.0.pool.read_only() {
-            return Err(refuses_writes(reason));
-        }
-        let folded = self.0.keeper.fold(WhenBusy::Wait).await;
-        let pool = Arc::clone(&self.0.pool);
-        blocking(move || pool.empty_log()).await?.and(folded)
+    fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        self.pool.write(|connection| write::delete(connection, key))
     }
 
-    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
-        // The index knows which rules it follows.
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Scheduling for SqliteBackend {
-    fn come_first(&self) {
-        self.0.keeper.index().come_first();
+    fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        self.pool.write(|connection| write::rename_user(connection, from, to))
     }
 
-    async fn give_way(&self) {
-        // Work that does not give way is work all the same.
-        let _ = self.0.keeper.give_way().await;
+    fn write_vectors(&self, key: &SessionKey, generation: u32, of: &[MessageVectors]) -> Result<usize> {
+        self.pool.write(|connection| write::vectors(connection, key, generation, of))
     }
 
-    fn begin_sync(&self) -> Option<SyncGuard> {
-        self.0.keeper.index().begin_sync().map(SyncGuard::new)
+    fn owe_vectors(&self, key: &SessionKey, which: &OweAgain) -> Result<u64> {
+        self.pool.write(|connection| write::owe_vectors(connection, key, which))
+    }
+
+    fn complete_generation(&self, generation: u32) -> Result<bool> {
+        self.pool.write(|connection| write::complete_generation(connection, generation))
+    }
+
+    fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        self.pool.write(|connection| write::prune_vectors(connection, limit))
+    }
+
+    /// While others read from the write-ahead log, it stays until they are done: see [`Pool::empty_log`].
+    fn erase(&self) -> Result<()> {
+        let rewritten = self.pool.rewrite();
+        self.pool.empty_log().and(rewritten)
+    }
+
+    fn tidy(&self) -> Result<()> {
+        self.pool.empty_log()
     }
 }

@@ -102,17 +102,16 @@ pub(crate) fn truncate(connection: &Connection, key: &SessionKey, start: u32) ->
 
 /// The payloads of the events of these sequences.
 pub(crate) fn payloads(
-    connection: &Connection,
+    reader: &Read<'_>,
     key: &SessionKey,
     sequences: &[u32],
 ) -> Result<Vec<(u32, Payload)>> {
-    let reader = Read(connection);
     let mut payloads = Vec::with_capacity(sequences.len());
     for sequence in sequences {
         let mut query = read::events::payloads(key, "sequence = ?3");
         query.values.push((*sequence).into());
         if let Some(stored) = reader.first(&query)? {
-            payloads.push(read::events::payload(&reader, key, stored)?);
+            payloads.push(read::events::payload(reader, key, stored)?);
         }
     }
     Ok(payloads)

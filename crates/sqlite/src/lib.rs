@@ -36,5 +36,5 @@ mod tables;
 mod vectors;
 mod write;
 
-pub use backend::SqliteBackend;
+pub use backend::{Sqlite, SqliteBackend};
 pub use python::SqliteUpgrade;

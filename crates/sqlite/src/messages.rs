@@ -14,12 +14,12 @@ use rusqlite::{Connection, OptionalExtension, params, types::ToSqlOutput};
 use crate::{reader::Read, vectors::Target};
 
 /// The messages at `places`.
-pub(crate) fn at(connection: &Connection, places: &[Place]) -> Result<Vec<Message>> {
+pub(crate) fn at(reader: &Read<'_>, places: &[Place]) -> Result<Vec<Message>> {
     let sql = format!("{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence = ?3");
     let mut messages = Vec::with_capacity(places.len());
     for Place { session: SessionKey { user_id, session_id }, sequence } in places {
         let values = [user_id.to_string().into(), session_id.to_string().into(), (*sequence).into()];
-        messages.extend(Read(connection).first(&Query::new("messages_at", &sql, values, rows::message))?);
+        messages.extend(reader.first(&Query::new("messages_at", &sql, values, rows::message))?);
     }
     Ok(messages)
 }

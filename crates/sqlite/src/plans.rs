@@ -177,7 +177,9 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
         ("keys of everyone's sessions", AllSessions, |c| keys(c, Scope::Everyone, tags())),
         ("message states", Nothing, |c| run(c, &read::messages::states(&key()))),
         ("messages", Nothing, |c| run(c, &read::messages::of_session_from(&key(), range()))),
-        ("messages at places", Nothing, |c| messages::at(c, &[Place::new(key(), 1)]).map(drop)),
+        ("messages at places", Nothing, |c| {
+            messages::at(&reader::Read(c), &[Place::new(key(), 1)]).map(drop)
+        }),
         ("messages that owe vectors", Nothing, |c| {
             run(c, &read::messages::pending_of(SQLITE, &owing(None, Some(Place::new(key(), 3))), true))?;
             run(c, &read::messages::pending_of(SQLITE, &owing(Some(key().session_id), None), true))
@@ -196,7 +198,7 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
         ("rows of a session", Nothing, |c| read::sessions::stored_rows(&reader::Read(c), &key()).map(drop)),
         ("event digests", Nothing, |c| run(c, &read::events::digests(&key(), range()))),
         ("events", Nothing, |c| run(c, &read::events::page(&key(), range()))),
-        ("event payloads", Nothing, |c| events::payloads(c, &key(), &[3]).map(drop)),
+        ("event payloads", Nothing, |c| events::payloads(&reader::Read(c), &key(), &[3]).map(drop)),
         ("events by id", Nothing, |c| events::find(c, &key().user_id, &["e".into()]).map(drop)),
         ("newest events", Walk, |c| found(c, own(), events_of())),
         ("newest events of a time", Nothing, |c| {

@@ -14,7 +14,7 @@ use amplifier_session_upgrade::{Cell, Driver, FileCopy, Found, OldDatabase, Purp
 use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags, types::ValueRef};
 
-use crate::{SqliteBackend, error::storage, schema};
+use crate::{error::storage, schema};
 
 /// The logs that SQLite keeps beside a file.
 pub(crate) const LOGS: [&str; 2] = ["-wal", "-journal"];
@@ -45,7 +45,7 @@ impl Driver for SqliteUpgrade {
     }
 
     async fn open_new(&self, file: &Path) -> Result<Arc<dyn StorageBackend>> {
-        Ok(Arc::new(SqliteBackend::open(file).await?))
+        Ok(Arc::new(crate::Sqlite::open(file).await?))
     }
 }
 

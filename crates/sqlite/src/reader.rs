@@ -14,7 +14,8 @@ use rusqlite::{Connection, ParamsFromIter, params_from_iter, types};
 use crate::{columns::Cursor, error::storage};
 
 /// A connection that reads.
-pub(crate) struct Read<'a>(pub(crate) &'a Connection);
+#[derive(Debug)]
+pub struct Read<'a>(pub(crate) &'a Connection);
 
 impl Reader for Read<'_> {
     const DIALECT: Dialect = SQLITE;

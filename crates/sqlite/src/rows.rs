@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// The rows of a store, each time as they are then.
-pub(crate) struct SqliteSnapshots(pub(crate) Arc<Pool>);
+#[derive(Debug)]
+pub struct SqliteSnapshots(pub(crate) Arc<Pool>);
 
 impl Snapshots for SqliteSnapshots {
     fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()> {

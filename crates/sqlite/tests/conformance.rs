@@ -5,7 +5,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use amplifier_session_core::backend::prelude::*;
-use amplifier_session_sqlite::SqliteBackend;
+use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::{conformance::Subject, conformance_suite};
 
 /// A file in a folder of its own; a second handle has its own connections to it.
@@ -26,7 +26,7 @@ impl OnDisk {
 #[async_trait::async_trait]
 impl Subject for OnDisk {
     async fn open(&self) -> Arc<dyn StorageBackend> {
-        Arc::new(SqliteBackend::open(self.path()).await.unwrap())
+        Arc::new(Sqlite::open(self.path()).await.unwrap())
     }
 
     async fn open_again(&self) -> Arc<dyn StorageBackend> {

@@ -35,7 +35,7 @@ use amplifier_session_core::{
 use amplifier_session_index::{Mark, PlacedRows, Rows, VectorPlace};
 
 use crate::{Access, connect, pool::Pool, reader::Read, rows::DuckDbRows};
-use amplifier_session_sql::read;
+use amplifier_session_sql::{embedded::Nearest, read};
 use graph::{Graph, Held};
 
 /// Rows are only added: what VSS removes takes the places of other results, and compacting its graph ends the process
@@ -59,17 +59,6 @@ impl HnswOptions {
         self.extension_directory = directory;
         self
     }
-}
-
-/// What asking the index comes to.
-#[derive(Debug)]
-pub(crate) enum Nearest {
-    /// The chunks that are nearest, best first.
-    Found(Vec<VectorCandidate>),
-    /// The search is none for it: nobody asked for an index, or the search looks at some of the vectors only.
-    NotAsked,
-    /// Why the index can't answer.
-    Unavailable(String),
 }
 
 /// The index of one store, if somebody asked for one.
@@ -108,14 +97,14 @@ impl Hnsw {
                 return Ok(Nearest::NotAsked);
             }
             if self.is_being_updated.load(Ordering::Acquire) {
-                return Ok(Nearest::Unavailable("it is being brought up to date".to_owned()));
+                return Ok(unavailable("it is being brought up to date".to_owned()));
             }
             let mut graph = self.graph();
             let found = self.opened(&mut graph, options).and_then(|graph| search(graph, rows, query));
             Ok(found.unwrap_or_else(|error| {
                 // An error may have ended the database.
                 *graph = None;
-                Nearest::Unavailable(error.message().to_owned())
+                unavailable(error.message().to_owned())
             }))
         })
     }
@@ -236,13 +225,13 @@ fn search(graph: &Graph, rows: &mut DuckDbRows<'_>, query: &VectorQuery) -> Resu
         && (held.mark == mark
             || rows.removed_vectors_after(held.mark.revision)?.is_empty() && holds_all(held, rows)?);
     if !is_current {
-        return Ok(Nearest::Unavailable("it is behind the rows until the next sync".to_owned()));
+        return Ok(unavailable("it is behind the rows until the next sync".to_owned()));
     }
     let as_usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let keys = graph.nearest(&query.vector, query.limit + query.limit.min(as_usize(held.removed)))?;
     let found = candidates(&keys, rows, query)?;
     if found.len() < query.limit.min(as_usize(held.rows - held.removed)) {
-        return Ok(Nearest::Unavailable("it found too little".to_owned()));
+        return Ok(unavailable("it found too little".to_owned()));
     }
     Ok(Nearest::Found(found))
 }
@@ -277,4 +266,8 @@ fn candidates(keys: &[u64], rows: &mut DuckDbRows<'_>, query: &VectorQuery) -> R
         Some(VectorCandidate { place: message, content_type, span_start, span_end, similarity, vector })
     });
     Ok(near.collect())
+}
+
+fn unavailable(reason: impl std::fmt::Display) -> Nearest {
+    Nearest::Unavailable(format!("the HNSW index was not used: {reason}"))
 }

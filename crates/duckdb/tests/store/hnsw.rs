@@ -8,7 +8,7 @@ use amplifier_session_core::{
     search::{SearchFilter, SearchResults, VectorSearchOptions},
     storage::VectorsOf,
 };
-use amplifier_session_duckdb::{Access, DuckDbBackend, HnswOptions};
+use amplifier_session_duckdb::{Access, DuckDb, HnswOptions};
 use amplifier_session_testkit::{FakeEmbedding, lines};
 use duckdb::{Connection, params};
 
@@ -25,7 +25,9 @@ pub(super) fn extension() -> PathBuf {
 /// The store with an HNSW index by the extension in `directory`.
 pub(super) async fn with_hnsw(folder: &Folder, access: Access, directory: PathBuf) -> SessionStorage {
     let options = HnswOptions::default().with_extension_directory(Some(directory));
-    storage(DuckDbBackend::open(folder.database(), access).await.unwrap().with_hnsw(options))
+    let backend = DuckDb::open(folder.database(), access).await.unwrap();
+    backend.use_hnsw(options);
+    storage(backend)
 }
 
 async fn hnsw(folder: &Folder) -> SessionStorage {
@@ -400,5 +402,5 @@ async fn an_index_in_the_stores_own_file_is_removed() {
 }
 
 async fn storage_of(folder: &Folder, access: Access) -> SessionStorage {
-    storage(DuckDbBackend::open(folder.database(), access).await.unwrap())
+    storage(DuckDb::open(folder.database(), access).await.unwrap())
 }

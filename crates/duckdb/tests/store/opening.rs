@@ -3,7 +3,7 @@
 use std::fs;
 
 use amplifier_session_core::{ErrorKind, backend::prelude::*, model::UserId};
-use amplifier_session_duckdb::{Access, DuckDbBackend};
+use amplifier_session_duckdb::{Access, DuckDb};
 use amplifier_session_testkit::lines;
 use duckdb::Connection;
 
@@ -21,7 +21,7 @@ async fn filled(folder: &Folder) {
 async fn refused(folder: &Folder, says: &str) {
     let before = fs::read(folder.database()).unwrap();
     for access in [Access::ReadWrite, Access::ReadOnly] {
-        let error = DuckDbBackend::open(folder.database(), access).await.unwrap_err();
+        let error = DuckDb::open(folder.database(), access).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StorageConnection, "{error}");
         assert!(error.to_string().contains(says), "{error}");
     }
@@ -137,19 +137,19 @@ async fn stores_of_later_versions_are_refused_untouched() {
 async fn a_folder_is_no_store() {
     let folder = Folder::new();
     fs::create_dir(folder.database()).unwrap();
-    let error = DuckDbBackend::open(folder.database(), Access::ReadWrite).await.unwrap_err();
+    let error = DuckDb::open(folder.database(), Access::ReadWrite).await.unwrap_err();
     assert!(error.to_string().contains("is a folder"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reading_only_reads_and_finds_and_writes_nothing() {
     let folder = Folder::new();
-    let missing = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap_err();
+    let missing = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::StorageConnection);
     assert!(!folder.database().exists());
     filled(&folder).await;
 
-    let read_only = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let read_only = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
     assert_eq!(read_only.session_rows(&target("s").key).await.unwrap().messages.count, 2);
     let reader = storage(read_only.clone());
     assert_eq!(found(&reader, "apple").await, 1);
@@ -161,12 +161,12 @@ async fn reading_only_reads_and_finds_and_writes_nothing() {
     assert_eq!(read_only.rename_user(&ana, &ben).await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert_eq!(read_only.delete_session(&target("s").key).await.unwrap_err().kind(), ErrorKind::Unsupported);
 
-    let error = DuckDbBackend::open(folder.database(), Access::ReadWrite).await.unwrap_err();
+    let error = DuckDb::open(folder.database(), Access::ReadWrite).await.unwrap_err();
     assert!(error.to_string().contains("this process has the database open for reading only"), "{error}");
     drop((read_only, reader));
     let writer = folder.backend().await;
     // Beside a handle that writes, one that does not.
-    let read_only = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let read_only = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
     assert_eq!(read_only.delete_session(&target("s").key).await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert!(writer.delete_session(&target("s").key).await.unwrap());
 }
@@ -204,7 +204,7 @@ async fn all_handles_of_a_process_share_one_database() {
     for n in 0..8 {
         let path = if n % 2 == 0 { folder.database() } else { by_another_name.clone() };
         tasks.spawn(async move {
-            let storage = storage(DuckDbBackend::open(path, Access::ReadWrite).await.unwrap());
+            let storage = storage(DuckDb::open(path, Access::ReadWrite).await.unwrap());
             let message = whole(vec![lines::user(&format!("handle{n}"))]);
             storage.sync_transcript_lines(&target(&format!("s{n}")), message).await.unwrap();
         });
@@ -229,7 +229,7 @@ async fn a_store_of_the_first_layout_is_brought_up_when_it_is_opened() {
         UPDATE schema_meta SET value = '1' WHERE key = 'layout';";
     connection.execute_batch(earlier).unwrap();
     drop(connection);
-    let error = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap_err();
+    let error = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap_err();
     assert!(error.to_string().contains("layout 1 of an earlier version"), "{error}");
 
     for _ in 0..2 {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{ErrorKind, Scope, SessionStorage, search::VectorSearchOptions};
-use amplifier_session_duckdb::{Access, DuckDbBackend, HnswOptions};
+use amplifier_session_duckdb::{Access, DuckDb, HnswOptions};
 use amplifier_session_testkit::{FakeEmbedding, lines};
 
 use super::{
@@ -30,10 +30,10 @@ async fn child_of_another_test() {
         out.flush().unwrap();
     };
     let access = if task == "read" { Access::ReadOnly } else { Access::ReadWrite };
-    let mut backend = DuckDbBackend::open(database, access).await.unwrap();
+    let backend = DuckDb::open(database, access).await.unwrap();
     let has_hnsw = task == "hnsw";
     if has_hnsw {
-        backend = backend.with_hnsw(HnswOptions::default().with_extension_directory(Some(extension())));
+        backend.use_hnsw(HnswOptions::default().with_extension_directory(Some(extension())));
     }
     let storage = storage(backend);
     say("open".to_owned());
@@ -97,7 +97,7 @@ impl Other {
 }
 
 async fn refused(folder: &Folder, access: Access, holder: u32) {
-    let error = DuckDbBackend::open(folder.database(), access).await.unwrap_err();
+    let error = DuckDb::open(folder.database(), access).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageConnection);
     let told = error.to_string();
     assert!(told.contains(&format!("(PID {holder})")), "{told}");
@@ -121,9 +121,9 @@ async fn several_read_while_none_writes() {
     writer.sync_transcript_lines(&target("s"), whole(vec![lines::user("a pear")])).await.unwrap();
     drop(writer);
     let others = [Other::new(&folder, "read"), Other::new(&folder, "read")];
-    let error = DuckDbBackend::open(folder.database(), Access::ReadWrite).await.unwrap_err();
+    let error = DuckDb::open(folder.database(), Access::ReadWrite).await.unwrap_err();
     assert!(error.to_string().contains("(PID "), "{error}");
-    let reader = storage(DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap());
+    let reader = storage(DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap());
     assert_eq!(found(&reader, "pear").await, 1);
     drop(reader);
     others.into_iter().for_each(Other::end);

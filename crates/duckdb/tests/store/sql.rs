@@ -9,7 +9,7 @@ use amplifier_session_core::{
     search::{SearchMode, SearchOptions},
     storage::{IngestTarget, StatisticsOptions, SyncLines},
 };
-use amplifier_session_duckdb::{Access, DuckDbBackend, READY_VIEWS, SqlForm, SqlQuery, SqlRow};
+use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend, READY_VIEWS, SqlForm, SqlQuery, SqlRow};
 use amplifier_session_testkit::{FakeEmbedding, lines};
 use duckdb::Connection;
 
@@ -23,7 +23,7 @@ async fn asked(folder: &Folder) -> DuckDbBackend {
     let events = vec![lines::logger_event("tool:post")];
     storage.sync_event_lines(&target("s"), whole(events)).await.unwrap();
     drop(storage);
-    DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap()
+    DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap()
 }
 
 async fn rows(backend: &DuckDbBackend, query: &SqlQuery) -> Vec<SqlRow> {
@@ -57,7 +57,7 @@ async fn the_data_of_events_is_there_whatever_its_size() {
     let events = SyncLines::whole(lengths.map(event).to_vec());
     storage.sync_event_lines(&target("s"), events).await.unwrap();
     drop(storage);
-    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
     let sql = "SELECT length(data ->> '$.filler') FROM events_with_data ORDER BY sequence";
     let found = rows(&backend, &SqlQuery::new(sql)).await;
     assert_eq!(found, lengths.map(|length| vec![Some(length.to_string())]));
@@ -74,7 +74,7 @@ async fn the_data_of_events_is_there_whatever_its_size() {
         )
         .unwrap();
     drop(connection);
-    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
     let found = rows(&backend, &SqlQuery::new(sql)).await;
     assert_eq!(found, [vec![Some("10".to_owned())], vec![None], vec![None]]);
 }
@@ -294,7 +294,7 @@ async fn sql_sees_the_whole_store_and_so_others_have_to_be_meant() {
     drop(asked(&folder).await);
     let query = SqlQuery::new("SELECT count(*) FROM sessions");
     let ana = Scope::from(UserId::new("ana").unwrap());
-    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
     let mut answer = backend.sql(&ana, &query).await.unwrap();
     while answer.next_rows().await.unwrap().is_some() {}
     drop(backend);
@@ -305,7 +305,7 @@ async fn sql_sees_the_whole_store_and_so_others_have_to_be_meant() {
     let of_eve = IngestTarget { ..of_eve };
     storage.sync_transcript_lines(&of_eve, whole(vec![lines::user("a private plum")])).await.unwrap();
     drop(storage);
-    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
     let viewer = Scope::from(amplifier_session_core::Viewer::new(UserId::new("ana").unwrap()));
     for scope in [&ana, &viewer] {
         let error = backend.sql(scope, &query).await.unwrap_err();
@@ -395,7 +395,7 @@ async fn views_count_as_the_statistics_do() {
     storage.sync_event_lines(&target("s"), SyncLines::whole(events)).await.unwrap();
     let stats = storage.get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await.unwrap();
     drop(storage);
-    let backend = DuckDbBackend::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
 
     let tokens = "SELECT sum(calls), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
         sum(cache_write_tokens), sum(cost) FROM tokens_by_model_and_day";

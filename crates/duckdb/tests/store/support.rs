@@ -13,7 +13,7 @@ use amplifier_session_core::{
     search::{SearchMode, SearchOptions},
     storage::{IngestTarget, SyncLines},
 };
-use amplifier_session_duckdb::{Access, DuckDbBackend};
+use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend};
 use amplifier_session_testkit::{FakeEmbedding, lines::Line};
 use duckdb::{AccessMode, Config, Connection};
 
@@ -34,7 +34,7 @@ impl Folder {
     }
 
     pub(crate) async fn backend(&self) -> DuckDbBackend {
-        DuckDbBackend::open(self.database(), Access::ReadWrite).await.unwrap()
+        DuckDb::open(self.database(), Access::ReadWrite).await.unwrap()
     }
 
     pub(crate) async fn storage(&self) -> SessionStorage {

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use amplifier_session_core::{SessionStorage, model::Timestamp};
-use amplifier_session_duckdb::{Access, DuckDbBackend, DuckDbUpgrade};
+use amplifier_session_duckdb::{Access, DuckDb, DuckDbUpgrade};
 use amplifier_session_testkit::python_library::{Dialect, PythonLibrary, assert_upgraded};
 use amplifier_session_upgrade::{Outcome, PythonDatabase, Upgrade, UpgradeOptions, upgrade};
 use duckdb::Connection;
@@ -27,7 +27,7 @@ fn old(generation: u32, more: &str) -> Folder {
 }
 
 async fn opened(folder: &Folder) -> SessionStorage {
-    let backend = DuckDbBackend::open(folder.database(), Access::ReadWrite).await.unwrap();
+    let backend = DuckDb::open(folder.database(), Access::ReadWrite).await.unwrap();
     SessionStorage::new(Arc::new(backend))
 }
 
@@ -45,7 +45,7 @@ async fn each_generation_becomes_a_store() {
         let folder = old(generation, "");
         let before = fs::read(folder.database()).unwrap();
         for access in [Access::ReadWrite, Access::ReadOnly] {
-            let error = DuckDbBackend::open(folder.database(), access).await.unwrap_err();
+            let error = DuckDb::open(folder.database(), access).await.unwrap_err();
             assert_eq!(PythonDatabase::cause_of(&error), Some(PythonDatabase { generation }), "{error}");
         }
         let planned = run(&folder.database(), true).await.unwrap();

@@ -9,7 +9,7 @@ use amplifier_session_core::{
     storage::{SessionEdit, SyncLines},
 };
 use amplifier_session_sql::views::VIEWS;
-use amplifier_session_sqlite::SqliteBackend;
+use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::lines;
 use rusqlite::Connection;
 
@@ -62,7 +62,7 @@ async fn a_store_of_an_earlier_build_is_brought_up_when_it_is_opened() {
     let (folder, new) = (Folder::new(), Folder::new());
     make_layout_0(&folder);
     assert_eq!(layout(&folder), 0);
-    let opened = (0..4).map(|_| SqliteBackend::open(folder.database()));
+    let opened = (0..4).map(|_| Sqlite::open(folder.database()));
     for backend in futures_of(opened).await {
         backend.unwrap();
     }
@@ -112,7 +112,7 @@ async fn a_layout_that_is_not_known_is_refused_and_left_alone() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
     let before = fs::read(folder.database()).unwrap();
-    let error = SqliteBackend::open(folder.database()).await.unwrap_err();
+    let error = Sqlite::open(folder.database()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageConnection);
     assert!(error.to_string().contains("layout 99"), "{error}");
     assert_eq!(fs::read(folder.database()).unwrap(), before);

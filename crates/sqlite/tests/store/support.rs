@@ -12,7 +12,7 @@ use amplifier_session_core::{
     model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
     storage::{IngestTarget, SyncLines},
 };
-use amplifier_session_sqlite::SqliteBackend;
+use amplifier_session_sqlite::{Sqlite, SqliteBackend};
 use amplifier_session_testkit::{FakeEmbedding, lines::Line};
 
 /// A folder for a store.
@@ -32,7 +32,7 @@ impl Folder {
     }
 
     pub(crate) async fn backend(&self) -> SqliteBackend {
-        SqliteBackend::open(self.database()).await.unwrap()
+        Sqlite::open(self.database()).await.unwrap()
     }
 
     pub(crate) async fn storage(&self) -> SessionStorage {

@@ -9,7 +9,7 @@ use std::{
 use amplifier_session_core::{
     ErrorKind, Scope, SessionStorage, backend::SessionQuery, model::Timestamp, search::SearchOptions,
 };
-use amplifier_session_sqlite::{SqliteBackend, SqliteUpgrade};
+use amplifier_session_sqlite::{Sqlite, SqliteUpgrade};
 use amplifier_session_testkit::{
     FakeEmbedding,
     python_library::{Dialect, MODEL, PythonLibrary, assert_upgraded},
@@ -36,7 +36,7 @@ fn old(generation: u32, more: &str) -> Folder {
 }
 
 async fn opened(folder: &Folder) -> SessionStorage {
-    SessionStorage::new(Arc::new(SqliteBackend::open(folder.database()).await.unwrap()))
+    SessionStorage::new(Arc::new(Sqlite::open(folder.database()).await.unwrap()))
 }
 
 /// The names of what lies in the folder.
@@ -62,7 +62,7 @@ async fn each_generation_becomes_a_store() {
     for generation in GENERATIONS {
         let folder = old(generation, "");
         let before = fs::read(folder.database()).unwrap();
-        let error = SqliteBackend::open(folder.database()).await.unwrap_err();
+        let error = Sqlite::open(folder.database()).await.unwrap_err();
         assert_eq!(PythonDatabase::cause_of(&error), Some(PythonDatabase { generation }), "{error}");
 
         let planned = run(&folder.database(), true).await.unwrap();
@@ -234,7 +234,7 @@ async fn rows_in_a_log_are_taken_along() {
         let before = content(&killed);
         let planned = run(&killed.database(), true).await.unwrap();
         assert_eq!(planned.counts.vectors, 60);
-        assert!(SqliteBackend::open(killed.database()).await.is_err());
+        assert!(Sqlite::open(killed.database()).await.is_err());
         assert!(content(&killed) == before);
         run(&killed.database(), false).await.unwrap();
         assert_upgraded(&opened(&killed).await).await;
@@ -257,7 +257,7 @@ async fn what_was_not_committed_is_taken_back_by_the_upgrade_alone() {
     }
     let before = content(&killed);
     assert_eq!(run(&killed.database(), true).await.unwrap().counts.messages, 45);
-    assert!(SqliteBackend::open(killed.database()).await.is_err());
+    assert!(Sqlite::open(killed.database()).await.is_err());
     assert!(content(&killed) == before);
     run(&killed.database(), false).await.unwrap();
     assert_upgraded(&opened(&killed).await).await;
@@ -328,7 +328,7 @@ async fn other_files_are_refused_untouched() {
             assert_eq!(error.kind(), ErrorKind::StorageConnection);
             assert!(error.to_string().contains(says), "{error}");
         }
-        let error = SqliteBackend::open(folder.database()).await.unwrap_err();
+        let error = Sqlite::open(folder.database()).await.unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
         assert!(fs::read(folder.database()).unwrap() == before);
         assert_eq!(names(&folder), ["sessions.sqlite"]);

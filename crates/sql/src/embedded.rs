@@ -1,0 +1,426 @@
+//! A backend on an embedded database, with the search index beside it.
+//!
+//! A [`Database`] says what is its own; [`Embedded`] makes a backend of it. Each call runs on a thread for blocking work.
+
+use std::{collections::BTreeMap, fmt, ops::Deref, sync::Arc};
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
+        StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
+        VectorQuery, Vectors, Version,
+    },
+    blocking,
+    model::{
+        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
+        SessionKey, UserId, VectorRecord,
+    },
+    search::{EventFilter, EventSearchOptions, SearchFilter},
+};
+use amplifier_session_index::{Keeper, Snapshots, WhenBusy};
+use async_trait::async_trait;
+
+use crate::{Reader, read};
+
+/// An embedded database. Every call blocks. The methods named as those of the backend do what is promised there.
+pub trait Database: fmt::Debug + Send + Sync + 'static {
+    /// A connection that reads.
+    type Reader<'a>: Reader;
+    /// The rows as the search index reads them.
+    type Snapshots: Snapshots;
+
+    /// The search index.
+    fn index(&self) -> &Keeper<Self::Snapshots>;
+
+    /// What the backend says about itself.
+    fn info(&self) -> StoreInfo;
+
+    /// Fails, with the reason, if the store can only be read.
+    fn check_writable(&self) -> Result<()>;
+
+    /// Runs `read` on a connection.
+    fn read<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
+
+    /// Runs `read` in one read transaction.
+    fn read_snapshot<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
+
+    /// [`Messages::messages_at`].
+    fn messages_at(reader: &Self::Reader<'_>, places: &[Place]) -> Result<Vec<Message>>;
+
+    /// [`Events::event_payloads`].
+    fn event_payloads(
+        reader: &Self::Reader<'_>,
+        key: &SessionKey,
+        sequences: &[u32],
+    ) -> Result<Vec<(u32, Payload)>>;
+
+    /// [`Events::find_events`].
+    fn find_events(
+        reader: &Self::Reader<'_>,
+        user: &UserId,
+        event_ids: &[String],
+    ) -> Result<Vec<(String, Place)>>;
+
+    /// [`Events::count_events`].
+    fn count_events(
+        reader: &Self::Reader<'_>,
+        scope: &Scope,
+        filter: &EventFilter,
+    ) -> Result<Vec<EventCount>>;
+
+    /// [`Vectors::vectors_of`].
+    fn vectors_of(
+        reader: &Self::Reader<'_>,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>>;
+
+    /// [`Meta::swap_meta`].
+    fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>>;
+
+    /// [`Sessions::write`]. Fails as a whole if nothing can be written at all.
+    fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>>;
+
+    /// [`Sessions::delete_session`].
+    fn delete_session(&self, key: &SessionKey) -> Result<bool>;
+
+    /// [`Sessions::rename_user`].
+    fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64>;
+
+    /// [`Vectors::write_vectors`].
+    fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        of_messages: &[MessageVectors],
+    ) -> Result<usize>;
+
+    /// [`Vectors::owe_vectors`].
+    fn owe_vectors(&self, key: &SessionKey, which: &OweAgain) -> Result<u64>;
+
+    /// [`Vectors::complete_generation`].
+    fn complete_generation(&self, generation: u32) -> Result<bool>;
+
+    /// [`Vectors::prune_vectors`].
+    fn prune_vectors(&self, limit: usize) -> Result<usize>;
+
+    /// Removes from the files of the database what deleted rows have left there. May take as long as writing all of it.
+    fn erase(&self) -> Result<()>;
+
+    /// Does what is left to do after the index was brought up to date, such as emptying the write-ahead log.
+    fn tidy(&self) -> Result<()>;
+
+    /// The nearest vectors by an index of the database's own, if it has one that can answer.
+    fn nearest(&self, _: &VectorQuery) -> Result<Nearest> {
+        Ok(Nearest::NotAsked)
+    }
+}
+
+/// What an index of the database's own says to a vector query.
+#[derive(Debug)]
+pub enum Nearest {
+    /// These are the nearest.
+    Found(Vec<VectorCandidate>),
+    /// There is no such index, or the query is not for it.
+    NotAsked,
+    /// There should be one, but it cannot be used; with the reason.
+    Unavailable(String),
+}
+
+/// A backend on an embedded database. Cheap to clone; clones share the database.
+pub struct Embedded<D>(Arc<D>);
+
+impl<D> Clone for Embedded<D> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<D: fmt::Debug> fmt::Debug for Embedded<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<D> Deref for Embedded<D> {
+    type Target = D;
+
+    fn deref(&self) -> &D {
+        &self.0
+    }
+}
+
+impl<D: Database> Embedded<D> {
+    /// A backend on `database`.
+    #[must_use]
+    pub fn new(database: D) -> Self {
+        Self(Arc::new(database))
+    }
+
+    async fn run<T: Send + 'static>(&self, run: impl FnOnce(&D) -> Result<T> + Send + 'static) -> Result<T> {
+        let database = Arc::clone(&self.0);
+        blocking(move || run(&database)).await?
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&D::Reader<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run(|database| database.read(read)).await
+    }
+
+    async fn read_snapshot<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&D::Reader<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.run(|database| database.read_snapshot(read)).await
+    }
+
+    /// Removes from all files what a deleted session has left: in the index and in the database.
+    async fn erase(&self) -> Result<()> {
+        let updated = self.0.index().fold(WhenBusy::Wait).await;
+        self.run(D::erase).await.and(updated)
+    }
+}
+
+#[async_trait]
+impl<D: Database> Meta for Embedded<D> {
+    fn info(&self) -> StoreInfo {
+        self.0.info()
+    }
+
+    async fn meta(&self) -> Result<BTreeMap<String, String>> {
+        self.read(|reader| read::meta::meta(reader)).await
+    }
+
+    async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
+        let (key, expected, value) = (key.to_owned(), expected.map(str::to_owned), value.to_owned());
+        self.run(move |database| database.swap_meta(&key, expected.as_deref(), &value)).await
+    }
+}
+
+#[async_trait]
+impl<D: Database> Sessions for Embedded<D> {
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        let key = key.clone();
+        self.read(move |reader| read::sessions::get(reader, &key)).await
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let query = query.clone();
+        self.read(move |reader| read::sessions::list(reader, &query)).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let key = key.clone();
+        self.read_snapshot(move |reader| read::sessions::stored_rows(reader, &key)).await
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        let states = read::sessions::sync_states(user, after, limit);
+        self.read(move |reader| reader.rows(&states)).await
+    }
+
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
+        let written = self.run(move |database| database.write(&changes)).await;
+        match self.0.index().wrote(bytes).await.and(written) {
+            Ok(versions) => versions,
+            Err(error) => vec![Err(error); count],
+        }
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        let key = key.clone();
+        let deleted = self.run(move |database| database.delete_session(&key)).await?;
+        if deleted && let Err(error) = self.erase().await {
+            // The session is gone; the next update of the index and the next deletion remove what is left in files.
+            tracing::warn!(%error, "could not yet remove what a deleted session left in the index or the database");
+        }
+        Ok(deleted)
+    }
+
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        let deleted = read::sessions::deleted(user);
+        self.read(move |reader| reader.rows(&deleted)).await
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        let (from, to) = (from.clone(), to.clone());
+        self.run(move |database| database.rename_user(&from, &to)).await
+    }
+}
+
+#[async_trait]
+impl<D: Database> Messages for Embedded<D> {
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        let states = read::messages::states(key);
+        self.read(move |reader| reader.rows(&states)).await
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        let messages = read::messages::of_session_from(key, range);
+        self.read(move |reader| read::messages::page(reader, &messages)).await
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let places = places.to_vec();
+        self.read(move |reader| D::messages_at(reader, &places)).await
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |reader| read::messages::counts(reader, &scope, &filter)).await
+    }
+}
+
+#[async_trait]
+impl<D: Database> Events for Embedded<D> {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        let digests = read::events::digests(key, range);
+        self.read(move |reader| reader.rows(&digests)).await
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let events = read::events::page(key, range);
+        self.read(move |reader| reader.rows(&events)).await
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        let times = read::events::times(key, range);
+        self.read(move |reader| reader.rows(&times)).await
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let (key, sequences) = (key.clone(), sequences.to_vec());
+        self.read(move |reader| D::event_payloads(reader, &key, &sequences)).await
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let (user, event_ids) = (user.clone(), event_ids.to_vec());
+        self.read(move |reader| D::find_events(reader, &user, &event_ids)).await
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        let (scope, options) = (scope.clone(), options.clone());
+        self.read(move |reader| read::events::search(reader, &scope, &options)).await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |reader| D::count_events(reader, &scope, &filter)).await
+    }
+}
+
+#[async_trait]
+impl<D: Database> Vectors for Embedded<D> {
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+        let query = query.clone();
+        self.read_snapshot(move |reader| read::messages::pending(reader, &query)).await
+    }
+
+    async fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        of_messages: Vec<MessageVectors>,
+    ) -> Result<usize> {
+        let key = key.clone();
+        let bytes = of_messages.iter().map(MessageVectors::vector_bytes).sum();
+        let stored = self.run(move |database| database.write_vectors(&key, generation, &of_messages)).await?;
+        self.0.index().wrote(bytes).await?;
+        Ok(stored)
+    }
+
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        let key = key.clone();
+        self.run(move |database| database.owe_vectors(&key, &which)).await
+    }
+
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        self.run(move |database| database.complete_generation(generation)).await
+    }
+
+    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        self.run(move |database| database.prune_vectors(limit)).await
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        let scope = scope.clone();
+        self.read_snapshot(move |reader| read::vectors::counts(reader, &scope)).await
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        let texts = texts.to_vec();
+        self.read(move |reader| D::vectors_of(reader, generation, &texts)).await
+    }
+
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
+        let key = key.clone();
+        self.read(move |reader| read::vectors::types(reader, generation, &key, range)).await
+    }
+}
+
+#[async_trait]
+impl<D: Database> Search for Embedded<D> {
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        self.0.index().text_candidates(query).await
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        let asked = query.clone();
+        let reason = match self.run(move |database| database.nearest(&asked)).await? {
+            Nearest::Found(items) => return Ok(Candidates { items, notice: None }),
+            Nearest::NotAsked => None,
+            Nearest::Unavailable(reason) => Some(reason),
+        };
+        let mut found = self.0.index().vector_candidates(query).await?;
+        let notices: Vec<String> = found.notice.into_iter().chain(reason).collect();
+        found.notice = (!notices.is_empty()).then(|| notices.join("; "));
+        Ok(found)
+    }
+
+    /// Also removes what deleted, changed and rewound rows have left in the files of the database.
+    async fn update_index(&self) -> Result<()> {
+        self.0.check_writable()?;
+        let updated = self.0.index().fold(WhenBusy::Wait).await;
+        self.run(D::tidy).await.and(updated)
+    }
+
+    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+        // The index knows which rules it follows.
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl<D: Database> Scheduling for Embedded<D> {
+    fn come_first(&self) {
+        self.0.index().index().come_first();
+    }
+
+    async fn give_way(&self) {
+        // Work that does not give way is work all the same.
+        let _ = self.0.index().give_way().await;
+    }
+
+    fn begin_sync(&self) -> Option<SyncGuard> {
+        self.0.index().index().begin_sync().map(SyncGuard::new)
+    }
+}
