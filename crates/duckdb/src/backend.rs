@@ -99,8 +99,8 @@ impl DuckDb {
         self.inner.pool.path()
     }
 
-    /// Asks a question in SQL; the views of [`READY_VIEWS`](crate::READY_VIEWS) are there for it. Columns that hold vectors
-    /// are not.
+    /// Asks a question in SQL; the views of [`READY_VIEWS`](crate::READY_VIEWS) are there for it. It
+    /// reads this database and no other file.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl DuckDb {
     }
 
     /// Writes the answer to a question in SQL to `file`, as Parquet, for its owner alone; returns how many rows there are. The
-    /// types of columns are kept, but for vectors: see [`Self::sql`].
+    /// types of columns are kept.
     ///
     /// # Errors
     ///

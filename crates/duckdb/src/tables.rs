@@ -234,7 +234,7 @@ pub(crate) const VIEW_DIALECT: &ViewDialect = &[
 
 /// The statement that makes a view.
 pub(crate) fn create_view(view: View) -> String {
-    format!("CREATE OR REPLACE VIEW {} AS\n{};\n", view.name, view.query(VIEW_DIALECT, &[]))
+    format!("CREATE OR REPLACE VIEW {} AS\n{};\n", view.name, view.query(VIEW_DIALECT))
 }
 
 /// The statements that make the views that stay when the table of vectors is made anew.

@@ -22,11 +22,11 @@ impl View {
         self.columns.iter().map(|(name, _)| *name)
     }
 
-    /// The view as a query, without the columns of these names.
+    /// The view as a query.
     #[must_use]
-    pub fn query(&self, dialect: &ViewDialect, without: &[&str]) -> String {
-        let columns = self.columns.iter().filter(|(name, _)| !without.contains(name));
-        let columns: Vec<String> = columns.map(|(name, sql)| format!("{sql} AS {name}")).collect();
+    pub fn query(&self, dialect: &ViewDialect) -> String {
+        let columns: Vec<String> =
+            self.columns.iter().map(|(name, sql)| format!("{sql} AS {name}")).collect();
         let query = format!("SELECT {}\nFROM {}", columns.join(",\n    "), self.rows);
         dialect.iter().fold(query, |query, (name, sql)| query.replace(&format!("{{{name}}}"), sql))
     }
@@ -56,7 +56,7 @@ pub const TRANSCRIPTS_WITH_CONTENT: View = View {
     rows: "transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id",
 };
 
-/// Vectors of the current generation, with what their messages say.
+/// What the vectors of the current generation were made of. The vectors themselves are in the table.
 pub const VECTORS_WITH_CONTEXT: View = View {
     name: "vectors_with_context",
     columns: &[
@@ -79,7 +79,6 @@ pub const VECTORS_WITH_CONTEXT: View = View {
         ("source_text", "substr({source}, v.span_start + 1, v.span_end - v.span_start)"),
         ("embedding_model", "v.embedding_model"),
         ("created_at", "v.created_at"),
-        ("vector", "v.vector"),
     ],
     rows: "transcript_vectors v
 JOIN transcripts t ON t.user_id = v.user_id AND t.session_id = v.session_id AND t.sequence = v.sequence

@@ -232,9 +232,8 @@ WHERE v.generation = (SELECT coalesce(value ->> 'number', 0) FROM schema_meta WH
 
 /// The statements that make the views.
 pub(crate) fn views() -> String {
-    let create = |view: View| {
-        format!("CREATE VIEW IF NOT EXISTS {} AS\n{};\n", view.name, view.query(VIEW_DIALECT, &[]))
-    };
+    let create =
+        |view: View| format!("CREATE VIEW IF NOT EXISTS {} AS\n{};\n", view.name, view.query(VIEW_DIALECT));
     VIEWS.into_iter().map(create).collect()
 }
 
@@ -297,7 +296,8 @@ pub(crate) const UPGRADES: [&str; 7] = [
     "DROP VIEW IF EXISTS transcripts_with_content;
      DROP VIEW IF EXISTS vectors_with_context;
      DROP VIEW IF EXISTS events_with_data;",
-    // When events were stored.
+    // When events were stored; a view without vectors.
     "DROP VIEW IF EXISTS events_with_data;
+     DROP VIEW IF EXISTS vectors_with_context;
      ALTER TABLE events ADD COLUMN synced_at TEXT;",
 ];

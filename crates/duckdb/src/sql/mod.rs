@@ -5,10 +5,8 @@
 //! `WITH`, `VALUES`, `DESCRIBE`, `SHOW`, `SUMMARIZE`): its own parser decides.
 
 pub(crate) mod payloads;
-mod plan;
 mod shown;
 mod statement;
-mod vectors;
 mod views;
 
 use std::{fs, path::Path};
@@ -206,14 +204,12 @@ struct Prepared {
 fn prepare(connection: &Connection, scope: &Scope, sql: &str) -> Result<Prepared> {
     check_scope(connection, scope)?;
     let statement = Statement::parse(connection, sql)?;
-    vectors::hide(connection)?;
     payloads::show(connection)?;
     for view in READY_VIEWS {
         connection.execute_batch(&view.create()).map_err(storage("sql"))?;
     }
     // As it was typed, so that an error points to the right place.
     connection.prepare(sql).map_err(question)?;
-    plan::check(connection, &statement)?;
     let describe = format!("DESCRIBE FROM {}", statement.nested());
     let mut describe = connection.prepare(&describe).map_err(question)?;
     let column = |row: &duckdb::Row<'_>| {

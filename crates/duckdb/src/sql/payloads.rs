@@ -66,6 +66,6 @@ pub(super) fn show(connection: &Connection) -> Result<()> {
     let dialect: Vec<_> = std::iter::once(DATA).chain(VIEW_DIALECT.iter().copied()).collect();
     let dialect: &ViewDialect = &dialect;
     let views = [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA]
-        .map(|view| format!("CREATE OR REPLACE TEMP VIEW {} AS {};", view.name, view.query(dialect, &[])));
+        .map(|view| format!("CREATE OR REPLACE TEMP VIEW {} AS {};", view.name, view.query(dialect)));
     connection.execute_batch(&views.concat()).map_err(storage("sql"))
 }

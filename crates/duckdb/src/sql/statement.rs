@@ -29,11 +29,6 @@ impl Statement {
         }
     }
 
-    /// As it is.
-    pub(super) fn text(&self) -> &str {
-        &self.0
-    }
-
     /// As a table. It was parsed before, so that no parenthesis in it closes ours.
     pub(super) fn nested(&self) -> String {
         format!("(\n{}\n)", self.0)
