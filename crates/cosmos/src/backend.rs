@@ -23,7 +23,7 @@ use azure_data_cosmos::CosmosRuntimeBuilder;
 use crate::{
     config::CosmosConfig,
     counts, events, generations, messages, rename, schema, search, sessions,
-    store::{Means, Store},
+    store::{Store, Transport},
     texts, vectors, write,
 };
 
@@ -40,7 +40,7 @@ impl CosmosBackend {
     /// [`CosmosBackend::connect_with`]; `StorageConnection` when the account can't be reached; `Validation` when a
     /// container is other than expected.
     pub async fn connect(config: CosmosConfig) -> Result<Self> {
-        Self::open(config, Means::default()).await
+        Self::open(config, Transport::default()).await
     }
 
     /// Connects with a credential of Entra ID. The database and its containers must be there: with such a credential
@@ -50,7 +50,7 @@ impl CosmosBackend {
     ///
     /// As [`CosmosBackend::connect`]; `StorageConnection` also when a container is missing.
     pub async fn connect_with(config: CosmosConfig, credential: Arc<dyn TokenCredential>) -> Result<Self> {
-        Self::open(config, Means { credential: Some(credential), ..Means::default() }).await
+        Self::open(config, Transport { credential: Some(credential), ..Transport::default() }).await
     }
 
     /// Connects through a transport of one's own: for tests.
@@ -60,12 +60,12 @@ impl CosmosBackend {
     /// As [`CosmosBackend::connect`].
     #[doc(hidden)]
     pub async fn connect_through(config: CosmosConfig, runtime: CosmosRuntimeBuilder) -> Result<Self> {
-        Self::open(config, Means { credential: None, runtime }).await
+        Self::open(config, Transport { credential: None, runtime }).await
     }
 
-    async fn open(config: CosmosConfig, means: Means) -> Result<Self> {
+    async fn open(config: CosmosConfig, transport: Transport) -> Result<Self> {
         let account = config.endpoint.clone();
-        let opened = Store::connect(config, means).await;
+        let opened = Store::connect(config, transport).await;
         let failed = |error: Error| error.with_operation("connect").with("account", account);
         opened.map(|store| Self(Arc::new(store))).map_err(failed)
     }

@@ -13,9 +13,8 @@ use serde::Deserialize;
 use crate::{
     client::{Within, page_of},
     documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, digest_of_hex, kind, payload},
-    ids, queries, sessions,
+    ids, lease, queries, sessions,
     store::Store,
-    writer,
 };
 
 /// The most events in a page.
@@ -30,7 +29,7 @@ struct DigestRow {
 }
 
 pub(crate) async fn digests(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-    if !writer::is_there(store, key).await? {
+    if !lease::is_there(store, key).await? {
         return Ok(Vec::new());
     }
     let partition = ids::partition(key);
@@ -40,7 +39,7 @@ pub(crate) async fn digests(store: &Store, key: &SessionKey, range: SequenceRang
 }
 
 pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-    if !writer::is_there(store, key).await? {
+    if !lease::is_there(store, key).await? {
         return Ok(Vec::new());
     }
     let partition = ids::partition(key);

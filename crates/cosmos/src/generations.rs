@@ -16,9 +16,8 @@ use serde::Deserialize;
 use crate::{
     client::{Operation, Query, Within},
     documents::{GenerationState, MessageDocument, vector_state},
-    error, ids, queries, schema, sessions,
+    error, ids, lease, queries, schema, sessions,
     store::Store,
-    writer,
 };
 
 /// Makes the next generation the current one, unless a message owes vectors of it.
@@ -63,7 +62,7 @@ async fn is_owed(store: &Store, generation: u32, held: &Generations) -> Result<b
     while let Some(page) = pages.next().await? {
         for Owing { user_id_session_id: partition } in page {
             let key = ids::session_of(&partition)?;
-            if known.insert(partition) && writer::is_there(store, &key).await? {
+            if known.insert(partition) && lease::is_there(store, &key).await? {
                 return Ok(true);
             }
         }

@@ -13,7 +13,7 @@
 //!
 //! Sessions lie in one container, their messages, texts and vectors in another, events in a third, and pieces of large
 //! payloads in a fourth. Everything of a session but its own document has one partition key. There are no joins and no
-//! transactions across partitions; `writer` and `fence` say how writes stay whole all the same.
+//! transactions across partitions; `lease` and `fence` say how writes stay whole all the same.
 //!
 //! `client` is the only module that speaks to the SDK about documents, `store` the only one that connects.
 
@@ -28,6 +28,7 @@ mod events;
 mod fence;
 mod generations;
 mod ids;
+mod lease;
 mod limits;
 mod messages;
 mod queries;
@@ -41,7 +42,6 @@ mod totals;
 mod usage;
 mod vectors;
 mod write;
-mod writer;
 
 #[cfg(test)]
 mod tests;

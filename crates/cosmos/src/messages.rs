@@ -13,9 +13,8 @@ use serde::Deserialize;
 use crate::{
     client::{READS, Within, page_of},
     documents::{MessageDocument, PieceDocument, digest_of_hex, kind},
-    ids, queries, schema,
+    ids, lease, queries, schema,
     store::Store,
-    writer,
 };
 
 /// The most messages in a page.
@@ -37,7 +36,7 @@ struct State {
 }
 
 pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<MessageState>> {
-    if !writer::is_there(store, key).await? {
+    if !lease::is_there(store, key).await? {
         return Ok(Vec::new());
     }
     let partition = ids::partition(key);
@@ -55,7 +54,7 @@ pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<Messag
 }
 
 pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
-    if !writer::is_there(store, key).await? {
+    if !lease::is_there(store, key).await? {
         return Ok(Vec::new());
     }
     let partition = ids::partition(key);
@@ -127,7 +126,7 @@ pub(crate) async fn owing(store: &Store, query: &OwingQuery) -> Result<Vec<Messa
             let is_there = match sessions.get(partition) {
                 Some(is_there) => *is_there,
                 None => {
-                    let is_there = writer::is_there(store, &ids::session_of(partition)?).await?;
+                    let is_there = lease::is_there(store, &ids::session_of(partition)?).await?;
                     sessions.insert(partition.clone(), is_there);
                     is_there
                 }

@@ -12,10 +12,11 @@ use serde_json::Value;
 use crate::{
     client::{Container, Operation, Outcome, Within},
     documents::{DeletedDocument, FilesDocument, RenamedFrom, Rows, SessionDocument},
-    error, events, ids, queries, sessions,
+    error, events, ids,
+    lease::{self, Expected, WriteLease},
+    queries, sessions,
     store::Store,
     write,
-    writer::{self, Expected, Writer},
 };
 
 /// Moves all sessions of `from`; returns how many. When it breaks off, repeating it completes it: a session that has its
@@ -27,9 +28,9 @@ pub(crate) async fn rename(store: &Store, from: &UserId, to: &UserId) -> Result<
         let (old, new) = (session.key(), SessionKey::new(to.clone(), session.session_id.clone()));
         // In one order, so that two that move sessions to and fro don't wait for each other.
         let (first, second) = if old < new { (&old, &new) } else { (&new, &old) };
-        let _turns = (store.turn(first).await, store.turn(second).await);
+        let _turns = (store.session_lock(first).await, store.session_lock(second).await);
         // Held until it is gone: what somebody wrote after it was copied would be lost.
-        let Some(mut writer) = Writer::begin(store, &old, &Expected::Any, None).await? else { continue };
+        let Some(mut writer) = WriteLease::begin(store, &old, &Expected::Any, None).await? else { continue };
         if !moving.contains(&old)
             && let Err(cause) = move_session(store, &mut writer, &old, &new).await
         {
@@ -62,7 +63,7 @@ async fn all_sessions(store: &Store, from: &UserId, to: &UserId) -> Result<Vec<S
     let hidden: Vec<SessionDocument> = store.sessions.all(within, queries::hidden_sessions()).await?;
     for document in hidden {
         let key = SessionKey::new(to.clone(), document.session.session_id.clone());
-        if writer::read(store, &key).await?.is_some_and(|copy| is_copy(&copy, &document)) {
+        if lease::read(store, &key).await?.is_some_and(|copy| is_copy(&copy, &document)) {
             all.push(document.session);
         }
     }
@@ -87,8 +88,8 @@ async fn check(
     let mut moving = HashSet::new();
     for session in old {
         let key = SessionKey::new(to.clone(), session.session_id.clone());
-        let Some(found) = writer::read(store, &key).await?.filter(|found| found.committed) else { continue };
-        match writer::read(store, &session.key()).await? {
+        let Some(found) = lease::read(store, &key).await?.filter(|found| found.committed) else { continue };
+        match lease::read(store, &session.key()).await? {
             Some(old) if is_copy(&found, &old) => {
                 moving.insert(session.key());
             }
@@ -112,10 +113,15 @@ async fn check(
 }
 
 /// Copies everything of a session into the partitions of its new name, its own document last.
-async fn move_session(store: &Store, old: &mut Writer<'_>, from: &SessionKey, to: &SessionKey) -> Result<()> {
+async fn move_session(
+    store: &Store,
+    old: &mut WriteLease<'_>,
+    from: &SessionKey,
+    to: &SessionKey,
+) -> Result<()> {
     let mut renamed = old.document.session.clone();
     renamed.user_id = to.user_id.clone();
-    let new = Writer::begin(store, to, &Expected::Exactly(None), Some(&renamed)).await?;
+    let new = WriteLease::begin(store, to, &Expected::Exactly(None), Some(&renamed)).await?;
     let mut new = new.ok_or_else(error::conflict)?;
     match copy(store, old, &mut new, (from, to)).await {
         Ok(files) => {
@@ -132,8 +138,8 @@ async fn move_session(store: &Store, old: &mut Writer<'_>, from: &SessionKey, to
 /// Copies the rows; the answer is what is kept beside the session's fields.
 async fn copy(
     store: &Store,
-    old: &Writer<'_>,
-    new: &mut Writer<'_>,
+    old: &WriteLease<'_>,
+    new: &mut WriteLease<'_>,
     (from, to): (&SessionKey, &SessionKey),
 ) -> Result<Option<FilesDocument>> {
     let chunks = documents(&store.chunks, from).await?;
@@ -154,8 +160,8 @@ async fn copy(
 /// Copies the rows of one container, and removes what an earlier attempt left there; the answer is the ETag of the fence.
 async fn copy_rows(
     container: &Container,
-    (old, from): (&Writer<'_>, &SessionKey),
-    (new, to): (&Writer<'_>, &SessionKey),
+    (old, from): (&WriteLease<'_>, &SessionKey),
+    (new, to): (&WriteLease<'_>, &SessionKey),
     known: Option<&Rows>,
 ) -> Result<Option<String>> {
     let (old_partition, new_partition) = (ids::partition(from), ids::partition(to));
@@ -200,7 +206,7 @@ fn in_partition(mut document: Value, key: &SessionKey) -> Value {
 
 /// The old session is gone: the new one is one like any other.
 async fn settle(store: &Store, key: &SessionKey) -> Result<()> {
-    let Some(mut document): Option<SessionDocument> = writer::read(store, key).await? else { return Ok(()) };
+    let Some(mut document): Option<SessionDocument> = lease::read(store, key).await? else { return Ok(()) };
     document.renamed_from = None;
     let replace = Operation::replace(document.id.clone(), &document, &document.etag)?;
     match store.sessions.write(key.user_id.as_str(), vec![replace]).await? {

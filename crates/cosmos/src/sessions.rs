@@ -13,13 +13,12 @@ use serde::Deserialize;
 use crate::{
     client::{Within, page_of},
     documents::{DeletedDocument, FilesDocument, SessionDocument},
-    ids, queries,
+    ids, lease, queries,
     store::Store,
-    writer,
 };
 
 pub(crate) async fn get(store: &Store, key: &SessionKey) -> Result<Option<StoredSession>> {
-    match writer::read(store, key).await? {
+    match lease::read(store, key).await? {
         Some(document) if document.committed => {
             let files = files(store, key).await?;
             document.into_stored(files).map(Some)

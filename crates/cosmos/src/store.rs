@@ -48,7 +48,7 @@ pub(crate) struct Store {
 
 /// What a connection is made with beside its configuration.
 #[derive(Debug, Default)]
-pub(crate) struct Means {
+pub(crate) struct Transport {
     /// The credential for [`Authentication::DefaultCredential`].
     pub(crate) credential: Option<Arc<dyn TokenCredential>>,
     /// The SDK's transport.
@@ -57,9 +57,9 @@ pub(crate) struct Means {
 
 impl Store {
     /// Connects; makes the database and its containers where they are missing and a key allows it.
-    pub(crate) async fn connect(config: CosmosConfig, means: Means) -> Result<Self> {
+    pub(crate) async fn connect(config: CosmosConfig, transport: Transport) -> Result<Self> {
         let usage = Arc::new(Usage::default());
-        let account = client(&config, means, Arc::clone(&usage)).await?;
+        let account = client(&config, transport, Arc::clone(&usage)).await?;
         let writes = Arc::new(Semaphore::new(config.write_concurrency.max(1)));
         let mut opened = Vec::new();
         let (mut full_text, mut vector_dimensions) = (false, None);
@@ -95,7 +95,7 @@ impl Store {
     }
 
     /// One writer of a session at a time in this process; other processes are kept apart by fences.
-    pub(crate) async fn turn(&self, key: &SessionKey) -> OwnedMutexGuard<()> {
+    pub(crate) async fn session_lock(&self, key: &SessionKey) -> OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             // Those that nobody holds are of no use any more.
@@ -117,10 +117,10 @@ fn provide_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-async fn client(config: &CosmosConfig, means: Means, usage: Arc<Usage>) -> Result<CosmosClient> {
+async fn client(config: &CosmosConfig, transport: Transport, usage: Arc<Usage>) -> Result<CosmosClient> {
     provide_tls();
     let (endpoint, is_plain) = config.address()?;
-    let account = match (&config.authentication, means.credential) {
+    let account = match (&config.authentication, transport.credential) {
         (Authentication::Key(key), _) => {
             AccountReference::with_authentication_key(endpoint.into(), Secret::new(key.clone()))
         }
@@ -135,9 +135,9 @@ async fn client(config: &CosmosConfig, means: Means, usage: Arc<Usage>) -> Resul
     let runtime = if is_plain {
         // HTTP/2 without TLS has to be agreed on beforehand; emulators speak HTTP/1.1.
         let pool = ConnectionPoolOptions::builder().with_is_http2_allowed(false).build().map_err(failed)?;
-        means.runtime.with_connection_pool(pool)
+        transport.runtime.with_connection_pool(pool)
     } else {
-        means.runtime
+        transport.runtime
     };
     let builder = CosmosClient::builder()
         .with_runtime(runtime.build().await.map_err(failed)?)

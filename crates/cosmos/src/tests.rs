@@ -20,10 +20,11 @@ use serde_json::json;
 
 use crate::{
     config::{Authentication, CosmosConfig},
-    ids, messages, schema,
-    store::{Means, Store},
+    ids,
+    lease::{Expected, WriteLease},
+    messages, schema,
+    store::{Store, Transport},
     vectors, write,
-    writer::{Expected, Writer},
 };
 
 const ENDPOINT: &str = "https://eastus.emulator.local";
@@ -38,7 +39,7 @@ async fn store() -> Store {
         .with_vector(false)
         .with_takeover_after(Duration::ZERO);
     let runtime = CosmosRuntimeBuilder::from(emulator.runtime_builder());
-    Store::connect(config, Means { credential: None, runtime }).await.unwrap()
+    Store::connect(config, Transport { credential: None, runtime }).await.unwrap()
 }
 
 fn key() -> SessionKey {
@@ -101,7 +102,7 @@ async fn totals_are_the_same_whether_texts_are_added_or_counted() {
     let store = store().await;
     let version = put(&store, None, 0..3).await.unwrap();
     let version = put(&store, Some(version), 3..6).await.unwrap();
-    let read = async || crate::writer::read(&store, &key()).await.unwrap().unwrap();
+    let read = async || crate::lease::read(&store, &key()).await.unwrap().unwrap();
     let added = read().await;
     put(&store, Some(version), 0..6).await.unwrap();
     let counted = read().await;
@@ -114,11 +115,11 @@ async fn who_took_the_session_before_it_was_lost_can_not_take_its_fence_after() 
     let store = store().await;
     let version = put(&store, None, 0..3).await.unwrap();
     let expected = Expected::Exactly(Some(version));
-    let late = Writer::begin(&store, &key(), &expected, None).await.unwrap().unwrap();
+    let late = WriteLease::begin(&store, &key(), &expected, None).await.unwrap().unwrap();
     // Another writer takes it over, and the one after it writes.
-    let taken = Writer::begin(&store, &key(), &Expected::Any, None).await.unwrap_err();
+    let taken = WriteLease::begin(&store, &key(), &Expected::Any, None).await.unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Conflict);
-    let version = Version(crate::writer::read(&store, &key()).await.unwrap().unwrap().version);
+    let version = Version(crate::lease::read(&store, &key()).await.unwrap().unwrap().version);
     let version = put(&store, Some(version), 3..5).await.unwrap();
     let partition = ids::partition(&key());
     let refused = late.fence(&store.messages, &partition, None).await.unwrap_err();
@@ -126,7 +127,7 @@ async fn who_took_the_session_before_it_was_lost_can_not_take_its_fence_after() 
     // What is known of the fence is wrong now: that is a conflict, and then known again.
     let conflict = put(&store, Some(version), 5..6).await.unwrap_err();
     assert!(conflict.kind() == ErrorKind::Conflict && conflict.is_retryable());
-    let version = Version(crate::writer::read(&store, &key()).await.unwrap().unwrap().version);
+    let version = Version(crate::lease::read(&store, &key()).await.unwrap().unwrap().version);
     put(&store, Some(version), 5..6).await.unwrap();
     assert_eq!(texts_there(&store).await, 6);
 }
@@ -186,19 +187,19 @@ async fn what_an_abandoned_first_write_left_keeps_nobody_from_another_model() {
     let all: Vec<MessageVectors> = (0..3).map(|sequence| made(sequence, 1)).collect();
     assert_eq!(vectors::write(&store, &key(), 1, all).await.unwrap(), 3);
     // Somebody's first write breaks off behind its rows.
-    let before = crate::writer::read(&store, &crate::tests::key()).await.unwrap().unwrap();
+    let before = crate::lease::read(&store, &crate::tests::key()).await.unwrap().unwrap();
     let rows = RowChange { put: vec![message(9)], truncate: None };
     let mut other = SessionChange { messages: rows, ..SessionChange::new(session(), None) };
     other.session.session_id = SessionId::new("other").unwrap();
     other.messages.put[0].session_id = other.session.session_id.clone();
     let (key, none) = (other.session.key(), Expected::Exactly(None));
-    Writer::begin(&store, &key, &none, Some(&other.session)).await.unwrap().unwrap();
+    WriteLease::begin(&store, &key, &none, Some(&other.session)).await.unwrap().unwrap();
     let partition = ids::partition(&key);
     let row = crate::documents::MessageDocument::new(&other.messages.put[0], &partition);
     let create = crate::client::Operation::create(&row).unwrap();
     assert!(store.messages.write_many(&partition, vec![create]).await.unwrap());
     assert!(crate::generations::complete(&store, 1).await.unwrap());
-    let after = crate::writer::read(&store, &crate::tests::key()).await.unwrap().unwrap();
+    let after = crate::lease::read(&store, &crate::tests::key()).await.unwrap().unwrap();
     assert_eq!(after.version, before.version);
 }
 

@@ -26,7 +26,7 @@ struct StoredText {
 pub(crate) async fn renew(store: &Store, key: &SessionKey, sequences: &[u32]) -> Result<()> {
     /// So many messages are read at a time.
     const MESSAGES: usize = 100;
-    let _turn = store.turn(key).await;
+    let _turn = store.session_lock(key).await;
     let partition = ids::partition(key);
     let mut analyzer = Analyzer::new();
     for sequences in sequences.chunks(MESSAGES) {

@@ -18,9 +18,10 @@ use crate::{
     },
     error,
     fence::Fence,
-    ids, queries, sessions,
+    ids,
+    lease::{Expected, WriteLease},
+    queries, sessions,
     store::Store,
-    writer::{Expected, Writer},
 };
 
 /// How many messages get another time at once.
@@ -117,20 +118,20 @@ impl Plan {
 /// Writes one session.
 pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Version> {
     let key = change.session.key();
-    let _turn = store.turn(&key).await;
+    let _turn = store.session_lock(&key).await;
     let expected = Expected::Exactly(change.expected.clone());
     let files = files(store, &mut change).await?;
     if change.messages.is_empty() && change.retimed.is_empty() && change.events.is_empty() {
-        let writer = Writer::for_fields(store, &expected, &change.session).await?;
+        let writer = WriteLease::for_fields(store, &expected, &change.session).await?;
         let same_project =
-            |writer: &Writer<'_>| writer.document.session.project_slug == change.session.project_slug;
+            |writer: &WriteLease<'_>| writer.document.session.project_slug == change.session.project_slug;
         if let Some(mut writer) = writer.filter(same_project) {
             writer.document.session = change.session;
             writer.document.renamed_from = None;
             return writer.finish(files.as_ref()).await;
         }
     }
-    let writer = Writer::begin(store, &key, &expected, Some(&change.session)).await?;
+    let writer = WriteLease::begin(store, &key, &expected, Some(&change.session)).await?;
     let mut writer = writer.ok_or_else(error::conflict)?;
     match write_rows(store, &mut writer, &change).await {
         Ok(()) => {
@@ -157,7 +158,7 @@ async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<Files
 }
 
 /// Writes messages and events, side by side: they lie in different containers.
-async fn write_rows(store: &Store, writer: &mut Writer<'_>, change: &SessionChange) -> Result<()> {
+async fn write_rows(store: &Store, writer: &mut WriteLease<'_>, change: &SessionChange) -> Result<()> {
     let partition = ids::partition(&change.session.key());
     let known = writer.known().clone();
     let moved = writer.document.session.project_slug != change.session.project_slug;
@@ -214,7 +215,7 @@ struct WrittenMessages {
 
 async fn write_messages(
     store: &Store,
-    writer: &Writer<'_>,
+    writer: &WriteLease<'_>,
     partition: &str,
     change: &SessionChange,
     rewrite: Rewrite,
@@ -354,7 +355,7 @@ fn put_message(
 /// Chunks first, then the events that name them, then chunks that no event names any more.
 async fn write_events(
     store: &Store,
-    writer: &Writer<'_>,
+    writer: &WriteLease<'_>,
     partition: &str,
     change: &SessionChange,
     rewrite: Rewrite,
@@ -447,8 +448,8 @@ async fn count_texts(store: &Store, partition: &str) -> Result<Texts> {
 
 /// Removes a session: its rows first, so that a deletion that breaks off can be repeated.
 pub(crate) async fn delete(store: &Store, key: &SessionKey) -> Result<bool> {
-    let _turn = store.turn(key).await;
-    let Some(writer) = Writer::begin(store, key, &Expected::Any, None).await? else { return Ok(false) };
+    let _turn = store.session_lock(key).await;
+    let Some(writer) = WriteLease::begin(store, key, &Expected::Any, None).await? else { return Ok(false) };
     let remember = writer.document.committed;
     remove(store, writer, key, remember).await
 }
@@ -456,7 +457,7 @@ pub(crate) async fn delete(store: &Store, key: &SessionKey) -> Result<bool> {
 /// Removes the session of a writer; whether reads showed it.
 pub(crate) async fn remove(
     store: &Store,
-    writer: Writer<'_>,
+    writer: WriteLease<'_>,
     key: &SessionKey,
     remember: bool,
 ) -> Result<bool> {
@@ -468,7 +469,7 @@ pub(crate) async fn remove(
 }
 
 /// Removes everything of a session but its own document; whether it has another one.
-async fn delete_rows(store: &Store, writer: &Writer<'_>, key: &SessionKey) -> Result<bool> {
+async fn delete_rows(store: &Store, writer: &WriteLease<'_>, key: &SessionKey) -> Result<bool> {
     let partition = ids::partition(key);
     for container in [&store.messages, &store.events] {
         // Whatever is known of the rows: a fence that is not there could not be taken down.

@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{ContentType, Message, Payload, Place, SessionKey, UserId, VectorRecord},
     search::EventFilter,
 };
-use amplifier_session_index::{Keeper, SearchIndex};
+use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     embedded::{Database, Embedded, Nearest},
     file,
@@ -51,7 +51,7 @@ pub struct DuckDb {
 pub(crate) struct Inner {
     /// Dropped first: nobody else opens its file while the store's is open.
     hnsw: Hnsw,
-    index: Keeper<DuckDbSnapshots>,
+    index: IndexUpdater<DuckDbSnapshots>,
     pool: Arc<Pool>,
 }
 
@@ -76,7 +76,7 @@ impl DuckDb {
         let inner = open_files::shared(path, |file| {
             let pool = Arc::new(Pool::open(path, access, file)?);
             let index = SearchIndex::open(connect::beside(path, ".index"));
-            let index = Keeper::new(index, DuckDbSnapshots(Arc::clone(&pool)));
+            let index = IndexUpdater::new(index, DuckDbSnapshots(Arc::clone(&pool)));
             Ok(Inner { hnsw: Hnsw::new(pool.path(), access), index, pool })
         })?;
         if (access, inner.pool.access()) == (Access::ReadWrite, Access::ReadOnly) {
@@ -174,7 +174,7 @@ impl Database for DuckDb {
     type Reader<'a> = Read<'a>;
     type Snapshots = DuckDbSnapshots;
 
-    fn index(&self) -> &Keeper<DuckDbSnapshots> {
+    fn index(&self) -> &IndexUpdater<DuckDbSnapshots> {
         &self.inner.index
     }
 

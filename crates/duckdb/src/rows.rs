@@ -11,7 +11,9 @@ use amplifier_session_core::{
     model::{ContentType, Place, Role, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
+use amplifier_session_index::{
+    MessageRow, PlacedRows, Rows, Snapshots, StoreRevision, VectorPlace, VectorRow,
+};
 use amplifier_session_sql::{Columns, number, read, unless_damaged};
 use duckdb::{
     OptionalExt, Row, Transaction,
@@ -111,7 +113,7 @@ fn last_key(batch: &RecordBatch) -> Option<i64> {
 }
 
 impl Rows for DuckDbRows<'_> {
-    fn mark(&mut self) -> Result<Mark> {
+    fn mark(&mut self) -> Result<StoreRevision> {
         let newest =
             "SELECT coalesce(max(revision), 0), coalesce(arg_max(nonce, revision), 0) FROM revisions";
         let (revision, nonce) = self
@@ -119,7 +121,7 @@ impl Rows for DuckDbRows<'_> {
             .prepare_cached(newest)
             .and_then(|mut statement| statement.query_row([], revision_and_nonce))
             .map_err(storage("read_revision"))?;
-        Ok(Mark { store: self.store, revision, nonce })
+        Ok(StoreRevision { store: self.store, revision, nonce })
     }
 
     fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {

@@ -5,7 +5,7 @@ use std::{io, path::Path};
 use amplifier_session_core::{Error, ErrorKind};
 use tantivy::TantivyError;
 
-use crate::part::Flaw;
+use crate::part::PartError;
 
 /// A failed file operation of the index.
 pub(crate) fn io_error(source: io::Error, path: &Path) -> Error {
@@ -22,10 +22,10 @@ pub(crate) fn tantivy_error(source: TantivyError) -> Error {
 }
 
 /// A file of the index that was fine when it was opened and is not any more.
-pub(crate) fn unreadable(flaw: Flaw) -> Error {
-    let what = match flaw {
-        Flaw::Gone(path) => format!("{} is missing", path.display()),
-        Flaw::Damaged(what) => what,
+pub(crate) fn unreadable(error: PartError) -> Error {
+    let what = match error {
+        PartError::Gone(path) => format!("{} is missing", path.display()),
+        PartError::Damaged(what) => what,
     };
     Error::new(ErrorKind::StorageIo, format!("a file of the search index can't be read: {what}"))
         .with_operation("index")

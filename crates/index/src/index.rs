@@ -15,12 +15,12 @@ use crate::{
     answer::{Answer, TextHit, VectorHit},
     error::io_error,
     files::{create_folder, private_file},
-    part::{Found, Home, Look, Part, SearchFailure},
+    part::{Found, Part, PartFolder, PartView, SearchFailure},
     readers::Readers,
-    rows::{Mark, Rows},
-    tail::{LONG_TAIL, Shelf, Tail},
-    text::{self, TextPart, TextShelf},
-    vectors::{self, VectorPart, VectorShelf},
+    rows::{Rows, StoreRevision},
+    tail::{LONG_TAIL, Tail, TailBuffer},
+    text::{self, TextPart, TextTailBuffer},
+    vectors::{self, VectorPart, VectorTailBuffer},
 };
 
 const DEFAULT_STEP_BYTES: u64 = 64 << 20;
@@ -31,10 +31,10 @@ const DEFAULT_STEP_BYTES: u64 = 64 << 20;
 pub struct SearchIndex {
     dir: PathBuf,
     step_bytes: u64,
-    text: Home<TextPart>,
-    text_tail: Tail<TextShelf>,
-    vectors: Home<VectorPart>,
-    vector_tail: Tail<VectorShelf>,
+    text: PartFolder<TextPart>,
+    text_tail: Tail<TextTailBuffer>,
+    vectors: PartFolder<VectorPart>,
+    vector_tail: Tail<VectorTailBuffer>,
     readers: Readers,
 }
 
@@ -70,9 +70,9 @@ pub struct Folded {
 #[non_exhaustive]
 pub struct Status {
     /// What the text part holds; `None` when it is missing or can't be used.
-    pub text: Option<Mark>,
+    pub text: Option<StoreRevision>,
     /// What the vector part holds; `None` when it is missing or can't be used.
-    pub vectors: Option<Mark>,
+    pub vectors: Option<StoreRevision>,
     /// Bytes of the text part on disk.
     pub text_bytes: u64,
     /// Bytes of the vector part on disk.
@@ -91,9 +91,9 @@ impl SearchIndex {
     pub fn open(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
         Self {
-            text: Home::new(&dir),
+            text: PartFolder::new(&dir),
             text_tail: Tail::default(),
-            vectors: Home::new(&dir),
+            vectors: PartFolder::new(&dir),
             vector_tail: Tail::default(),
             readers: Readers::new(&dir),
             step_bytes: DEFAULT_STEP_BYTES,
@@ -147,8 +147,8 @@ impl SearchIndex {
     ///
     /// What `rows` fails with.
     pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<Answer<TextHit>> {
-        self.search(&self.text, &self.text_tail, rows, |look, rows| {
-            text::search(look, &self.text_tail, rows, query)
+        self.search(&self.text, &self.text_tail, rows, |view, rows| {
+            text::search(view, &self.text_tail, rows, query)
         })
     }
 
@@ -160,8 +160,8 @@ impl SearchIndex {
     ///
     /// `Validation` when the query's vector has another length than the store's; what `rows` fails with.
     pub fn vector_candidates(&self, rows: &mut dyn Rows, query: &VectorQuery) -> Result<Answer<VectorHit>> {
-        self.search(&self.vectors, &self.vector_tail, rows, |look, rows| {
-            vectors::search(look, &self.vector_tail, rows, query)
+        self.search(&self.vectors, &self.vector_tail, rows, |view, rows| {
+            vectors::search(view, &self.vector_tail, rows, query)
         })
     }
 
@@ -185,7 +185,7 @@ impl SearchIndex {
 
     fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {
         // One part that can't be folded must not keep the other from it. Vectors first: they are done in a moment,
-        // and searches need not look at them one by one while the texts are folded.
+        // and searches need not view at them one by one while the texts are folded.
         let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
         let text = text::fold(&self.text, rows, self.step_bytes);
         let (text, vectors) = (text?, vectors?);
@@ -215,24 +215,24 @@ impl SearchIndex {
     }
 
     /// Searches a part and the rows above it; `run` gives the hits, and how many rows there are above.
-    fn search<P: Part, S: Shelf, T>(
+    fn search<P: Part, S: TailBuffer, T>(
         &self,
-        home: &Home<P>,
+        part_folder: &PartFolder<P>,
         tail: &Tail<S>,
         rows: &mut dyn Rows,
-        run: impl Fn(&Look<P>, &mut dyn Rows) -> Result<(Vec<T>, u64), SearchFailure>,
+        run: impl Fn(&PartView<P>, &mut dyn Rows) -> Result<(Vec<T>, u64), SearchFailure>,
     ) -> Result<Answer<T>> {
-        let mut look = home.look_for_search(rows)?;
+        let mut view = part_folder.view_for_search(rows)?;
         loop {
-            let rebuilt = self.prepare(home, tail, rows, &mut look)?;
-            match run(&look, rows) {
+            let rebuilt = self.prepare(part_folder, tail, rows, &mut view)?;
+            match run(&view, rows) {
                 Ok((hits, tail_rows)) => {
-                    return Ok(Answer { hits, tail_rows, notice: notice(&look, rebuilt, tail_rows) });
+                    return Ok(Answer { hits, tail_rows, notice: notice(&view, rebuilt, tail_rows) });
                 }
                 Err(SearchFailure::Outside(error)) => return Err(error),
-                Err(SearchFailure::Part(flaw)) => {
-                    home.condemn(look.part.as_ref(), flaw);
-                    look = home.look_again(rows)?;
+                Err(SearchFailure::Part(error)) => {
+                    part_folder.mark_unusable(view.part.as_ref(), error);
+                    view = part_folder.view_again(rows)?;
                 }
                 // The next round is not the first search any more.
                 Err(SearchFailure::LongTail) => {}
@@ -241,35 +241,35 @@ impl SearchIndex {
     }
 
     /// Makes a part and the rows above it ready for a search. Returns why the part was built anew, if it was.
-    fn prepare<P: Part, S: Shelf>(
+    fn prepare<P: Part, S: TailBuffer>(
         &self,
-        home: &Home<P>,
+        part_folder: &PartFolder<P>,
         tail: &Tail<S>,
         rows: &mut dyn Rows,
-        look: &mut Look<P>,
+        view: &mut PartView<P>,
     ) -> Result<Option<String>> {
         let mut rebuilt = None;
-        let look_only = tail.is_first() && look.part.is_some();
-        if !look_only && !tail.prepare(rows, look.after(), look.now, LONG_TAIL)? {
-            if self.fold_for_search(rows, look.now) {
-                let fresh = home.look_for_search(rows)?;
+        let view_only = tail.is_first() && view.part.is_some();
+        if !view_only && !tail.prepare(rows, view.after(), view.now, LONG_TAIL)? {
+            if self.fold_for_search(rows, view.now) {
+                let fresh = part_folder.view_for_search(rows)?;
                 // Unless yet another has folded rows that are newer than this snapshot.
                 if fresh.part.is_some() {
-                    rebuilt = std::mem::replace(look, fresh).reason;
+                    rebuilt = std::mem::replace(view, fresh).reason;
                 }
             }
-            tail.prepare(rows, look.after(), look.now, usize::MAX)?;
+            tail.prepare(rows, view.after(), view.now, usize::MAX)?;
         }
         Ok(rebuilt)
     }
 
     /// Folds if nobody else does. A search goes on whatever comes of it.
-    fn fold_for_search(&self, rows: &mut dyn Rows, now: Mark) -> bool {
+    fn fold_for_search(&self, rows: &mut dyn Rows, now: StoreRevision) -> bool {
         let mut fold = || -> Result<bool> {
             let Some(_lock) = self.lock(WhenBusy::Skip)? else { return Ok(false) };
             // The snapshot is older than the lock. Another may have folded in between, and what is newer than the
             // rows is taken for the index of a store that was restored: it would be built anew.
-            let newer = |mark: Option<Mark>| mark.is_some_and(|mark| mark.revision > now.revision);
+            let newer = |mark: Option<StoreRevision>| mark.is_some_and(|mark| mark.revision > now.revision);
             if newer(mark_of(&self.text.load())) || newer(mark_of(&self.vectors.load())) {
                 return Ok(false);
             }
@@ -298,7 +298,7 @@ impl SearchIndex {
     }
 }
 
-fn mark_of<P: Part>(found: &Found<P>) -> Option<Mark> {
+fn mark_of<P: Part>(found: &Found<P>) -> Option<StoreRevision> {
     match found {
         Found::Ready(part) => Some(part.mark()),
         Found::Missing | Found::Unusable(_) => None,
@@ -306,8 +306,8 @@ fn mark_of<P: Part>(found: &Found<P>) -> Option<Mark> {
 }
 
 /// What people should know of how an answer was found.
-fn notice<P: Part>(look: &Look<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
-    match (&look.reason, rebuilt) {
+fn notice<P: Part>(view: &PartView<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
+    match (&view.reason, rebuilt) {
         (Some(reason), _) if tail_rows > 0 => {
             Some(format!("{reason}: {tail_rows} {} were searched without it, which is slower", P::ROWS))
         }

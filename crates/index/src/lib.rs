@@ -2,12 +2,12 @@
 //!
 //! The rows of a store are the truth; this index is derived from them and may be deleted at any time. Every write
 //! of a store gives its rows a *revision*, a number that only grows. The index remembers which revision of which
-//! store it holds (its [`Mark`]). A search asks the index, leaves out what has changed since, and looks at the
+//! store it holds (its [`StoreRevision`]). A search asks the index, leaves out what has changed since, and looks at the
 //! rows newer than the mark directly (the *tail*): so a committed row is found at once, from any process, whatever
 //! state the folder is in. [`SearchIndex::fold`] brings the index up to the rows, which makes searches fast again
 //! and changes no answer.
 //!
-//! The crate knows no SQL: a backend implements [`Rows`] over one read transaction, and hands them to a [`Keeper`], which
+//! The crate knows no SQL: a backend implements [`Rows`] over one read transaction, and hands them to a [`IndexUpdater`], which
 //! searches and decides when to fold.
 //!
 //! # Files
@@ -27,7 +27,6 @@ mod files;
 mod filter;
 mod folding;
 mod index;
-mod keeper;
 mod part;
 mod readers;
 mod rows;
@@ -35,9 +34,10 @@ mod step;
 mod tail;
 mod text;
 mod top;
+mod updater;
 mod vectors;
 
 pub use answer::{Answer, TextHit, VectorHit};
 pub use index::{Folded, SearchIndex, Status, SyncLock, WhenBusy};
-pub use keeper::{Keeper, PlacedRows, Snapshots, VectorPlace};
-pub use rows::{Mark, MessageRow, Rows, VectorRow};
+pub use rows::{MessageRow, Rows, StoreRevision, VectorRow};
+pub use updater::{IndexUpdater, PlacedRows, Snapshots, VectorPlace};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     error::io_error,
     files::{self, create_folder, replace_file},
-    rows::{Mark, Rows},
+    rows::{Rows, StoreRevision},
 };
 
 /// What is read from a part: the text index or the vector index, opened.
@@ -30,25 +30,25 @@ pub(crate) trait Part: Sized {
     type Manifest: Serialize + DeserializeOwned;
 
     /// Opens the files that a manifest names. Every byte is checked before it is believed.
-    fn open(folder: &Path, manifest: Self::Manifest, before: Option<&Self>) -> Result<Self, Flaw>;
+    fn open(folder: &Path, manifest: Self::Manifest, before: Option<&Self>) -> Result<Self, PartError>;
 
     /// What it holds.
-    fn mark(&self) -> Mark;
+    fn mark(&self) -> StoreRevision;
 
     /// Reads what a search needs and a fold does not.
-    fn prepare_search(&self) -> Result<(), Flaw>;
+    fn prepare_search(&self) -> Result<(), PartError>;
 }
 
 /// Why a part can't be opened.
 #[derive(Debug)]
-pub(crate) enum Flaw {
+pub(crate) enum PartError {
     /// A file is not there: perhaps another process has just replaced manifest and files.
     Gone(PathBuf),
     /// A file is not what was written.
     Damaged(String),
 }
 
-impl Flaw {
+impl PartError {
     pub(crate) fn reading(source: &io::Error, path: &Path) -> Self {
         if source.kind() == io::ErrorKind::NotFound {
             Self::Gone(path.to_owned())
@@ -79,7 +79,7 @@ pub(crate) enum SearchFailure {
     /// For a reason that has nothing to do with the index.
     Outside(Error),
     /// A file of the part turned out to be damaged: without the part there will be an answer.
-    Part(Flaw),
+    Part(PartError),
     /// There are many rows that are not in the part: they should be folded first.
     LongTail,
 }
@@ -90,9 +90,9 @@ impl From<Error> for SearchFailure {
     }
 }
 
-impl From<Flaw> for SearchFailure {
-    fn from(flaw: Flaw) -> Self {
-        Self::Part(flaw)
+impl From<PartError> for SearchFailure {
+    fn from(error: PartError) -> Self {
+        Self::Part(error)
     }
 }
 
@@ -119,16 +119,16 @@ impl<P> Clone for Found<P> {
 
 /// A part, seen together with the rows.
 #[derive(Debug)]
-pub(crate) struct Look<P> {
+pub(crate) struct PartView<P> {
     /// The part, if it can be used with these rows.
     pub(crate) part: Option<Arc<P>>,
     /// Why it can't.
     pub(crate) reason: Option<String>,
     /// The state of the rows.
-    pub(crate) now: Mark,
+    pub(crate) now: StoreRevision,
 }
 
-impl<P: Part> Look<P> {
+impl<P: Part> PartView<P> {
     fn new(found: Found<P>, rows: &mut dyn Rows) -> Result<Self> {
         let now = rows.mark()?;
         let (part, reason) = match found {
@@ -149,14 +149,14 @@ impl<P: Part> Look<P> {
 }
 
 /// Where a part is kept on disk, and the last state of it that was opened.
-pub(crate) struct Home<P> {
+pub(crate) struct PartFolder<P> {
     pub(crate) folder: PathBuf,
     manifest: PathBuf,
     opened: Mutex<Option<(Vec<u8>, Found<P>)>>,
 }
 
-impl<P: Part> Home<P> {
-    /// The home of a part in the folder of the index.
+impl<P: Part> PartFolder<P> {
+    /// The part_folder of a part in the folder of the index.
     pub(crate) fn new(index: &Path) -> Self {
         let manifest = index.join(format!("{}.json", P::FOLDER));
         Self { folder: index.join(P::FOLDER), manifest, opened: Mutex::new(None) }
@@ -200,46 +200,46 @@ impl<P: Part> Home<P> {
             let Found::Ready(part) = &found else { return found };
             match part.prepare_search() {
                 Ok(()) => return found,
-                Err(flaw) => self.condemn(Some(part), flaw),
+                Err(error) => self.mark_unusable(Some(part), error),
             }
         }
     }
 
     /// Remembers that a part turned out to be unusable, until there is another one on disk.
-    pub(crate) fn condemn(&self, part: Option<&Arc<P>>, flaw: Flaw) {
+    pub(crate) fn mark_unusable(&self, part: Option<&Arc<P>>, error: PartError) {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = &mut *opened
             && matches!((&*found, part), (Found::Ready(known), Some(part)) if Arc::ptr_eq(known, part))
         {
-            *found = flaw.found();
+            *found = error.found();
         }
     }
 
     /// The part as it is now, if it belongs to `rows`, ready to be searched.
     ///
     /// Reads the disk before it asks for the state of the rows, as [`Self::look`] does.
-    pub(crate) fn look_for_search(&self, rows: &mut dyn Rows) -> Result<Look<P>> {
-        Look::new(self.load_for_search(), rows)
+    pub(crate) fn view_for_search(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
+        PartView::new(self.load_for_search(), rows)
     }
 
-    /// As [`Self::look_for_search`], of rows that were looked at before. A part that is newer than they are was written by
+    /// As [`Self::view_for_search`], of rows that were looked at before. A part that is newer than they are was written by
     /// another process in the meantime: that is no damage to report.
-    pub(crate) fn look_again(&self, rows: &mut dyn Rows) -> Result<Look<P>> {
+    pub(crate) fn view_again(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         let found = self.load_for_search();
         let mark = match &found {
             Found::Ready(part) => Some(part.mark()),
             _ => None,
         };
-        let mut look = Look::new(found, rows)?;
-        if mark.is_some_and(|mark| mark.store == look.now.store && mark.revision > look.now.revision) {
-            look.reason = None;
+        let mut view = PartView::new(found, rows)?;
+        if mark.is_some_and(|mark| mark.store == view.now.store && mark.revision > view.now.revision) {
+            view.reason = None;
         }
-        Ok(look)
+        Ok(view)
     }
 
     /// The part as it is now, if it belongs to `rows`. Reads the disk before it asks for the state of the rows.
-    pub(crate) fn look(&self, rows: &mut dyn Rows) -> Result<Look<P>> {
-        Look::new(self.load(), rows)
+    pub(crate) fn view(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
+        PartView::new(self.load(), rows)
     }
 
     /// What a manifest leads to, and whether a file was not there.
@@ -251,9 +251,9 @@ impl<P: Part> Home<P> {
         };
         match P::open(&self.folder, manifest, before) {
             Ok(part) => (Found::Ready(Arc::new(part)), false),
-            Err(flaw) => {
-                let gone = matches!(flaw, Flaw::Gone(_));
-                (flaw.found(), gone)
+            Err(error) => {
+                let gone = matches!(error, PartError::Gone(_));
+                (error.found(), gone)
             }
         }
     }
@@ -292,7 +292,11 @@ impl<P: Part> Home<P> {
 }
 
 /// Why an index of the state `mark` is not one of these rows; `None` if it is.
-fn disagreement(mark: Mark, now: Mark, rows: &mut dyn Rows) -> Result<Option<&'static str>> {
+fn disagreement(
+    mark: StoreRevision,
+    now: StoreRevision,
+    rows: &mut dyn Rows,
+) -> Result<Option<&'static str>> {
     Ok(if mark.store != now.store {
         Some("belongs to another store")
     } else if mark.revision > now.revision {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which state of which store: of the rows, or of an index made from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct StoreRevision {
     /// The store's random identity, made once when it is created.
     pub store: [u8; 16],
     /// How many writes the store has seen: every transaction that changes rows takes the next number, from 1.
@@ -105,7 +105,7 @@ impl<'a> VectorRow<'a> {
 /// All calls block.
 pub trait Rows {
     /// The state of the rows in this snapshot.
-    fn mark(&mut self) -> Result<Mark>;
+    fn mark(&mut self) -> Result<StoreRevision>;
 
     /// The nonce of an earlier write of this store. `None` when there was no such write, or when removals after
     /// it have been forgotten: an index of that revision can't be brought up to date any more.

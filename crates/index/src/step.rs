@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 
-use crate::rows::{Mark, Rows};
+use crate::rows::{Rows, StoreRevision};
 
 /// Where a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub(crate) struct PartFolded {
 }
 
 /// The state of a part after a step.
-pub(crate) fn step_mark(end: StepEnd, rows: &mut dyn Rows, now: Mark) -> Result<Mark> {
+pub(crate) fn step_mark(end: StepEnd, rows: &mut dyn Rows, now: StoreRevision) -> Result<StoreRevision> {
     match end {
         StepEnd::Now => Ok(now),
         StepEnd::Revision(revision) => match rows.nonce(revision)? {
-            Some(nonce) => Ok(Mark { revision, nonce, ..now }),
+            Some(nonce) => Ok(StoreRevision { revision, nonce, ..now }),
             None => {
                 Err(Error::new(ErrorKind::StorageIo, "a row has a revision that the store does not know")
                     .with_operation("index")

@@ -13,7 +13,7 @@ use amplifier_session_core::Result;
 
 use crate::{
     part::SearchFailure,
-    rows::{Mark, Rows},
+    rows::{Rows, StoreRevision},
 };
 
 /// A search that would have to read more than this many bytes of rows folds them: it takes little longer, and the
@@ -25,7 +25,7 @@ pub(crate) const LONG_TAIL: usize = 16 << 20;
 const MOST_KEPT: usize = 48 << 20;
 
 /// One kind of rows, and how they are kept ready for searches.
-pub(crate) trait Shelf: Default + 'static {
+pub(crate) trait TailBuffer: Default + 'static {
     /// The row.
     type Row<'a>;
 
@@ -39,7 +39,7 @@ pub(crate) trait Shelf: Default + 'static {
 
     fn identity(row: &Self::Row<'_>) -> Identity;
 
-    /// Puts a row on the shelf. There is none of its key.
+    /// Puts a row on the buffer. There is none of its key.
     fn put(&mut self, row: &Self::Row<'_>);
 
     /// Takes a row away, if it is there.
@@ -61,12 +61,12 @@ pub(crate) struct Identity {
 }
 
 /// What a search does with the tail.
-pub(crate) trait Visitor<S: Shelf> {
+pub(crate) trait Visitor<S: TailBuffer> {
     /// A row that is not kept.
     fn row(&mut self, row: &S::Row<'_>);
 
     /// All rows that are kept, or those of these keys.
-    fn shelf(&mut self, shelf: &S, only: Option<&HashSet<u64>>);
+    fn buffer(&mut self, buffer: &S, only: Option<&HashSet<u64>>);
 }
 
 /// The tail of one part of the index.
@@ -90,20 +90,20 @@ pub(crate) struct Scanned {
 struct Kept<S> {
     is_prepared: bool,
     after: u64,
-    upto: Option<Mark>,
+    upto: Option<StoreRevision>,
     rows: HashMap<u64, Identity>,
-    shelf: S,
+    buffer: S,
     masked: Arc<HashSet<u64>>,
     bytes: usize,
 }
 
-impl<S: Shelf> Default for Tail<S> {
+impl<S: TailBuffer> Default for Tail<S> {
     fn default() -> Self {
         Self { kept: RwLock::default(), is_known: AtomicBool::new(false) }
     }
 }
 
-impl<S: Shelf> Tail<S> {
+impl<S: TailBuffer> Tail<S> {
     /// Whether this is the first search, which needs no [`Tail::prepare`].
     pub(crate) fn is_first(&self) -> bool {
         !self.is_known.swap(true, Ordering::Relaxed)
@@ -111,7 +111,13 @@ impl<S: Shelf> Tail<S> {
 
     /// Reads the rows above `after` that are not kept yet. False when it has stopped because they are more than
     /// `most` bytes, or more than can be kept.
-    pub(crate) fn prepare(&self, rows: &mut dyn Rows, after: u64, now: Mark, most: usize) -> Result<bool> {
+    pub(crate) fn prepare(
+        &self,
+        rows: &mut dyn Rows,
+        after: u64,
+        now: StoreRevision,
+        most: usize,
+    ) -> Result<bool> {
         if self.read().covers(after, now) {
             return Ok(true);
         }
@@ -133,12 +139,12 @@ impl<S: Shelf> Tail<S> {
         &self,
         rows: &mut dyn Rows,
         after: u64,
-        now: Mark,
+        now: StoreRevision,
         visitor: &mut dyn Visitor<S>,
     ) -> Result<Scanned, SearchFailure> {
         let kept = self.read();
         if kept.covers(after, now) {
-            visitor.shelf(&kept.shelf, None);
+            visitor.buffer(&kept.buffer, None);
             return Ok(Scanned { rows: kept.rows.len() as u64, masked: Arc::clone(&kept.masked) });
         }
         kept.scan_rows(rows, after, visitor)
@@ -149,8 +155,8 @@ impl<S: Shelf> Tail<S> {
     }
 }
 
-impl<S: Shelf> Kept<S> {
-    fn covers(&self, after: u64, now: Mark) -> bool {
+impl<S: TailBuffer> Kept<S> {
+    fn covers(&self, after: u64, now: StoreRevision) -> bool {
         self.after == after && self.upto == Some(now)
     }
 
@@ -182,12 +188,12 @@ impl<S: Shelf> Kept<S> {
         if bytes > LONG_TAIL && !self.is_prepared {
             return Err(SearchFailure::LongTail);
         }
-        visitor.shelf(&self.shelf, Some(&known));
+        visitor.buffer(&self.buffer, Some(&known));
         Ok(Scanned { rows: count, masked: Arc::new(masked) })
     }
 
     /// Drops what does not lead from `after` to `now`.
-    fn move_to(&mut self, rows: &mut dyn Rows, after: u64, now: Mark) -> Result<()> {
+    fn move_to(&mut self, rows: &mut dyn Rows, after: u64, now: StoreRevision) -> Result<()> {
         if let Some(upto) = self.upto
             && (upto.store != now.store || rows.nonce(upto.revision)? != Some(upto.nonce))
         {
@@ -205,7 +211,7 @@ impl<S: Shelf> Kept<S> {
     }
 
     /// Reads on from where it ends. False when that is more than `most` bytes or can't be kept.
-    fn extend(&mut self, rows: &mut dyn Rows, now: Mark, most: usize) -> Result<bool> {
+    fn extend(&mut self, rows: &mut dyn Rows, now: StoreRevision, most: usize) -> Result<bool> {
         self.is_prepared = true;
         // Until all is read it is not known whether anything is missing, also after an error half way.
         let known = self.upto.take();
@@ -242,7 +248,7 @@ impl<S: Shelf> Kept<S> {
             self.remove(identity.key);
             self.bytes += identity.bytes;
             self.rows.insert(identity.key, identity);
-            self.shelf.put(row);
+            self.buffer.put(row);
         }
         Arc::make_mut(&mut self.masked).insert(identity.key);
     }
@@ -250,7 +256,7 @@ impl<S: Shelf> Kept<S> {
     fn remove(&mut self, key: u64) {
         if let Some(identity) = self.rows.remove(&key) {
             self.bytes = self.bytes.saturating_sub(identity.bytes);
-            self.shelf.remove(key);
+            self.buffer.remove(key);
         }
     }
 
@@ -258,6 +264,6 @@ impl<S: Shelf> Kept<S> {
         self.rows.retain(|_, identity| keep(identity));
         self.bytes = self.rows.values().map(|identity| identity.bytes).sum();
         let rows = &self.rows;
-        self.shelf.retain(&|key| rows.contains_key(&key));
+        self.buffer.retain(&|key| rows.contains_key(&key));
     }
 }

@@ -19,7 +19,7 @@ use amplifier_session_core::{
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
-use amplifier_session_index::{Keeper, Snapshots, WhenBusy};
+use amplifier_session_index::{IndexUpdater, Snapshots, WhenBusy};
 use async_trait::async_trait;
 
 use crate::{Reader, read};
@@ -32,7 +32,7 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     type Snapshots: Snapshots;
 
     /// The search index.
-    fn index(&self) -> &Keeper<Self::Snapshots>;
+    fn index(&self) -> &IndexUpdater<Self::Snapshots>;
 
     /// What the backend says about itself.
     fn info(&self) -> StoreInfo;

@@ -13,7 +13,7 @@ use amplifier_session_core::{
     model::{ContentType, Message, Payload, Place, SessionKey, UserId, VectorRecord},
     search::EventFilter,
 };
-use amplifier_session_index::{Keeper, SearchIndex};
+use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     embedded::{Database, Embedded},
     file::refuses_writes,
@@ -33,7 +33,7 @@ pub type SqliteBackend = Embedded<Sqlite>;
 /// An SQLite file with its search index.
 pub struct Sqlite {
     pool: Arc<Pool>,
-    index: Keeper<SqliteSnapshots>,
+    index: IndexUpdater<SqliteSnapshots>,
 }
 
 impl Sqlite {
@@ -56,7 +56,7 @@ impl Sqlite {
         let pool = Arc::new(Pool::open(&path)?);
         let mut index_dir = path.into_os_string();
         index_dir.push(".index");
-        let index = Keeper::new(SearchIndex::open(index_dir), SqliteSnapshots(Arc::clone(&pool)));
+        let index = IndexUpdater::new(SearchIndex::open(index_dir), SqliteSnapshots(Arc::clone(&pool)));
         Ok(Embedded::new(Self { pool, index }))
     }
 
@@ -77,7 +77,7 @@ impl Database for Sqlite {
     type Reader<'a> = Read<'a>;
     type Snapshots = SqliteSnapshots;
 
-    fn index(&self) -> &Keeper<SqliteSnapshots> {
+    fn index(&self) -> &IndexUpdater<SqliteSnapshots> {
         &self.index
     }
 

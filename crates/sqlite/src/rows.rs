@@ -8,7 +8,9 @@ use amplifier_session_core::{
     model::{ContentType, Place, Role, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{Mark, MessageRow, PlacedRows, Rows, Snapshots, VectorPlace, VectorRow};
+use amplifier_session_index::{
+    MessageRow, PlacedRows, Rows, Snapshots, StoreRevision, VectorPlace, VectorRow,
+};
 use amplifier_session_sql::{Columns, damaged, read, unless_damaged};
 use rusqlite::{OptionalExtension, Row, Transaction};
 
@@ -39,7 +41,7 @@ impl Snapshots for SqliteSnapshots {
 pub(crate) struct SqliteRows<'a>(pub(crate) &'a Transaction<'a>);
 
 impl Rows for SqliteRows<'_> {
-    fn mark(&mut self) -> Result<Mark> {
+    fn mark(&mut self) -> Result<StoreRevision> {
         let store: String = self
             .0
             .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")
@@ -52,7 +54,7 @@ impl Rows for SqliteRows<'_> {
             .and_then(|mut statement| statement.query_row([], revision_and_nonce).optional())
             .map_err(storage("read_revision"))?
             .unwrap_or_default();
-        Ok(Mark { store, revision, nonce })
+        Ok(StoreRevision { store, revision, nonce })
     }
 
     fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {

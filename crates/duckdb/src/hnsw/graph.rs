@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_session_core::{Error, ErrorKind, Result, backend::meta::Generation};
-use amplifier_session_index::Mark;
+use amplifier_session_index::StoreRevision;
 use amplifier_session_sql::file;
 use duckdb::{Connection, params};
 
@@ -30,7 +30,7 @@ pub(super) struct Graph {
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     /// The state of the store that it was made of.
-    pub(super) mark: Mark,
+    pub(super) mark: StoreRevision,
     /// The generation of the vectors.
     pub(super) generation: u32,
     dimensions: usize,
@@ -44,7 +44,7 @@ pub(super) struct Held {
 
 impl Held {
     /// Nothing yet of the vectors of a generation.
-    pub(super) fn nothing(mark: Mark, of: &Generation) -> Self {
+    pub(super) fn nothing(mark: StoreRevision, of: &Generation) -> Self {
         let (generation, dimensions) = (of.number, of.space.dimensions);
         Self { mark, generation, dimensions, last_key: 0, rows: 0, removed: 0 }
     }
@@ -58,7 +58,7 @@ impl Held {
             let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
             Ok(Self {
                 // Another length is that of no store.
-                mark: Mark {
+                mark: StoreRevision {
                     store: store.try_into().unwrap_or_default(),
                     revision: number(1)?,
                     nonce: number(2)?,
@@ -152,7 +152,12 @@ impl Graph {
     }
 
     /// Takes up what came since and counts what is gone, so that `mark` of the store is what is held.
-    pub(super) fn change(&mut self, mark: Mark, removed: &[u64], rows: &DuckDbRows<'_>) -> Result<()> {
+    pub(super) fn change(
+        &mut self,
+        mark: StoreRevision,
+        removed: &[u64],
+        rows: &DuckDbRows<'_>,
+    ) -> Result<()> {
         // DuckDB would make the log readable by everybody.
         file::create(&connect::log_path(&self.file))?;
         let which = is_one_of("key", removed.iter().map(|key| key.cast_signed()));

@@ -32,7 +32,7 @@ use amplifier_session_core::{
     model::ContentTypes,
     search::SearchFilter,
 };
-use amplifier_session_index::{Mark, PlacedRows, Rows, VectorPlace};
+use amplifier_session_index::{PlacedRows, Rows, StoreRevision, VectorPlace};
 
 use crate::{Access, connect, pool::Pool, reader::Read, rows::DuckDbRows};
 use amplifier_session_sql::{embedded::Nearest, read};
@@ -237,7 +237,7 @@ fn search(graph: &Graph, rows: &mut DuckDbRows<'_>, query: &VectorQuery) -> Resu
 }
 
 /// Whether what is held was made of this store as it is or was, and of this generation of vectors.
-fn belongs(held: &Held, mark: &Mark, rows: &mut DuckDbRows<'_>, generation: u32) -> Result<bool> {
+fn belongs(held: &Held, mark: &StoreRevision, rows: &mut DuckDbRows<'_>, generation: u32) -> Result<bool> {
     Ok(held.mark.store == mark.store
         && held.generation == generation
         && held.mark.revision <= mark.revision

@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{ContentType, Role, Timestamp},
     search::SessionFilter,
 };
-use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
+use amplifier_session_index::{MessageRow, Rows, StoreRevision, VectorRow};
 
 pub(crate) const DIMENSIONS: usize = 256;
 /// Messages of one session; also of one write.
@@ -195,9 +195,9 @@ fn revision(message: u64) -> u64 {
 }
 
 impl Rows for CorpusRows<'_> {
-    fn mark(&mut self) -> Result<Mark> {
+    fn mark(&mut self) -> Result<StoreRevision> {
         let revision = revision(self.0.lines.len() as u64 - 1);
-        Ok(Mark { store: [7; 16], revision, nonce: revision })
+        Ok(StoreRevision { store: [7; 16], revision, nonce: revision })
     }
 
     fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {

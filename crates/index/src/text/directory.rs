@@ -27,7 +27,7 @@ use tantivy::directory::{
 use super::TextPart;
 use crate::{
     files::{Stamp, private_file, sync_folder},
-    part::{Flaw, publish},
+    part::{PartError, publish},
 };
 
 /// tantivy's name of the file that says what a commit holds.
@@ -63,18 +63,18 @@ impl TextManifest {
     }
 
     /// Compares every file with what was written: by how it looks, and byte by byte if it looks different.
-    pub(super) fn verify(&mut self, folder: &Path) -> Result<(), Flaw> {
+    pub(super) fn verify(&mut self, folder: &Path) -> Result<(), PartError> {
         for (name, file) in &mut self.files {
             let path = folder.join(name);
-            let stamp = Stamp::of(&path).map_err(|error| Flaw::reading(&error, &path))?;
+            let stamp = Stamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
             if stamp == file.stamp {
                 continue;
             }
             if stamp.length != file.stamp.length {
-                return Err(Flaw::damaged(&path, "it has another length than was written"));
+                return Err(PartError::damaged(&path, "it has another length than was written"));
             }
-            if checksum(&path).map_err(|error| Flaw::reading(&error, &path))? != file.checksum {
-                return Err(Flaw::damaged(&path, "it is not what was written"));
+            if checksum(&path).map_err(|error| PartError::reading(&error, &path))? != file.checksum {
+                return Err(PartError::damaged(&path, "it is not what was written"));
             }
             file.stamp = stamp;
         }

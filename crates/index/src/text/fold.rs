@@ -12,15 +12,15 @@ use tantivy::{
 use super::{
     CommitNote, TextPart,
     directory::{TextDirectory, TextManifest},
-    flaw,
+    part_error,
     schema::{Fields, TOKENIZER, TextTokenizer, kind, schema},
     tail::texts_of,
 };
 use crate::{
     error::{tantivy_error, unreadable},
     files::sweep,
-    part::Home,
-    rows::{Mark, MessageRow, Rows},
+    part::PartFolder,
+    rows::{MessageRow, Rows, StoreRevision},
     step::{PartFolded, StepEnd, step_mark},
 };
 
@@ -31,27 +31,31 @@ const ARENA_BYTES: usize = 48 << 20;
 const OPERATIONS_AT_ONCE: usize = 64;
 
 /// Brings the text index up to the rows. The caller holds the writer's lock.
-pub(crate) fn fold(home: &Home<TextPart>, rows: &mut dyn Rows, step_bytes: u64) -> Result<PartFolded> {
-    home.create()?;
-    let look = home.look(rows)?;
+pub(crate) fn fold(
+    part_folder: &PartFolder<TextPart>,
+    rows: &mut dyn Rows,
+    step_bytes: u64,
+) -> Result<PartFolded> {
+    part_folder.create()?;
+    let view = part_folder.view(rows)?;
     let mut folded = PartFolded::default();
-    let (manifest, note) = match look.part {
+    let (manifest, note) = match view.part {
         Some(part) => (part.manifest.clone(), part.note.clone()),
         None => {
-            home.clear()?;
-            folded.rebuilt = look.reason;
-            (TextManifest::default(), CommitNote::new(look.now.store))
+            part_folder.clear()?;
+            folded.rebuilt = view.reason;
+            (TextManifest::default(), CommitNote::new(view.now.store))
         }
     };
-    sweep(&home.folder, |name| manifest.names(name));
-    if note.mark == look.now && !manifest.has_deleted_documents() {
+    sweep(&part_folder.folder, |name| manifest.names(name));
+    if note.mark == view.now && !manifest.has_deleted_documents() {
         return Ok(folded);
     }
-    let mut fold = Fold::open(home, manifest, note, step_bytes)?;
-    folded.rows = fold.put_rows(rows, look.now)?;
+    let mut fold = Fold::open(part_folder, manifest, note, step_bytes)?;
+    folded.rows = fold.put_rows(rows, view.now)?;
     fold.drop_deleted()?;
     let manifest = fold.directory.committed();
-    sweep(&home.folder, |name| manifest.names(name));
+    sweep(&part_folder.folder, |name| manifest.names(name));
     Ok(folded)
 }
 
@@ -67,22 +71,22 @@ struct Fold {
 
 impl Fold {
     fn open(
-        home: &Home<TextPart>,
+        part_folder: &PartFolder<TextPart>,
         manifest: TextManifest,
         note: CommitNote,
         step_bytes: u64,
     ) -> Result<Self> {
-        let directory =
-            TextDirectory::writer(&home.folder, manifest, home.manifest_path()).map_err(tantivy_error)?;
+        let directory = TextDirectory::writer(&part_folder.folder, manifest, part_folder.manifest_path())
+            .map_err(tantivy_error)?;
         let (schema, fields) = schema();
         let index = Index::builder().schema(schema).settings(IndexSettings::default());
-        let index = index.open_or_create(directory.clone()).map_err(|error| give_up(home, error))?;
+        let index = index.open_or_create(directory.clone()).map_err(|error| give_up(part_folder, error))?;
         index.tokenizers().register(TOKENIZER, TextAnalyzer::builder(TextTokenizer::default()).build());
         Ok(Self { directory, index, fields, note, step_bytes, operations: Vec::new() })
     }
 
     /// Puts the rows above the mark in, step by step, and returns how many.
-    fn put_rows(&mut self, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
+    fn put_rows(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let mut writer = self.writer(Box::new(LogMergePolicy::default()))?;
         let mut count = 0;
         while self.note.mark != now {
@@ -93,7 +97,7 @@ impl Fold {
     }
 
     /// Puts rows in up to the first revision behind `step_bytes`, and commits. Returns how many.
-    fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
+    fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let after = self.note.mark.revision;
         for key in rows.removed_messages_after(after)? {
             self.delete(key);
@@ -193,15 +197,15 @@ impl Fold {
 }
 
 /// Files that looked fine can't be opened: the next fold builds the part anew.
-fn give_up(home: &Home<TextPart>, error: tantivy::TantivyError) -> Error {
-    match home.clear() {
-        Ok(()) => unreadable(flaw(error)).retryable(),
+fn give_up(part_folder: &PartFolder<TextPart>, error: tantivy::TantivyError) -> Error {
+    match part_folder.clear() {
+        Ok(()) => unreadable(part_error(error)).retryable(),
         Err(error) => error,
     }
 }
 
 impl CommitNote {
     fn new(store: [u8; 16]) -> Self {
-        Self { mark: Mark { store, revision: 0, nonce: 0 }, largest_key: 0 }
+        Self { mark: StoreRevision { store, revision: 0, nonce: 0 }, largest_key: 0 }
     }
 }

@@ -21,11 +21,11 @@ use directory::{TextDirectory, TextManifest};
 pub(crate) use fold::fold;
 use schema::{Fields, names, schema};
 pub(crate) use search::search;
-pub(crate) use tail::TextShelf;
+pub(crate) use tail::TextTailBuffer;
 
 use crate::{
-    part::{Flaw, Part},
-    rows::Mark,
+    part::{Part, PartError},
+    rows::StoreRevision,
 };
 
 /// The text index. It is opened when a search first needs it.
@@ -40,7 +40,7 @@ pub(crate) struct TextPart {
 /// What a commit says of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct CommitNote {
-    mark: Mark,
+    mark: StoreRevision,
     /// The largest key that was ever put in: a message with a larger one is new.
     largest_key: u64,
 }
@@ -71,20 +71,20 @@ impl Part for TextPart {
     const FORMAT: u32 = 3;
     type Manifest = TextManifest;
 
-    fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, Flaw> {
+    fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, PartError> {
         manifest.verify(folder)?;
-        let note =
-            CommitNote::of(&manifest).ok_or_else(|| Flaw::Damaged("its commit says nothing".to_owned()))?;
+        let note = CommitNote::of(&manifest)
+            .ok_or_else(|| PartError::Damaged("its commit says nothing".to_owned()))?;
         Ok(Self { folder: folder.to_owned(), note, manifest, opened: OnceLock::new() })
     }
 
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> StoreRevision {
         self.note.mark
     }
 
-    fn prepare_search(&self) -> Result<(), Flaw> {
+    fn prepare_search(&self) -> Result<(), PartError> {
         if self.opened.get().is_none() {
-            let opened = OpenText::open(&self.folder, self.manifest.clone()).map_err(flaw)?;
+            let opened = OpenText::open(&self.folder, self.manifest.clone()).map_err(part_error)?;
             self.opened.get_or_init(|| opened);
         }
         Ok(())
@@ -124,9 +124,9 @@ impl Columns {
     }
 }
 
-fn flaw(error: TantivyError) -> Flaw {
+fn part_error(error: TantivyError) -> PartError {
     match error {
-        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(path)) => Flaw::Gone(path),
-        error => Flaw::Damaged(error.to_string()),
+        TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(path)) => PartError::Gone(path),
+        error => PartError::Damaged(error.to_string()),
     }
 }

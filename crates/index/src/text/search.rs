@@ -22,7 +22,7 @@ use tantivy::{
 };
 
 use super::{
-    Columns, OpenText, TextPart, TextShelf,
+    Columns, OpenText, TextPart, TextTailBuffer,
     schema::from_kind,
     tail::{term_hash, texts_of},
 };
@@ -30,7 +30,7 @@ use crate::{
     answer::TextHit,
     error::tantivy_error,
     filter::Filter,
-    part::{Look, SearchFailure},
+    part::{PartView, SearchFailure},
     rows::{MessageRow, Rows},
     tail::{Tail, Visitor},
     top::Top,
@@ -56,17 +56,17 @@ const PRUNING_MARGIN: f32 = 1.2;
 
 /// The best texts for a query among those in the index and those newer than it, and how many messages are newer.
 pub(crate) fn search(
-    look: &Look<TextPart>,
-    tail: &Tail<TextShelf>,
+    view: &PartView<TextPart>,
+    tail: &Tail<TextTailBuffer>,
     rows: &mut dyn Rows,
     query: &TextQuery,
 ) -> Result<(Vec<TextHit>, u64), SearchFailure> {
     let filter = Filter::of_text(query, rows)?;
     let mut newer = TailMatches::new(&filter, &query.terms);
-    let scanned = tail.scan(rows, look.after(), look.now, &mut newer)?;
+    let scanned = tail.scan(rows, view.after(), view.now, &mut newer)?;
     let TailMatches { mut statistics, matches, .. } = newer;
     let mut top = Top::new(query.limit);
-    if let Some(index) = look.part.as_ref().and_then(|part| part.opened.get()) {
+    if let Some(index) = view.part.as_ref().and_then(|part| part.opened.get()) {
         let search = IndexSearch { index, filter: &filter, masked: &scanned.masked };
         search.run(&query.terms, &mut statistics, &mut top).map_err(tantivy_error)?;
     }
@@ -94,7 +94,7 @@ impl<'a> TailMatches<'a> {
     }
 }
 
-impl Visitor<TextShelf> for TailMatches<'_> {
+impl Visitor<TextTailBuffer> for TailMatches<'_> {
     fn row(&mut self, row: &MessageRow<'_>) {
         let admitted =
             self.filter.admits_message(row.role, row.ts) && self.filter.admits_session(row.of_session());
@@ -107,9 +107,9 @@ impl Visitor<TextShelf> for TailMatches<'_> {
         }
     }
 
-    fn shelf(&mut self, shelf: &TextShelf, only: Option<&HashSet<u64>>) {
+    fn buffer(&mut self, buffer: &TextTailBuffer, only: Option<&HashSet<u64>>) {
         let terms: Vec<u64> = self.terms.iter().map(|term| term_hash(term)).collect();
-        shelf.count(&terms, only, &mut |text, found| {
+        buffer.count(&terms, only, &mut |text, found| {
             self.statistics.add_document(found);
             if found.matches() && text.admitted_by(self.filter) {
                 self.matches.push((text.key, text.content_type, found.clone()));

@@ -17,7 +17,7 @@ use crate::{
     facts::{FactKeeper, Facts},
     filter::Filter,
     rows::{MessageRow, Rows},
-    tail::{Identity, Shelf},
+    tail::{Identity, TailBuffer},
 };
 
 /// The texts of a message by content type; none when its line can't be read.
@@ -28,7 +28,7 @@ pub(super) fn texts_of(raw: &[u8], role: Role) -> Vec<(ContentType, String)> {
 
 /// Texts with their terms inverted, as an index would have them.
 #[derive(Default)]
-pub(crate) struct TextShelf {
+pub(crate) struct TextTailBuffer {
     texts: Vec<ShelfText>,
     /// The positions of the texts of a message.
     by_key: HashMap<u64, Range<usize>>,
@@ -63,7 +63,7 @@ pub(super) fn term_hash(term: &str) -> u64 {
     hasher.finish()
 }
 
-impl TextShelf {
+impl TextTailBuffer {
     /// Calls `each` with every text of these messages, and how often it holds each of the terms, by their hashes.
     pub(super) fn count(
         &self,
@@ -132,7 +132,7 @@ impl TextShelf {
     }
 }
 
-impl Shelf for TextShelf {
+impl TailBuffer for TextTailBuffer {
     type Row<'a> = MessageRow<'a>;
 
     fn rows_after(
@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    fn put(shelf: &mut TextShelf, key: u64, text: &str) {
+    fn put(buffer: &mut TextTailBuffer, key: u64, text: &str) {
         let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
         let (user, project, session) = ("ana", "shop", "s-1");
         let (role, ts) = (Role::User, Timestamp::from_micros(0));
@@ -208,13 +208,13 @@ mod tests {
             ts,
             raw: raw.as_bytes(),
         };
-        shelf.put(&row);
+        buffer.put(&row);
     }
 
-    fn counted(shelf: &TextShelf, terms: &[String]) -> Vec<(u64, DocumentTerms)> {
+    fn counted(buffer: &TextTailBuffer, terms: &[String]) -> Vec<(u64, DocumentTerms)> {
         let hashes: Vec<u64> = terms.iter().map(|term| term_hash(term)).collect();
         let mut counted = Vec::new();
-        shelf.count(&hashes, None, &mut |text, found| counted.push((text.key, found.clone())));
+        buffer.count(&hashes, None, &mut |text, found| counted.push((text.key, found.clone())));
         counted
     }
 
@@ -222,18 +222,18 @@ mod tests {
     fn terms_are_counted_as_the_analysis_counts_them_also_after_removals() {
         let texts = ["Alpha beta alpha, gamma! alphas 0123 Beta", "beta", "gamma 0123", "", "alpha delta"];
         let terms = ["alpha", "beta", "delta", "0123"].map(str::to_owned);
-        let mut shelf = TextShelf::default();
+        let mut buffer = TextTailBuffer::default();
         let mut kept: Vec<(u64, &str)> = (0..).zip(texts).collect();
-        kept.iter().for_each(|(key, text)| put(&mut shelf, *key, text));
+        kept.iter().for_each(|(key, text)| put(&mut buffer, *key, text));
         for removed in [9, 1, 0, 2] {
-            shelf.remove(removed);
+            buffer.remove(removed);
             kept.retain(|(key, _)| *key != removed);
             let expected = kept.iter().filter(|(_, text)| !text.is_empty());
             let expected =
                 expected.map(|(key, text)| (*key, count_terms(&mut Analyzer::new(), text, &terms)));
-            assert_eq!(counted(&shelf, &terms), expected.collect::<Vec<_>>());
+            assert_eq!(counted(&buffer, &terms), expected.collect::<Vec<_>>());
         }
-        shelf.retain(&|_| false);
-        assert!(counted(&shelf, &terms).is_empty() && shelf.postings.is_empty());
+        buffer.retain(&|_| false);
+        assert!(counted(&buffer, &terms).is_empty() && buffer.postings.is_empty());
     }
 }

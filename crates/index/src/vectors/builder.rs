@@ -7,7 +7,7 @@ use super::{
     segment::{Kind, SegmentEntry, SegmentRow, SessionName, SortedRows, Table},
 };
 use crate::{
-    part::Flaw,
+    part::PartError,
     rows::{SessionOfRow, VectorRow},
 };
 
@@ -55,7 +55,7 @@ impl SegmentBuilder {
     }
 
     /// Adds the rows of a segment whose key `keep` says yes to.
-    pub(super) fn add_segment(&mut self, table: &Table, keep: impl Fn(u64) -> bool) -> Result<(), Flaw> {
+    pub(super) fn add_segment(&mut self, table: &Table, keep: impl Fn(u64) -> bool) -> Result<(), PartError> {
         let sessions = table.sessions.iter();
         let numbers = sessions.map(|(name, rows)| (self.session(name.of_row()), rows));
         let of_row: Vec<usize> =

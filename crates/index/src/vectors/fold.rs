@@ -12,8 +12,8 @@ use super::{
 use crate::{
     error::{io_error, unreadable},
     files::sweep,
-    part::{Flaw, Home},
-    rows::{Mark, Rows},
+    part::{PartError, PartFolder},
+    rows::{Rows, StoreRevision},
     step::{PartFolded, StepEnd, step_mark},
 };
 
@@ -25,35 +25,39 @@ const MERGED_AT_ONCE: usize = 4;
 const SMALLEST_TIER: u64 = 256 << 10;
 
 /// Brings the vector index up to the rows. The caller holds the writer's lock.
-pub(crate) fn fold(home: &Home<VectorPart>, rows: &mut dyn Rows, step_bytes: u64) -> Result<PartFolded> {
-    home.create()?;
-    let look = home.look(rows)?;
+pub(crate) fn fold(
+    part_folder: &PartFolder<VectorPart>,
+    rows: &mut dyn Rows,
+    step_bytes: u64,
+) -> Result<PartFolded> {
+    part_folder.create()?;
+    let view = part_folder.view(rows)?;
     let mut folded = PartFolded::default();
-    let manifest = match look.part {
+    let manifest = match view.part {
         Some(part) => part.manifest(),
         None => {
-            home.clear()?;
-            folded.rebuilt = look.reason;
-            VectorManifest::empty(look.now.store)
+            part_folder.clear()?;
+            folded.rebuilt = view.reason;
+            VectorManifest::empty(view.now.store)
         }
     };
-    let mut fold = Fold { home, manifest, step_bytes };
+    let mut fold = Fold { part_folder, manifest, step_bytes };
     fold.sweep();
-    while fold.manifest.mark != look.now {
-        folded.rows += fold.step(rows, look.now)?;
+    while fold.manifest.mark != view.now {
+        folded.rows += fold.step(rows, view.now)?;
     }
     Ok(folded)
 }
 
 struct Fold<'a> {
-    home: &'a Home<VectorPart>,
+    part_folder: &'a PartFolder<VectorPart>,
     manifest: VectorManifest,
     step_bytes: u64,
 }
 
 impl Fold<'_> {
     /// Puts the next rows in, as many as make a segment, and publishes. Returns how many.
-    fn step(&mut self, rows: &mut dyn Rows, now: Mark) -> Result<u64> {
+    fn step(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let after = self.manifest.mark.revision;
         let removed = rows.removed_vectors_after(after)?;
         let mut gathered = Gathered { keys: removed.into_iter().collect(), ..Gathered::default() };
@@ -97,8 +101,8 @@ impl Fold<'_> {
         for entry in std::mem::take(&mut self.manifest.segments) {
             let (first, last) = entry.keys;
             let held = keys.iter().any(|key| (first..=last).contains(key))
-                && Table::open(&self.home.folder, &entry)
-                    .map_err(|flaw| self.give_up(flaw))?
+                && Table::open(&self.part_folder.folder, &entry)
+                    .map_err(|error| self.give_up(error))?
                     .keys
                     .iter()
                     .any(|key| keys.contains(key));
@@ -130,9 +134,9 @@ impl Fold<'_> {
     ) -> Result<Option<SegmentEntry>> {
         let mut builder = SegmentBuilder::new(entries.first().map_or_else(Kind::default, |entry| entry.kind));
         for entry in entries {
-            Table::open(&self.home.folder, entry)
+            Table::open(&self.part_folder.folder, entry)
                 .and_then(|table| builder.add_segment(&table, &keep))
-                .map_err(|flaw| self.give_up(flaw))?;
+                .map_err(|error| self.give_up(error))?;
         }
         self.write(builder)
     }
@@ -140,26 +144,30 @@ impl Fold<'_> {
     fn write(&mut self, builder: SegmentBuilder) -> Result<Option<SegmentEntry>> {
         let name = format!("{:08}.seg", self.manifest.next);
         self.manifest.next += 1;
-        builder.write(&self.home.folder, name).map_err(|error| io_error(error, &self.home.folder))
+        builder
+            .write(&self.part_folder.folder, name)
+            .map_err(|error| io_error(error, &self.part_folder.folder))
     }
 
     fn publish(&self) -> Result<()> {
-        self.home.publish(&self.manifest).map_err(|error| io_error(error, self.home.manifest_path()))?;
+        self.part_folder
+            .publish(&self.manifest)
+            .map_err(|error| io_error(error, self.part_folder.manifest_path()))?;
         self.sweep();
         Ok(())
     }
 
     /// A file that looked fine is not: the next fold builds the part anew.
-    fn give_up(&self, flaw: Flaw) -> Error {
-        match self.home.clear() {
-            Ok(()) => unreadable(flaw).retryable(),
+    fn give_up(&self, error: PartError) -> Error {
+        match self.part_folder.clear() {
+            Ok(()) => unreadable(error).retryable(),
             Err(error) => error,
         }
     }
 
     /// Removes what earlier manifests named and what a killed process left.
     fn sweep(&self) {
-        sweep(&self.home.folder, |name| self.manifest.segments.iter().any(|entry| entry.name == name));
+        sweep(&self.part_folder.folder, |name| self.manifest.segments.iter().any(|entry| entry.name == name));
     }
 }
 
@@ -194,7 +202,7 @@ fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
 impl VectorManifest {
     fn empty(store: [u8; 16]) -> Self {
         // A mark that no store with rows is at, so that the first step is taken and publishes.
-        Self { mark: Mark { store, revision: 0, nonce: 0 }, next: 1, segments: Vec::new() }
+        Self { mark: StoreRevision { store, revision: 0, nonce: 0 }, next: 1, segments: Vec::new() }
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::segment::{SegmentEntry, Table};
-use crate::{files::Stamp, part::Flaw};
+use crate::{files::Stamp, part::PartError};
 
 /// A segment of which only so much is in memory as was needed.
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub(super) struct LazySegment {
 
 impl LazySegment {
     /// A segment whose file looks as it was written; if it does not, its bytes are compared.
-    pub(super) fn open(folder: &Path, mut entry: SegmentEntry) -> Result<Self, Flaw> {
+    pub(super) fn open(folder: &Path, mut entry: SegmentEntry) -> Result<Self, PartError> {
         let path = folder.join(&entry.name);
-        let stamp = Stamp::of(&path).map_err(|error| Flaw::reading(&error, &path))?;
+        let stamp = Stamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
         if stamp != entry.stamp {
             Table::open(folder, &entry)?.stream_codes(&mut |_, _| {})?;
             entry.stamp = stamp;
@@ -35,7 +35,7 @@ impl LazySegment {
     }
 
     /// Reads the table, once.
-    pub(super) fn prepare(&self, folder: &Path) -> Result<(), Flaw> {
+    pub(super) fn prepare(&self, folder: &Path) -> Result<(), PartError> {
         if self.table.get().is_none() {
             let table = Table::open(folder, &self.entry)?;
             self.table.get_or_init(|| table);
@@ -57,7 +57,7 @@ impl LazySegment {
         &self,
         stretches: &[Range<usize>],
         each: &mut dyn FnMut(usize, &[u8]),
-    ) -> Result<(), Flaw> {
+    ) -> Result<(), PartError> {
         let Some(table) = self.table().filter(|_| !stretches.is_empty()) else { return Ok(()) };
         let mut overlaps = |first: usize, codes: &[u8]| {
             let end = first + codes.len() / table.dimensions.max(1);

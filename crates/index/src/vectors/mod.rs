@@ -25,18 +25,18 @@ pub(crate) use fold::fold;
 use lazy::LazySegment;
 pub(crate) use scan::search;
 use segment::SegmentEntry;
-pub(crate) use tail::VectorShelf;
+pub(crate) use tail::VectorTailBuffer;
 
 use crate::{
-    part::{Flaw, Part},
-    rows::Mark,
+    part::{Part, PartError},
+    rows::StoreRevision,
 };
 
 /// The vector index. Its segments are read when a search first needs them.
 #[derive(Debug)]
 pub(crate) struct VectorPart {
     folder: PathBuf,
-    mark: Mark,
+    mark: StoreRevision,
     next: u64,
     segments: Vec<Arc<LazySegment>>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct VectorPart {
 /// Which segments count.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct VectorManifest {
-    mark: Mark,
+    mark: StoreRevision,
     /// The number of the next segment file.
     next: u64,
     segments: Vec<SegmentEntry>,
@@ -57,7 +57,7 @@ impl Part for VectorPart {
     const FORMAT: u32 = 3;
     type Manifest = VectorManifest;
 
-    fn open(folder: &Path, manifest: VectorManifest, before: Option<&Self>) -> Result<Self, Flaw> {
+    fn open(folder: &Path, manifest: VectorManifest, before: Option<&Self>) -> Result<Self, PartError> {
         let open = |entry: SegmentEntry| {
             let mut known = before.iter().flat_map(|part| &part.segments);
             match known.find(|known| known.entry == entry) {
@@ -65,15 +65,15 @@ impl Part for VectorPart {
                 None => LazySegment::open(folder, entry).map(Arc::new),
             }
         };
-        let segments = manifest.segments.into_iter().map(open).collect::<Result<_, Flaw>>()?;
+        let segments = manifest.segments.into_iter().map(open).collect::<Result<_, PartError>>()?;
         Ok(Self { folder: folder.to_owned(), mark: manifest.mark, next: manifest.next, segments })
     }
 
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> StoreRevision {
         self.mark
     }
 
-    fn prepare_search(&self) -> Result<(), Flaw> {
+    fn prepare_search(&self) -> Result<(), PartError> {
         self.segments.iter().try_for_each(|segment| segment.prepare(&self.folder))
     }
 }

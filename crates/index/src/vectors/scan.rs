@@ -5,7 +5,7 @@ use std::{collections::HashSet, ops::Range, sync::Arc};
 use amplifier_session_core::{Error, Result, backend::VectorQuery};
 
 use super::{
-    VectorPart, VectorShelf,
+    VectorPart, VectorTailBuffer,
     codes::{code_product, product, quantise},
     lazy::LazySegment,
     segment::Table,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     answer::VectorHit,
     filter::Filter,
-    part::{Flaw, Look, SearchFailure},
+    part::{PartError, PartView, SearchFailure},
     rows::{Rows, VectorRow},
     tail::{Tail, Visitor},
     top::Top,
@@ -24,16 +24,16 @@ const SPARE: usize = 20;
 
 /// The vectors nearest to the query's among those in the index and those newer than it, and how many are newer.
 pub(crate) fn search(
-    look: &Look<VectorPart>,
-    tail: &Tail<VectorShelf>,
+    view: &PartView<VectorPart>,
+    tail: &Tail<VectorTailBuffer>,
     rows: &mut dyn Rows,
     query: &VectorQuery,
 ) -> Result<(Vec<VectorHit>, u64), SearchFailure> {
     let filter = Filter::of_vectors(query, rows)?;
     let (top, same_length) = (Top::new(query.limit), true);
     let mut nearest = Nearest { filter: &filter, query, top, same_length };
-    let scanned = tail.scan(rows, look.after(), look.now, &mut nearest)?;
-    if let Some(part) = &look.part {
+    let scanned = tail.scan(rows, view.after(), view.now, &mut nearest)?;
+    if let Some(part) = &view.part {
         nearest.same_length &=
             segments_of(part, query).all(|segment| segment.entry.kind.dimensions == query.vector.len());
         let candidates = candidates(part, &filter, &scanned.masked, query)?;
@@ -69,7 +69,7 @@ impl Nearest<'_> {
     }
 }
 
-impl Visitor<VectorShelf> for Nearest<'_> {
+impl Visitor<VectorTailBuffer> for Nearest<'_> {
     fn row(&mut self, row: &VectorRow<'_>) {
         let admitted = row.generation == self.query.generation
             && self.filter.admits_content(row.content_type)
@@ -80,8 +80,8 @@ impl Visitor<VectorShelf> for Nearest<'_> {
         }
     }
 
-    fn shelf(&mut self, shelf: &VectorShelf, only: Option<&HashSet<u64>>) {
-        for (key, row) in &shelf.vectors {
+    fn buffer(&mut self, buffer: &VectorTailBuffer, only: Option<&HashSet<u64>>) {
+        for (key, row) in &buffer.vectors {
             if row.generation == self.query.generation
                 && only.is_none_or(|only| only.contains(key))
                 && row.admitted_by(self.filter)
@@ -104,7 +104,7 @@ fn candidates(
     filter: &Filter<'_>,
     masked: &HashSet<u64>,
     query: &VectorQuery,
-) -> Result<Vec<u64>, Flaw> {
+) -> Result<Vec<u64>, PartError> {
     let mut codes = Vec::with_capacity(query.vector.len());
     quantise(&query.vector, &mut codes);
     let mut scan = Scan { filter, masked, codes: &codes, top: Top::new(query.limit.saturating_add(SPARE)) };

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     files::{Stamp, replace_file},
-    part::Flaw,
+    part::PartError,
     rows::{SessionOfRow, VectorRow},
     vectors::bytes::{ByteReader, ByteWriter},
 };
@@ -103,10 +103,10 @@ pub(super) struct SegmentRow {
 
 impl Table {
     /// Reads the table of a segment. Nothing of it is believed before its checksum was compared.
-    pub(super) fn open(folder: &Path, entry: &SegmentEntry) -> Result<Self, Flaw> {
+    pub(super) fn open(folder: &Path, entry: &SegmentEntry) -> Result<Self, PartError> {
         let path = folder.join(&entry.name);
-        let mut file = File::open(&path).map_err(|error| Flaw::reading(&error, &path))?;
-        let damaged = |what: &str| Flaw::damaged(&path, what);
+        let mut file = File::open(&path).map_err(|error| PartError::reading(&error, &path))?;
+        let damaged = |what: &str| PartError::damaged(&path, what);
         let header =
             read_header(&mut file, entry).ok_or_else(|| damaged("its header is not what was written"))?;
         let mut table = vec![0; header.table_bytes as usize];
@@ -156,10 +156,10 @@ impl Table {
 
     /// Reads all codes in pieces of whole rows and calls `each` with the first row of a piece and its codes. Only
     /// when the end is reached is it known that they are what was written.
-    pub(super) fn stream_codes(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), Flaw> {
+    pub(super) fn stream_codes(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), PartError> {
         /// Pieces that stay in the processor's cache until they were used.
         const PIECE: usize = 256 << 10;
-        let failed = |error: io::Error| Flaw::reading(&error, &self.path);
+        let failed = |error: io::Error| PartError::reading(&error, &self.path);
         let mut file = File::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(HEADER_BYTES as u64 + self.header.table_bytes)).map_err(failed)?;
         let rows_in_piece = (PIECE / self.dimensions.max(1)).max(1);
@@ -175,12 +175,12 @@ impl Table {
         if checksum.finalize() == self.header.codes_checksum {
             Ok(())
         } else {
-            Err(Flaw::damaged(&self.path, "its codes are not what was written"))
+            Err(PartError::damaged(&self.path, "its codes are not what was written"))
         }
     }
 
     /// Reads all codes into memory.
-    pub(super) fn read_codes(&self) -> Result<Vec<u8>, Flaw> {
+    pub(super) fn read_codes(&self) -> Result<Vec<u8>, PartError> {
         let mut codes = Vec::with_capacity(self.keys.len() * self.dimensions);
         self.stream_codes(&mut |_, piece| codes.extend_from_slice(piece))?;
         Ok(codes)

@@ -8,12 +8,12 @@ use crate::{
     facts::{FactKeeper, Facts},
     filter::Filter,
     rows::{Rows, VectorRow},
-    tail::{Identity, Shelf},
+    tail::{Identity, TailBuffer},
 };
 
 /// Vectors by their keys.
 #[derive(Default)]
-pub(crate) struct VectorShelf {
+pub(crate) struct VectorTailBuffer {
     pub(super) vectors: HashMap<u64, ShelfVector>,
     facts: FactKeeper,
 }
@@ -34,7 +34,7 @@ impl ShelfVector {
     }
 }
 
-impl Shelf for VectorShelf {
+impl TailBuffer for VectorTailBuffer {
     type Row<'a> = VectorRow<'a>;
 
     fn rows_after(

@@ -7,7 +7,7 @@ use std::{
 };
 
 use amplifier_session_core::{Result, Scope, model::ContentType, search::SessionFilter};
-use amplifier_session_index::{Mark, MessageRow, Rows, SearchIndex, VectorRow, WhenBusy};
+use amplifier_session_index::{MessageRow, Rows, SearchIndex, StoreRevision, VectorRow, WhenBusy};
 
 use super::{
     model::{Numbers, check_text, check_vectors, text_model, text_query, vector_query},
@@ -109,7 +109,7 @@ struct Interrupted<'a> {
 }
 
 impl Rows for Interrupted<'_> {
-    fn mark(&mut self) -> Result<Mark> {
+    fn mark(&mut self) -> Result<StoreRevision> {
         self.rows.mark()
     }
 

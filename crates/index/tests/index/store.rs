@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{ContentType, HostId, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{Mark, MessageRow, Rows, VectorRow};
+use amplifier_session_index::{MessageRow, Rows, StoreRevision, VectorRow};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -209,10 +209,10 @@ impl Snapshot<'_> {
 }
 
 impl Rows for Snapshot<'_> {
-    fn mark(&mut self) -> Result<Mark> {
+    fn mark(&mut self) -> Result<StoreRevision> {
         let state = self.state();
         let nonce = state.nonces.get(&state.revision).copied().unwrap_or(0);
-        Ok(Mark { store: state.store, revision: state.revision, nonce })
+        Ok(StoreRevision { store: state.store, revision: state.revision, nonce })
     }
 
     fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {

@@ -34,7 +34,7 @@ const LOOKS: u32 = 10;
 
 /// The right to write a session.
 #[derive(Debug)]
-pub(crate) struct Writer<'a> {
+pub(crate) struct WriteLease<'a> {
     store: &'a Store,
     /// The session as it was read, with the mark.
     pub(crate) document: SessionDocument,
@@ -86,7 +86,7 @@ pub(crate) async fn is_there(store: &Store, key: &SessionKey) -> Result<bool> {
     Ok(read(store, key).await?.is_some_and(|document| document.committed))
 }
 
-impl<'a> Writer<'a> {
+impl<'a> WriteLease<'a> {
     /// Takes the right to write `key`. With `new`, a session that is not there is begun; else the answer is `None`.
     pub(crate) async fn begin(
         store: &'a Store,

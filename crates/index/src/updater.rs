@@ -59,7 +59,7 @@ pub struct VectorPlace {
 /// An index with the rows that it is derived from. Cheap to clone; clones share it.
 ///
 /// Its functions need a runtime of tokio and run on threads for blocking work.
-pub struct Keeper<S>(Arc<Inner<S>>);
+pub struct IndexUpdater<S>(Arc<Inner<S>>);
 
 struct Inner<S> {
     index: SearchIndex,
@@ -67,13 +67,13 @@ struct Inner<S> {
     folding: Folding,
 }
 
-impl<S> Clone for Keeper<S> {
+impl<S> Clone for IndexUpdater<S> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<S: Snapshots> Keeper<S> {
+impl<S: Snapshots> IndexUpdater<S> {
     /// An index and its rows.
     #[must_use]
     pub fn new(index: SearchIndex, snapshots: S) -> Self {
@@ -150,7 +150,7 @@ impl<S: Snapshots> Keeper<S> {
         let (found, tail_rows) = blocking(move || inner.read(|rows| find(&inner.index, rows))).await??;
         // A notice tells that the index is missing or can't be used: the next search should find it mended.
         if tail_rows > LONG_TAIL_ROWS || found.notice.is_some() {
-            self.fold_behind();
+            self.fold_in_background();
         }
         Ok(found)
     }
@@ -169,17 +169,17 @@ impl<S: Snapshots> Keeper<S> {
             let inner = Arc::clone(&self.0);
             blocking(move || inner.folding.wait()).await?;
         }
-        self.fold_behind();
+        self.fold_in_background();
         Ok(())
     }
 
-    fn fold_behind(&self) {
+    fn fold_in_background(&self) {
         if !self.0.folding.begin() {
             return;
         }
-        let keeper = self.clone();
+        let updater = self.clone();
         tokio::task::spawn_blocking(move || {
-            let inner = &keeper.0;
+            let inner = &updater.0;
             let end = EndFold(&inner.folding);
             inner.index.give_way();
             if let Err(error) = inner.fold(WhenBusy::Skip) {
