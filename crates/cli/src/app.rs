@@ -170,7 +170,7 @@ impl App {
 
     async fn open(&self, url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage, Failure> {
         let storage = amplifier_session_storage::open_at(url, options).await?;
-        self.out.asks_of(storage.backend());
+        self.out.asks_of(&storage);
         Ok(storage)
     }
 

@@ -172,6 +172,19 @@ pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
     ))
 }
 
+/// That sessions were left out because they can't be read; nothing if none was.
+pub(crate) fn damaged_sessions_note(damaged: &[DamagedRow]) -> Option<String> {
+    const NAMED: usize = 5;
+    let first = damaged.first()?;
+    let ids: Vec<&str> = damaged.iter().take(NAMED).map(|row| row.session_id.as_str()).collect();
+    let ids = ids.join(", ");
+    Some(match damaged.len() {
+        1 => format!("session {ids} can't be read and was left out: {}", first.reason),
+        count if count <= NAMED => format!("sessions {ids} can't be read and were left out"),
+        count => format!("sessions {ids} and {} more can't be read and were left out", count - NAMED),
+    })
+}
+
 /// Tells what clap found wrong, or shows the help or version that was asked for.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {

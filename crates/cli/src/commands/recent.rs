@@ -4,7 +4,7 @@ use amplifier_session_storage::{
     backend::SessionQuery,
     model::{ProjectSlug, Session, Timestamp, UserId},
     search::SessionFilter,
-    storage::Activity,
+    storage::{Activity, DamagedRow},
 };
 use serde::Serialize;
 
@@ -24,6 +24,9 @@ struct View<'a> {
     projects: Vec<ProjectView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<Vec<UserView<'a>>>,
+    /// Sessions that can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamagedRow>,
 }
 
 #[derive(Serialize)]
@@ -65,7 +68,8 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     let reader = app.reader(false).await?;
     let found = find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit).await?;
     if app.out.is_json() {
-        app.out.json(&View::from(&found))?;
+        let damaged = app.out.damaged_sessions();
+        app.out.json(&View { damaged, ..View::from(&found) })?;
     } else {
         recent::recent(&mut app.out, &found, &app.now)?;
     }
@@ -116,6 +120,7 @@ impl<'a> From<&'a Recent> for View<'a> {
             since: recent.since,
             projects: recent.projects.iter().map(project).collect(),
             users: recent.users.as_ref().map(|users| users.iter().map(user).collect()),
+            damaged: Vec::new(),
         }
     }
 }

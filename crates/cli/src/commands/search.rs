@@ -4,15 +4,16 @@ use std::collections::HashMap;
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
+    backend::SessionQuery,
     model::{ContentTypes, SessionKey},
-    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResults},
+    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResults, SessionFilter},
 };
 
 use crate::{
     app::{App, Reader},
     args::{LimitArgs, SearchArgs},
     budget::{self, Items},
-    failure::{Failure, Outcome, report_damage, say},
+    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
     refresh,
     render::{
         search::{self as render, FoundView, Look, Names},
@@ -38,7 +39,10 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     for notice in &found.notices {
         say("note", notice);
     }
-    show(app, &reader, &found, args.limits).await?;
+    let names = names(&reader.storage, &reader.scope, &found).await?;
+    // Said at the end, as after every command.
+    found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
+    show(app, &reader, &found, &names, args.limits)?;
     if found.results.is_empty() && found.damaged.is_empty() {
         say("note", "nothing was found");
         args.narrow.explain_nothing();
@@ -99,13 +103,13 @@ async fn narrowed(
     Ok(options.with_filter(filter))
 }
 
-async fn show(
+fn show(
     app: &mut App,
     reader: &Reader,
     found: &SearchResults,
+    names: &Names,
     limits: LimitArgs,
 ) -> Result<(), Failure> {
-    let names = names(&reader.storage, &reader.scope, found).await?;
     let count = found.results.len();
     let can_be_cut = found.results.iter().any(|result| result.message.is_some());
     let items = Items { count, one: "result", can_be_cut };
@@ -115,10 +119,10 @@ async fn show(
         let max_chars = |rank| portion.chars_of(rank, most);
         if app.out.is_json() {
             let left_out = limits.budget.map(|_| count - shown.len());
-            app.out.json(&FoundView::new(found, shown, &names, max_chars).with_left_out(left_out))?;
+            app.out.json(&FoundView::new(found, shown, names, max_chars).with_left_out(left_out))?;
             return Ok(());
         }
-        let look = Look { names: &names, owners: reader.names_owners(), max_chars: &max_chars };
+        let look = Look { names, owners: reader.names_owners(), max_chars: &max_chars };
         match app.out.is_terminal() {
             true => render::blocks(&mut app.out, shown, look, &app.now)?,
             false => render::lines(&mut app.out, shown, look, &app.now)?,
@@ -144,7 +148,10 @@ pub(super) async fn names(
         }
         // Several users may have a session of this id; the result says whose it is.
         let owner = Scope::User(result.user_id.clone());
-        if let Some(session) = storage.get_session(&owner, &result.session_id).await? {
+        // A list, which leaves out a session that can't be read.
+        let filter = SessionFilter::default().with_session(result.session_id.clone());
+        let query = SessionQuery::new(owner).with_filter(filter).with_limit(1);
+        if let Some(session) = storage.search_sessions(&query).await?.pop() {
             titles.insert(key, session.title().to_owned());
         }
     }

@@ -3,7 +3,7 @@
 use amplifier_session_storage::{
     backend::SessionQuery,
     model::Session,
-    storage::{Origin, SessionTree},
+    storage::{DamagedRow, Origin, SessionTree},
 };
 use serde::Serialize;
 
@@ -21,6 +21,9 @@ use crate::{
 struct View<'a> {
     sessions: Vec<SessionView<'a>>,
     has_more: bool,
+    /// Sessions that can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamagedRow>,
 }
 
 /// The list as JSON, with sessions below those that they came from.
@@ -28,6 +31,9 @@ struct View<'a> {
 struct ForestView<'a> {
     sessions: Vec<TreeView<'a>>,
     has_more: bool,
+    /// Sessions that can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamagedRow>,
 }
 
 #[derive(Serialize)]
@@ -95,18 +101,20 @@ async fn page(reader: &Reader, query: SessionQuery, limit: usize) -> Result<Page
 fn show(app: &mut App, page: Page, tree: bool, owners: bool) -> Result<(), Failure> {
     let Page { sessions, estimated, has_more } = page;
     let App { out, now, .. } = app;
+    let damaged = out.damaged_sessions();
     let look = Look { owners, estimated: &estimated, now };
     if tree {
         let forest = SessionTree::forest(sessions);
         if out.is_json() {
             let sessions = forest.iter().map(|tree| TreeView::new(tree, &estimated)).collect();
-            out.json(&ForestView { sessions, has_more })?;
+            out.json(&ForestView { sessions, has_more, damaged })?;
         } else if !forest.is_empty() {
             render::sessions::tree(out, &forest, look)?;
         }
     } else if out.is_json() {
         let view = |session| SessionView::with_estimates(session, &estimated);
-        out.json(&View { sessions: sessions.iter().map(view).collect(), has_more })?;
+        let sessions = sessions.iter().map(view).collect();
+        out.json(&View { sessions, has_more, damaged })?;
     } else if !sessions.is_empty() {
         render::sessions::list(out, &sessions, look)?;
     }
