@@ -9,6 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Columns, Conditions, number,
     rows::{self, count, span},
+    unless_damaged,
 };
 use duckdb::Connection;
 
@@ -34,14 +35,14 @@ pub(crate) fn messages(
     );
     let mut counts = Vec::new();
     each_row(connection, &sql, &conditions, |row| {
-        counts.push(MessageCount {
-            day: row.time(0)?.day(),
-            role: row.text(1)?.parse()?,
-            messages: count(row, 2)?,
-        });
+        counts.extend(unless_damaged(message_count(row))?);
         Ok(())
     })?;
     Ok(counts)
+}
+
+fn message_count(row: &Cursor<'_, '_>) -> Result<MessageCount> {
+    Ok(MessageCount { day: row.time(0)?.day(), role: row.text(1)?.parse()?, messages: count(row, 2)? })
 }
 
 /// How far the vectors of the messages of `scope` are.

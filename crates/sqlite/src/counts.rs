@@ -9,6 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Columns, Conditions,
     rows::{self, count, span},
+    unless_damaged,
 };
 use rusqlite::Connection;
 
@@ -35,7 +36,7 @@ pub(crate) fn messages(
     );
     let mut counts = Vec::new();
     each_row(connection, &sql, &conditions, |row| {
-        counts.push(rows::message_count(row)?);
+        counts.extend(unless_damaged(rows::message_count(row))?);
         Ok(())
     })?;
     Ok(counts)

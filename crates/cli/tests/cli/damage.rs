@@ -85,6 +85,18 @@ impl Damaged<'_> {
         assert_eq!(sequences(&shown["events"]), but(&[self.events]));
         let shown = self.leaves_out(&["show", SESSION, "--events", "--full"], "event", &without_lines);
         assert_eq!(sequences(&shown["events"]), but(&[&without_lines]));
+        let around = self.leaves_out(
+            &["context", &format!("{SESSION}#2"), "--before", "1", "--after", "2"],
+            "message",
+            &[3, 4],
+        );
+        assert_eq!((sequences(&around["messages"]), sequences(&around["damaged"])), (vec![1, 2], vec![3, 4]));
+        // What a row that can't be read says of itself counts for nothing.
+        let counted = self.run(&["stats", "--json"]);
+        let counted: Value =
+            serde_json::from_str(&counted.stdout).unwrap_or_else(|_| panic!("{}", counted.all()));
+        assert_eq!(counted["totals"]["events"], 9);
+        assert_eq!(self.run(&["events", "--text", "zebra"]).code, 3);
         let found = self.leaves_out(&["events"], "event", self.events);
         assert_eq!(sequences(&found["events"]), but(&[self.events]));
         let found = self.leaves_out(&["events", "--full"], "event", &without_lines);
@@ -168,6 +180,7 @@ fn damaged_rows_of_a_sqlite_store_do_not_block_the_rest() {
              UPDATE transcripts SET turn = 'first' WHERE sequence = 8;
              UPDATE events SET ts = 'yesterday' WHERE sequence = 1;
              UPDATE events SET summary = '{' WHERE sequence = 2;
+             UPDATE events SET summary = x'ff' WHERE sequence = 7;
              UPDATE events SET level = 'LOUD' WHERE sequence = 8;
              UPDATE events SET raw = x'28b52ffd0000' WHERE sequence = 4;
              DELETE FROM event_chunks WHERE sequence = 5 AND chunk_index = 1;
@@ -175,7 +188,7 @@ fn damaged_rows_of_a_sqlite_store_do_not_block_the_rest() {
         )
         .unwrap();
     drop(connection);
-    let (messages, events, payloads) = (&[0, 3, 4, 8], &[1, 2, 8], &[4, 5, 6]);
+    let (messages, events, payloads) = (&[0, 3, 4, 8], &[1, 2, 7, 8], &[4, 5, 6]);
     Damaged { home: &home, store, messages, events, payloads }.check();
 }
 

@@ -4,7 +4,7 @@ use amplifier_session_core::{
     ErrorKind, Scope,
     model::{RawJson, UserId},
     search::{EventFilter, EventSearchOptions, SearchMode, SearchOptions, SessionFilter},
-    storage::{DamagedRow, EventLines, JsonLinesWriter, RowKind, SyncLines},
+    storage::{DamagedRow, EventLines, JsonLinesWriter, RowKind, StatisticsOptions, SyncLines},
 };
 use amplifier_session_testkit::lines;
 use duckdb::Connection;
@@ -77,6 +77,9 @@ async fn damaged_rows_are_left_out_and_named() {
     let options = EventSearchOptions::new(EventFilter::default());
     let found = storage.readable_events(&scope, &options).await.unwrap();
     assert_eq!((found.rows.len(), places(&found.damaged)), (7, of(&[2, 8])));
+
+    let counted = storage.get_statistics(&scope, &StatisticsOptions::default()).await.unwrap();
+    assert_eq!(counted.event_types[0].events, 9);
 
     let options = SearchOptions::new("zebra").with_mode(SearchMode::FullText).with_limit(20);
     let found = storage.search_transcripts(&scope, &options).await.unwrap();
