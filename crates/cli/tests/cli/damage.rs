@@ -178,6 +178,8 @@ fn damaged_rows_of_a_sqlite_store_do_not_block_the_rest() {
              UPDATE transcripts SET role = 'nobody' WHERE sequence = 3;
              UPDATE transcripts SET digest = 'text' WHERE sequence = 4;
              UPDATE transcripts SET turn = 'first' WHERE sequence = 8;
+             UPDATE transcripts SET raw = 'xx garbage' WHERE sequence = 6;
+             UPDATE events SET raw = replace(raw, 'bash', 'dash') WHERE sequence = 3;
              UPDATE events SET ts = 'yesterday' WHERE sequence = 1;
              UPDATE events SET summary = '{' WHERE sequence = 2;
              UPDATE events SET summary = x'ff' WHERE sequence = 7;
@@ -188,7 +190,7 @@ fn damaged_rows_of_a_sqlite_store_do_not_block_the_rest() {
         )
         .unwrap();
     drop(connection);
-    let (messages, events, payloads) = (&[0, 3, 4, 8], &[1, 2, 7, 8], &[4, 5, 6]);
+    let (messages, events, payloads) = (&[0, 3, 4, 6, 8], &[1, 2, 7, 8], &[3, 4, 5, 6]);
     Damaged { home: &home, store, messages, events, payloads }.check();
 }
 
