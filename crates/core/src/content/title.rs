@@ -120,8 +120,9 @@ fn opening(line: &Map<String, Value>) -> Option<Opening> {
     short(texts.iter().flat_map(|text| text.split_whitespace())).map(Opening::Prompt)
 }
 
-/// The text behind what programs put before it.
-fn without_inserted(text: &str) -> &str {
+/// The text behind what programs put before it: what a person says, in titles, in turns, and where prompts are matched with
+/// events. Empty where there is no more than that.
+pub(super) fn without_inserted(text: &str) -> &str {
     let mut rest = text.trim();
     loop {
         if NOTES.iter().any(|note| rest.starts_with(note)) {
@@ -197,11 +198,6 @@ fn short<'a>(words: impl Iterator<Item = &'a str>) -> Option<String> {
         }
     }
     (!line.is_empty()).then_some(line)
-}
-
-/// Whether a text begins with what a hook puts into the conversation in the user's name.
-pub(super) fn is_reminder(text: &str) -> bool {
-    text.trim_start().starts_with(REMINDER)
 }
 
 #[cfg(test)]
