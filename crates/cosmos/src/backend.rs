@@ -6,8 +6,9 @@ use amplifier_session_core::{
     Error, Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
-        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
+        SequenceRange, ServiceUsage, SessionChange, SessionName, SessionQuery, SessionRows, StorageBackend,
+        StorePlace, StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
+        Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -98,6 +99,10 @@ impl StorageBackend for CosmosBackend {
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         sessions::list(&self.0, query).await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        sessions::names(&self.0, scope).await
     }
 
     async fn sync_states(

@@ -6,9 +6,9 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, EventTime, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace, StoredSession,
-        SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version,
-        meta::Generations,
+        SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows, StorageBackend, StorePlace,
+        StoredSession, SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
+        Version, meta::Generations,
     },
     blocking,
     model::{
@@ -263,6 +263,11 @@ impl StorageBackend for DuckDbBackend {
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let query = query.clone();
         self.read(move |connection| sessions::list(connection, &query)).await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        let scope = scope.clone();
+        self.read(move |connection| sessions::names(connection, &scope)).await
     }
 
     async fn sync_states(

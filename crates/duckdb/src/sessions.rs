@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{SessionQuery, SkippedLine, StoredSession},
+    backend::{SessionName, SessionQuery, SkippedLine, StoredSession},
     model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -86,6 +86,23 @@ pub(crate) fn keys(connection: &Connection, scope: &Scope, filter: &SessionFilte
         .query_map(values(&conditions), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
         .and_then(Iterator::collect)
         .map_err(storage("session_keys"))
+}
+
+/// The ids of the sessions of `scope`, with those of their parents.
+pub(crate) fn names(connection: &Connection, scope: &Scope) -> Result<Vec<SessionName>> {
+    let conditions = Conditions::of_sessions(DUCKDB, scope, &SessionFilter::default())?;
+    let sql = format!("SELECT s.session_id, s.parent_id FROM sessions s WHERE {}", conditions.sql());
+    let mut statement = connection.prepare_cached(&sql).map_err(storage("session_names"))?;
+    let names = statement
+        .query_map(values(&conditions), |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
+        })
+        .and_then(Iterator::collect::<duckdb::Result<Vec<_>>>)
+        .map_err(storage("session_names"))?;
+    let name = |(id, parent): (String, Option<String>)| {
+        Ok(SessionName::new(SessionId::new(id)?, parent.map(SessionId::new).transpose()?))
+    };
+    names.into_iter().map(name).collect()
 }
 
 pub(crate) fn sync_states(

@@ -9,9 +9,9 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, EventTime, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, ServiceUsage, SessionChange, SessionQuery, SessionRows, StorageBackend, StorePlace,
-        StoredSession, SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
-        Version,
+        SequenceRange, ServiceUsage, SessionChange, SessionName, SessionQuery, SessionRows, StorageBackend,
+        StorePlace, StoredSession, SyncTurn, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
+        VectorQuery, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -30,6 +30,7 @@ pub enum Operation {
     ReplaceMeta,
     GetSession,
     ListSessions,
+    SessionNames,
     SyncStates,
     Write,
     DeleteSession,
@@ -205,6 +206,10 @@ impl StorageBackend for FlakyBackend {
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         self.call(Operation::ListSessions)?.list_sessions(query).await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        self.call(Operation::SessionNames)?.session_names(scope).await
     }
 
     async fn sync_states(

@@ -60,7 +60,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     let Around { session, messages, has_more_before, has_more_after, damaged } =
         around(&reader, &session.session_id, place, &args).await?;
     let PlaceArgs { turn, message: sequence } = place;
-    let name = reader.short_id(&session.session_id).await?;
+    let (name, parent_name) = reader.short_names(&session).await?;
     let order = Order::of(&messages, place);
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
@@ -91,6 +91,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
         }
         let head = Head {
             session: &session,
+            parent_name: parent_name.as_deref(),
             is_estimated: estimated.has(&session),
             names_owner: reader.names_owners(),
             skipped: &[],

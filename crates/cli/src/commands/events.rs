@@ -14,8 +14,8 @@ use crate::{
     failure::{Failure, Outcome, report_damage, say},
     messages::EventView,
     render::{
-        events::{self, Beside, Payloads, ShortIds},
-        ids::event_address,
+        events::{self, Beside, Payloads},
+        ids::{ShortIds, event_address},
     },
 };
 

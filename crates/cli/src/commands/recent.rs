@@ -14,7 +14,10 @@ use crate::{
     dates::Period,
     failure::{Failure, Outcome, say},
     messages::{Estimated, SessionView},
-    render::recent::{self, Project, Recent},
+    render::{
+        ids::ShortIds,
+        recent::{self, Project, Recent},
+    },
 };
 
 /// What was worked on, as JSON.
@@ -66,7 +69,8 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     let typed = args.since();
     let since = Period::parse(Some(&typed), None, &app.now)?.since;
     let reader = app.reader(false).await?;
-    let found = find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit).await?;
+    let found =
+        find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit, app.out.is_terminal()).await?;
     if app.out.is_json() {
         let damaged = app.out.damaged_sessions();
         app.out.json(&View { damaged, ..View::from(&found) })?;
@@ -81,7 +85,8 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     Ok(Outcome::found(!found.projects.is_empty()))
 }
 
-async fn find(reader: &Reader, since: Timestamp, limit: usize) -> Result<Recent, Failure> {
+/// `as_blocks`: with the ids as people are shown them.
+async fn find(reader: &Reader, since: Timestamp, limit: usize, as_blocks: bool) -> Result<Recent, Failure> {
     let Reader { storage, scope } = reader;
     let mut projects = Vec::new();
     for activity in storage.list_projects(scope, Some(since), None).await? {
@@ -97,7 +102,11 @@ async fn find(reader: &Reader, since: Timestamp, limit: usize) -> Result<Recent,
     let shown: Vec<Session> =
         projects.iter().flat_map(|project: &Project| project.newest.iter().cloned()).collect();
     let estimated = Estimated::of(storage, &shown).await?;
-    Ok(Recent { since, projects, users, estimated })
+    let short_ids = match as_blocks {
+        true => storage.short_ids(scope, shown.iter().map(|session| &session.session_id)).await?,
+        false => ShortIds::new(),
+    };
+    Ok(Recent { since, projects, users, estimated, short_ids })
 }
 
 impl<'a> From<&'a Recent> for View<'a> {

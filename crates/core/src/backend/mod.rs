@@ -20,8 +20,8 @@ pub use counts::{
     RESPONSE, RowSpan, ServiceUsage, SessionRows, StorePlace, Usage, VectorCounts, repeats_usage,
 };
 pub use query::{
-    Candidates, OwingQuery, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery,
-    VectorCandidate, VectorQuery,
+    Candidates, OwingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextCandidate,
+    TextQuery, VectorCandidate, VectorQuery,
 };
 
 use crate::{
@@ -128,6 +128,9 @@ pub trait StorageBackend: Debug + Send + Sync {
 
     /// Sessions in the order of [`SessionCursor`]. Fewer than `limit` is the end of the list.
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>>;
+
+    /// The ids of all sessions of `scope`, in any order.
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>>;
 
     /// The sync states of a user's sessions, in order of session id, behind `after`. Sessions that have none are left
     /// out. An empty answer is the end.

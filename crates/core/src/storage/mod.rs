@@ -21,6 +21,7 @@ mod rebuild;
 mod renewal;
 mod search;
 mod sessions;
+mod short_ids;
 mod statistics;
 mod sync_statistics;
 mod transcript;

@@ -22,8 +22,9 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, Capabilities, EventCount, MessageCount, MessageVectors, OweAgain, OwingQuery,
-        SequenceRange, SessionChange, SessionCursor, SessionQuery, SessionRows, StorageBackend, StorePlace,
-        StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Version, meta,
+        SequenceRange, SessionChange, SessionCursor, SessionName, SessionQuery, SessionRows, StorageBackend,
+        StorePlace, StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
+        Version, meta,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -199,6 +200,11 @@ impl StorageBackend for MemoryBackend {
         sessions.sort_by_key(|session| place(session.into()));
         sessions.truncate(query.limit);
         Ok(sessions)
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        let sessions = self.all_sessions().into_iter().filter(|session| scope.allows(session));
+        Ok(sessions.map(|session| SessionName::new(session.session_id, session.parent_id)).collect())
     }
 
     async fn sync_states(
