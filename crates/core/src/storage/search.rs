@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Readable, SessionStorage, embed::other_space};
+use super::{
+    Readable, SessionStorage,
+    embed::{of_service, other_space},
+};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Candidates, OwingQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
@@ -141,7 +144,11 @@ impl SessionStorage {
             Some(vector) if made.is_empty() && is_of(&held.space, &vector) => {
                 Ok(Some(QueryVector { vector, generation: held.number }))
             }
-            _ => Err(Error::new(ErrorKind::Embedding, "the provider made no vector of the query that fits")),
+            _ => {
+                let error =
+                    Error::new(ErrorKind::Embedding, "the provider returned no usable vector for the query");
+                Err(of_service(provider.as_ref(), error))
+            }
         }
     }
 
