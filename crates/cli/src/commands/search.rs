@@ -35,7 +35,10 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed(app, &reader, options, &args).await?;
     let mut found = reader.storage.search_transcripts(&reader.scope, &options).await?;
-    found.notices.extend(found.missing_vectors.map(|missing| missing_note(app, missing)));
+    if let Some(missing) = found.missing_vectors {
+        let is_filtered = options.filter != SearchFilter::default();
+        found.notices.push(missing_note(app, &reader, missing, is_filtered).await?);
+    }
     for notice in &found.notices {
         say("note", notice);
     }
@@ -53,13 +56,23 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
 }
 
 /// That a search by meaning could not look everywhere, and what to do about it.
-fn missing_note(app: &App, missing: MissingVectors) -> String {
+async fn missing_note(
+    app: &App,
+    reader: &Reader,
+    missing: MissingVectors,
+    is_filtered: bool,
+) -> Result<String, Failure> {
     let MissingVectors { messages, of } = missing;
     let (messages, of) = (grouped(messages), grouped(of));
-    format!(
-        "{messages} of {of} messages have no vectors yet; run `{} backfill`",
-        app.program_with_embedding()
-    )
+    let counted = if is_filtered { " (counted without the filters)" } else { "" };
+    let note = format!("{messages} of {of} messages have no vectors yet{counted}");
+    // Vectors are made of one's own messages only.
+    let own = Scope::User(app.who()?.0.user_id);
+    let can_be_made = reader.scope == own || reader.storage.missing_vectors(&own).await?.is_some();
+    Ok(match can_be_made {
+        true => format!("{note}; run `{} backfill`", app.program_with_embedding()),
+        false => format!("{note}; all of them are messages of other users, who can run `backfill`"),
+    })
 }
 
 fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {

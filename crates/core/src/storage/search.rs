@@ -87,7 +87,11 @@ impl SessionStorage {
     /// How many messages of `scope` a search by meaning can't find yet; `None` when it can find all.
     ///
     /// One look at the index of what is owed where nothing is; only then are messages counted.
-    async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
         let generation = self.generations().await?.current_number();
         if let Scope::User(user) = scope {
             let query = OwingQuery { user: user.clone(), session: None, generation, after: None, limit: 1 };
