@@ -169,3 +169,12 @@ fn a_note_about_missing_vectors_says_what_it_counts_and_what_helps() {
         note(&["--scope", "all"])
     );
 }
+
+#[test]
+fn a_refresh_tells_of_rows_that_it_keeps() {
+    let home = synced();
+    fs::write(transcript(&home, "one"), "").unwrap();
+    let (code, stderr) = search(&home, "numbat", &[]);
+    assert_eq!((code, stderr.matches("kept: shop/one/transcript.jsonl").count()), (0, 1), "{stderr}");
+    assert!(stderr.contains("amplifier-sessions sync --accept-removals`\n"), "{stderr}");
+}
