@@ -6,7 +6,7 @@ use amplifier_session_storage::{
     Scope, SessionStorage,
     backend::SessionQuery,
     model::{ContentTypes, SessionKey},
-    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResults, SessionFilter},
+    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults, SessionFilter},
 };
 
 use crate::{
@@ -116,6 +116,15 @@ async fn narrowed(
     Ok(options.with_filter(filter))
 }
 
+/// Cuts the snippet of a result that is the last to fit.
+fn shorten_snippet(result: &mut SearchResult, chars: usize) {
+    if let Some((end, _)) = result.snippet.char_indices().nth(chars) {
+        result.snippet.truncate(end);
+        result.snippet.push('…');
+        result.highlights.retain(|(_, end)| *end as usize <= chars);
+    }
+}
+
 fn show(
     app: &mut App,
     reader: &Reader,
@@ -124,10 +133,13 @@ fn show(
     limits: LimitArgs,
 ) -> Result<(), Failure> {
     let count = found.results.len();
-    let can_be_cut = found.results.iter().any(|result| result.message.is_some());
-    let items = Items { count, one: "result", can_be_cut };
+    let items = Items { count, one: "result", can_be_cut: true };
     let portion = budget::write(app, limits.budget, items, |app, portion| {
-        let shown = found.results.get(..portion.items).unwrap_or_default();
+        let mut shown = found.results.get(..portion.items).unwrap_or_default().to_vec();
+        if let Some((chars, last)) = portion.last_chars.zip(shown.last_mut()) {
+            shorten_snippet(last, chars);
+        }
+        let shown = shown.as_slice();
         let most = limits.max_chars(&app.out);
         let max_chars = |rank| portion.chars_of(rank, most);
         if app.out.is_json() {
