@@ -198,7 +198,7 @@ impl App {
                 "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` makes one of the same sessions (or `export`, and `import` there); then ask it",
                 program::name()
             );
-            return Err(Failure::wrong_use(format!("SQL is for DuckDB stores, and {url} is none"), hint));
+            return Err(Failure::wrong_use(format!("`sql` needs a DuckDB store; {url} is not one"), hint));
         };
         self.check_existence()?;
         let backend = DuckDbBackend::open(file, Access::ReadOnly).await?;

@@ -17,6 +17,7 @@ use crate::{
     render::{
         ids::ShortIds,
         recent::{self, Project, Recent},
+        text::counted,
     },
 };
 
@@ -79,10 +80,19 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     }
     app.out.finish()?;
     if found.projects.is_empty() {
-        say("note", &format!("there was no session since {typed}"));
+        say("note", &no_sessions_since(&typed));
         say("hint", &format!("`{} sessions` lists the newest, however old", app.program()));
     }
     Ok(Outcome::found(!found.projects.is_empty()))
+}
+
+/// `no sessions in the last 7 days`; a time that is not a number of days is named as it was typed.
+fn no_sessions_since(typed: &str) -> String {
+    match typed.strip_suffix('d').and_then(|days| days.parse().ok()) {
+        Some(1_u64) => "no sessions in the last day".to_owned(),
+        Some(days) => format!("no sessions in the last {}", counted(days, "day")),
+        None => format!("no sessions since {typed}"),
+    }
 }
 
 /// `as_blocks`: with the ids as people are shown them.
@@ -131,5 +141,17 @@ impl<'a> From<&'a Recent> for View<'a> {
             users: recent.users.as_ref().map(|users| users.iter().map(user).collect()),
             damaged: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_sessions_since;
+
+    #[test]
+    fn an_empty_answer_names_the_period() {
+        assert_eq!(no_sessions_since("7d"), "no sessions in the last 7 days");
+        assert_eq!(no_sessions_since("1d"), "no sessions in the last day");
+        assert_eq!(no_sessions_since("monday"), "no sessions since monday");
     }
 }

@@ -6,7 +6,9 @@ use amplifier_session_storage::{
     Scope, SessionStorage,
     backend::SessionQuery,
     model::{ContentTypes, SessionKey},
-    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults, SessionFilter},
+    search::{
+        MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults, SessionFilter,
+    },
 };
 
 use crate::{

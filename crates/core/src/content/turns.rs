@@ -61,7 +61,7 @@ fn given_turn(line: &Map<String, Value>) -> Option<u32> {
     line.get("turn").and_then(turn).or_else(|| in_metadata().and_then(turn))
 }
 
-/// What is wrong with the turn that a line gives, if it is no number from 1 on.
+/// What is wrong with the turn that a line gives, if it is not a number from 1 up.
 pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
     if given_turn(line).is_some() {
         return None;
@@ -70,7 +70,7 @@ pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
     let given = line.get("turn").filter(|turn| !turn.is_null()).or_else(in_metadata);
     let given = given.filter(|turn| !turn.is_null())?;
     Some(format!(
-        "the turn {} is no number from 1 on",
+        "turn {} is not a number from 1 up",
         given.to_string().chars().take(20).collect::<String>()
     ))
 }

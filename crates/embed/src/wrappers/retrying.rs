@@ -149,8 +149,11 @@ impl Retrying {
         }
         let wait = match error.retry_after() {
             Some(demand) if demand > self.options.longest_demand => {
-                let asked = format!("{} s, more than is waited", demand.as_secs());
-                return give_up(error.with("asked_wait", asked));
+                let asked = format!(
+                    "the service asks to wait {} s, longer than this program waits",
+                    demand.as_secs()
+                );
+                return give_up(error.because(asked));
             }
             Some(demand) => demand.saturating_add(self.up_to(self.options.first_wait)),
             None => self.up_to(self.longest_wait_after(attempt)),
