@@ -304,7 +304,8 @@ fn no_such_session(error: &Error) -> String {
 
 /// Whether the error is about what was typed, not about what is stored.
 fn is_about_arguments(error: &Error) -> bool {
-    const ARGUMENTS: [&str; 22] = [
+    const ARGUMENTS: [&str; 23] = [
+        "address",
         "config",
         "content_type",
         "content_types",
@@ -351,6 +352,7 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "session_id") => {
             &format!("type more of the session's id; `{program} sessions` lists them")
         }
+        (ErrorKind::Validation, "address") => "a message is named like 7f3c9a52#4: a line number follows `#`",
         (ErrorKind::Validation, "turn" | "sequence") => {
             &format!("`{program} show SESSION` lists turns and messages")
         }

@@ -59,7 +59,7 @@ impl SessionStorage {
         if let Some((session, sequence)) = address.rsplit_once('#') {
             let Ok(sequence) = sequence.parse() else {
                 let message = format!("{address:?} is not an address: the number of a message follows '#'");
-                return Err(Error::validation("session_id", message));
+                return Err(Error::validation("address", message));
             };
             let session = self.session_named(scope, session).await?;
             let session = session.ok_or_else(|| Error::session_not_found(address))?;
