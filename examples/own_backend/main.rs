@@ -112,6 +112,15 @@ impl Sessions for OwnBackend {
         Ok(sessions.into_iter().take(query.limit).cloned().collect())
     }
 
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        let store = self.store()?;
+        let sessions = store.sessions.values().map(|kept| &kept.stored.session);
+        let names = sessions.filter(|session| scope.allows(session));
+        let name =
+            |session: &Session| SessionName::new(session.session_id.clone(), session.parent_id.clone());
+        Ok(names.map(name).collect())
+    }
+
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
         let current = Generations::of(&self.store()?.meta).current_number();
         self.read(key, |kept| {

@@ -7,7 +7,7 @@ use amplifier_session_storage::{
     config::Configuration,
     embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
-    model::{HostId, ProjectSlug, SessionId, UserId},
+    model::{HostId, ProjectSlug, Session, SessionId, UserId},
 };
 use jiff::Zoned;
 
@@ -17,6 +17,7 @@ use crate::{
     file,
     out::Out,
     program,
+    render::ids::short,
 };
 
 /// One run of the program.
@@ -41,7 +42,15 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The beginning of `id` that no other session has.
+    /// The short forms of the ids of `session` and of its parent.
+    pub(crate) async fn short_names(&self, session: &Session) -> Result<(String, Option<String>), Failure> {
+        let (id, parent) = (&session.session_id, session.parent_id.as_ref());
+        let short_ids = self.storage.short_ids(&self.scope, parent.into_iter().chain([id])).await?;
+        let name = |id| short(&short_ids, id).to_owned();
+        Ok((name(id), parent.map(name)))
+    }
+
+    /// The short form of `id`, which leads to its session.
     pub(crate) async fn short_id(&self, id: &SessionId) -> Result<String, Failure> {
         let mut short = self.storage.short_ids(&self.scope, [id]).await?;
         Ok(short.remove(id).unwrap_or_else(|| id.to_string()))
@@ -170,7 +179,7 @@ impl App {
 
     async fn open(&self, url: &StoreUrl, options: OpenOptions) -> Result<SessionStorage, Failure> {
         let storage = amplifier_session_storage::open_at(url, options).await?;
-        self.out.asks_of(storage.backend());
+        self.out.asks_of(&storage);
         Ok(storage)
     }
 
@@ -189,7 +198,7 @@ impl App {
                 "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` makes one of the same sessions (or `export`, and `import` there); then ask it",
                 program::name()
             );
-            return Err(Failure::wrong_use(format!("SQL is for DuckDB stores, and {url} is none"), hint));
+            return Err(Failure::wrong_use(format!("`sql` needs a DuckDB store; {url} is not one"), hint));
         };
         self.check_existence()?;
         let backend = DuckDb::open(file, Access::ReadOnly).await?;

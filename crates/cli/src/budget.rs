@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Lengths to which the last message is cut that does not fit whole, the longest first.
-const CUTS: [usize; 5] = [4_000, 2_000, 1_000, 500, 200];
+const CUTS: [usize; 7] = [4_000, 2_000, 1_000, 500, 200, 100, 50];
 
 /// How much of an answer is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,8 +78,9 @@ fn largest(
     }
     let mut best = rendered(0, None)?;
     if !fits(&best.1) {
-        let message = format!("--budget {budget} is too small: what every answer holds takes more");
-        return Err(Failure::wrong_use(message, format!("--budget {} is the least here", count(&best.1))));
+        let least = count(&best.1);
+        let message = format!("--budget {budget} is too small: this answer needs at least {least} tokens");
+        return Err(Failure::wrong_use(message, format!("--budget {least} or more")));
     }
     // What is more is not shorter, so that the most that fits is found by halving.
     let (mut fitting, mut too_long) = (0, items.count);

@@ -172,6 +172,19 @@ pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
     ))
 }
 
+/// That sessions were left out because they can't be read; nothing if none was.
+pub(crate) fn damaged_sessions_note(damaged: &[DamagedRow]) -> Option<String> {
+    const NAMED: usize = 5;
+    let first = damaged.first()?;
+    let ids: Vec<&str> = damaged.iter().take(NAMED).map(|row| row.session_id.as_str()).collect();
+    let ids = ids.join(", ");
+    Some(match damaged.len() {
+        1 => format!("session {ids} can't be read and was left out: {}", first.reason),
+        count if count <= NAMED => format!("sessions {ids} can't be read and were left out"),
+        count => format!("sessions {ids} and {} more can't be read and were left out", count - NAMED),
+    })
+}
+
 /// Tells what clap found wrong, or shows the help or version that was asked for.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
@@ -291,7 +304,8 @@ fn no_such_session(error: &Error) -> String {
 
 /// Whether the error is about what was typed, not about what is stored.
 fn is_about_arguments(error: &Error) -> bool {
-    const ARGUMENTS: [&str; 22] = [
+    const ARGUMENTS: [&str; 23] = [
+        "address",
         "config",
         "content_type",
         "content_types",
@@ -338,6 +352,7 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "session_id") => {
             &format!("type more of the session's id; `{program} sessions` lists them")
         }
+        (ErrorKind::Validation, "address") => "a message is named like 7f3c9a52#4: a line number follows `#`",
         (ErrorKind::Validation, "turn" | "sequence") => {
             &format!("`{program} show SESSION` lists turns and messages")
         }

@@ -2,10 +2,10 @@
 
 use std::{
     io::{self, BufWriter, IsTerminal as _, StdoutLock, Write},
-    sync::{Arc, OnceLock},
+    sync::OnceLock,
 };
 
-use amplifier_session_storage::backend::{ServiceUsage, StorageBackend};
+use amplifier_session_storage::{SessionStorage, backend::ServiceUsage, storage::DamagedRow};
 use serde::Serialize;
 
 use crate::{args::When, paint::Paint, render::text::escaped};
@@ -45,7 +45,7 @@ pub(crate) struct Out {
     /// How many columns there are.
     pub(crate) width: usize,
     /// The store that is asked.
-    store: OnceLock<Arc<dyn StorageBackend>>,
+    store: OnceLock<SessionStorage>,
 }
 
 /// A result that was charged for.
@@ -147,14 +147,19 @@ impl Out {
     }
 
     /// Remembers the store that is asked.
-    pub(crate) fn asks_of(&self, store: &Arc<dyn StorageBackend>) {
+    pub(crate) fn asks_of(&self, store: &SessionStorage) {
         // A command asks one.
-        let _ = self.store.set(Arc::clone(store));
+        let _ = self.store.set(store.clone());
+    }
+
+    /// The sessions that the command has left out so far because they can't be read.
+    pub(crate) fn damaged_sessions(&self) -> Vec<DamagedRow> {
+        self.store.get().map(SessionStorage::damaged_sessions).unwrap_or_default()
     }
 
     /// What the command has used so far, in a store that charges for it.
     pub(crate) fn service_usage(&self) -> Option<ServiceUsage> {
-        self.store.get()?.info().usage
+        self.store.get()?.backend().info().usage
     }
 
     /// Lets go of what is still waiting to be written, for example before something is said on stderr.

@@ -12,7 +12,7 @@ use amplifier_session_storage::{
 use crate::{
     app::{App, Reader},
     failure::{Failure, say},
-    render::text::counted,
+    render::{kept::tell_what_was_kept, text::counted},
 };
 
 /// Takes in what changed below the root. Says so where it is too much for now; what else keeps it from doing so, such as a
@@ -56,8 +56,12 @@ async fn take_in(app: &App, reader: &Reader) -> Result<(), Failure> {
             let changed = counted(sessions, "session");
             say("note", &format!("{changed} changed since the last sync; run `{} sync`", app.program()));
         }
-        Refreshed::Taken(sessions) if embeds && !sessions.is_empty() => {
-            embed(app, &reader.storage, &user, &sessions).await?;
+        Refreshed::Taken { sessions, kept } => {
+            let accept = format!("`{} sync --accept-removals`", app.program());
+            tell_what_was_kept(&kept, &accept);
+            if embeds && !sessions.is_empty() {
+                embed(app, &reader.storage, &user, &sessions).await?;
+            }
         }
         _ => {}
     }

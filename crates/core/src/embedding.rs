@@ -76,6 +76,11 @@ pub trait EmbeddingProvider: Debug + Send + Sync {
     /// Whether texts stay on this machine.
     fn is_local(&self) -> bool;
 
+    /// The address of the service that makes the vectors, for errors; `None` where nothing is called.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
     /// `text` without what must not leave this machine. Asked for whole texts, before they are cut into chunks, since
     /// a cut may go through a secret.
     fn mask<'a>(&self, text: &'a str) -> Masked<'a> {

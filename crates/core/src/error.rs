@@ -149,6 +149,13 @@ impl Error {
         self
     }
 
+    /// Puts what else is to be said behind the message: `too many requests: the service asks to wait 3600 s`.
+    #[must_use]
+    pub fn because(mut self, reason: impl fmt::Display) -> Self {
+        self.0.message = format!("{}: {reason}", self.0.message);
+        self
+    }
+
     /// Marks the error as worth retrying.
     #[must_use]
     pub fn retryable(mut self) -> Self {

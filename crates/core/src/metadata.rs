@@ -7,6 +7,25 @@ use crate::{
     model::{MetadataFile, Session, SessionField, SessionId, Timestamp},
 };
 
+/// The fields that say when a session began.
+const CREATED: [&str; 4] = ["created", "created_at", "started_at", "timestamp"];
+/// The fields that say when it last changed.
+const UPDATED: [&str; 4] = ["updated", "updated_at", "ended_at", "last_activity"];
+
+/// What a metadata file says that can't be read: its times.
+#[must_use]
+pub fn unreadable_times(file: &Map<String, Value>) -> Option<String> {
+    let unreadable = |names: &[&'static str]| {
+        let mut given =
+            names.iter().filter_map(|name| Some((*name, file.get(*name).filter(|value| !is_empty(value))?)));
+        let first = given.clone().next()?.0;
+        let is_read = given.any(|(_, value)| Timestamp::from_json(value).is_some());
+        (!is_read).then(|| format!("the time in {first:?} can't be read"))
+    };
+    let reasons: Vec<String> = [CREATED, UPDATED].iter().filter_map(|names| unreadable(names)).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
 /// What the metadata files of a session say. Every field is optional, as it is in the files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metadata {
@@ -35,13 +54,13 @@ impl Metadata {
     /// The time at which the session began.
     #[must_use]
     pub fn created(&self) -> Option<Timestamp> {
-        self.time(&["created", "created_at", "started_at", "timestamp"])
+        self.time(&CREATED)
     }
 
     /// The time at which it last changed.
     #[must_use]
     pub fn updated(&self) -> Option<Timestamp> {
-        self.time(&["updated", "updated_at", "ended_at", "last_activity"])
+        self.time(&UPDATED)
     }
 
     /// Whether the session is a fork: its first messages are copies of its parent's.

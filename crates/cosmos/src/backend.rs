@@ -6,9 +6,9 @@ use amplifier_session_core::{
     Error, Result, Scope,
     backend::{
         Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
-        StoreInfo, StorePlace, StoredSession, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
-        VectorQuery, Vectors, Version,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows,
+        Sessions, StoreInfo, StorePlace, StoredSession, TextCandidate, TextQuery, VectorCandidate,
+        VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -97,6 +97,10 @@ impl Sessions for CosmosBackend {
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         sessions::list(&self.0, query).await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        sessions::names(&self.0, scope).await
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {

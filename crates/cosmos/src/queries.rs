@@ -97,6 +97,11 @@ pub(crate) fn scope(scope: &Scope, filter: &SessionFilter) -> Query {
     sessions_within(scope, filter).select("*", "")
 }
 
+/// The ids of the sessions of `scope`.
+pub(crate) fn names(scope: &Scope) -> Query {
+    sessions_within(scope, &SessionFilter::default()).select("c.session_id, c.parent_id", "")
+}
+
 /// A list of sessions.
 pub(crate) fn sessions(query: &SessionQuery) -> Query {
     let mut conditions = sessions_within(&query.scope, &query.filter);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{SessionQuery, StoredSession},
+    backend::{SessionName, SessionQuery, StoredSession},
     model::{Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -64,6 +64,19 @@ fn within_of(scope: &Scope) -> Within<'_> {
         Scope::User(user) => Within::Partition(user.as_str()),
         _ => Within::All,
     }
+}
+
+#[derive(Debug, Deserialize)]
+struct NameDocument {
+    session_id: SessionId,
+    #[serde(default)]
+    parent_id: Option<SessionId>,
+}
+
+/// The ids of the sessions of `scope`.
+pub(crate) async fn names(store: &Store, scope: &Scope) -> Result<Vec<SessionName>> {
+    let names: Vec<NameDocument> = store.sessions.all(within_of(scope), queries::names(scope)).await?;
+    Ok(names.into_iter().map(|name| SessionName::new(name.session_id, name.parent_id)).collect())
 }
 
 #[derive(Debug, Deserialize)]

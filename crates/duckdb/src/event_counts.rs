@@ -9,6 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Columns, Conditions, repeats_usage,
     rows::{self, EVENT, EVENT_OF_SESSION},
+    unless_damaged,
 };
 use duckdb::Connection;
 
@@ -18,14 +19,15 @@ use crate::{
     reader::{DUCKDB, values},
 };
 
-/// Whether an event tells of a failure: `Event::failed`. What is no JSON `true` is no failure.
+/// Whether an event tells of a failure: `Event::failed`. What is no JSON `true` is no failure; a summary that is no
+/// JSON says nothing.
 pub(crate) const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
-    OR coalesce(CAST(json_extract(summary, '$.has_error') AS VARCHAR) = 'true', FALSE))";
+    OR coalesce(CASE WHEN json_valid(summary) THEN CAST(json_extract(summary, '$.has_error') AS VARCHAR) END = 'true', FALSE))";
 
 /// The sessions with a response that tells usage.
 const ANSWERED: &str = "SELECT DISTINCT user_id, session_id FROM events
         WHERE event_type = 'llm:response' AND contains(summary, '\"usage\"')
-            AND json_type(summary, '$.usage') = 'OBJECT'";
+            AND CASE WHEN json_valid(summary) THEN json_type(summary, '$.usage') END = 'OBJECT'";
 
 /// The sessions with a response that tells usage, under the name `a`, beside the events `e`.
 pub(crate) fn join_answered() -> String {
@@ -83,7 +85,7 @@ fn count_one_by_one(connection: &Connection, scope: &Scope, filter: &EventFilter
     let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
     let mut found = statement.query(values(&conditions)).map_err(storage("count_events"))?;
     while let Some(row) = found.next().map_err(storage("count_events"))? {
-        let event = rows::event(&Cursor(row))?;
+        let Some(event) = unless_damaged(rows::event(&Cursor(row)))? else { continue };
         if filter.admits(&event) {
             counter.add(&event);
         }

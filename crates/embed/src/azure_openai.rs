@@ -264,6 +264,10 @@ impl EmbeddingProvider for AzureOpenAiEmbedding {
         is_loopback(&self.endpoint.url)
     }
 
+    fn address(&self) -> Option<String> {
+        Some(self.endpoint.address())
+    }
+
     async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         if texts.is_empty() {
             return Ok(Vec::new());

@@ -161,6 +161,10 @@ impl EmbeddingProvider for OpenAiEmbedding {
         is_loopback(&self.endpoint.url)
     }
 
+    fn address(&self) -> Option<String> {
+        Some(self.endpoint.address())
+    }
+
     async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let made = self.endpoint.embed(self.credentials.as_ref(), texts).await;
         made.map_err(|error| self.endpoint.named(error))

@@ -8,9 +8,9 @@ use amplifier_session_core::{
     Result, Scope,
     backend::{
         Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
-        StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
-        VectorQuery, Vectors, Version,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows,
+        Sessions, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
+        VectorCounts, VectorQuery, Vectors, Version,
     },
     blocking,
     model::{
@@ -211,6 +211,11 @@ impl<D: Database> Sessions for Embedded<D> {
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let query = query.clone();
         self.read(move |reader| read::sessions::list(reader, &query)).await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        let scope = scope.clone();
+        self.read(move |reader| read::sessions::names(reader, &scope)).await
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {

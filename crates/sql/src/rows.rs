@@ -4,8 +4,8 @@ use amplifier_session_core::{
     Result,
     backend::{EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version},
     model::{
-        Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId, UserId,
-        VectorRecord, VectorState, Visibility,
+        Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId,
+        UserId, VectorRecord, VectorState, Visibility,
     },
 };
 
@@ -121,6 +121,10 @@ pub fn message(row: &dyn Columns) -> Result<Message> {
 }
 
 fn read_message(row: &dyn Columns) -> Result<Message> {
+    let (digest, raw) = (digest(row, 9)?, row.bytes(10)?);
+    if Digest::of(&raw) != digest {
+        return Err(damaged("line"));
+    }
     Ok(Message {
         user_id: UserId::new(row.text(0)?)?,
         session_id: SessionId::new(row.text(1)?)?,
@@ -131,8 +135,8 @@ fn read_message(row: &dyn Columns) -> Result<Message> {
         ts_source: row.text(6)?.parse()?,
         synced_at: row.time(7)?,
         vectors: vector_state(row, 8)?,
-        digest: digest(row, 9)?,
-        raw: RawJson::new(row.bytes(10)?),
+        digest,
+        raw: RawJson::new(raw),
         host_id: HostId::new(row.text(11)?)?,
         project_slug: ProjectSlug::new(row.text(12)?)?,
     })

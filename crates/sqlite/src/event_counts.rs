@@ -5,8 +5,10 @@ use amplifier_session_core::{
     backend::{EventCount, EventGroup, RESPONSE},
     search::{EventFilter, SessionFilter},
 };
-use amplifier_session_sql::{Conditions, repeats_usage, rows::EVENT_OF_SESSION as OF_SESSION};
-use rusqlite::Connection;
+use amplifier_session_sql::{
+    Conditions, repeats_usage, rows::EVENT_OF_SESSION as OF_SESSION, unless_damaged,
+};
+use rusqlite::{Connection, Row};
 
 use crate::{
     columns::column,
@@ -18,10 +20,11 @@ use crate::{
 /// The events that `filter` admits, counted by what they have in common.
 pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     let conditions = Conditions::of_events(SQLITE, scope, filter)?;
-    // `failed` is `Event::failed`: what is no JSON `true` is no failure.
+    // `failed` is `Event::failed`: what is no JSON `true` is no failure. A summary that is no JSON at all says nothing.
     let sql = format!(
         "SELECT substr(e.ts, 1, instr(e.ts, 'T') - 1) AS day, e.event_type, e.tool_name, e.model, e.provider,
-            e.level = 'ERROR' OR e.error_type IS NOT NULL OR (e.summary -> '$.has_error') IS 'true' AS failed,
+            e.level = 'ERROR' OR e.error_type IS NOT NULL OR (CASE WHEN instr(e.summary, 'true') > 0
+                AND json_valid(e.summary) THEN e.summary -> '$.has_error' END) IS 'true' AS failed,
             count(*), usage_of(CASE WHEN {} THEN '' ELSE e.summary END)
          FROM {} WHERE {} GROUP BY 1, 2, 3, 4, 5, 6",
         counted_elsewhere(),
@@ -32,18 +35,22 @@ pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter
     let mut found = statement.query(values(&conditions)).map_err(storage("count_events"))?;
     let mut counts = Vec::new();
     while let Some(row) = found.next().map_err(storage("count_events"))? {
-        let group = EventGroup {
-            day: column(row, 0)?,
-            event_type: column(row, 1)?,
-            tool_name: column(row, 2)?,
-            model: column(row, 3)?,
-            provider: column(row, 4)?,
-            failed: column(row, 5)?,
-        };
+        let Some(group) = unless_damaged(group(row))? else { continue };
         let events = column::<i64>(row, 6)?.unsigned_abs();
         counts.push(EventCount { group, events, usage: read_usage(&column::<String>(row, 7)?) });
     }
     Ok(counts)
+}
+
+fn group(row: &Row<'_>) -> Result<EventGroup> {
+    Ok(EventGroup {
+        day: column(row, 0)?,
+        event_type: column(row, 1)?,
+        tool_name: column(row, 2)?,
+        model: column(row, 3)?,
+        provider: column(row, 4)?,
+        failed: column(row, 5)?,
+    })
 }
 
 /// Whether the usage of an event repeats what a response of its session says.
@@ -52,7 +59,8 @@ fn counted_elsewhere() -> String {
         "{} AND instr(e.summary, '\"usage\"') > 0 AND EXISTS (
             SELECT 1 FROM events r INDEXED BY events_by_session_type
             WHERE r.user_id = e.user_id AND r.session_id = e.session_id AND r.event_type = '{RESPONSE}'
-                AND instr(r.summary, '\"usage\"') > 0 AND json_type(r.summary, '$.usage') = 'object'
+                AND CASE WHEN instr(r.summary, '\"usage\"') > 0 AND json_valid(r.summary)
+                    THEN json_type(r.summary, '$.usage') END = 'object'
         )",
         repeats_usage("e")
     )

@@ -19,19 +19,24 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
     connection.create_scalar_function("holds_words", 5, flags, |row| {
-        let text = |index| row.get_raw(index).as_str_or_null().map_err(rusqlite::Error::from);
-        let (name, first_prompt) = (text(1)?, text(2)?);
+        let text = |index| text(row, index);
+        let (name, first_prompt) = (text(1), text(2));
         // As `Session::title`.
         let given = name.filter(|name| !name.trim().is_empty());
-        let title = given.or(first_prompt).or(text(3)?).unwrap_or_default();
-        Ok(holds_words(&[title, text(4)?.unwrap_or_default()], text(0)?.unwrap_or_default()))
+        let title = given.or(first_prompt).or(text(3)).unwrap_or_default();
+        Ok(holds_words(&[title, text(4).unwrap_or_default()], text(0).unwrap_or_default()))
     })?;
     connection.create_scalar_function("event_says", 3, flags, |row| {
-        let text = |index| row.get_raw(index).as_str_or_null().map_err(rusqlite::Error::from);
-        let summary = serde_json::from_str(text(2)?.unwrap_or_default()).unwrap_or_default();
-        Ok(event_says(text(1)?, &summary, text(0)?.unwrap_or_default()))
+        let text = |index| text(row, index);
+        let summary = serde_json::from_str(text(2).unwrap_or_default()).unwrap_or_default();
+        Ok(event_says(text(1), &summary, text(0).unwrap_or_default()))
     })?;
     connection.create_aggregate_function("usage_of", 1, flags, UsageOf)
+}
+
+/// An argument that is a text. What is none, in a row that is damaged, holds no words.
+fn text<'a>(row: &'a Context<'_>, index: usize) -> Option<&'a str> {
+    row.get_raw(index).as_str_or_null().ok().flatten()
 }
 
 /// Sums up as `core` does, which neither overflows nor takes text for a number.
@@ -43,7 +48,7 @@ impl Aggregate<Usage, String> for UsageOf {
     }
 
     fn step(&self, row: &mut Context<'_>, sum: &mut Usage) -> Result<()> {
-        sum.add_summary(row.get_raw(0).as_str()?);
+        sum.add_summary(text(row, 0).unwrap_or_default());
         Ok(())
     }
 

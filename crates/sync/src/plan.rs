@@ -28,6 +28,8 @@ pub(crate) struct Planned {
     pub(crate) folder: SessionFolder,
     /// Whether a sync read it before.
     pub(crate) is_known: bool,
+    /// Whether it has changed since it was read; else its files are only to be looked at again.
+    pub(crate) is_changed: bool,
     /// How many bytes must be read; none when the store holds the session as it is.
     pub(crate) bytes: Option<u64>,
     pub(crate) cost: Cost,
@@ -61,7 +63,11 @@ impl Plan {
                 report.keep_damages(&folder, state);
             }
             let cost = cost(&folder, state, bytes.unwrap_or(0));
-            Planned { is_known: state.is_some(), bytes, cost, folder }
+            let is_outdated = |state: &SyncState| {
+                state.is_outdated(&folder.project, &folder.files, storage.settings().events)
+            };
+            let is_changed = bytes.is_some() && state.is_none_or(is_outdated);
+            Planned { is_known: state.is_some(), is_changed, bytes, cost, folder }
         };
         Ok(Self { sessions: folders.into_iter().map(planned).collect() })
     }

@@ -9,7 +9,7 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    Progress, SessionFolder, SessionOutcome, SyncOptions, SyncReport,
+    Kept, Progress, SessionFolder, SessionOutcome, SyncOptions, SyncReport,
     last::LastSync,
     plan::{Cost, Plan},
     run::take_in,
@@ -69,8 +69,13 @@ impl RefreshLimits {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refreshed {
-    /// These sessions were taken in; none when nothing has changed. Their vectors are still to be made.
-    Taken(Vec<SessionId>),
+    /// What changed was taken in.
+    Taken {
+        /// These sessions; none when nothing has changed. Their vectors are still to be made.
+        sessions: Vec<SessionId>,
+        /// Damaged files among what was read, whose stored rows were kept.
+        kept: Vec<Kept>,
+    },
     /// The number of sessions that changed, where taking them in would take too long.
     TooMuch(u64),
     /// A sync is running: it takes in what changed.
@@ -102,16 +107,25 @@ pub async fn refresh(
     let is_news =
         |folder: &SessionFolder| last.as_ref().is_none_or(|last| last.is_older_than(folder.modified));
     plan.sessions.retain(|planned| planned.bytes.is_some() && (planned.is_known || is_news(&planned.folder)));
-    let seconds: f64 = plan.sessions.iter().map(|planned| seconds(planned.cost, limits.embeds)).sum();
-    if seconds > limits.seconds {
-        return Ok(Refreshed::TooMuch(plan.sessions.len() as u64));
+    let is_too_much = |plan: &Plan| {
+        let seconds = plan.sessions.iter().map(|planned| seconds(planned.cost, limits.embeds));
+        seconds.sum::<f64>() > limits.seconds
+    };
+    if is_too_much(&plan) {
+        // What looks as it did can wait for the next sync.
+        plan.sessions.retain(|planned| planned.is_changed);
+        if is_too_much(&plan) {
+            return Ok(Refreshed::TooMuch(plan.sessions.len() as u64));
+        }
     }
+    // A file whose damage is known was told of before.
+    report.kept.clear();
     let taken = Taken::default();
     let context = Context { storage, options: &options, progress: &taken };
     // An estimate may be wrong: what is left after twice the time is for the next look.
     let until = storage.now().as_micros().saturating_add((limits.seconds * 2e6) as i64);
     take_in(context, &plan, &mut report, Some(Timestamp::from_micros(until))).await?;
-    Ok(Refreshed::Taken(taken.0.into_inner().unwrap_or_default()))
+    Ok(Refreshed::Taken { sessions: taken.0.into_inner().unwrap_or_default(), kept: report.kept })
 }
 
 fn seconds(cost: Cost, embeds: bool) -> f64 {

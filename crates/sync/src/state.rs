@@ -245,6 +245,22 @@ impl SyncState {
         self.holds(file) && (detail != EventDetail::Full || has_payloads() == Some(true))
     }
 
+    /// Whether files are not as they were when they were read. One that was changed a moment before it was read has to be
+    /// read again, but is no news as long as it looks the same.
+    pub(crate) fn is_outdated(
+        &self,
+        project: &ProjectSlug,
+        files: &SessionFiles,
+        detail: EventDetail,
+    ) -> bool {
+        let mut trusted = self.clone();
+        for file in trusted.files.values_mut() {
+            let is_whole = file.log.as_ref().is_none_or(|log| log.bytes >= file.stamp.size);
+            file.settled |= self.earlier.is_none() && is_whole;
+        }
+        trusted.bytes_to_read(project, files, detail).is_some()
+    }
+
     /// How many bytes a sync would read of `files`; none when the store holds them as they are.
     pub(crate) fn bytes_to_read(
         &self,

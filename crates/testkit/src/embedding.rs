@@ -201,6 +201,11 @@ impl EmbeddingProvider for FakeEmbedding {
         true
     }
 
+    /// As if a service were asked.
+    fn address(&self) -> Option<String> {
+        Some("http://fake.test/v1".to_owned())
+    }
+
     async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let answer = self.state().note_call(texts)?;
         self.check_limits(texts)?;

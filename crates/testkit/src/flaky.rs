@@ -9,9 +9,9 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionQuery, SessionRows, Sessions,
-        StorageBackend, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
-        VectorCounts, VectorQuery, Vectors, Version,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows,
+        Sessions, StorageBackend, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery,
+        VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
@@ -29,6 +29,7 @@ pub enum Operation {
     SwapMeta,
     GetSession,
     ListSessions,
+    SessionNames,
     SyncStates,
     Write,
     DeleteSession,
@@ -193,6 +194,10 @@ impl Sessions for FlakyBackend {
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         self.call(Operation::ListSessions)?.list_sessions(query).await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        self.call(Operation::SessionNames)?.session_names(scope).await
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {

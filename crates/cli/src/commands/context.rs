@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use amplifier_session_storage::{
     model::{Message, Session, SessionId},
-    storage::{Addressed, AddressedLine},
+    storage::{Addressed, AddressedLine, DamagedRow},
 };
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::{
     app::{App, Reader},
     args::{ContextArgs, LimitArgs, PlaceArgs},
     budget::{self, Items},
-    failure::{Failure, Outcome},
+    failure::{Failure, Outcome, report_damage},
     messages::{Estimated, MessageView, SessionView},
     render::{
         conversation::{self, Head},
@@ -39,6 +39,9 @@ struct View<'a> {
     left_out: Option<usize>,
     has_more_before: bool,
     has_more_after: bool,
+    /// Messages that can't be read.
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
 }
 
 /// A turn or a message with what stands around it.
@@ -47,16 +50,17 @@ struct Around {
     messages: Vec<Message>,
     has_more_before: bool,
     has_more_after: bool,
+    damaged: Vec<DamagedRow>,
 }
 
 pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Failure> {
     let reader = app.reader(false).await?;
     let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
     let place = place(&args, line)?;
-    let Around { session, messages, has_more_before, has_more_after } =
+    let Around { session, messages, has_more_before, has_more_after, damaged } =
         around(&reader, &session.session_id, place, &args).await?;
     let PlaceArgs { turn, message: sequence } = place;
-    let name = reader.short_id(&session.session_id).await?;
+    let (name, parent_name) = reader.short_names(&session).await?;
     let order = Order::of(&messages, place);
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
@@ -82,10 +86,12 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
                 left_out: budget.map(|_| messages.len() - shown.len()),
                 has_more_before,
                 has_more_after,
+                damaged: &damaged,
             })?);
         }
         let head = Head {
             session: &session,
+            parent_name: parent_name.as_deref(),
             is_estimated: estimated.has(&session),
             names_owner: reader.names_owners(),
             skipped: &[],
@@ -105,6 +111,7 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     })?;
     app.out.finish()?;
     budget::say_left_out(budget, items, portion);
+    report_damage(&damaged)?;
     Ok(Outcome::Done)
 }
 
@@ -187,6 +194,7 @@ async fn around(
             messages: found.messages,
             has_more_before: found.has_more_before,
             has_more_after: found.has_more_after,
+            damaged: found.damaged,
         });
     }
     let (before, after) = sides(MESSAGES);
@@ -197,6 +205,7 @@ async fn around(
         messages: found.messages,
         has_more_before: found.has_more_before,
         has_more_after: found.has_more_after,
+        damaged: found.damaged,
     })
 }
 

@@ -16,6 +16,7 @@ use crate::{
     messages::SessionView,
     render::{
         deleted,
+        ids::ShortIds,
         text::{counted, one_line},
     },
 };
@@ -60,7 +61,9 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let reader = app.editor(false).await?;
     // All are found before one is deleted: a slip of the keyboard deletes nothing.
     let sessions = found(&reader, &args.sessions).await?;
-    if !args.yes && !confirmed(app, &sessions)? {
+    let ids = sessions.iter().map(|session| &session.session_id);
+    let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
+    if !args.yes && !confirmed(app, &sessions, &short_ids)? {
         say("note", "nothing was deleted");
         return Ok(Outcome::Done);
     }
@@ -68,7 +71,7 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     if app.out.is_json() {
         app.out.json(&View { deleted: gone.iter().map(DeletedView::from).collect(), failed: &failed })?;
     } else {
-        deleted::list(&mut app.out, gone.iter().map(|gone| &gone.session))?;
+        deleted::list(&mut app.out, gone.iter().map(|gone| &gone.session), &short_ids)?;
     }
     app.out.finish()?;
     say_where_the_files_are(app, &gone);
@@ -89,14 +92,14 @@ async fn found(reader: &Reader, typed: &[String]) -> Result<Vec<Session>, Failur
 }
 
 /// Shows what would go and asks whether it shall.
-fn confirmed(app: &App, sessions: &[Session]) -> Result<bool, Failure> {
+fn confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result<bool, Failure> {
     let what = counted(sessions.len() as u64, "session");
     if !app.out.can_ask() {
         let message = format!("{what} would be deleted, and nobody can be asked: input is no terminal");
         return Err(Failure::wrong_use(message, "--yes deletes without asking"));
     }
     let mut stderr = io::stderr().lock();
-    for line in deleted::preview(sessions, app.out.width) {
+    for line in deleted::preview(sessions, short_ids, app.out.width) {
         writeln!(stderr, "{line}")?;
     }
     write!(stderr, "Delete {what} from the store? [y/N] ")?;

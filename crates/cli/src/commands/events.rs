@@ -14,8 +14,8 @@ use crate::{
     failure::{Failure, Outcome, report_damage, say},
     messages::EventView,
     render::{
-        events::{self, Beside, Payloads, ShortIds},
-        ids::event_address,
+        events::{self, Beside, Payloads},
+        ids::{ShortIds, event_address},
     },
 };
 
@@ -148,7 +148,8 @@ async fn explain_nothing(
 ) -> Result<(), Failure> {
     if let Some(event_type) = args.event_type.as_deref().filter(|event_type| !event_type.contains([':', '.']))
     {
-        say("hint", &format!("types go by their whole names; all that begin so: --category {event_type}"));
+        let text = "a type is matched whole; for all types that begin with it, use --category";
+        say("hint", &format!("{text} {event_type}"));
     }
     args.narrow.explain_nothing();
     app.warn_of_unknown_project(reader, project).await

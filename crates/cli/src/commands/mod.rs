@@ -26,11 +26,35 @@ mod user;
 use crate::{
     app::App,
     args::Command,
-    failure::{Failure, Outcome},
+    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
 };
 
-/// Runs a command.
+/// Runs a command. Sessions that it had to leave out because they can't be read are named at the end; a command whose
+/// answer they are missing from has failed then.
 pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
+    let lists_sessions = matches!(
+        command,
+        Command::Sessions(_)
+            | Command::Recent(_)
+            | Command::Stats(_)
+            | Command::Tag(_)
+            | Command::Embeddings(_)
+            | Command::Backfill(_)
+            | Command::Rebuild(_)
+            | Command::User(_)
+    );
+    let outcome = dispatch(app, command).await;
+    let damaged = app.out.damaged_sessions();
+    if lists_sessions && outcome.is_ok() {
+        app.out.finish()?;
+        report_damage(&damaged)?;
+    } else if let Some(note) = damaged_sessions_note(&damaged) {
+        say("note", &note);
+    }
+    outcome
+}
+
+async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     match command {
         Command::Quickstart(args) => quickstart::run(app, args).await,
         Command::Sync(args) => sync::run(app, args).await,

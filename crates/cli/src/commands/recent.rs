@@ -4,7 +4,7 @@ use amplifier_session_storage::{
     backend::SessionQuery,
     model::{ProjectSlug, Session, Timestamp, UserId},
     search::SessionFilter,
-    storage::Activity,
+    storage::{Activity, DamagedRow},
 };
 use serde::Serialize;
 
@@ -14,7 +14,11 @@ use crate::{
     dates::Period,
     failure::{Failure, Outcome, say},
     messages::{Estimated, SessionView},
-    render::recent::{self, Project, Recent},
+    render::{
+        ids::ShortIds,
+        recent::{self, Project, Recent},
+        text::counted,
+    },
 };
 
 /// What was worked on, as JSON.
@@ -24,6 +28,9 @@ struct View<'a> {
     projects: Vec<ProjectView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     users: Option<Vec<UserView<'a>>>,
+    /// Sessions that can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamagedRow>,
 }
 
 #[derive(Serialize)]
@@ -63,21 +70,33 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     let typed = args.since();
     let since = Period::parse(Some(&typed), None, &app.now)?.since;
     let reader = app.reader(false).await?;
-    let found = find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit).await?;
+    let found =
+        find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit, app.out.is_terminal()).await?;
     if app.out.is_json() {
-        app.out.json(&View::from(&found))?;
+        let damaged = app.out.damaged_sessions();
+        app.out.json(&View { damaged, ..View::from(&found) })?;
     } else {
         recent::recent(&mut app.out, &found, &app.now)?;
     }
     app.out.finish()?;
     if found.projects.is_empty() {
-        say("note", &format!("there was no session since {typed}"));
+        say("note", &no_sessions_since(&typed));
         say("hint", &format!("`{} sessions` lists the newest, however old", app.program()));
     }
     Ok(Outcome::found(!found.projects.is_empty()))
 }
 
-async fn find(reader: &Reader, since: Timestamp, limit: usize) -> Result<Recent, Failure> {
+/// `no sessions in the last 7 days`; a time that is not a number of days is named as it was typed.
+fn no_sessions_since(typed: &str) -> String {
+    match typed.strip_suffix('d').and_then(|days| days.parse().ok()) {
+        Some(1_u64) => "no sessions in the last day".to_owned(),
+        Some(days) => format!("no sessions in the last {}", counted(days, "day")),
+        None => format!("no sessions since {typed}"),
+    }
+}
+
+/// `as_blocks`: with the ids as people are shown them.
+async fn find(reader: &Reader, since: Timestamp, limit: usize, as_blocks: bool) -> Result<Recent, Failure> {
     let Reader { storage, scope } = reader;
     let mut projects = Vec::new();
     for activity in storage.list_projects(scope, Some(since), None).await? {
@@ -93,7 +112,11 @@ async fn find(reader: &Reader, since: Timestamp, limit: usize) -> Result<Recent,
     let shown: Vec<Session> =
         projects.iter().flat_map(|project: &Project| project.newest.iter().cloned()).collect();
     let estimated = Estimated::of(storage, &shown).await?;
-    Ok(Recent { since, projects, users, estimated })
+    let short_ids = match as_blocks {
+        true => storage.short_ids(scope, shown.iter().map(|session| &session.session_id)).await?,
+        false => ShortIds::new(),
+    };
+    Ok(Recent { since, projects, users, estimated, short_ids })
 }
 
 impl<'a> From<&'a Recent> for View<'a> {
@@ -116,6 +139,19 @@ impl<'a> From<&'a Recent> for View<'a> {
             since: recent.since,
             projects: recent.projects.iter().map(project).collect(),
             users: recent.users.as_ref().map(|users| users.iter().map(user).collect()),
+            damaged: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_sessions_since;
+
+    #[test]
+    fn an_empty_answer_names_the_period() {
+        assert_eq!(no_sessions_since("7d"), "no sessions in the last 7 days");
+        assert_eq!(no_sessions_since("1d"), "no sessions in the last day");
+        assert_eq!(no_sessions_since("monday"), "no sessions since monday");
     }
 }

@@ -4,15 +4,18 @@ use std::collections::HashMap;
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
+    backend::SessionQuery,
     model::{ContentTypes, SessionKey},
-    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResults},
+    search::{
+        MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults, SessionFilter,
+    },
 };
 
 use crate::{
     app::{App, Reader},
     args::{LimitArgs, SearchArgs},
     budget::{self, Items},
-    failure::{Failure, Outcome, report_damage, say},
+    failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
     refresh,
     render::{
         search::{self as render, FoundView, Look, Names},
@@ -34,11 +37,17 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed(app, &reader, options, &args).await?;
     let mut found = reader.storage.search_transcripts(&reader.scope, &options).await?;
-    found.notices.extend(found.missing_vectors.map(|missing| missing_note(app, missing)));
+    if let Some(missing) = found.missing_vectors {
+        let is_filtered = options.filter != SearchFilter::default();
+        found.notices.push(missing_note(app, &reader, missing, is_filtered).await?);
+    }
     for notice in &found.notices {
         say("note", notice);
     }
-    show(app, &reader, &found, args.limits).await?;
+    let names = names(&reader.storage, &reader.scope, &found).await?;
+    // Said at the end, as after every command.
+    found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
+    show(app, &reader, &found, &names, args.limits)?;
     if found.results.is_empty() && found.damaged.is_empty() {
         say("note", "nothing was found");
         args.narrow.explain_nothing();
@@ -49,13 +58,23 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
 }
 
 /// That a search by meaning could not look everywhere, and what to do about it.
-fn missing_note(app: &App, missing: MissingVectors) -> String {
+async fn missing_note(
+    app: &App,
+    reader: &Reader,
+    missing: MissingVectors,
+    is_filtered: bool,
+) -> Result<String, Failure> {
     let MissingVectors { messages, of } = missing;
     let (messages, of) = (grouped(messages), grouped(of));
-    format!(
-        "{messages} of {of} messages have no vectors yet; run `{} backfill`",
-        app.program_with_embedding()
-    )
+    let counted = if is_filtered { " (counted without the filters)" } else { "" };
+    let note = format!("{messages} of {of} messages have no vectors yet{counted}");
+    // Vectors are made of one's own messages only.
+    let own = Scope::User(app.who()?.0.user_id);
+    let can_be_made = reader.scope == own || reader.storage.missing_vectors(&own).await?.is_some();
+    Ok(match can_be_made {
+        true => format!("{note}; run `{} backfill`", app.program_with_embedding()),
+        false => format!("{note}; all of them are messages of other users, who can run `backfill`"),
+    })
 }
 
 fn options(app: &App, args: &SearchArgs) -> Result<SearchOptions, Failure> {
@@ -99,26 +118,38 @@ async fn narrowed(
     Ok(options.with_filter(filter))
 }
 
-async fn show(
+/// Cuts the snippet of a result that is the last to fit.
+fn shorten_snippet(result: &mut SearchResult, chars: usize) {
+    if let Some((end, _)) = result.snippet.char_indices().nth(chars) {
+        result.snippet.truncate(end);
+        result.snippet.push('…');
+        result.highlights.retain(|(_, end)| *end as usize <= chars);
+    }
+}
+
+fn show(
     app: &mut App,
     reader: &Reader,
     found: &SearchResults,
+    names: &Names,
     limits: LimitArgs,
 ) -> Result<(), Failure> {
-    let names = names(&reader.storage, &reader.scope, found).await?;
     let count = found.results.len();
-    let can_be_cut = found.results.iter().any(|result| result.message.is_some());
-    let items = Items { count, one: "result", can_be_cut };
+    let items = Items { count, one: "result", can_be_cut: true };
     let portion = budget::write(app, limits.budget, items, |app, portion| {
-        let shown = found.results.get(..portion.items).unwrap_or_default();
+        let mut shown = found.results.get(..portion.items).unwrap_or_default().to_vec();
+        if let Some((chars, last)) = portion.last_chars.zip(shown.last_mut()) {
+            shorten_snippet(last, chars);
+        }
+        let shown = shown.as_slice();
         let most = limits.max_chars(&app.out);
         let max_chars = |rank| portion.chars_of(rank, most);
         if app.out.is_json() {
             let left_out = limits.budget.map(|_| count - shown.len());
-            app.out.json(&FoundView::new(found, shown, &names, max_chars).with_left_out(left_out))?;
+            app.out.json(&FoundView::new(found, shown, names, max_chars).with_left_out(left_out))?;
             return Ok(());
         }
-        let look = Look { names: &names, owners: reader.names_owners(), max_chars: &max_chars };
+        let look = Look { names, owners: reader.names_owners(), max_chars: &max_chars };
         match app.out.is_terminal() {
             true => render::blocks(&mut app.out, shown, look, &app.now)?,
             false => render::lines(&mut app.out, shown, look, &app.now)?,
@@ -144,7 +175,10 @@ pub(super) async fn names(
         }
         // Several users may have a session of this id; the result says whose it is.
         let owner = Scope::User(result.user_id.clone());
-        if let Some(session) = storage.get_session(&owner, &result.session_id).await? {
+        // A list, which leaves out a session that can't be read.
+        let filter = SessionFilter::default().with_session(result.session_id.clone());
+        let query = SessionQuery::new(owner).with_filter(filter).with_limit(1);
+        if let Some(session) = storage.search_sessions(&query).await?.pop() {
             titles.insert(key, session.title().to_owned());
         }
     }

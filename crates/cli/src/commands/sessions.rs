@@ -3,7 +3,7 @@
 use amplifier_session_storage::{
     backend::SessionQuery,
     model::Session,
-    storage::{Origin, SessionTree},
+    storage::{DamagedRow, Origin, SessionTree},
 };
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::{
     failure::{Failure, Outcome, say},
     messages::{Estimated, SessionView},
     refresh,
-    render::{self, sessions::Look},
+    render::{self, ids::ShortIds, sessions::Look},
 };
 
 /// The list as JSON.
@@ -21,6 +21,9 @@ use crate::{
 struct View<'a> {
     sessions: Vec<SessionView<'a>>,
     has_more: bool,
+    /// Sessions that can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamagedRow>,
 }
 
 /// The list as JSON, with sessions below those that they came from.
@@ -28,6 +31,9 @@ struct View<'a> {
 struct ForestView<'a> {
     sessions: Vec<TreeView<'a>>,
     has_more: bool,
+    /// Sessions that can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    damaged: Vec<DamagedRow>,
 }
 
 #[derive(Serialize)]
@@ -50,6 +56,7 @@ impl<'a> TreeView<'a> {
 struct Page {
     sessions: Vec<Session>,
     estimated: Estimated,
+    short_ids: ShortIds,
     has_more: bool,
 }
 
@@ -67,7 +74,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
         .with_text(args.text())
         .with_since(period.since)
         .with_until(period.until);
-    let page = page(&reader, query, args.limit).await?;
+    let page = page(&reader, query, args.limit, app.out.is_terminal()).await?;
     let (found, has_more) = (page.sessions.len(), page.has_more);
     show(app, page, args.tree, reader.names_owners())?;
     app.out.finish()?;
@@ -82,31 +89,42 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     Ok(Outcome::found(found > 0))
 }
 
-async fn page(reader: &Reader, query: SessionQuery, limit: usize) -> Result<Page, Failure> {
+/// `as_table`: with the ids as a table for people has them.
+async fn page(reader: &Reader, query: SessionQuery, limit: usize, as_table: bool) -> Result<Page, Failure> {
     // One more, to know whether there are more.
     let query = query.with_limit(limit.saturating_add(1));
     let mut sessions = reader.storage.search_sessions(&query).await?;
     let has_more = sessions.len() > limit;
     sessions.truncate(limit);
     let estimated = Estimated::of(&reader.storage, &sessions).await?;
-    Ok(Page { sessions, estimated, has_more })
+    let short_ids = match as_table {
+        true => {
+            let parents = sessions.iter().filter_map(|session| session.parent_id.as_ref());
+            let ids = sessions.iter().map(|session| &session.session_id).chain(parents);
+            reader.storage.short_ids(&reader.scope, ids).await?
+        }
+        false => ShortIds::new(),
+    };
+    Ok(Page { sessions, estimated, short_ids, has_more })
 }
 
 fn show(app: &mut App, page: Page, tree: bool, owners: bool) -> Result<(), Failure> {
-    let Page { sessions, estimated, has_more } = page;
+    let Page { sessions, estimated, short_ids, has_more } = page;
     let App { out, now, .. } = app;
-    let look = Look { owners, estimated: &estimated, now };
+    let damaged = out.damaged_sessions();
+    let look = Look { owners, estimated: &estimated, short_ids: &short_ids, now };
     if tree {
         let forest = SessionTree::forest(sessions);
         if out.is_json() {
             let sessions = forest.iter().map(|tree| TreeView::new(tree, &estimated)).collect();
-            out.json(&ForestView { sessions, has_more })?;
+            out.json(&ForestView { sessions, has_more, damaged })?;
         } else if !forest.is_empty() {
             render::sessions::tree(out, &forest, look)?;
         }
     } else if out.is_json() {
         let view = |session| SessionView::with_estimates(session, &estimated);
-        out.json(&View { sessions: sessions.iter().map(view).collect(), has_more })?;
+        let sessions = sessions.iter().map(view).collect();
+        out.json(&View { sessions, has_more, damaged })?;
     } else if !sessions.is_empty() {
         render::sessions::list(out, &sessions, look)?;
     }

@@ -109,7 +109,7 @@ async fn show(
     let Readable { rows: messages, damaged, .. } =
         storage.readable_transcript_lines(scope, &session.session_id, after, part.limit).await?;
     let skipped = storage.get_sync_statistics(scope, &session.session_id).await?.skipped;
-    let name = reader.short_id(&session.session_id).await?;
+    let (name, parent_name) = reader.short_names(session).await?;
     let estimated = Estimated::of(storage, std::slice::from_ref(session)).await?;
     let types = match app.out.is_json() {
         true => storage.vector_content_types(scope, &session.session_id).await?,
@@ -147,6 +147,7 @@ async fn show(
         }
         let head = Head {
             session,
+            parent_name: parent_name.as_deref(),
             is_estimated: estimated.has(session),
             names_owner: reader.names_owners(),
             skipped: &skipped,

@@ -40,6 +40,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
         statistics: reader.storage.get_statistics(&reader.scope, &options).await?,
         places: reader.storage.backend().info().places,
         vectors: vectors(&reader).await?,
+        damaged: reader.storage.damaged_sessions(),
     };
     let any = facts.statistics.totals.sessions > 0;
     let has_period = period != Period::default();

@@ -1,6 +1,6 @@
 //! `sync`: takes in the sessions of a folder.
 
-use std::{io, path::PathBuf};
+use std::{collections::BTreeSet, io, path::PathBuf};
 
 use amplifier_session_storage::{
     StorageSettings, StoreUrl,
@@ -16,6 +16,7 @@ use crate::{
     out::Out,
     progress::{Bar, Plan, Planned},
     render::{
+        kept::tell_what_was_kept,
         summary,
         table::{Cell, Column, table},
         text::{counted, one_line, size},
@@ -136,7 +137,9 @@ fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
 
 /// Sessions that failed make the sync fail; lines that were skipped don't.
 fn outcome(report: &SyncReport) -> Result<Outcome, Failure> {
-    match report.failures.len() as u64 {
+    let failed: BTreeSet<_> =
+        report.failures.iter().map(|failure| (&failure.project, &failure.session)).collect();
+    match failed.len() as u64 {
         0 => Ok(Outcome::Done),
         failed => {
             let message = format!("{} could not be taken in", counted(failed, "session"));
@@ -159,7 +162,7 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
     if report.skipped_count > LISTED as u64 {
         say("skipped", &format!("… and {} more, listed with --json", report.skipped_count - LISTED as u64));
     }
-    tell_what_was_kept(report);
+    tell_what_was_kept(&report.kept, "--accept-removals");
     for warning in report.warnings.iter().take(LISTED) {
         say("warning", &place_and_reason(warning));
     }
@@ -180,23 +183,6 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
 }
 
 /// Names the damaged files whose rows were kept, and how to remove these rows.
-fn tell_what_was_kept(report: &SyncReport) {
-    for kept in report.kept.iter().take(LISTED) {
-        let place = [&kept.project, &kept.session, &kept.file].map(|place| one_line(place)).join("/");
-        let rows = match kept.messages {
-            0 => counted(kept.events, "stored event"),
-            messages => counted(messages, "stored message"),
-        };
-        say("kept", &format!("{place} {}: {rows} kept", kept.reason));
-    }
-    if report.kept.len() > LISTED {
-        say("kept", &format!("… and {} more, listed with --json", report.kept.len() - LISTED));
-    }
-    if !report.kept.is_empty() {
-        say("hint", "restore these files, or remove what they no longer contain with --accept-removals");
-    }
-}
-
 /// `project/session/file:line: reason`, as far as it goes.
 fn place_and_reason(skipped: &Skipped) -> String {
     let places = [Some(&skipped.project), skipped.session.as_ref(), skipped.file.as_ref()];

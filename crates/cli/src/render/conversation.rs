@@ -10,7 +10,6 @@ use jiff::Zoned;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    ids::{short, short_length},
     markdown::wrapped,
     message::{self, Look},
     text::{counted, one_line},
@@ -24,6 +23,8 @@ const LABEL: usize = 10;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) session: &'a Session,
+    /// What its parent goes by.
+    pub(crate) parent_name: Option<&'a str>,
     /// Whether its dates are estimates.
     pub(crate) is_estimated: bool,
     /// Whether to say whose it is.
@@ -46,7 +47,7 @@ pub(crate) fn head(out: &mut Out, head: Head<'_>, now: &Zoned) -> io::Result<()>
 }
 
 fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
-    let Head { session, is_estimated, names_owner, skipped } = head;
+    let Head { session, parent_name, is_estimated, names_owner, skipped } = head;
     let id = &session.session_id;
     let [from, to] = [session.created, session.updated].map(|ts| dates::about_minute(ts, is_estimated, now));
     let counts = [
@@ -72,7 +73,7 @@ fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
                 let turn = session
                     .forked_from_turn
                     .map_or_else(String::new, |turn| format!(", forked at turn {turn}"));
-                format!("{}{turn}", short(parent, short_length([parent, id])))
+                format!("{}{turn}", parent_name.unwrap_or(parent.as_str()))
             }),
         ),
         ("skipped", Some(skipped).filter(|skipped| !skipped.is_empty()).map(left_out)),

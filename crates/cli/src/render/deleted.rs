@@ -6,14 +6,15 @@ use amplifier_session_storage::model::Session;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    ids::{short, short_length},
+    ids::{ShortIds, short},
     text::{counted, fitted, fitted_end, one_line},
 };
 use crate::out::Out;
 
 /// Two lines for each session that would be deleted: its title; its project and what it holds.
-pub(crate) fn preview(sessions: &[Session], width: usize) -> Vec<String> {
-    let length = short_length(sessions.iter().map(|session| &session.session_id));
+pub(crate) fn preview(sessions: &[Session], short_ids: &ShortIds, width: usize) -> Vec<String> {
+    let id = |session: &Session| short(short_ids, &session.session_id).to_owned();
+    let length = sessions.iter().map(|session| id(session).len()).max().unwrap_or_default();
     let indent = " ".repeat(length + 2);
     let lines = |session: &Session| {
         let title = fitted(&one_line(session.title()), width.saturating_sub(indent.len()));
@@ -21,18 +22,21 @@ pub(crate) fn preview(sessions: &[Session], width: usize) -> Vec<String> {
         let room = width.saturating_sub(indent.len() + 3 + holds.width());
         let project = fitted_end(&one_line(session.project_slug.as_str()), room.max(6));
         let place = fitted(&format!("{project} · {holds}"), width.saturating_sub(indent.len()));
-        [format!("{}  {title}", short(&session.session_id, length)), format!("{indent}{place}")]
+        [format!("{:<length$}  {title}", id(session)), format!("{indent}{place}")]
     };
     sessions.iter().flat_map(lines).collect()
 }
 
 /// Writes the sessions that were deleted, a line each.
-pub(crate) fn list<'a>(out: &mut Out, sessions: impl Iterator<Item = &'a Session> + Clone) -> io::Result<()> {
-    let length = short_length(sessions.clone().map(|session| &session.session_id));
+pub(crate) fn list<'a>(
+    out: &mut Out,
+    sessions: impl Iterator<Item = &'a Session>,
+    short_ids: &ShortIds,
+) -> io::Result<()> {
     for session in sessions {
         let title = one_line(session.title());
         let line = if out.is_terminal() {
-            let id = short(&session.session_id, length);
+            let id = short(short_ids, &session.session_id);
             fitted(&format!("deleted  {id}  {title}"), out.width)
         } else {
             tabbed(session, title)

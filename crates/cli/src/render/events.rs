@@ -10,7 +10,7 @@ use jiff::Zoned;
 use serde_json::Value;
 
 use super::{
-    ids::event_address,
+    ids::{ShortIds, event_address},
     table::{Cell, Column, Style, table},
     text::{duration, fitted, grouped, one_line, printable, size},
 };
@@ -18,9 +18,6 @@ use crate::{dates, out::Out, paint::Paint};
 
 /// Whole lines of event logs: owner, session and sequence say of which events.
 pub(crate) type Payloads = HashMap<(UserId, SessionId, u32), RawJson>;
-
-/// The beginnings of the ids of sessions that are unique in the store.
-pub(crate) type ShortIds = HashMap<SessionId, String>;
 
 /// What stands before what is below the line of an event.
 const INDENT: &str = "    ";

@@ -7,6 +7,7 @@ pub(crate) mod deleted;
 pub(crate) mod embeddings;
 pub(crate) mod events;
 pub(crate) mod ids;
+pub(crate) mod kept;
 pub(crate) mod markdown;
 pub(crate) mod message;
 pub(crate) mod note;

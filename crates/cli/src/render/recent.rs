@@ -10,7 +10,7 @@ use jiff::Zoned;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    ids::{short, short_length},
+    ids::{ShortIds, short},
     table::{Cell, Column, table},
     text::{counted, fitted, fitted_end, one_line},
 };
@@ -32,6 +32,7 @@ pub(crate) struct Recent {
     pub(crate) users: Option<Vec<Activity<UserId>>>,
     /// The sessions whose dates are estimates.
     pub(crate) estimated: Estimated,
+    pub(crate) short_ids: ShortIds,
 }
 
 impl Recent {
@@ -52,8 +53,6 @@ pub(crate) fn recent(out: &mut Out, recent: &Recent, now: &Zoned) -> io::Result<
 
 fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<String> {
     const INDENT: &str = "  ";
-    let sessions = || recent.projects.iter().flat_map(|project| &project.newest);
-    let length = short_length(sessions().map(|session| &session.session_id));
     let owners = recent.users.is_some();
     let mut lines = Vec::new();
     for (at, Project { activity, newest }) in recent.projects.iter().enumerate() {
@@ -68,7 +67,7 @@ fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<Strin
         lines.push(format!("{} {}", paint.title(&project), paint.aside(&counts)));
         let row = |session: &Session| {
             let changed = dates::about_minute(session.updated, recent.estimated.has(session), now);
-            row(session, length, owners, changed)
+            row(session, &recent.short_ids, owners, changed)
         };
         let rows: Vec<Vec<Cell>> = newest.iter().map(row).collect();
         let table = table(&[Column::text(""); 4], &rows, width - INDENT.len(), paint);
@@ -101,10 +100,10 @@ fn counts<T>(activity: &Activity<T>, across: Option<String>, last: String) -> St
     format!("· {sessions} · {messages}{across} · {last}")
 }
 
-fn row(session: &Session, length: usize, owners: bool, changed: String) -> Vec<Cell> {
+fn row(session: &Session, short_ids: &ShortIds, owners: bool, changed: String) -> Vec<Cell> {
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
     vec![
-        Cell::plain(short(&session.session_id, length)),
+        Cell::plain(short(short_ids, &session.session_id)),
         Cell::plain(owner),
         Cell::styled(changed, Paint::aside),
         Cell::plain(one_line(session.title())),

@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 use jiff::Zoned;
 
 use super::{
-    ids::{short, short_length},
+    ids::{ShortIds, short},
     table::{Cell, Column, table},
     text::{grouped, one_line},
 };
@@ -40,6 +40,7 @@ pub(crate) struct Look<'a> {
     pub(crate) owners: bool,
     /// The sessions whose dates are estimates.
     pub(crate) estimated: &'a Estimated,
+    pub(crate) short_ids: &'a ShortIds,
     pub(crate) now: &'a Zoned,
 }
 
@@ -50,11 +51,10 @@ pub(crate) fn list(out: &mut Out, sessions: &[Session], look: Look<'_>) -> io::R
             .iter()
             .try_for_each(|session| out.line(&tabbed(session, look.owners, look.now).join("\t")));
     }
-    let length = short_length(sessions.iter().map(|session| &session.session_id));
     let narrow = out.width < ROOMY;
     let title = |session: &Session| Cell::plain(one_line(session.title()));
     let rows: Vec<Vec<Cell>> =
-        sessions.iter().map(|session| row(session, title(session), length, narrow, look)).collect();
+        sessions.iter().map(|session| row(session, title(session), narrow, look)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
@@ -64,23 +64,20 @@ pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], look: Look<'_>) -> io:
     if !out.is_terminal() {
         return lines.iter().try_for_each(|line| out.line(&line.tabbed(look.owners, look.now)));
     }
-    let sessions = || lines.iter().map(|line| &line.tree.session);
-    let parents = sessions().filter_map(|session| session.parent_id.as_ref());
-    let length = short_length(sessions().map(|session| &session.session_id).chain(parents));
     let narrow = out.width < ROOMY;
     let rows: Vec<Vec<Cell>> =
-        lines.iter().map(|line| row(&line.tree.session, line.title(length), length, narrow, look)).collect();
+        lines.iter().map(|line| row(&line.tree.session, line.title(look.short_ids), narrow, look)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
-/// The cells of a session, whose id is shortened to `length` characters. `narrow`: without the time of day.
-fn row(session: &Session, title: Cell, length: usize, narrow: bool, look: Look<'_>) -> Vec<Cell> {
-    let Look { owners, estimated, now } = look;
+/// The cells of a session. `narrow`: without the time of day.
+fn row(session: &Session, title: Cell, narrow: bool, look: Look<'_>) -> Vec<Cell> {
+    let Look { owners, estimated, short_ids, now } = look;
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
     let minute = dates::about_minute(session.updated, estimated.has(session), now);
     let changed = if narrow { minute.split(' ').next().unwrap_or_default() } else { &minute };
     vec![
-        Cell::plain(short(&session.session_id, length)),
+        Cell::plain(short(short_ids, &session.session_id)),
         Cell::plain(owner),
         Cell::styled(changed, Paint::aside),
         Cell::plain(one_line(session.project_slug.as_str())),
@@ -120,7 +117,7 @@ impl Line<'_> {
     }
 
     /// The branch, what the session is to its parent, and the title.
-    fn title(&self, length: usize) -> Cell {
+    fn title(&self, short_ids: &ShortIds) -> Cell {
         let session = &self.tree.session;
         let mut kind = match (self.tree.origin, session.forked_from_turn) {
             (Origin::Root, _) => String::new(),
@@ -130,7 +127,7 @@ impl Line<'_> {
             }
         };
         if let Some(parent) = session.parent_id.as_ref().filter(|_| self.depth == 0) {
-            kind = format!("{kind} of {}", short(parent, length));
+            kind = format!("{kind} of {}", short(short_ids, parent));
         }
         if !kind.is_empty() {
             kind.push_str(" · ");
@@ -212,7 +209,9 @@ mod tests {
             .flat_map(lines)
             .flat_map(|line| {
                 let columns = [Column::text("")];
-                table(&columns, &[vec![line.title(8)]], 80, Paint::new(false)).into_iter().skip(1)
+                table(&columns, &[vec![line.title(&ShortIds::new())]], 80, Paint::new(false))
+                    .into_iter()
+                    .skip(1)
             })
             .collect();
         let expected = [

@@ -78,7 +78,7 @@ pub(super) fn detailed(total: u64, details: &str) -> String {
 }
 
 fn retimed(count: u64) -> String {
-    if count == 0 { String::new() } else { format!(", {} with a better time", grouped(count)) }
+    if count == 0 { String::new() } else { format!(", {} with a new time", grouped(count)) }
 }
 
 fn removed(count: u64) -> String {

@@ -85,6 +85,18 @@ impl Damaged<'_> {
         assert_eq!(sequences(&shown["events"]), but(&[self.events]));
         let shown = self.leaves_out(&["show", SESSION, "--events", "--full"], "event", &without_lines);
         assert_eq!(sequences(&shown["events"]), but(&[&without_lines]));
+        let around = self.leaves_out(
+            &["context", &format!("{SESSION}#2"), "--before", "1", "--after", "2"],
+            "message",
+            &[3, 4],
+        );
+        assert_eq!((sequences(&around["messages"]), sequences(&around["damaged"])), (vec![1, 2], vec![3, 4]));
+        // What a row that can't be read says of itself counts for nothing.
+        let counted = self.run(&["stats", "--json"]);
+        let counted: Value =
+            serde_json::from_str(&counted.stdout).unwrap_or_else(|_| panic!("{}", counted.all()));
+        assert_eq!(counted["totals"]["events"], 9);
+        assert_eq!(self.run(&["events", "--text", "zebra"]).code, 3);
         let found = self.leaves_out(&["events"], "event", self.events);
         assert_eq!(sequences(&found["events"]), but(&[self.events]));
         let found = self.leaves_out(&["events", "--full"], "event", &without_lines);
@@ -166,8 +178,11 @@ fn damaged_rows_of_a_sqlite_store_do_not_block_the_rest() {
              UPDATE transcripts SET role = 'nobody' WHERE sequence = 3;
              UPDATE transcripts SET digest = 'text' WHERE sequence = 4;
              UPDATE transcripts SET turn = 'first' WHERE sequence = 8;
+             UPDATE transcripts SET raw = 'xx garbage' WHERE sequence = 6;
+             UPDATE events SET raw = replace(raw, 'bash', 'dash') WHERE sequence = 3;
              UPDATE events SET ts = 'yesterday' WHERE sequence = 1;
              UPDATE events SET summary = '{' WHERE sequence = 2;
+             UPDATE events SET summary = x'ff' WHERE sequence = 7;
              UPDATE events SET level = 'LOUD' WHERE sequence = 8;
              UPDATE events SET raw = x'28b52ffd0000' WHERE sequence = 4;
              DELETE FROM event_chunks WHERE sequence = 5 AND chunk_index = 1;
@@ -175,7 +190,7 @@ fn damaged_rows_of_a_sqlite_store_do_not_block_the_rest() {
         )
         .unwrap();
     drop(connection);
-    let (messages, events, payloads) = (&[0, 3, 4, 8], &[1, 2, 8], &[4, 5, 6]);
+    let (messages, events, payloads) = (&[0, 3, 4, 6, 8], &[1, 2, 7, 8], &[3, 4, 5, 6]);
     Damaged { home: &home, store, messages, events, payloads }.check();
 }
 
@@ -194,4 +209,55 @@ fn a_damaged_session_does_not_block_an_export() {
     assert_eq!(ran.code, 1, "{}", ran.all());
     assert_eq!(ran.stderr.matches(&format!("damaged: session {session}: ")).count(), 1, "{}", ran.all());
     assert!(ran.stdout.starts_with("11 sessions, "), "{}", ran.all());
+}
+
+#[test]
+fn damaged_sessions_are_left_out_of_lists_and_named() {
+    let home = Home::with_samples();
+    home.ok(&["sync"]);
+    let file = home.amplifier().join("sessions.sqlite");
+    let of = |sql: &str| -> String {
+        Connection::open(&file).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let first = of("SELECT min(session_id) FROM sessions");
+    let last = of("SELECT max(session_id) FROM sessions");
+    let word = "SELECT raw FROM transcripts WHERE role = 'user' AND session_id = (SELECT max(session_id) FROM sessions)";
+    let line: Value = serde_json::from_str(&of(word)).unwrap();
+    let connection = Connection::open(&file).unwrap();
+    connection.execute("UPDATE sessions SET tags = 'x' WHERE session_id = ?1", [&first]).unwrap();
+    connection.execute("UPDATE sessions SET turn_count = 'x' WHERE session_id = ?1", [&last]).unwrap();
+    drop(connection);
+    let damaged = |answer: &Value| -> Vec<String> {
+        let rows = answer["damaged"].as_array().unwrap().iter();
+        rows.map(|row| row["session_id"].as_str().unwrap().to_owned()).collect()
+    };
+    for list in [&["sessions"][..], &["sessions", "--tree"], &["recent", "--days", "9999"], &["stats"]] {
+        let ran = home.run(&[list, &["--json"]].concat());
+        assert_eq!(ran.code, 1, "{list:?}: {}", ran.all());
+        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(damaged(&answer), [first.as_str(), &last], "{list:?}");
+        if list == ["stats"] {
+            assert_eq!(answer["totals"]["sessions"], 10);
+        }
+        let ran = home.run(list);
+        assert_eq!((ran.code, ran.stdout.is_empty()), (1, false), "{list:?}: {}", ran.all());
+        for session in [&first, &last] {
+            assert_eq!(
+                ran.stderr.matches(&format!("damaged: session {session}: ")).count(),
+                1,
+                "{}",
+                ran.all()
+            );
+        }
+    }
+    assert_eq!(home.run(&["backfill"]).code, 1);
+    let text = line["content"].as_str().unwrap_or_default().to_owned();
+    let ran = home.run(&["search", &text, "--json"]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let of_damaged =
+        found["results"].as_array().unwrap().iter().find(|one| one["session_id"] == last.as_str());
+    assert!(ran.code == 0 && of_damaged.is_some_and(|one| one["title"].is_null()), "{}", ran.all());
+    let notices = found["notices"].to_string();
+    assert!(notices.contains(&first) && notices.contains(&last), "{notices}");
+    assert!(ran.stderr.contains("can't be read and were left out"), "{}", ran.all());
 }

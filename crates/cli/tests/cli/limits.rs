@@ -112,3 +112,10 @@ fn a_budget_that_is_too_small_is_an_error() {
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(ran.stderr.contains("hint: --budget "), "{}", ran.stderr);
 }
+
+#[test]
+fn a_small_budget_cuts_the_first_result_of_a_search() {
+    let found = SYNCED.run(&["search", "charged", "--mode", "full-text", "--budget", "100"]);
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    assert!(!found.stdout.is_empty() && !found.stderr.contains("0 of"), "{}", found.all());
+}

@@ -144,3 +144,37 @@ fn settings_of_the_file_hold_for_a_sync() {
     let visible = home.json(&["sessions", "--user", "eve", "--scope", "visible"]);
     assert_eq!(visible["sessions"][0]["session_id"], "one");
 }
+
+#[test]
+fn a_note_about_missing_vectors_says_what_it_counts_and_what_helps() {
+    let home = synced();
+    append(&home, "one", "okapi");
+    home.ok(&["sync", "--embedding", "none"]);
+    let note = |arguments: &[&str]| {
+        let ran = home.run(&[arguments, &["search", "quokka", "--no-refresh"]].concat());
+        ran.stderr.lines().next().unwrap_or_default().replace("amplifier-sessions", "as")
+    };
+    assert_eq!(note(&[]), "note: 1 of 7 messages have no vectors yet; run `as backfill`");
+    assert_eq!(
+        home.run(&["search", "quokka", "--no-refresh", "--session", "two"]).stderr,
+        "note: 1 of 7 messages have no vectors yet (counted without the filters); run `amplifier-sessions backfill`\n"
+    );
+    assert_eq!(
+        note(&["--scope", "all", "--user", "eve"]),
+        "note: 1 of 7 messages have no vectors yet; all of them are messages of other users, who can run `backfill`"
+    );
+    assert!(
+        note(&["--scope", "all"]).contains("; run `as --scope all backfill`"),
+        "{}",
+        note(&["--scope", "all"])
+    );
+}
+
+#[test]
+fn a_refresh_tells_of_rows_that_it_keeps() {
+    let home = synced();
+    fs::write(transcript(&home, "one"), "").unwrap();
+    let (code, stderr) = search(&home, "numbat", &[]);
+    assert_eq!((code, stderr.matches("kept: shop/one/transcript.jsonl").count()), (0, 1), "{stderr}");
+    assert!(stderr.contains("amplifier-sessions sync --accept-removals`\n"), "{stderr}");
+}

@@ -38,8 +38,8 @@ pub use info::{ServiceUsage, StoreInfo, StorePlace};
 pub use messages::Messages;
 pub use meta::Meta;
 pub use query::{
-    Candidates, OwingQuery, SequenceRange, SessionCursor, SessionQuery, TextCandidate, TextQuery,
-    VectorCandidate, VectorQuery,
+    Candidates, OwingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextCandidate,
+    TextQuery, VectorCandidate, VectorQuery,
 };
 pub use scheduling::{Scheduling, SyncGuard};
 pub use search::Search;

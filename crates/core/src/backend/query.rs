@@ -7,6 +7,24 @@ use crate::{
     text::holds_words,
 };
 
+/// What a session goes by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct SessionName {
+    /// Its id, unique among those of a user.
+    pub session_id: SessionId,
+    /// The session that it was spawned or forked from.
+    pub parent_id: Option<SessionId>,
+}
+
+impl SessionName {
+    /// The name of a session.
+    #[must_use]
+    pub fn new(session_id: SessionId, parent_id: Option<SessionId>) -> Self {
+        Self { session_id, parent_id }
+    }
+}
+
 /// Which sessions to list, newest first.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -2,10 +2,11 @@
 
 use async_trait::async_trait;
 
-use super::{SessionChange, SessionQuery, SessionRows, StoredSession, Version};
+use super::{SessionChange, SessionName, SessionQuery, SessionRows, StoredSession, Version};
 use crate::{
     Result,
     model::{Session, SessionId, SessionKey, UserId},
+    scope::Scope,
 };
 
 /// Stores and reads sessions. A session is written together with its messages and events.
@@ -16,6 +17,9 @@ pub trait Sessions: Send + Sync {
 
     /// Sessions in the order of [`SessionCursor`](super::SessionCursor). Fewer than `limit` means the end of the list.
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>>;
+
+    /// The ids of all sessions of `scope`, with those of their parents, in any order.
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>>;
 
     /// How many rows a session has, how far they go, and from when they are.
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows>;

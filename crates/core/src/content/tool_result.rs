@@ -5,7 +5,8 @@
 //!
 //! | what was returned | its text |
 //! | --- | --- |
-//! | a string that is no JSON object or list | the string |
+//! | a string that holds no JSON object, list or string | the string |
+//! | a string that holds JSON | what the JSON within says, at any depth |
 //! | JSON that is spread over lines, and no answer of one of the kinds below | as it stands: it was written to be read |
 //! | content blocks, or an object with them in `content` | the texts of the blocks |
 //! | an answer: an object with `output`, `stdout`, `stderr`, `error` or `success` | the text of `output`, `result`, `stdout`, `stderr`, then that of `error`, `exit code N` unless it is 0, then other fields |
@@ -66,6 +67,9 @@ pub(super) fn was_other_text(content: &Value) -> bool {
 fn answer_in(text: &str) -> Option<Value> {
     let trimmed = text.trim();
     let is_enclosed = |open, close| trimmed.starts_with(open) && trimmed.ends_with(close);
+    if is_enclosed('"', '"') {
+        return serde_json::from_str(trimmed).ok().map(Value::String);
+    }
     if !is_enclosed('{', '}') && !is_enclosed('[', ']') {
         return None;
     }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::{
     extract::{block_text, block_type, elements},
-    title::is_reminder,
+    title::without_inserted,
 };
 use crate::model::Role;
 
@@ -17,8 +17,8 @@ pub(super) const REMINDER: &str = "<system-reminder>";
 /// counting goes on from there. Otherwise the first real user message starts turn 1 and each further one the
 /// next; all other lines belong to the current turn, and to none before the first.
 ///
-/// A user message is real if the person wrote it: it holds more than tool results and texts that begin with
-/// `<system-reminder>`.
+/// A user message is real if the person wrote it: it holds more than tool results and what programs insert in the user's
+/// name, such as `<system-reminder>…</system-reminder>`. What stands behind that is a prompt.
 ///
 /// ```
 /// use amplifier_session_core::{content::TurnCounter, model::Role};
@@ -61,7 +61,7 @@ fn given_turn(line: &Map<String, Value>) -> Option<u32> {
     line.get("turn").and_then(turn).or_else(|| in_metadata().and_then(turn))
 }
 
-/// What is wrong with the turn that a line gives, if it is no number from 1 on.
+/// What is wrong with the turn that a line gives, if it is not a number from 1 up.
 pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
     if given_turn(line).is_some() {
         return None;
@@ -69,10 +69,7 @@ pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
     let in_metadata = || line.get("metadata").and_then(|metadata| metadata.get("turn"));
     let given = line.get("turn").filter(|turn| !turn.is_null()).or_else(in_metadata);
     let given = given.filter(|turn| !turn.is_null())?;
-    Some(format!(
-        "the turn {} is no number from 1 on",
-        given.to_string().chars().take(20).collect::<String>()
-    ))
+    Some(format!("turn {} is not a number from 1 up", given.to_string().chars().take(20).collect::<String>()))
 }
 
 /// Whether the person wrote this user message.
@@ -83,7 +80,7 @@ pub(crate) fn is_real(line: &Map<String, Value>) -> bool {
 /// Whether a block of a user message comes from the person: a text, or something like an image.
 fn is_own(block: &Value) -> bool {
     match block_text(block) {
-        Some(text) => !text.trim().is_empty() && !is_reminder(text),
+        Some(text) => !without_inserted(text).is_empty(),
         None => block_type(block).is_some_and(|name| name != "text" && name != "tool_result"),
     }
 }
@@ -131,6 +128,8 @@ mod tests {
             json!([result, reminder]),
             json!("<system-reminder>be careful</system-reminder>"),
             json!("\n  <system-reminder>be careful"),
+            json!("<local-command-stdout>Bye!</local-command-stdout>"),
+            json!("[Request interrupted by user]"),
             json!([reminder]),
             json!([{"type": "text"}, 5, null, {}]),
             json!(" "),
@@ -147,9 +146,13 @@ mod tests {
         let result = json!({"type": "tool_result", "content": "x"});
         let reminder = json!({"type": "text", "text": "<system-reminder>x</system-reminder>"});
         let text = json!({"type": "text", "text": "Why?"});
-        for content in
-            [json!([result, text]), json!([reminder, text]), json!([{"type": "image"}]), json!(["Why?"])]
-        {
+        for content in [
+            json!([result, text]),
+            json!([reminder, text]),
+            json!([{"type": "image"}]),
+            json!(["Why?"]),
+            json!("<system-reminder>be careful</system-reminder>\n\nWhere does the pelican nest?"),
+        ] {
             assert_eq!(turns(&[user(content.clone())]), [Some(1)], "{content}");
         }
     }

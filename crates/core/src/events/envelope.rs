@@ -130,6 +130,8 @@ pub(super) struct Envelope {
     pub(super) data: Map<String, Value>,
     /// Of `data.result`, which holds all that a tool returned.
     pub(super) result: Map<String, Value>,
+    /// What a tool returned, where `result` says that it failed.
+    pub(super) failed_output: Option<Value>,
 }
 
 impl Envelope {
@@ -189,7 +191,7 @@ fn doubt(envelope: &Envelope) -> Option<String> {
         times().next().filter(|_| !is_read).map(|(name, _)| format!("the time in {name:?} can't be read"));
     // Other writers put ids of turns there.
     let is_zero = envelope.get("turn").is_some_and(|turn| turn.as_u64() == Some(0));
-    let turn = is_zero.then(|| "the turn 0 is no number from 1 on".to_owned());
+    let turn = is_zero.then(|| "turn 0 is not a number from 1 up".to_owned());
     let doubts: Vec<String> = ts.into_iter().chain(turn).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
 }
@@ -205,7 +207,8 @@ fn turn(value: &Value) -> Option<u32> {
 
 fn error_type(envelope: &Envelope) -> Option<&str> {
     let nested = || envelope.get("error")?.get("type")?.as_str();
-    envelope.text("error_type").or_else(nested)
+    let of_result = || envelope.result.get("error")?.get("type")?.as_str().filter(|name| !name.is_empty());
+    envelope.text("error_type").or_else(nested).or_else(of_result)
 }
 
 /// The wanted fields and the size of `data`.
@@ -218,8 +221,10 @@ fn split(line: &[u8]) -> Result<(Envelope, u64)> {
     reader.end().map_err(broken)?;
     let size = data.map_or(0, |data| data.get().len() as u64);
     let (data, result) = within(data, Wanted(DATA, "result")).map_err(broken)?;
-    let (result, _) = within(result, Wanted(RESULT, "")).map_err(broken)?;
-    Ok((Envelope { top, data, result }, size))
+    let (result, output) = within(result, Wanted(RESULT, "output")).map_err(broken)?;
+    let output = output.filter(|_| result.get("success") == Some(&Value::Bool(false)));
+    let failed_output = output.and_then(|output| serde_json::from_str(output.get()).ok());
+    Ok((Envelope { top, data, result, failed_output }, size))
 }
 
 /// As [`split`], of a line as the tolerant parser reads it. What that leaves out counts as a part of `data`.
@@ -312,6 +317,25 @@ mod tests {
             event.data_size_bytes,
             r#"{"tool":"bash","error":{"type":"Timeout","message":"m"}}"#.len() as u64
         );
+    }
+
+    #[test]
+    fn what_a_tool_returns_says_how_it_failed() {
+        let of = |result: &str| fields(&format!(r#"{{"event":"tool:post","data":{{"result":{result}}}}}"#));
+        let event = of(
+            r#"{"success":false,"error":{"type":"CommandFailed","message":"tapir exploded"},"output":"x"}"#,
+        );
+        assert_eq!(event.error_type.as_deref(), Some("CommandFailed"));
+        assert_eq!(event.summary["error"], "tapir exploded");
+        let event = of(r#"{"success":false,"error":null,"output":"siren sang"}"#);
+        assert_eq!((event.error_type.as_deref(), &event.summary["error"]), (None, &"siren sang".into()));
+        let event = of(&format!(
+            r#"{{"success":false,"output":{{"returncode":1,"stderr":"{}"}}}}"#,
+            "no ".repeat(1_000)
+        ));
+        assert_eq!(event.summary["error"].as_str().map(|text| text.chars().count()), Some(1_001));
+        assert_eq!(of(r#"{"success":true,"output":"siren sang"}"#).summary.get("error"), None);
+        assert_eq!(of(r#"{"output":"siren sang"}"#).summary.get("error"), None);
     }
 
     #[test]

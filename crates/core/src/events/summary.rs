@@ -7,7 +7,7 @@
 //! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, when it is a text |
 //! | `prompt_digest` | of `prompt:submit`: a number that stands for the words of `prompt`. The message that holds the same prompt is found by them |
 //! | `has_error` | `error` holds something, or `error_type` or `error_message` does, or `status` is `error` or `failed`, or `result` has an `error` or a `success` that is false |
-//! | `error` | what the error says: `error` when it is a text, its `message`, `msg`, `detail` or `error` when it is an object, else its texts; `error_message`; `exception`; the `error` of `result`; up to 1,000 characters |
+//! | `error` | what the error says: `error` when it is a text, its `message`, `msg`, `detail` or `error` when it is an object, else its texts; `error_message`; `exception`; the `error` of `result`; the `output` of a `result` whose `success` is false; up to 1,000 characters |
 //! | `tool_names` | `tool_names`, else the names in `tool_calls`, else `tool_name`, else `tool` |
 //! | `has_tool_calls` | `has_tool_calls`, else whether `tool_calls` has members |
 //! | `usage.input_tokens` | `usage.input_tokens`, `input`, `prompt_tokens` |
@@ -153,7 +153,7 @@ fn holds_something(value: &Value) -> bool {
 /// What the error says, without its end where it is long.
 fn error_text(envelope: &Envelope) -> Option<String> {
     let fields = ["error", "error_message", "exception"].iter().filter_map(|name| envelope.get(name));
-    let mut texts = fields.chain(envelope.result.get("error")).map(said);
+    let mut texts = fields.chain(envelope.result.get("error")).chain(&envelope.failed_output).map(said);
     let text = texts.find(|text| !text.trim().is_empty())?;
     Some(match text.char_indices().nth(LONGEST_ERROR) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),

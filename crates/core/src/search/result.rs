@@ -64,7 +64,7 @@ pub struct SearchResult {
     pub message: Option<Value>,
 }
 
-/// Messages that a search by meaning can't find yet.
+/// Messages in scope that a search by meaning can't find yet, whatever its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MissingVectors {
     /// Messages that have something to embed, and no vectors yet.

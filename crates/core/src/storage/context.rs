@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::SessionStorage;
+use super::{DamagedRow, Readable, SessionStorage};
 use crate::{
     Error, Result, Scope,
     backend::SequenceRange,
@@ -23,6 +23,8 @@ pub struct TurnContext {
     pub has_more_before: bool,
     /// Whether there are messages behind the last.
     pub has_more_after: bool,
+    /// Messages that would be among them, but can't be read.
+    pub damaged: Vec<DamagedRow>,
 }
 
 /// A message with its neighbours.
@@ -39,6 +41,8 @@ pub struct MessageContext {
     pub has_more_before: bool,
     /// Whether there are messages behind the last.
     pub has_more_after: bool,
+    /// Messages that would be among them, but can't be read.
+    pub damaged: Vec<DamagedRow>,
 }
 
 impl SessionStorage {
@@ -64,9 +68,9 @@ impl SessionStorage {
         }
         let wanted = turn.saturating_sub(before)..=turn.saturating_add(after);
         let range = enclosing(&states, |state| state.turn.is_some_and(|turn| wanted.contains(&turn)));
-        let messages = self.messages_in(&session.key(), range.clone()).await?;
+        let Readable { rows: messages, damaged } = self.messages_in(&session.key(), range.clone()).await?;
         let (has_more_before, has_more_after) = (range.start > 0, range.end < states.len());
-        Ok(TurnContext { session, turn, messages, has_more_before, has_more_after })
+        Ok(TurnContext { session, turn, messages, has_more_before, has_more_after, damaged })
     }
 
     /// A message, with up to `before` messages before it and `after` messages behind it.
@@ -91,23 +95,26 @@ impl SessionStorage {
         }
         let start = sequence.saturating_sub(before);
         let end = sequence.saturating_add(after).saturating_add(1).min(count);
-        let messages = self.messages_in(&session.key(), start as usize..end as usize).await?;
+        let Readable { rows: messages, damaged } =
+            self.messages_in(&session.key(), start as usize..end as usize).await?;
         let (has_more_before, has_more_after) = (start > 0, end < count);
-        Ok(MessageContext { session, sequence, messages, has_more_before, has_more_after })
+        Ok(MessageContext { session, sequence, messages, has_more_before, has_more_after, damaged })
     }
 
-    async fn messages_in(&self, key: &SessionKey, range: Range<usize>) -> Result<Vec<Message>> {
-        let mut messages: Vec<Message> = Vec::new();
+    async fn messages_in(&self, key: &SessionKey, range: Range<usize>) -> Result<Readable<Message>> {
+        let mut found: Readable<Message> = Readable::default();
         let mut start = range.start;
         while start < range.end {
             let page = SequenceRange { start: start as u32, limit: range.end - start };
-            let page = self.backend.read_messages(key, page).await?;
+            let page: Vec<Message> = self.readable_page(key, page, &mut found.damaged).await?;
             let Some(last) = page.last() else { break };
             start = last.sequence as usize + 1;
-            messages.extend(page);
+            found.rows.extend(page);
         }
-        messages.retain(|message| (message.sequence as usize) < range.end);
-        Ok(messages)
+        let is_within = |sequence: u32| (sequence as usize) < range.end;
+        found.rows.retain(|message| is_within(message.sequence));
+        found.damaged.retain(|row| row.sequence.is_none_or(is_within));
+        Ok(found)
     }
 }
 

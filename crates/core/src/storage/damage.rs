@@ -3,14 +3,16 @@
 //! A backend that comes upon such a row fails with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) and says which row it
 //! is. What reads many rows leaves it out then, goes on, and reports it.
 
+use std::sync::PoisonError;
+
 use async_trait::async_trait;
 use serde::Serialize;
 
 use super::SessionStorage;
 use crate::{
     Error, ErrorKind, Result,
-    backend::{SequenceRange, StorageBackend},
-    model::{Event, Message, Place, SessionId, SessionKey, UserId},
+    backend::{SequenceRange, SessionQuery, StorageBackend},
+    model::{Event, Message, Place, Session, SessionId, SessionKey, UserId},
 };
 
 /// What a damaged row is.
@@ -160,6 +162,36 @@ impl SessionStorage {
         }
     }
 
+    /// The sessions that this storage and its clones have left out so far because they can't be read: of lists, and of what
+    /// is made of lists, such as statistics. To be looked at after the call; a session that is asked for by its id fails
+    /// with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) instead.
+    #[must_use]
+    pub fn damaged_sessions(&self) -> Vec<DamagedRow> {
+        self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub(super) fn remember_damaged(&self, rows: Vec<DamagedRow>) {
+        self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).extend(rows);
+    }
+
+    /// One page of sessions, without those that can't be read, which `query` leaves out from then on.
+    pub(super) async fn readable_sessions(
+        &self,
+        query: &mut SessionQuery,
+        damaged: &mut Vec<DamagedRow>,
+    ) -> Result<Vec<Session>> {
+        loop {
+            let error = match self.backend.list_sessions(query).await {
+                Ok(page) => return Ok(page),
+                Err(error) => error,
+            };
+            let new = damaged_session(&error).filter(|key| !query.without.contains(key));
+            let Some(key) = new else { return Err(error) };
+            damaged.push(DamagedRow::of_session(&key, &error));
+            query.without.push(key);
+        }
+    }
+
     /// The messages at `places` that can be read.
     pub(super) async fn readable_messages_at(&self, mut places: Vec<Place>) -> Result<Readable<Message>> {
         let mut damaged = Vec::new();
@@ -183,7 +215,7 @@ impl SessionStorage {
 }
 
 /// The damaged session that an error names.
-pub(super) fn damaged_session(error: &Error) -> Option<SessionKey> {
+fn damaged_session(error: &Error) -> Option<SessionKey> {
     if error.kind() != ErrorKind::Damaged {
         return None;
     }

@@ -10,10 +10,10 @@ use super::{
     transcript::all_good,
 };
 use crate::{
-    ErrorKind, Result, Scope,
+    Error, ErrorKind, Result, Scope,
     backend::SequenceRange,
     events::assemble,
-    model::{Event, RawJson, SessionId, SessionKey},
+    model::{Digest, Event, Payload, RawJson, SessionId, SessionKey},
     search::EventSearchOptions,
 };
 
@@ -195,29 +195,42 @@ impl SessionStorage {
         events: &[Event],
         damaged: &mut Vec<DamagedRow>,
     ) -> Result<HashMap<u32, Option<RawJson>>> {
-        let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
-        match self.payloads(key, &sequences).await {
+        match self.payloads(key, events).await {
             Err(error) if error.kind() == ErrorKind::Damaged => {}
             payloads => return payloads,
         }
         let mut readable = HashMap::new();
-        for sequence in sequences {
-            match self.payloads(key, &[sequence]).await {
+        for event in events {
+            match self.payloads(key, std::slice::from_ref(event)).await {
                 Ok(payload) => readable.extend(payload),
                 Err(error) => {
-                    damaged.push(damaged_payload(key, sequence, &error).ok_or(error)?);
+                    let row = SequenceRange { start: event.sequence, limit: 1 };
+                    if self.backend.event_digests(key, row).await?.first() != Some(&event.digest) {
+                        // It was written anew since it was read, and is another event now.
+                        continue;
+                    }
+                    damaged.push(damaged_payload(key, event.sequence, &error).ok_or(error)?);
                 }
             }
         }
         Ok(readable)
     }
 
-    /// The lines of the events of these sequences, which exist; nothing of one whose line is not kept.
-    async fn payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<HashMap<u32, Option<RawJson>>> {
-        let mut lines: HashMap<u32, Option<RawJson>> =
-            sequences.iter().map(|sequence| (*sequence, None)).collect();
-        for (sequence, payload) in self.backend.event_payloads(key, sequences).await? {
-            lines.insert(sequence, assemble(payload)?);
+    /// The lines of these events; nothing of one whose line is not kept.
+    async fn payloads(&self, key: &SessionKey, events: &[Event]) -> Result<HashMap<u32, Option<RawJson>>> {
+        let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
+        let mut payloads: HashMap<u32, Payload> =
+            self.backend.event_payloads(key, &sequences).await?.into_iter().collect();
+        let mut lines = HashMap::new();
+        for event in events {
+            let line = payloads.remove(&event.sequence).map(assemble).transpose()?.flatten();
+            if line.as_ref().is_some_and(|line| Digest::of(line.as_bytes()) != event.digest) {
+                return Err(Error::new(
+                    ErrorKind::Damaged,
+                    "the stored line of an event is not what was written",
+                ));
+            }
+            lines.insert(event.sequence, line);
         }
         Ok(lines)
     }

@@ -1,19 +1,25 @@
 //! Finding a session, or a line of one, by what a person types.
 
-use std::collections::HashMap;
-
-use super::{SessionStorage, sessions::PAGE};
+use super::{
+    SessionStorage,
+    sessions::PAGE,
+    short_ids::{parts, top_of},
+};
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,
     model::{Session, SessionId},
+    search::SessionFilter,
 };
+
+/// How many candidates an error names.
+const SHOWN: usize = 5;
 
 /// What stands for the most recently updated session.
 const LATEST: &str = "latest";
 
-/// The least characters of a short id.
-const SHORTEST_ID: usize = 8;
+/// The least characters of a part of an id that an address may be.
+const SHORTEST_PART: usize = 4;
 
 /// A line of a session's files that an address names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +45,9 @@ impl SessionStorage {
     /// The session that `address` names, and the line of it if it names one.
     ///
     /// An address is the id of a session, the beginning of one that no other session shares, or `latest`: the
-    /// session of the reader that was updated last. `#4` after it names the message with sequence 4; so do the ids of
+    /// session of the reader that was updated last. A beginning that a session shares only with those that came from
+    /// it means that session. Where no id begins so, an address of 4 characters or more may be the beginning of what
+    /// follows a `-` or `_` in one id only: sub-agents have ids that begin alike. `#4` after it names the message with sequence 4; so do the ids of
     /// messages (`{session}_msg_4`) and events (`{session}_evt_4`). Upper and lower case make no difference, except
     /// that an id in the case that was typed comes first.
     ///
@@ -50,8 +58,8 @@ impl SessionStorage {
     pub async fn find_address(&self, scope: &Scope, address: &str) -> Result<Addressed> {
         if let Some((session, sequence)) = address.rsplit_once('#') {
             let Ok(sequence) = sequence.parse() else {
-                let message = format!("{address:?} is no address: the number of a message follows '#'");
-                return Err(Error::validation("session_id", message));
+                let message = format!("{address:?} is not an address: the number of a message follows '#'");
+                return Err(Error::validation("address", message));
             };
             let session = self.session_named(scope, session).await?;
             let session = session.ok_or_else(|| Error::session_not_found(address))?;
@@ -81,46 +89,7 @@ impl SessionStorage {
         Ok(self.find_address(scope, address).await?.session)
     }
 
-    /// The beginnings of `ids` that no other session of `scope` shares, of at least 8 characters.
-    ///
-    /// # Errors
-    ///
-    /// Those of the backend.
-    pub async fn short_ids<'a>(
-        &self,
-        scope: &Scope,
-        ids: impl IntoIterator<Item = &'a SessionId>,
-    ) -> Result<HashMap<SessionId, String>> {
-        let mut short = HashMap::new();
-        for id in ids {
-            if !short.contains_key(id) {
-                short.insert(id.clone(), self.short_id(scope, id).await?);
-            }
-        }
-        Ok(short)
-    }
-
-    async fn short_id(&self, scope: &Scope, id: &SessionId) -> Result<String> {
-        /// The ids of sub-agents may begin alike by the thousand: a few of them tell how far to go.
-        const COMPARED: usize = 20;
-        let id = id.as_str();
-        let mut length = SHORTEST_ID;
-        // Ids are ASCII.
-        while let Some(prefix) = id.get(..length).filter(|prefix| prefix.len() < id.len()) {
-            let query =
-                SessionQuery::new(scope.clone()).with_id_prefix(Some(prefix.to_owned())).with_limit(COMPARED);
-            let others = self.search_sessions(&query).await?;
-            let others =
-                others.iter().map(|session| session.session_id.as_str()).filter(|other| *other != id);
-            let Some(shared) = others.map(|other| shared_length(id, other)).max() else {
-                return Ok(prefix.to_owned());
-            };
-            length = shared.max(length) + 1;
-        }
-        Ok(id.to_owned())
-    }
-
-    /// The session of this id, or whose id begins so.
+    /// The session of this id, or whose id begins so, or has a part that does.
     async fn session_named(&self, scope: &Scope, name: &str) -> Result<Option<Session>> {
         if let Ok(id) = SessionId::new(name)
             && let Some(session) = self.get_session(scope, &id).await?
@@ -139,14 +108,42 @@ impl SessionStorage {
         }
         let found = self.sessions_beginning_with(scope, name).await?;
         if !found.is_empty() {
-            return one_of(found, name);
+            return top_or_only(found, name);
         }
         let mut found = self.sessions_beginning_in_any_case(scope, name).await?;
         if let Some(whole) = found.iter().position(|session| session.session_id.as_str().len() == name.len())
         {
             return Ok(Some(found.swap_remove(whole)));
         }
-        one_of(found, name)
+        if !found.is_empty() || name.len() < SHORTEST_PART {
+            return top_or_only(found, name);
+        }
+        one_of(self.sessions_with_part(scope, name).await?, name)
+    }
+
+    /// Sessions whose ids have a part that begins with `beginning`: in any case, if none does in this.
+    async fn sessions_with_part(&self, scope: &Scope, beginning: &str) -> Result<Vec<Session>> {
+        let names = self.backend.session_names(scope).await?;
+        let having = |begins: &dyn Fn(&str) -> bool| -> Vec<SessionId> {
+            let named = names.iter().filter(|name| parts(name.session_id.as_str()).any(begins));
+            named.map(|name| name.session_id.clone()).collect()
+        };
+        let mut ids = having(&|part| part.starts_with(beginning));
+        if ids.is_empty() {
+            ids = having(&|part| {
+                part.get(..beginning.len()).is_some_and(|head| head.eq_ignore_ascii_case(beginning))
+            });
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        let mut found = Vec::new();
+        // More than are named, to know that there are more.
+        for id in ids.into_iter().take(SHOWN + 1) {
+            let filter = SessionFilter::default().with_session(id);
+            let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
+            found.extend(self.all_sessions(query).await?);
+        }
+        Ok(found)
     }
 
     async fn sessions_beginning_with(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
@@ -182,13 +179,21 @@ fn id_of_line(id: &str) -> Option<(&str, AddressedLine)> {
     }
 }
 
-fn shared_length(a: &str, b: &str) -> usize {
-    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
+/// The one that was found, or the one that all others came from.
+fn top_or_only(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
+    let top = top_of(found.iter().map(|session| (&session.session_id, session.parent_id.as_ref())));
+    let top = top.map(str::to_owned);
+    let mut tops =
+        found.iter().enumerate().filter(|(_, one)| Some(one.session_id.as_str()) == top.as_deref());
+    // Users may have sessions of one id.
+    if let (Some((at, _)), None) = (tops.next(), tops.next()) {
+        return Ok(Some(found.swap_remove(at)));
+    }
+    one_of(found, id)
 }
 
 /// The one that was found, if it is only one.
 pub(super) fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
-    const SHOWN: usize = 5;
     if found.len() <= 1 {
         return Ok(found.pop());
     }

@@ -5,7 +5,7 @@ use crate::{
     Result,
     backend::SequenceRange,
     metadata::Metadata,
-    model::{MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
+    model::{Message, MessageState, RawJson, Retimed, Session, TimeSource, Timestamp},
     times::{Bounds, EventClock, LineTime, resolve},
 };
 
@@ -155,15 +155,21 @@ impl SessionIngest {
         while lines.len() < states.len() {
             let range =
                 SequenceRange { start: start + lines.len() as u32, limit: states.len() - lines.len() };
-            let page = self.storage.backend().read_messages(key, range).await?;
+            let page: Vec<Message> = self.storage.readable_page(key, range, &mut Vec::new()).await?;
             if page.is_empty() {
                 break;
             }
-            lines.extend(page.iter().map(|message| {
+            for message in &page {
+                // In the place of those before it that can't be read.
+                let (done, before) = (lines.len(), message.sequence.saturating_sub(start) as usize);
+                lines.extend(states.iter().take(before).skip(done).map(LineTime::without_line));
                 let line = message.raw.parse_object().unwrap_or_default();
-                LineTime::of(&line, message.role, message.ts).with_stored((message.ts, message.ts_source))
-            }));
+                let time = LineTime::of(&line, message.role, message.ts);
+                lines.push(time.with_stored((message.ts, message.ts_source)));
+            }
         }
+        lines.truncate(states.len());
+        lines.extend(states.iter().skip(lines.len()).map(LineTime::without_line));
         Ok(lines)
     }
 

@@ -21,13 +21,18 @@ mod rebuild;
 mod renewal;
 mod search;
 mod sessions;
+mod short_ids;
 mod statistics;
 mod sync_statistics;
 mod transcript;
 mod tree;
 mod vector_search;
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use tokio::sync::OnceCell;
 
@@ -127,6 +132,8 @@ pub struct SessionStorage {
     clock: Clock,
     /// Set once the store is known to follow the rules of this library.
     renewed: Arc<OnceCell<u64>>,
+    /// Sessions that lists have left out because they can't be read.
+    damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
 }
 
 impl SessionStorage {
@@ -139,6 +146,7 @@ impl SessionStorage {
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),
+            damaged_sessions: Arc::default(),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
-    model::{EmbeddingSpace, ProjectSlug, Session, SessionId, SessionKey, UserId, VectorState},
+    model::{EmbeddingSpace, Message, ProjectSlug, Session, SessionId, SessionKey, UserId, VectorState},
     search::SessionFilter,
 };
 
@@ -285,7 +285,7 @@ impl SessionStorage {
         for key in self.session_keys(of).await? {
             let mut range = SequenceRange { start: 0, limit: ESTIMATED_AT_ONCE };
             loop {
-                let mut page = self.backend.read_messages(&key, range).await?;
+                let mut page: Vec<Message> = self.readable_page(&key, range, &mut Vec::new()).await?;
                 let Some(last) = page.last() else { break };
                 range.start = last.sequence.saturating_add(1);
                 page.retain(|message| match what {

@@ -11,7 +11,7 @@ use crate::{
     },
     content::{EXTRACTION, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
-    model::{Event, Payload, SessionKey, StoredEvent},
+    model::{Event, Message, Payload, SessionKey, StoredEvent},
 };
 
 /// How many messages are read at a time.
@@ -76,7 +76,8 @@ impl SessionStorage {
         let (mut version, mut renewed) = (stored.version, 0);
         let mut range = SequenceRange { start: 0, limit: EVENT_PAGE };
         loop {
-            let page = self.backend.read_events(key, range).await?;
+            // What can't be read stays as it is.
+            let page: Vec<Event> = self.readable_page(key, range, &mut Vec::new()).await?;
             let Some(last) = page.last() else { return Ok(renewed) };
             range.start = last.sequence.saturating_add(1);
             let may_differ: Vec<Event> = page.into_iter().filter(may_differ).collect();
@@ -119,7 +120,7 @@ impl SessionStorage {
         let mut owed = 0;
         let mut range = SequenceRange { start: 0, limit: PAGE };
         loop {
-            let page = self.backend.read_messages(key, range).await?;
+            let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
             let Some(last) = page.last() else { return Ok(owed) };
             range.start = last.sequence.saturating_add(1);
             let (mut texts, mut embedded) = (Vec::new(), Vec::new());

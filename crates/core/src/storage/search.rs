@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Readable, SessionStorage, embed::other_space};
+use super::{
+    Readable, SessionStorage,
+    embed::{of_service, other_space},
+};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{Candidates, OwingQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
@@ -85,7 +88,11 @@ impl SessionStorage {
     /// How many messages of `scope` a search by meaning can't find yet; `None` when it can find all.
     ///
     /// One look at the index of what is owed where nothing is; only then are messages counted.
-    async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the backend.
+    pub async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
         let generation = self.generations().await?.current_number();
         if let Scope::User(user) = scope {
             let query = OwingQuery { user: user.clone(), session: None, generation, after: None, limit: 1 };
@@ -142,7 +149,11 @@ impl SessionStorage {
             Some(vector) if made.is_empty() && is_of(&held.space, &vector) => {
                 Ok(Some(QueryVector { vector, generation: held.number }))
             }
-            _ => Err(Error::new(ErrorKind::Embedding, "the provider made no vector of the query that fits")),
+            _ => {
+                let error =
+                    Error::new(ErrorKind::Embedding, "the provider returned no usable vector for the query");
+                Err(of_service(provider.as_ref(), error))
+            }
         }
     }
 

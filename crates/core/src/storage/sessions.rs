@@ -104,13 +104,17 @@ impl SessionStorage {
         one_of(self.all_sessions(query).await?, session_id.as_str())
     }
 
-    /// Sessions that match, newest first, one page.
+    /// Sessions that match, newest first, one page. Those that can't be read are left out, here and wherever sessions are
+    /// listed: [`SessionStorage::damaged_sessions`] names them.
     ///
     /// # Errors
     ///
     /// Those of the backend.
     pub async fn search_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
-        self.backend.list_sessions(query).await
+        let (mut query, mut damaged) = (query.clone(), Vec::new());
+        let page = self.readable_sessions(&mut query, &mut damaged).await;
+        self.remember_damaged(damaged);
+        page
     }
 
     /// Counts over the sessions of `scope` and, where given, of one project.
@@ -191,7 +195,10 @@ impl SessionStorage {
         mut each: impl FnMut(Vec<Session>),
     ) -> Result<()> {
         loop {
-            let page = self.backend.list_sessions(&query).await?;
+            let mut damaged = Vec::new();
+            let page = self.readable_sessions(&mut query, &mut damaged).await;
+            self.remember_damaged(damaged);
+            let page = page?;
             let full = page.len() == query.limit;
             query.after = page.last().map(SessionCursor::from);
             each(page);

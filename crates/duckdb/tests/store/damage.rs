@@ -4,7 +4,7 @@ use amplifier_session_core::{
     ErrorKind, Scope,
     model::{RawJson, UserId},
     search::{EventFilter, EventSearchOptions, SearchMode, SearchOptions, SessionFilter},
-    storage::{DamagedRow, EventLines, JsonLinesWriter, RowKind, SyncLines},
+    storage::{DamagedRow, EventLines, JsonLinesWriter, RowKind, StatisticsOptions, SyncLines},
 };
 use amplifier_session_testkit::lines;
 use duckdb::Connection;
@@ -36,6 +36,7 @@ fn damage(folder: &Folder) {
         .execute_batch(
             "UPDATE transcripts SET digest = 'text' WHERE sequence = 0;
              UPDATE transcripts SET digest = '' WHERE sequence = 4;
+             UPDATE transcripts SET raw = '{}' WHERE sequence = 7;
              UPDATE events SET summary = '{' WHERE sequence = 2;
              UPDATE events SET digest = 'x' WHERE sequence = 8;
              UPDATE events SET raw = '\\x28\\xb5\\x2f\\xfd\\x00\\x00' WHERE sequence = 4;
@@ -60,8 +61,8 @@ async fn damaged_rows_are_left_out_and_named() {
     let (scope, id) = (Scope::User(UserId::new("ana").unwrap()), target("s").key.session_id);
 
     let messages = storage.readable_transcript_lines(&scope, &id, None, 100).await.unwrap();
-    assert_eq!(messages.rows.iter().map(|row| row.sequence).collect::<Vec<_>>(), [1, 2, 3, 5, 6, 7, 8]);
-    assert_eq!(places(&messages.damaged), [(RowKind::Message, 0), (RowKind::Message, 4)]);
+    assert_eq!(messages.rows.iter().map(|row| row.sequence).collect::<Vec<_>>(), [1, 2, 3, 5, 6, 8]);
+    assert_eq!(places(&messages.damaged), [0, 4, 7].map(|n| (RowKind::Message, n)));
     let error = storage.get_transcript_lines(&scope, &id, None, 100).await.unwrap_err();
     assert_eq!((error.kind(), error.context("sequence")), (ErrorKind::Damaged, Some("0")));
 
@@ -78,9 +79,12 @@ async fn damaged_rows_are_left_out_and_named() {
     let found = storage.readable_events(&scope, &options).await.unwrap();
     assert_eq!((found.rows.len(), places(&found.damaged)), (7, of(&[2, 8])));
 
+    let counted = storage.get_statistics(&scope, &StatisticsOptions::default()).await.unwrap();
+    assert_eq!(counted.event_types[0].events, 9);
+
     let options = SearchOptions::new("zebra").with_mode(SearchMode::FullText).with_limit(20);
     let found = storage.search_transcripts(&scope, &options).await.unwrap();
-    assert_eq!((found.results.len(), found.damaged.len()), (7, 2));
+    assert_eq!((found.results.len(), found.damaged.len()), (6, 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,8 +96,8 @@ async fn an_export_leaves_damaged_rows_out() {
     let mut archive = Vec::new();
     let mut out = JsonLinesWriter::new(&mut archive);
     let report = storage.export_sessions(&Scope::Everyone, SessionFilter::default(), &mut out).await.unwrap();
-    assert_eq!((report.sessions, report.messages, report.events), (1, 7, 4));
-    let messages = [0, 4].map(|n| (RowKind::Message, n));
+    assert_eq!((report.sessions, report.messages, report.events), (1, 6, 4));
+    let messages = [0, 4, 7].map(|n| (RowKind::Message, n));
     let events = [2, 4, 5, 6, 8].map(|n| (RowKind::Event, n));
     assert_eq!(places(&report.damaged), [&messages[..], &events[..]].concat());
 }

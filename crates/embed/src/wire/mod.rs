@@ -148,9 +148,14 @@ impl Endpoint {
             .saturating_add(BYTES_AROUND)
     }
 
+    /// The address as errors name it.
+    pub(crate) fn address(&self) -> String {
+        http::address(&self.url)
+    }
+
     /// Adds which service, at which address, and model an error is about.
     pub(crate) fn named(&self, error: Error) -> Error {
-        error.at(http::address(&self.url)).with("service", self.service).with("model", &self.space.model)
+        error.at(self.address()).with("service", self.service).with("model", &self.space.model)
     }
 }
 /// [`answer::vectors`], beside the executor: an answer can be megabytes, and other calls wait for theirs.

@@ -66,8 +66,8 @@ pub enum BreakerState {
 /// text, refused credentials or "come back in a second", is an
 /// answer: the service is there. While it is open nothing but the probe counts, not even a call that began earlier.
 ///
-/// The error of an open breaker is an `Embedding` error, not marked as retryable, with the failure that opened it as its
-/// cause. A probe that is dropped leaves its place to the next call.
+/// The error of an open breaker is an `Embedding` error, not marked as retryable, that begins with the last failure (and so
+/// with the service's address) and has it as its cause. A probe that is dropped leaves its place to the next call.
 #[derive(Debug)]
 pub struct CircuitBreaking {
     inner: Arc<dyn EmbeddingProvider>,
@@ -183,7 +183,7 @@ impl CircuitBreaking {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for CircuitBreaking {
-    forward!(space, limits, strength, is_local, mask);
+    forward!(space, limits, strength, is_local, address, mask);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let passage = self.enter()?;
@@ -227,7 +227,11 @@ impl Drop for Passage<'_> {
 
 impl Outage {
     fn error(&self) -> Error {
-        Error::new(ErrorKind::Embedding, "the embedding service is down and is not called for now")
+        let message = format!("{}; the service is down and is not called for now", self.cause.message());
+        let error = Error::new(ErrorKind::Embedding, message);
+        let status = self.cause.context("status");
+        let error = status.into_iter().fold(error, |error, status| error.with("status", status));
+        error
             .with("since", timestamp(self.since, Duration::ZERO))
             .with("until", self.until)
             .with_source(self.cause.clone())

@@ -79,6 +79,11 @@ macro_rules! forward_one {
             self.inner.is_local()
         }
     };
+    (address) => {
+        fn address(&self) -> Option<String> {
+            self.inner.address()
+        }
+    };
     (mask) => {
         fn mask<'a>(&self, text: &'a str) -> amplifier_session_core::embedding::Masked<'a> {
             self.inner.mask(text)

@@ -66,7 +66,7 @@ impl Redacting {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Redacting {
-    forward!(space, limits, strength, is_local);
+    forward!(space, limits, strength, is_local, address);
 
     fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
         let inner = self.inner.mask(text);

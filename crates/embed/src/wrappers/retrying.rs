@@ -149,8 +149,11 @@ impl Retrying {
         }
         let wait = match error.retry_after() {
             Some(demand) if demand > self.options.longest_demand => {
-                let asked = format!("{} s, more than is waited", demand.as_secs());
-                return give_up(error.with("asked_wait", asked));
+                let asked = format!(
+                    "the service asks to wait {} s, longer than this program waits",
+                    demand.as_secs()
+                );
+                return give_up(error.because(asked));
             }
             Some(demand) => demand.saturating_add(self.up_to(self.options.first_wait)),
             None => self.up_to(self.longest_wait_after(attempt)),
@@ -175,7 +178,7 @@ impl Retrying {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Retrying {
-    forward!(space, limits, strength, is_local, mask);
+    forward!(space, limits, strength, is_local, address, mask);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let last = self.clock.now().checked_add(self.options.total_for(purpose));

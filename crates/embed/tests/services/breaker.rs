@@ -35,7 +35,11 @@ async fn it_opens_probes_once_and_closes() {
 
     clock.advance(Duration::from_secs(59));
     let error = embed(&*model, &["one"]).await.unwrap_err();
-    assert!(error.to_string().contains("down"), "{error}");
+    // It says where, and what was wrong the last time.
+    let told = error.to_string();
+    let url = mock.openai_url();
+    assert!(told.starts_with(&url), "{told}");
+    assert!(told.contains("holds no vectors; the service is down"), "{told}");
     assert_eq!(mock.calls(), 5, "the service was not left alone");
 
     clock.advance(Duration::from_secs(1));
@@ -69,4 +73,17 @@ async fn a_probe_that_fails_leaves_it_open_for_another_minute() {
         embed(&*model, &["one"]).await.unwrap_err();
         assert_eq!((stack.statistics().breaker, mock.calls()), (BreakerState::Open, 5 + probe));
     }
+}
+
+#[tokio::test]
+async fn an_open_breaker_tells_the_status_of_the_last_failure() {
+    let mock = server().await;
+    let (stack, _clock) = stack(&mock);
+    let model = stack.provider();
+    mock.fail_always(Some(Fault::status(503)));
+    for _ in 0..5 {
+        embed(&*model, &["one"]).await.unwrap_err();
+    }
+    let error = embed(&*model, &["one"]).await.unwrap_err();
+    assert_eq!((error.context("status"), model.address()), (Some("503"), Some(mock.openai_url())));
 }

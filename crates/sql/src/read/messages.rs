@@ -11,8 +11,9 @@ use amplifier_session_core::{
 
 use super::{limit, meta, of_session};
 use crate::{
-    Conditions, Dialect, Query, Reader,
+    Columns, Conditions, Dialect, Query, Reader,
     rows::{self, MESSAGE_STATE, MESSAGES, PAGE, PAGE_BYTES},
+    unless_damaged,
 };
 
 /// The states of a session's messages, in order of sequence.
@@ -85,5 +86,7 @@ pub fn counts<R: Reader>(reader: &R, scope: &Scope, filter: &SearchFilter) -> Re
         R::DIALECT.messages_of_sessions,
         conditions.sql()
     );
-    reader.rows(&Query::with_conditions("count_messages", sql, conditions, rows::message_count))
+    let decode = |row: &dyn Columns| unless_damaged(rows::message_count(row));
+    let counts = reader.rows(&Query::with_conditions("count_messages", sql, conditions, decode))?;
+    Ok(counts.into_iter().flatten().collect())
 }

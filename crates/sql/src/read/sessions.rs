@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{SessionQuery, SessionRows, StoredSession},
+    backend::{SessionName, SessionQuery, SessionRows, StoredSession},
     model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -72,6 +72,20 @@ pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>>
         if sessions.len() == query.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(sessions)
+}
+
+/// The ids of the sessions of `scope`, with those of their parents.
+///
+/// # Errors
+///
+/// Those of the database; `Validation` for an unknown scope.
+pub fn names<R: Reader>(reader: &R, scope: &Scope) -> Result<Vec<SessionName>> {
+    let conditions = Conditions::of_sessions(R::DIALECT, scope, &SessionFilter::default())?;
+    let sql = format!("SELECT s.session_id, s.parent_id FROM sessions s WHERE {}", conditions.sql());
+    reader.rows(&Query::with_conditions("session_names", sql, conditions, |row| {
+        let parent = row.maybe_text(1)?.map(SessionId::new).transpose()?;
+        Ok(SessionName::new(SessionId::new(row.text(0)?)?, parent))
+    }))
 }
 
 /// The keys of the rows of the sessions of `scope` that `filter` admits.

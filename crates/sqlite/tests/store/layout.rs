@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use amplifier_session_core::{
     ErrorKind, Scope,
     backend::{SessionQuery, prelude::*},
-    model::{RawJson, SessionField, UserId},
+    model::{Digest, RawJson, SessionField, UserId},
     storage::{SessionEdit, SyncLines},
 };
 use amplifier_session_sql::views::VIEWS;
@@ -17,12 +17,13 @@ use super::support::{Folder, target, whole};
 
 /// A store as the first builds made it, with one session.
 fn make_layout_0(folder: &Folder) {
+    let line = r#"{"role":"user","content":"hello"}"#;
     let connection = Connection::open(folder.database()).unwrap();
     connection.pragma_update(None, "journal_mode", "WAL").unwrap();
     connection.pragma_update(None, "application_id", 0x416d_5373).unwrap();
     connection.execute_batch(include_str!("layout_0.sql")).unwrap();
     connection
-        .execute_batch(
+        .execute_batch(&format!(
             "INSERT INTO schema_meta VALUES ('version', '4'), ('writer', 'amplifier-session-storage 0.1.0'),
                 ('store_id', '000102030405060708090a0b0c0d0e0f');
              INSERT INTO revisions (nonce) VALUES (1);
@@ -31,8 +32,9 @@ fn make_layout_0(folder: &Folder) {
              INSERT INTO transcripts (user_id, session_id, sequence, role, turn, ts, ts_estimated, synced_at, vectors, digest,
                     revision, raw)
                 VALUES ('ana', 'old', 0, 'user', 1, '2026-01-01T00:00:00.000000Z', 0, '2026-01-01T00:00:00.000000Z', 0,
-                    zeroblob(16), 1, '{\"role\":\"user\",\"content\":\"hello\"}');",
-        )
+                    x'{:?}', 1, '{line}');",
+            Digest::of(line.as_bytes())
+        ))
         .unwrap();
 }
 

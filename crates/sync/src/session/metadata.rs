@@ -8,6 +8,7 @@ use std::{
 use amplifier_session_core::{
     Result, blocking,
     events::MAX_LINE_BYTES,
+    metadata::unreadable_times,
     model::{MetadataFile, RawJson},
     storage::SessionIngest,
 };
@@ -45,7 +46,12 @@ impl Taking<'_> {
         self.forget_skipped(file.name, 0);
         self.state.set_read(Source { stamp, ..file }, read, WasRead::default());
         match content.map(|raw| (raw.parse_object(), raw)) {
-            Some((Ok(_), raw)) => replace(kept, MetadataFile { name: file.name.to_owned(), raw }),
+            Some((Ok(object), raw)) => {
+                if let Some(reason) = unreadable_times(&object) {
+                    self.warn(file.name, 1, reason);
+                }
+                replace(kept, MetadataFile { name: file.name.to_owned(), raw });
+            }
             Some((Err(error), _)) => self.skip(file.name, 1, error.to_string()),
             None => self.skip(file.name, 1, "the file is larger than 64 MB".to_owned()),
         }

@@ -95,3 +95,17 @@ async fn two_working_folders_may_share_a_slug() {
         ("/srv/my-app".into(), "/srv/my/app".into())
     );
 }
+
+#[tokio::test]
+async fn a_time_that_can_not_be_read_is_a_warning() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder();
+    folder.metadata(r#"{"name":"own","created":"yesterday","updated":""}"#).unwrap();
+    let report = fixture.sync().await;
+    let warnings: Vec<_> = report.warnings.iter().map(|one| (one.file.as_deref(), one.line)).collect();
+    assert_eq!(warnings, [(Some("metadata.json"), Some(1))]);
+    assert_eq!(report.warnings[0].reason, "the time in \"created\" can't be read");
+    assert_eq!((report.warning_count, report.skipped_count, report.sessions.new), (1, 0, 1));
+    folder.metadata(r#"{"created":"yesterday","created_at":"2026-01-05T08:00:00Z"}"#).unwrap();
+    assert_eq!(fixture.sync().await.warning_count, 0);
+}

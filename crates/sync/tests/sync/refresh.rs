@@ -11,7 +11,8 @@ async fn refreshed(fixture: &Fixture, limits: RefreshLimits) -> Refreshed {
 }
 
 fn taken(sessions: &[&str]) -> Refreshed {
-    Refreshed::Taken(sessions.iter().map(|id| SessionId::new(*id).unwrap()).collect())
+    let sessions = sessions.iter().map(|id| SessionId::new(*id).unwrap()).collect();
+    Refreshed::Taken { sessions, kept: Vec::new() }
 }
 
 /// A root with two sessions, of which `options` were synced.
@@ -39,11 +40,11 @@ async fn what_changed_is_taken_in() {
     let new = fixture.session("p", "c");
     new.transcript([lines::user("new")]).unwrap();
     set_modified(&new.path().join("transcript.jsonl"), NOW);
-    let Refreshed::Taken(mut sessions) = refreshed(&fixture, RefreshLimits::default()).await else {
+    let Refreshed::Taken { mut sessions, kept } = refreshed(&fixture, RefreshLimits::default()).await else {
         panic!("it is next to nothing");
     };
     sessions.sort();
-    assert_eq!(Refreshed::Taken(sessions), taken(&["a", "c"]));
+    assert_eq!(Refreshed::Taken { sessions, kept }, taken(&["a", "c"]));
     assert_eq!((fixture.messages("a").await.len(), fixture.messages("c").await.len()), (2, 1));
     assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
 }
@@ -58,6 +59,23 @@ async fn what_would_take_too_long_is_counted_and_left() {
     fixture.session("p", "b").append_transcript([large]).unwrap();
     assert_eq!(refreshed(&fixture, RefreshLimits::default().with_embeds(true)).await, Refreshed::TooMuch(2));
     assert_eq!((fixture.messages("a").await.len(), fixture.messages("b").await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_looks_as_it_did_is_not_counted() {
+    let fixture = Fixture::new();
+    for session in ["a", "b", "c"] {
+        let session = fixture.session("p", session);
+        session.transcript([lines::user("hello")]).unwrap();
+        set_modified(&session.path().join("transcript.jsonl"), NOW);
+    }
+    fixture.sync_with(fixture.options()).await;
+    // So young that they are read again where that is cheap, and no reason to speak of changes where it is not.
+    let little = RefreshLimits::default().with_seconds(0.005);
+    assert_eq!(refreshed(&fixture, little).await, taken(&[]));
+    let session = fixture.session("p", "a");
+    session.append_transcript([lines::user(&"more ".repeat(1_000_000))]).unwrap();
+    assert_eq!(refreshed(&fixture, little).await, Refreshed::TooMuch(1));
 }
 
 #[tokio::test]

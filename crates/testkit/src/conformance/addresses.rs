@@ -77,6 +77,55 @@ pub async fn an_address_names_a_session_and_perhaps_a_line(subject: &dyn Subject
     }
 }
 
+/// What ids of sub-agents begin with means the session that they came from; a part of one that no other has means it.
+pub async fn an_address_tells_a_session_from_its_sub_agents(subject: &dyn Subject) {
+    let store = Store::open(subject).await;
+    let top = "6513270e-269e-4aa1-8bcd-e03c5f1d7a92";
+    let [one, two] = [1, 2].map(|n| format!("6513270e-269e-4aa1-8bcd-00000000000{n}_explorer"));
+    let below_two = "00000000000000ff-77aa77aa77aa77aa_Bug-hunter";
+    put(&store, &[("ana", "p", top, ""), ("ben", "p", "of-ben_hunter", ""), ("ana", "p", "late-one", "")])
+        .await;
+    for (id, parent) in [(one.as_str(), top), (two.as_str(), top), (below_two, two.as_str())] {
+        let target = target_of("ana", "p", id);
+        let at = time("2026-01-05T08:00:00Z");
+        let mut session = Session::new(target.key, target.host_id, target.project_slug, at);
+        session.parent_id = Some(SessionId::new(parent).unwrap());
+        store.storage.create_session(session).await.unwrap();
+    }
+    let found = async |address: &str| {
+        let found = store.storage.find_session(&ana(), address).await;
+        found.map(|session| session.session_id.to_string())
+    };
+    for (address, id) in [
+        ("6513270e", top),
+        ("6513270E-269E", top),
+        ("6513270e-269e-4aa1-8bcd-0", ""),
+        ("8bcd-000000000001", one.as_str()),
+        ("8BCD-000000000002", two.as_str()),
+        ("77aa77aa", below_two),
+        ("hunter", below_two),
+        ("bug-", below_two),
+        ("8bcd-e03c", top),
+        ("explorer", ""),
+        ("late", "late-one"),
+    ] {
+        match id {
+            "" => assert_eq!(kind(found(address).await), ErrorKind::Validation, "{address}"),
+            id => assert_eq!(found(address).await.unwrap(), id, "{address}"),
+        }
+    }
+    for address in ["bug", "one", "of-ben", "unter"] {
+        assert_eq!(kind(found(address).await), ErrorKind::SessionNotFound, "{address}");
+    }
+    let ids = [top, &one, &two, below_two].map(|id| SessionId::new(id).unwrap());
+    let short = store.storage.short_ids(&ana(), &ids).await.unwrap();
+    let short: Vec<&str> = ids.iter().map(|id| short[id].as_str()).collect();
+    assert_eq!(short, ["6513270e", "000000000001", "000000000002", "00000000"]);
+    for (id, short) in ids.iter().zip(short) {
+        assert_eq!(found(short).await.unwrap(), id.as_str(), "{short}");
+    }
+}
+
 /// `latest` is the reader's own newest session, also for one who may see those of others.
 pub async fn latest_is_the_newest_session_of_the_reader(subject: &dyn Subject) {
     let store = Store::open(subject).await;
@@ -91,7 +140,8 @@ pub async fn latest_is_the_newest_session_of_the_reader(subject: &dyn Subject) {
     assert_eq!(latest(&Scope::Everyone).await.unwrap(), "c");
 }
 
-/// A short id has 8 characters, or as many more as tell it from every other session in scope; it leads back to its session.
+/// A short id has 8 characters, or as many more as tell it from every other session in scope; that of a sub-agent may be a
+/// part of the id. It leads back to its session.
 pub async fn short_ids_are_unique_in_the_store(subject: &dyn Subject) {
     let store = Store::open(subject).await;
     let spawned: Vec<String> =
@@ -114,7 +164,7 @@ pub async fn short_ids_are_unique_in_the_store(subject: &dyn Subject) {
     assert_eq!(of("3a7c1e90-1f4b"), "3a7c1e90");
     assert_eq!(of("abcdefghix-2"), "abcdefghix");
     assert_eq!([of("abcdefghij-1"), of("abcdefghij-12")], ["abcdefghij-1", "abcdefghij-12"]);
-    assert_eq!([of("tiny"), of(&spawned[7])], ["tiny", "0000000000000000-07"]);
+    assert_eq!([of("tiny"), of(&spawned[7])], ["tiny", "07aabbcc"]);
     for id in ids {
         assert_eq!(store.storage.find_session(&ana(), &short[id]).await.unwrap().session_id, *id);
     }

@@ -133,6 +133,7 @@ macro_rules! conformance_suite {
                 an_address_names_a_session_and_perhaps_a_line,
                 latest_is_the_newest_session_of_the_reader,
                 short_ids_are_unique_in_the_store,
+                an_address_tells_a_session_from_its_sub_agents,
                 a_project_is_found_by_a_unique_part,
                 a_project_is_found_by_its_folder,
             ]

@@ -22,8 +22,8 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
         Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionCursor, SessionQuery,
-        SessionRows, Sessions, StoreInfo, StorePlace, StoredSession, TextCandidate, TextQuery,
+        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionCursor, SessionName,
+        SessionQuery, SessionRows, Sessions, StoreInfo, StorePlace, StoredSession, TextCandidate, TextQuery,
         VectorCandidate, VectorCounts, VectorQuery, Vectors, Version, meta,
     },
     model::{
@@ -200,6 +200,11 @@ impl Sessions for MemoryBackend {
         sessions.sort_by_key(|session| place(session.into()));
         sessions.truncate(query.limit);
         Ok(sessions)
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        let sessions = self.all_sessions().into_iter().filter(|session| scope.allows(session));
+        Ok(sessions.map(|session| SessionName::new(session.session_id, session.parent_id)).collect())
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {

@@ -8,7 +8,11 @@ mod time;
 
 use std::path::Path;
 
-use amplifier_session_storage::{backend::StorePlace, model::EmbeddingSpace, storage::Statistics};
+use amplifier_session_storage::{
+    backend::StorePlace,
+    model::EmbeddingSpace,
+    storage::{DamagedRow, Statistics},
+};
 use serde::Serialize;
 pub(crate) use svg::svg;
 pub(crate) use tabbed::tabbed;
@@ -25,6 +29,9 @@ pub(crate) struct Facts {
     /// Where store and index lie.
     pub(crate) places: Vec<StorePlace>,
     pub(crate) vectors: Vectors,
+    /// Sessions that can't be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) damaged: Vec<DamagedRow>,
 }
 
 /// The vectors of the store.

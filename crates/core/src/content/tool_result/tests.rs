@@ -88,18 +88,9 @@ fn blocks_are_their_texts() {
 
 #[test]
 fn text_and_json_that_was_laid_out_stay_as_they_are() {
-    for text in [
-        "",
-        "{not json}",
-        "plain",
-        "{\"a\": 1} {\"b\": 2}",
-        "{\n  \"a\": 1\n}",
-        "[]",
-        "{}",
-        "[1] done",
-        "5",
-        "\"x\"",
-    ] {
+    for text in
+        ["", "{not json}", "plain", "{\"a\": 1} {\"b\": 2}", "{\n  \"a\": 1\n}", "[]", "{}", "[1] done", "5"]
+    {
         assert_eq!(result_text(&Value::from(text)), text);
     }
     assert_eq!(result_text(&Value::from("{\n  \"output\": \"a\\nb\"\n}\n")), "a\nb");
@@ -118,4 +109,15 @@ fn what_lies_deep_is_shown_as_json() {
         value = json!({"output": value});
     }
     assert!(result_text(&value).ends_with("\"bottom\"}") || result_text(&value).contains("bottom"));
+}
+
+#[test]
+fn json_strings_are_unwrapped_at_any_depth() {
+    let text = |content: &str| result_text(&Value::from(content)).into_owned();
+    assert_eq!(text(r#""one\ntwo""#), "one\ntwo");
+    let envelope = r#"{"error": null, "output": {"returncode": 0, "stdout": "quokka\n"}}"#;
+    let twice = Value::from(envelope).to_string();
+    assert_eq!(text(&twice), text(envelope));
+    assert_eq!(text(&Value::from(twice.as_str()).to_string()), text(envelope));
+    assert_eq!(text(r#""a" and "b""#), r#""a" and "b""#);
 }

@@ -10,7 +10,7 @@ use crate::{
     backend::{SequenceRange, SessionCursor, SessionQuery, StoredSession},
     model::{Event, Message, RawJson, Session, SessionKey},
     search::SessionFilter,
-    storage::{DamagedRow, RowKind, damage::damaged_session},
+    storage::{DamagedRow, RowKind},
 };
 
 /// How many sessions are listed at once.
@@ -79,19 +79,10 @@ impl SessionStorage {
     async fn keys(&self, mut query: SessionQuery, damaged: &mut Vec<DamagedRow>) -> Result<Vec<SessionKey>> {
         let mut keys = Vec::new();
         loop {
-            let page = match self.backend.list_sessions(&query).await {
-                Ok(page) => page,
-                Err(error) => {
-                    let new = damaged_session(&error).filter(|key| !query.without.contains(key));
-                    let Some(key) = new else { return Err(error) };
-                    let row = DamagedRow::of_session(&key, &error);
-                    if !damaged.contains(&row) {
-                        damaged.push(row);
-                    }
-                    query.without.push(key);
-                    continue;
-                }
-            };
+            let mut left_out = Vec::new();
+            let page = self.readable_sessions(&mut query, &mut left_out).await?;
+            left_out.retain(|row| !damaged.contains(row));
+            damaged.append(&mut left_out);
             keys.extend(page.iter().map(Session::key));
             if page.len() < SESSIONS {
                 return Ok(keys);

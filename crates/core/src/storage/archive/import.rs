@@ -241,9 +241,9 @@ impl Reading {
         if self.refused.is_some() {
             return Ok(());
         }
-        let payload = match record.raw.kept()? {
-            Some(raw) => events::store(&raw, record.data_size_bytes)?,
-            None => Payload::None,
+        let (payload, digest) = match record.raw.kept()? {
+            Some(raw) => (events::store(&raw, record.data_size_bytes)?, Digest::of(raw.as_bytes())),
+            None => (Payload::None, digest(&record.digest)?),
         };
         let chunk_count = match &payload {
             Payload::Chunks(chunks) => Some(chunks.len() as u32),
@@ -272,7 +272,7 @@ impl Reading {
             chunk_count,
             data_size_bytes: record.data_size_bytes,
             synced_at: record.synced_at,
-            digest: digest(&record.digest)?,
+            digest,
         };
         self.change.events.put.push(StoredEvent { event, payload });
         Ok(())

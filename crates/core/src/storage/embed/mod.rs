@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub(super) use self::step::Amount;
+pub(super) use self::step::{Amount, of_service};
 use self::step::{Step, StepOutcome};
 use super::{SessionStorage, VectorsOf};
 use crate::{

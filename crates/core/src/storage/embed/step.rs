@@ -17,7 +17,7 @@ use crate::{
 const REFUSED_ALIKE: usize = 5;
 
 /// Why a text has no vector whose vector can't be compared with others.
-const UNUSABLE: &str = "the model made a vector of zeros, or of what is no number";
+const UNUSABLE: &str = "the model returned a vector of zeros, or one that contains NaN or infinity";
 
 /// Of a text that is cut off, so many characters more are looked at for secrets.
 const MASKED_AFTER_CHARS: usize = 4_096;
@@ -200,8 +200,20 @@ impl Step {
 }
 
 /// What became of one text.
-fn made(vector: Vec<f32>) -> Embedded {
-    if is_no_vector(&vector) { Err(UNUSABLE.to_owned()) } else { Ok(vector) }
+fn made(provider: &dyn EmbeddingProvider, vector: Vec<f32>) -> Embedded {
+    if !is_no_vector(&vector) {
+        return Ok(vector);
+    }
+    let error = of_service(provider, Error::new(ErrorKind::Embedding, UNUSABLE));
+    Err(error.message().to_owned())
+}
+
+/// `error` with the address of the service before it, where one is called.
+pub(in crate::storage) fn of_service(provider: &dyn EmbeddingProvider, error: Error) -> Error {
+    match provider.address() {
+        Some(address) => error.at(address),
+        None => error,
+    }
 }
 
 /// The next batch with what became of it.
@@ -223,15 +235,15 @@ async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> Batc
             Ok(vectors) if vectors.len() == part.len() => {
                 let nothing = vectors.iter().filter(|vector| is_no_vector(vector)).count();
                 if nothing < REFUSED_ALIKE || nothing < vectors.len() {
-                    embedded.extend(vectors.into_iter().map(made));
+                    embedded.extend(vectors.into_iter().map(|vector| made(provider, vector)));
                     continue;
                 }
                 // A service that makes nothing of any text has a problem of its own.
-                Error::new(ErrorKind::Embedding, UNUSABLE)
+                of_service(provider, Error::new(ErrorKind::Embedding, UNUSABLE))
             }
             Ok(vectors) => {
                 let message = format!("the provider made {} vectors of {} texts", vectors.len(), part.len());
-                Error::new(ErrorKind::Embedding, message)
+                of_service(provider, Error::new(ErrorKind::Embedding, message))
             }
             Err(error) if error.kind() == ErrorKind::Validation => {
                 if part.len() > 1 {

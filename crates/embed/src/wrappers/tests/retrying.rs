@@ -105,7 +105,8 @@ async fn a_demand_that_is_too_long_is_not_waited_for() {
     let provider = Scripted::new().with_script([Err(asks_to_wait(seconds(86_400)))]).shared();
     let (retrying, clock) = retrying(&provider, RetryOptions::default());
     let error = call(&retrying).await.unwrap_err();
-    let expected = "too many requests (asked_wait 86400 s, more than is waited, attempts 1)";
+    let expected =
+        "too many requests: the service asks to wait 86400 s, longer than this program waits (attempts 1)";
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.retry_after(), Some(seconds(86_400)));
     assert_eq!((provider.calls(), clock.slept().len()), (1, 0));
