@@ -87,7 +87,7 @@ impl DuckDb {
     }
 
     /// Has an HNSW index too, which DuckDB's extension VSS makes in the file `<path>.hnsw`, for whatever opens this file in
-    /// this process. Searches that leave nothing out use it, when it is up to date, which [`Self::update_index`] brings it.
+    /// this process. Searches that leave nothing out use it, when it is up to date, which `update_index` brings it.
     /// Without the extension everything goes as without the index, and such searches say so.
     pub fn use_hnsw(&self, options: HnswOptions) {
         self.inner.hnsw.ask_for(options);

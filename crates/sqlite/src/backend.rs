@@ -157,8 +157,8 @@ impl Database for Sqlite {
         self.pool.write(|connection| write::prune_vectors(connection, limit))
     }
 
-    /// While others read from the write-ahead log, it stays until they are done: see [`Pool::empty_log`].
     fn erase(&self) -> Result<()> {
+        // While others read from the write-ahead log, it stays until they are done.
         let rewritten = self.pool.rewrite();
         self.pool.empty_log().and(rewritten)
     }

@@ -164,7 +164,7 @@ impl SessionStorage {
 
     /// The sessions that this storage and its clones have left out so far because they can't be read: of lists, and of what
     /// is made of lists, such as statistics. To be looked at after the call; a session that is asked for by its id fails
-    /// with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) instead.
+    /// with [`ErrorKind::Damaged`] instead.
     #[must_use]
     pub fn damaged_sessions(&self) -> Vec<DamagedRow> {
         self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
