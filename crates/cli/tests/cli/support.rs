@@ -68,6 +68,7 @@ impl Home {
 
     /// A copy of a shared home, for tests that write there or need the store for themselves. What a sync noted of its
     /// root is not true of the copy.
+    #[cfg(feature = "duckdb-system")]
     pub(crate) fn copy_of_shared(name: &str, make: impl FnOnce(&Self)) -> Self {
         let (shared, home) = (Self::shared(name, make), Self::new());
         copy(shared.path(), home.path());
