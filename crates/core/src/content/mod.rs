@@ -6,6 +6,7 @@
 //! - [`TurnCounter`] numbers the turns where the line does not say, [`TitleFinder`] names a session;
 //! - [`chunk()`] cuts a long text into pieces that an embedding model takes, measured by [`tokens`].
 
+mod blocks;
 mod chunk;
 mod extract;
 mod pieces;

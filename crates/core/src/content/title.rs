@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    extract::{block_text, elements},
-    turns::REMINDER,
-};
+use super::blocks::{block_text, elements};
 use crate::model::{Digest, Role};
+
+/// How the texts begin that Amplifier's hooks put into the conversation in the user's name.
+const REMINDER: &str = "<system-reminder>";
 
 /// The most characters of a title.
 pub const FIRST_PROMPT_CHARS: usize = 120;

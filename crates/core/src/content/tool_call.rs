@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::extract::{block_type, elements, string_field};
+use super::blocks::{block_type, elements, string_field};
 
 /// Arguments that say most of what a call does, the one that says most first.
 const TELLING: [&str; 16] = [

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::model::RawJson;
 
-use super::extract::{block_text, block_type, is_tool_result, result_of, string_field};
+use super::blocks::{block_text, block_type, is_tool_result, result_of, string_field};
 
 /// Stands between the blocks of one text.
 const BLANK_LINE: &str = "\n\n";

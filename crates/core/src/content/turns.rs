@@ -3,13 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{
-    extract::{block_text, block_type, elements},
+    blocks::{block_text, block_type, elements},
     title::without_inserted,
 };
 use crate::model::Role;
-
-/// How the texts begin that Amplifier's hooks put into the conversation in the user's name.
-pub(super) const REMINDER: &str = "<system-reminder>";
 
 /// Numbers the turns of a transcript, line by line in order.
 ///

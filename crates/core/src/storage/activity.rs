@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{SessionStorage, sessions::PAGE};
+use super::{SessionStorage, find::PAGE};
 use crate::{
     Result, Scope,
     backend::SessionQuery,

@@ -2,7 +2,6 @@
 
 use super::{
     SessionStorage,
-    sessions::PAGE,
     short_ids::{parts, top_of},
 };
 use crate::{
@@ -11,6 +10,9 @@ use crate::{
     model::{Session, SessionId},
     search::SessionFilter,
 };
+
+/// How many sessions a scan asks for at a time.
+pub(super) const PAGE: usize = 500;
 
 /// How many candidates an error names.
 const SHOWN: usize = 5;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{SessionStorage, sessions::PAGE};
+use super::{SessionStorage, find::PAGE};
 use crate::{
     Error, Result, Scope,
     backend::SessionQuery,

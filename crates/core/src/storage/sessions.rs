@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::{IngestReport, IngestTarget, SessionStorage, find::one_of};
+use super::{
+    IngestReport, IngestTarget, SessionStorage,
+    find::{PAGE, one_of},
+};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{SessionCursor, SessionQuery, StorageBackendExt},
@@ -12,9 +15,6 @@ use crate::{
 
 /// How often a write is tried again when somebody else wrote the same session in between.
 const CONFLICT_ATTEMPTS: usize = 64;
-
-/// How many sessions a scan asks for at a time.
-pub(super) const PAGE: usize = 500;
 
 /// Counts over sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::{
     PeriodStatistics, SessionStatistics, SessionStorage,
+    find::PAGE,
     periods::{months, weeks, with_gaps},
-    sessions::PAGE,
 };
 use crate::{
     Result, Scope,
