@@ -327,7 +327,7 @@ impl App {
             return Ok(());
         }
         if let Some(other) = reader.storage.search_sessions(&one(Scope::Everyone)).await?.first() {
-            // Who is asking makes no difference to what everybody has.
+            // Everyone's sessions are the same, whoever asks.
             let (program, other) = (program::name() + &self.global.store_typed_again(), &other.user_id);
             let text = format!(
                 "{user} has no sessions in this store, and others do, such as {other}: `{program} sessions --scope all` \

@@ -91,22 +91,22 @@ impl ScopeArg {
 /// The store when none is named.
 const DEFAULT_STORE: &str = "sqlite:~/.amplifier/sessions.sqlite";
 
-/// What makes vectors when nobody says.
+/// The embedding provider, unless another one is chosen.
 const DEFAULT_EMBEDDING: &str = "local";
-/// What says so instead of `--embedding`.
+/// The environment variable for `--embedding`.
 const EMBEDDING_VARIABLE: &str = "AMPLIFIER_SESSIONS_EMBEDDING";
 
-/// What says so instead of `--store`.
+/// The environment variable for `--store`.
 const STORE_VARIABLE: &str = "AMPLIFIER_SESSIONS_STORE";
-/// What says so instead of `--user`.
+/// The environment variable for `--user`.
 const USER_VARIABLE: &str = "AMPLIFIER_SESSIONS_USER";
-/// What says so instead of `--redact`.
+/// The environment variable for `--redact`.
 const REDACT_VARIABLE: &str = "AMPLIFIER_SESSIONS_REDACT";
-/// What says so instead of `--scope`.
+/// The environment variable for `--scope`.
 const SCOPE_VARIABLE: &str = "AMPLIFIER_SESSIONS_SCOPE";
-/// What says so instead of `--team`.
+/// The environment variable for `--team`.
 const TEAMS_VARIABLE: &str = "AMPLIFIER_SESSIONS_TEAMS";
-/// What says so instead of `--org`.
+/// The environment variable for `--org`.
 const ORG_VARIABLE: &str = "AMPLIFIER_SESSIONS_ORG";
 
 impl GlobalArgs {

@@ -23,7 +23,7 @@ const LABEL: usize = 10;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) session: &'a Session,
-    /// What its parent goes by.
+    /// The short id of its parent.
     pub(crate) parent_name: Option<&'a str>,
     /// Whether its dates are estimates.
     pub(crate) is_estimated: bool,

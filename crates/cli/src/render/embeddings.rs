@@ -112,7 +112,7 @@ pub(crate) fn estimate(estimate: &Estimate, cost: Option<(f64, f64)>, terminal: 
     lines
 }
 
-/// What was embedded, a line each, wrapped where there is a width.
+/// Reports what was embedded, one item a line. Wraps the lines if `width` is given.
 pub(crate) fn report(report: &EmbedReport, width: Option<usize>) -> Vec<String> {
     let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
     let mut rows =

@@ -19,10 +19,10 @@ use crate::{dates, out::Out, paint::Paint};
 /// Whole lines of event logs: owner, session and sequence say of which events.
 pub(crate) type Payloads = HashMap<(UserId, SessionId, u32), RawJson>;
 
-/// What stands before what is below the line of an event.
+/// Indents the lines below an event.
 const INDENT: &str = "    ";
 
-/// What is shown beside the events.
+/// What the rendering of events needs besides the events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside<'a> {
     pub(crate) payloads: &'a Payloads,
@@ -31,9 +31,9 @@ pub(crate) struct Beside<'a> {
     pub(crate) owners: bool,
 }
 
-/// A terminal of so many columns has one for everything.
+/// From this width on, the table has a column for every field.
 const ROOMY: usize = 100;
-/// On one with fewer, a line of its own below each event has the details.
+/// Below this width, the details of each event are on a line of their own.
 const NARROW: usize = 80;
 
 /// The columns of a table where there is room.
