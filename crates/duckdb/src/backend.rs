@@ -14,7 +14,7 @@ use amplifier_session_core::{
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     embedded::{Database, Embedded, Nearest},
-    file,
+    file, read,
 };
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
     pool::{Pool, Writer, with_snapshot},
     reader::Read,
     rows::DuckDbSnapshots,
-    sessions, sql, vectors, write,
+    sql, vectors, write,
 };
 
 /// What a store is opened for.
@@ -225,7 +225,7 @@ impl Database for DuckDb {
     }
 
     fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
-        self.writer(|writer| sessions::swap_meta(&writer.connection, key, expected, value))
+        self.writer(|writer| read::meta::swap(&Read(&writer.connection), key, expected, value))
     }
 
     fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>> {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
-    Result,
     backend::SkippedLine,
     model::{MetadataFile, Session, SessionKey},
 };
@@ -17,7 +16,7 @@ use duckdb::{
     types::{ToSql, Value},
 };
 
-use crate::{error::storage, reader::time};
+use crate::reader::time;
 
 /// Remembers that a session is deleted.
 pub(crate) fn remember_deletion(connection: &Connection, key: &SessionKey) -> duckdb::Result<()> {
@@ -194,30 +193,4 @@ pub(crate) fn delete(connection: &Connection, key: &SessionKey, with_files: bool
             .execute([key.user_id.as_str(), key.session_id.as_str()])?;
     }
     Ok(())
-}
-
-/// Stores `value` if the stored one is `expected`. Returns the one that is stored then.
-pub(crate) fn swap_meta(
-    connection: &Connection,
-    key: &str,
-    expected: Option<&str>,
-    value: &str,
-) -> Result<Option<String>> {
-    let swap = || {
-        match expected {
-            Some(expected) => connection.execute(
-                "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2",
-                [key, expected, value],
-            )?,
-            None => connection.execute(
-                "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
-                [key, value],
-            )?,
-        };
-        connection
-            .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")?
-            .query_row([key], |row| row.get(0))
-            .optional()
-    };
-    swap().map_err(storage("swap_meta"))
 }

@@ -39,7 +39,7 @@ pub(crate) trait TailBuffer: Default + 'static {
 
     fn identity(row: &Self::Row<'_>) -> Identity;
 
-    /// Puts a row on the buffer. There is none of its key.
+    /// Puts a row into the buffer, which has none with its key.
     fn put(&mut self, row: &Self::Row<'_>);
 
     /// Takes a row away, if it is there.

@@ -17,6 +17,7 @@ use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     embedded::{Database, Embedded},
     file::refuses_writes,
+    read,
 };
 
 use crate::{
@@ -24,7 +25,7 @@ use crate::{
     pool::{Pool, with_snapshot},
     reader::Read,
     rows::SqliteSnapshots,
-    sessions, vectors, write,
+    vectors, write,
 };
 
 /// Sessions in one SQLite file. Cheap to clone; clones share connections.
@@ -126,7 +127,7 @@ impl Database for Sqlite {
     }
 
     fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
-        self.pool.write(|connection| sessions::swap_meta(connection, key, expected, value))
+        self.pool.write(|connection| read::meta::swap(&Read(connection), key, expected, value))
     }
 
     fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>> {

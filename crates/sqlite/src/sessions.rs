@@ -1,14 +1,13 @@
 //! Rows of `sessions`, `metadata_files` and `schema_meta`.
 
 use amplifier_session_core::{
-    Result,
     backend::SkippedLine,
     model::{MetadataFile, Session, SessionId, SessionKey},
 };
 use amplifier_session_sql::{deletions, rows::SESSION};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::{error::storage, reader::json};
+use crate::reader::json;
 
 /// Remembers that a session is deleted.
 pub(crate) fn remember_deletion(connection: &Connection, key: &SessionKey) -> rusqlite::Result<()> {
@@ -113,30 +112,4 @@ fn delete_metadata_files(connection: &Connection, key: &SessionKey) -> rusqlite:
         .prepare_cached("DELETE FROM metadata_files WHERE user_id = ?1 AND session_id = ?2")?
         .execute([key.user_id.as_str(), key.session_id.as_str()])?;
     Ok(())
-}
-
-/// Stores `value` if the stored one is `expected`. Returns the one that is stored then.
-pub(crate) fn swap_meta(
-    connection: &Connection,
-    key: &str,
-    expected: Option<&str>,
-    value: &str,
-) -> Result<Option<String>> {
-    let swap = || {
-        match expected {
-            Some(expected) => connection.execute(
-                "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2",
-                [key, expected, value],
-            )?,
-            None => connection.execute(
-                "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
-                [key, value],
-            )?,
-        };
-        connection
-            .prepare_cached("SELECT value FROM schema_meta WHERE key = ?1")?
-            .query_row([key], |row| row.get(0))
-            .optional()
-    };
-    swap().map_err(storage("swap_meta"))
 }

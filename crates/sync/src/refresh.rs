@@ -118,7 +118,7 @@ pub async fn refresh(
             return Ok(Refreshed::TooMuch(plan.sessions.len() as u64));
         }
     }
-    // A file whose damage is known was told of before.
+    // Known damage has been reported before.
     report.kept.clear();
     let taken = Taken::default();
     let context = Context { storage, options: &options, progress: &taken };

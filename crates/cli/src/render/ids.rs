@@ -17,7 +17,7 @@ pub(crate) fn address(session: &str, sequence: u32) -> String {
     format!("{session}#{sequence}")
 }
 
-/// The address of an event, whose session goes by what is in `short_ids`: not to be mistaken for that of a message.
+/// The address of an event, with its session's short id. It cannot be mistaken for the address of a message.
 pub(crate) fn event_address(short_ids: &ShortIds, event: &Event) -> String {
     let session = short(short_ids, &event.session_id);
     format!("{session}_evt_{}", event.sequence)

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{dates, messages::Estimated, out::Out, paint::Paint};
 
-/// A terminal of so many columns shows the time of day.
+/// From this width on, times include the time of day.
 const ROOMY: usize = 80;
 
 /// The columns of a table on a terminal of so many columns. The project gives way to the title, of which some is left

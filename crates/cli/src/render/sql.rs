@@ -87,7 +87,7 @@ fn least(column: &SqlColumn, cells: usize, width: usize) -> usize {
     least.min(width)
 }
 
-/// Takes from the widest until all fit. Whether they do, none of them narrower than its least.
+/// Narrows the widest columns until all fit, none below its least width. Returns whether they fit.
 fn narrow(widths: &mut [usize], least: &[usize], room: usize) -> bool {
     let gaps = widths.len().saturating_sub(1) * GAP;
     while widths.iter().sum::<usize>() + gaps > room {

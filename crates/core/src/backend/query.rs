@@ -7,7 +7,7 @@ use crate::{
     text::holds_words,
 };
 
-/// What a session goes by.
+/// The id of a session, and that of its parent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct SessionName {

@@ -38,7 +38,7 @@ pub(super) fn parts(id: &str) -> impl Iterator<Item = &str> {
     id.match_indices(['-', '_']).filter_map(|(at, _)| id.get(at + 1..)).filter(|part| !part.is_empty())
 }
 
-/// The only one of `family` that none of the others is above: the session that its sub-agents come from.
+/// The one session of `family` that has no ancestor in it: the one that started the sub-agents.
 pub(super) fn top_of<'a>(
     family: impl Iterator<Item = (&'a SessionId, Option<&'a SessionId>)>,
 ) -> Option<&'a str> {

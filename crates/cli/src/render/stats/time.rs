@@ -50,7 +50,7 @@ impl Unit {
         }
     }
 
-    /// The first day of what is so many units after the one that `first` begins.
+    /// The first day of the unit that is this many units after the one that begins on `first`.
     fn after(self, first: Date, units: i64) -> Option<Date> {
         let span = match self {
             Self::Day => units.days(),
