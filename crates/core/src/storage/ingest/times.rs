@@ -1,6 +1,6 @@
 //! When the messages of a session that is taken in were written, and when the session began and last changed.
 
-use super::ingest::SessionIngest;
+use super::SessionIngest;
 use crate::{
     Result,
     backend::SequenceRange,

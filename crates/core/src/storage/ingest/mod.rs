@@ -1,12 +1,16 @@
 //! Taking in one session: lines come one by one, what is unchanged is left alone, the rest is written.
 
+mod kept;
+mod rows;
+mod times;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{
-    EventDetail, SessionStorage,
-    ingest_rows::{EventRows, MessageRows},
-    ingest_times::Times,
+use self::{
+    rows::{EventRows, MessageRows},
+    times::Times,
 };
+use super::{EventDetail, SessionStorage};
 use crate::{
     Error, ErrorKind, Result,
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
@@ -87,16 +91,16 @@ pub struct IngestReport {
 /// [`SessionIngest::all_at_once`] is chosen.
 #[derive(Debug)]
 pub struct SessionIngest {
-    pub(super) storage: SessionStorage,
-    pub(super) target: IngestTarget,
-    pub(super) stored: Option<StoredSession>,
+    storage: SessionStorage,
+    target: IngestTarget,
+    stored: Option<StoredSession>,
     session: Option<Session>,
-    pub(super) metadata: Option<(Vec<MetadataFile>, Metadata)>,
+    metadata: Option<(Vec<MetadataFile>, Metadata)>,
     skipped: Option<Vec<SkippedLine>>,
-    pub(super) sync_state: Option<String>,
-    pub(super) messages: MessageRows,
-    pub(super) events: EventRows,
-    pub(super) times: Times,
+    sync_state: Option<String>,
+    messages: MessageRows,
+    events: EventRows,
+    times: Times,
     report: IngestReport,
     flush_bytes: usize,
 }

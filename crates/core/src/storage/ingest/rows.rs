@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::{EventDetail, IngestTarget, kept::KeptRows, pending::Pending};
+use super::IngestTarget;
+use super::kept::KeptRows;
+use crate::storage::{EventDetail, pending::Pending};
 use crate::{
     Error, ErrorKind, Result,
     backend::EventTime,

@@ -1,0 +1,206 @@
+//! The fields of an event line.
+
+use serde_json::{Map, Value};
+
+use super::{envelope::Envelope, summary::summary};
+use crate::{
+    Error, Result,
+    model::{Level, RawJson, Timestamp},
+};
+
+/// What an event line says, without the place it is stored under.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventFields {
+    /// The id that the line gives.
+    pub event_id: Option<String>,
+    /// What happened; dots of older writers are colons here (`llm.request` is `llm:request`).
+    pub event_type: String,
+    /// When it happened.
+    pub ts: Option<Timestamp>,
+    /// Conversation turn, from 1.
+    pub turn: Option<u32>,
+    /// How serious it is.
+    pub level: Level,
+    /// The tool it is about.
+    pub tool_name: Option<String>,
+    /// The kind of error it reports.
+    pub error_type: Option<String>,
+    /// The model it is about.
+    pub model: Option<String>,
+    /// The provider it is about.
+    pub provider: Option<String>,
+    /// Fields that are safe to show and to query.
+    pub summary: Map<String, Value>,
+    /// Size of the `data` field as it stands in the line, in bytes.
+    pub data_size_bytes: u64,
+    /// What the line says that can't be read: its time, its turn.
+    pub doubt: Option<String>,
+}
+
+impl EventFields {
+    /// The tool call that it is about.
+    #[must_use]
+    pub fn tool_call_id(&self) -> Option<&str> {
+        self.summary.get("tool_call_id").and_then(Value::as_str)
+    }
+
+    /// A digest of the prompt that it submits.
+    #[must_use]
+    pub fn prompt_digest(&self) -> Option<u64> {
+        self.summary.get("prompt_digest").and_then(Value::as_u64)
+    }
+}
+
+/// Reads the fields of one event line.
+///
+/// # Errors
+///
+/// `Validation` when the line is no JSON object or names no event.
+pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
+    let (envelope, data_size_bytes) = Envelope::read(line)?;
+    let name = ["event", "type", "event_type"].iter().find_map(|name| envelope.top.get(*name)?.as_str());
+    let event_type = match name.map(str::trim) {
+        Some(name) if !name.is_empty() => normalised_type(name),
+        _ => return Err(Error::validation("event", "is missing")),
+    };
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    Ok(EventFields {
+        event_id: owned(["event_id", "id"].iter().find_map(|name| envelope.top.get(*name)?.as_str())),
+        ts: ["ts", "timestamp"].iter().find_map(|name| Timestamp::from_json(envelope.get(name)?)),
+        turn: ["turn", "turn_id"].iter().find_map(|name| turn(envelope.get(name)?)),
+        level: ["lvl", "level"]
+            .iter()
+            .find_map(|name| Level::parse(envelope.top.get(*name)?.as_str()?))
+            .unwrap_or_default(),
+        tool_name: owned(envelope.text("tool_name").or_else(|| envelope.text("tool"))),
+        error_type: owned(error_type(&envelope)),
+        model: owned(envelope.text("model")),
+        provider: owned(envelope.text("provider")),
+        summary: summary(&envelope, &event_type),
+        doubt: doubt(&envelope),
+        data_size_bytes,
+        event_type,
+    })
+}
+
+fn doubt(envelope: &Envelope) -> Option<String> {
+    let times = || ["ts", "timestamp"].iter().filter_map(|name| Some((name, envelope.get(name)?)));
+    let is_read = times().any(|(_, value)| Timestamp::from_json(value).is_some());
+    let ts =
+        times().next().filter(|_| !is_read).map(|(name, _)| format!("the time in {name:?} can't be read"));
+    // Other writers put ids of turns there.
+    let is_zero = envelope.get("turn").is_some_and(|turn| turn.as_u64() == Some(0));
+    let turn = is_zero.then(|| "turn 0 is not a number from 1 up".to_owned());
+    let doubts: Vec<String> = ts.into_iter().chain(turn).collect();
+    (!doubts.is_empty()).then(|| doubts.join("; "))
+}
+
+/// An event type as it is stored: with colons where it has dots alone.
+pub(crate) fn normalised_type(name: &str) -> String {
+    if name.contains(':') { name.to_owned() } else { name.replace('.', ":") }
+}
+
+fn turn(value: &Value) -> Option<u32> {
+    value.as_u64().and_then(|turn| u32::try_from(turn).ok()).filter(|turn| *turn >= 1)
+}
+
+fn error_type(envelope: &Envelope) -> Option<&str> {
+    let nested = || envelope.get("error")?.get("type")?.as_str();
+    let of_result = || envelope.result.get("error")?.get("type")?.as_str().filter(|name| !name.is_empty());
+    envelope.text("error_type").or_else(nested).or_else(of_result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(line: &str) -> EventFields {
+        parse_event_line(&RawJson::from(line)).unwrap()
+    }
+
+    #[test]
+    fn the_loggers_envelope_with_promoted_fields() {
+        let event = fields(
+            r#"{"ts":"2026-01-05T10:00:00+02:00","lvl":"WARNING","event":"llm.response","session_id":"s","turn":3,
+            "duration_ms":1234,"status":"ok","data":{"provider":"anthropic","model":"m1","messages":[{"content":"x"}],
+            "usage":{"input_tokens":10,"output":5,"cost":0.25},"tool_calls":[{"name":"bash"},{"function":{"name":"grep"}}]}}"#,
+        );
+        assert_eq!(event.event_type, "llm:response");
+        assert_eq!(event.ts, Some(Timestamp::parse("2026-01-05T08:00:00Z").unwrap()));
+        assert_eq!((event.level, event.turn), (Level::Warn, Some(3)));
+        assert_eq!((event.model.as_deref(), event.provider.as_deref()), (Some("m1"), Some("anthropic")));
+        let expected = serde_json::json!({"model":"m1","provider":"anthropic","duration_ms":1234,"status":"ok",
+            "has_error":false,"has_tool_calls":true,"tool_names":["bash","grep"],
+            "usage":{"input_tokens":10,"output_tokens":5,"cost":0.25}});
+        assert_eq!(Value::Object(event.summary), expected);
+    }
+
+    #[test]
+    fn the_hooks_envelope() {
+        let event = fields(
+            r#"{"event":"tool:post","timestamp":"2026-01-05T08:00:00Z","data":{"tool":"bash","error":{"type":"Timeout","message":"m"}}}"#,
+        );
+        assert_eq!(event.tool_name.as_deref(), Some("bash"));
+        assert_eq!(event.error_type.as_deref(), Some("Timeout"));
+        assert_eq!(event.summary["has_error"], true);
+        assert_eq!(
+            event.data_size_bytes,
+            r#"{"tool":"bash","error":{"type":"Timeout","message":"m"}}"#.len() as u64
+        );
+    }
+
+    #[test]
+    fn what_a_tool_returns_says_how_it_failed() {
+        let of = |result: &str| fields(&format!(r#"{{"event":"tool:post","data":{{"result":{result}}}}}"#));
+        let event = of(
+            r#"{"success":false,"error":{"type":"CommandFailed","message":"tapir exploded"},"output":"x"}"#,
+        );
+        assert_eq!(event.error_type.as_deref(), Some("CommandFailed"));
+        assert_eq!(event.summary["error"], "tapir exploded");
+        let event = of(r#"{"success":false,"error":null,"output":"siren sang"}"#);
+        assert_eq!((event.error_type.as_deref(), &event.summary["error"]), (None, &"siren sang".into()));
+        let event = of(&format!(
+            r#"{{"success":false,"output":{{"returncode":1,"stderr":"{}"}}}}"#,
+            "no ".repeat(1_000)
+        ));
+        assert_eq!(event.summary["error"].as_str().map(|text| text.chars().count()), Some(1_001));
+        assert_eq!(of(r#"{"success":true,"output":"siren sang"}"#).summary.get("error"), None);
+        assert_eq!(of(r#"{"output":"siren sang"}"#).summary.get("error"), None);
+    }
+
+    #[test]
+    fn the_context_intelligence_envelope() {
+        let event = fields(
+            r#"{"ts":"2026-01-05T08:00:00Z","type":"llm:response","data":{"model":"m","usage":{"input":1,"output":2}}}"#,
+        );
+        assert_eq!(event.event_type, "llm:response");
+        assert_eq!(event.level, Level::Info);
+        assert_eq!(event.summary["usage"], serde_json::json!({"input_tokens":1,"output_tokens":2}));
+    }
+
+    #[test]
+    fn odd_values_are_left_out_not_refused() {
+        let event = fields(r#"{"event":"x","ts":{},"turn":-1,"lvl":7,"data":[1],"model":null,"event":"y"}"#);
+        assert_eq!((event.event_type.as_str(), event.ts, event.turn), ("y", None, None));
+        assert_eq!(fields(r#"{"event":"x","data":{"text":"\ud800"}}"#).event_type, "x");
+        assert_eq!(fields(r#"{"event":"x"}"#).data_size_bytes, 0);
+        let fields_of = |odd: &str| {
+            fields(&format!(r#"{{"event":"x","duration_ms":{odd},"data":{{"model":"m","usage":{odd}}}}}"#))
+        };
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        for odd in ["NaN", "-Infinity", "1e999", &deep] {
+            let fields = fields_of(odd);
+            assert_eq!((fields.event_type.as_str(), fields.model.as_deref()), ("x", Some("m")), "{odd:.9}");
+            assert!(fields.data_size_bytes as usize >= odd.len(), "{odd:.9}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for line in
+            ["", "[]", "{\"event\":\"x\"", "{\"event\":\"x\"} {}", "{\"data\":{}}", "{\"event\":\" \"}"]
+        {
+            assert!(parse_event_line(&RawJson::from(line)).is_err(), "{line:?}");
+        }
+    }
+}
