@@ -4,38 +4,23 @@ use std::{fmt, path::Path, sync::Arc};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
-    backend::{
-        EventCount, MessageVectors, OweAgain, SessionChange, StoreInfo, StorePlace, VectorQuery, Version,
-    },
+    backend::{StoreInfo, StorePlace, VectorQuery},
     blocking,
-    model::{ContentType, Message, Payload, Place, SessionKey, UserId, VectorRecord},
-    search::EventFilter,
 };
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
-    embedded::{Database, Embedded, Nearest},
-    file, read,
+    embedded::{Database, Embedded, Nearest, RowSnapshots},
+    file,
 };
 
 use crate::{
-    HnswOptions, SqlAnswer, SqlQuery, connect, event_counts, events, generations,
-    hnsw::Hnsw,
-    messages, open_files,
-    pool::{Pool, Writer, with_snapshot},
-    reader::Read,
-    rows::DuckDbSnapshots,
-    sql, vectors, write,
+    connect::{self, Access},
+    connection::Write,
+    hnsw::{Hnsw, HnswOptions},
+    open_files,
+    pool::Pool,
+    sql::{self, SqlAnswer, SqlQuery},
 };
-
-/// What a store is opened for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Access {
-    /// To read and to write, which one process at a time can do.
-    #[default]
-    ReadWrite,
-    /// To read, which several processes can do while none writes. What would write fails with `Unsupported`.
-    ReadOnly,
-}
 
 /// Sessions in one DuckDB file. Cheap to clone; all that a process opens of a file share one database.
 pub type DuckDbBackend = Embedded<DuckDb>;
@@ -48,10 +33,10 @@ pub struct DuckDb {
     protected: Option<String>,
 }
 
-pub(crate) struct Inner {
+struct Inner {
     /// Dropped first: nobody else opens its file while the store's is open.
     hnsw: Hnsw,
-    index: IndexUpdater<DuckDbSnapshots>,
+    index: IndexUpdater<RowSnapshots<Pool>>,
     pool: Arc<Pool>,
 }
 
@@ -76,7 +61,7 @@ impl DuckDb {
         let inner = open_files::shared(path, |file| {
             let pool = Arc::new(Pool::open(path, access, file)?);
             let index = SearchIndex::open(connect::beside(path, ".index"));
-            let index = IndexUpdater::new(index, DuckDbSnapshots(Arc::clone(&pool)));
+            let index = IndexUpdater::new(index, RowSnapshots::new(Arc::clone(&pool)));
             Ok(Inner { hnsw: Hnsw::new(pool.path(), access), index, pool })
         })?;
         if (access, inner.pool.access()) == (Access::ReadWrite, Access::ReadOnly) {
@@ -153,15 +138,6 @@ impl DuckDb {
             .with_operation("sql")
             .with("file", self.path().display()))
     }
-
-    fn writer<T>(&self, write: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        self.check_writable()?;
-        if self.access == Access::ReadOnly {
-            let message = "the store was opened for reading only";
-            return Err(Error::new(ErrorKind::Unsupported, message).with("file", self.path().display()));
-        }
-        self.inner.pool.write(write)
-    }
 }
 
 impl fmt::Debug for DuckDb {
@@ -171,10 +147,14 @@ impl fmt::Debug for DuckDb {
 }
 
 impl Database for DuckDb {
-    type Reader<'a> = Read<'a>;
-    type Snapshots = DuckDbSnapshots;
+    type Connections = Pool;
+    type Writer<'a> = Write<'a>;
 
-    fn index(&self) -> &IndexUpdater<DuckDbSnapshots> {
+    fn connections(&self) -> &Pool {
+        &self.inner.pool
+    }
+
+    fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
         &self.inner.index
     }
 
@@ -192,68 +172,17 @@ impl Database for DuckDb {
         self.protected.as_deref().map_or(Ok(()), |reason| Err(file::refuses_writes(reason)))
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.inner.pool.read(|connection| read(&Read(connection)))
-    }
-
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.inner.pool.read(|connection| with_snapshot(connection, |snapshot| read(&Read(snapshot))))
-    }
-
-    fn messages_at(reader: &Read<'_>, places: &[Place]) -> Result<Vec<Message>> {
-        messages::at(reader, places)
-    }
-
-    fn event_payloads(reader: &Read<'_>, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        events::payloads(reader, key, sequences)
-    }
-
-    fn find_events(reader: &Read<'_>, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        events::find(reader.0, user, event_ids)
-    }
-
-    fn count_events(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        event_counts::count(reader.0, scope, filter)
-    }
-
-    fn vectors_of(
-        reader: &Read<'_>,
-        generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>> {
-        vectors::of(reader.0, generation, texts)
-    }
-
-    fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
-        self.writer(|writer| read::meta::swap(&Read(&writer.connection), key, expected, value))
-    }
-
-    fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>> {
-        self.writer(|writer| Ok(write::sessions(writer, changes)))
-    }
-
-    fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        self.writer(|writer| write::delete(writer, key))
-    }
-
-    fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
-        self.writer(|writer| write::rename_user(writer, from, to))
-    }
-
-    fn write_vectors(&self, key: &SessionKey, generation: u32, of: &[MessageVectors]) -> Result<usize> {
-        self.writer(|writer| write::vectors(writer, key, generation, of))
-    }
-
-    fn owe_vectors(&self, key: &SessionKey, which: &OweAgain) -> Result<u64> {
-        self.writer(|writer| write::owe_vectors(writer, key, which))
-    }
-
-    fn complete_generation(&self, generation: u32) -> Result<bool> {
-        self.writer(|writer| generations::complete(writer, generation))
-    }
-
-    fn prune_vectors(&self, limit: usize) -> Result<usize> {
-        self.writer(|writer| generations::prune(writer, limit))
+    fn transaction<T>(
+        &self,
+        operation: &'static str,
+        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.check_writable()?;
+        if self.access == Access::ReadOnly {
+            let message = "the store was opened for reading only";
+            return Err(Error::new(ErrorKind::Unsupported, message).with("file", self.path().display()));
+        }
+        self.inner.pool.transaction(operation, write)
     }
 
     fn erase(&self) -> Result<()> {

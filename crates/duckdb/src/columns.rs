@@ -14,8 +14,8 @@ use crate::error::storage;
 pub(crate) struct Cursor<'a, 'stmt>(pub(crate) &'a Row<'stmt>);
 
 impl Columns for Cursor<'_, '_> {
-    fn text(&self, index: usize) -> Result<String> {
-        column(self.0, index)
+    fn text_ref(&self, index: usize) -> Result<&str> {
+        self.0.get_ref(index).map_err(storage("read"))?.as_str().map_err(|_| damaged("text"))
     }
 
     fn maybe_text(&self, index: usize) -> Result<Option<String>> {
@@ -54,8 +54,11 @@ impl Columns for Cursor<'_, '_> {
         }
     }
 
-    fn bytes(&self, index: usize) -> Result<Vec<u8>> {
-        bytes(self.0, index).map(<[u8]>::to_vec)
+    fn bytes_ref(&self, index: usize) -> Result<&[u8]> {
+        match self.0.get_ref(index).map_err(storage("read"))? {
+            ValueRef::Blob(bytes) => Ok(bytes),
+            _ => Err(damaged("line")),
+        }
     }
 
     fn texts(&self, index: usize) -> Result<Vec<String>> {
@@ -69,40 +72,21 @@ impl Columns for Cursor<'_, '_> {
         texts.collect()
     }
 
-    fn vector(&self, index: usize) -> Result<Vec<f32>> {
-        let mut vector = Vec::new();
-        read_vector(self.0, index, &mut vector)?;
-        Ok(vector)
+    /// From `FLOAT[N]` or `FLOAT[]`.
+    fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()> {
+        into.clear();
+        let items: ArrayRef = match self.0.get_ref(index).map_err(storage("read"))? {
+            ValueRef::Array(arrays, at) => arrays.value(at),
+            ValueRef::List(ListType::Regular(lists), at) => lists.value(at),
+            _ => return Err(damaged("vector")),
+        };
+        let floats = items.as_any().downcast_ref::<Float32Array>().ok_or_else(|| damaged("vector"))?;
+        into.extend_from_slice(floats.values());
+        Ok(())
     }
 }
 
 /// A column of a row as a Rust value.
-pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
+fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
     row.get(index).map_err(storage("read"))
-}
-
-/// The text in a column.
-pub(crate) fn text<'a>(row: &'a Row<'_>, index: usize) -> Result<&'a str> {
-    row.get_ref(index).map_err(storage("read"))?.as_str().map_err(|_| damaged("text"))
-}
-
-/// The bytes in a column.
-pub(crate) fn bytes<'a>(row: &'a Row<'_>, index: usize) -> Result<&'a [u8]> {
-    match row.get_ref(index).map_err(storage("read"))? {
-        ValueRef::Blob(bytes) => Ok(bytes),
-        _ => Err(damaged("line")),
-    }
-}
-
-/// Reads the vector in a column, `FLOAT[N]` or `FLOAT[]`, into a buffer that is used again.
-pub(crate) fn read_vector(row: &Row<'_>, index: usize, into: &mut Vec<f32>) -> Result<()> {
-    into.clear();
-    let items: ArrayRef = match row.get_ref(index).map_err(storage("read"))? {
-        ValueRef::Array(arrays, at) => arrays.value(at),
-        ValueRef::List(ListType::Regular(lists), at) => lists.value(at),
-        _ => return Err(damaged("vector")),
-    };
-    let floats = items.as_any().downcast_ref::<Float32Array>().ok_or_else(|| damaged("vector"))?;
-    into.extend_from_slice(floats.values());
-    Ok(())
 }

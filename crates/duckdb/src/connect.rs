@@ -10,7 +10,17 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::file;
 use duckdb::{AccessMode, Config, Connection};
 
-use crate::{Access, error::opening, quote, sql::payloads};
+use crate::{error::opening, payloads, quote};
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// To read and to write, which one process at a time can do.
+    #[default]
+    ReadWrite,
+    /// To read, which several processes can do while none writes. What would write fails with `Unsupported`.
+    ReadOnly,
+}
 
 /// What DuckDB may keep in memory. Its own default is four fifths of the machine, which is not the only program on it;
 /// what does not fit goes to files beside the database.

@@ -15,14 +15,6 @@ pub(crate) fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Erro
     }
 }
 
-/// [`storage`] for a write that never succeeds where there is such a row already; `what` says which.
-pub(crate) fn taken(operation: &'static str, error: duckdb::Error, what: impl FnOnce() -> String) -> Error {
-    if is_duplicate(&error.to_string()) {
-        return Error::new(ErrorKind::Conflict, what()).with_operation(operation);
-    }
-    storage(operation)(error)
-}
-
 /// A question in SQL that makes no sense, or that comes to nothing: what DuckDB says of it, whole, because it shows the place.
 pub(crate) fn question(source: duckdb::Error) -> Error {
     let told = source.to_string();

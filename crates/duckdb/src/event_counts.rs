@@ -1,5 +1,7 @@
 //! Finding events, and counting them.
 
+use std::ops::ControlFlow;
+
 use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, EventCounter, EventGroup, Usage},
@@ -7,17 +9,12 @@ use amplifier_session_core::{
     search::EventFilter,
 };
 use amplifier_session_sql::{
-    Columns, Conditions, repeats_usage,
+    Columns, Conditions, Query, Reader, repeats_usage,
     rows::{self, EVENT, EVENT_OF_SESSION},
     unless_damaged,
 };
-use duckdb::Connection;
 
-use crate::{
-    columns::Cursor,
-    error::storage,
-    reader::{DUCKDB, values},
-};
+use crate::connection::{DUCKDB, Read};
 
 /// Whether an event tells of a failure: `Event::failed`. What is no JSON `true` is no failure; a summary that is no
 /// JSON says nothing.
@@ -42,9 +39,9 @@ pub(crate) fn counted_elsewhere() -> String {
 /// The events that `filter` admits, counted by what they have in common.
 ///
 /// DuckDB counts; what summaries tell of usage is summed here, by the rules of `core` about what is a number.
-pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     if filter.text.is_some() {
-        return count_one_by_one(connection, scope, filter);
+        return count_one_by_one(reader, scope, filter);
     }
     let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
     let sql = format!(
@@ -56,48 +53,40 @@ pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter
         join_answered(),
         conditions.sql()
     );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
-    let mut found = statement.query(values(&conditions)).map_err(storage("count_events"))?;
-    let mut counts = Vec::new();
-    while let Some(row) = found.next().map_err(storage("count_events"))? {
-        let row = Cursor(row);
-        let group = EventGroup {
-            day: row.time(0)?.day(),
-            event_type: row.text(1)?,
-            tool_name: row.maybe_text(2)?,
-            model: row.maybe_text(3)?,
-            provider: row.maybe_text(4)?,
-            failed: row.flag(5)?,
-        };
-        let mut usage = Usage::default();
-        row.texts(7)?.iter().for_each(|summary| usage.add_summary(summary));
-        counts.push(EventCount { group, events: rows::count(&row, 6)?, usage });
-    }
-    Ok(counts)
+    reader.rows(&Query::with_conditions("count_events", sql, conditions, event_count))
+}
+
+fn event_count(row: &dyn Columns) -> Result<EventCount> {
+    let group = EventGroup {
+        day: row.day(0)?,
+        event_type: row.text(1)?,
+        tool_name: row.maybe_text(2)?,
+        model: row.maybe_text(3)?,
+        provider: row.maybe_text(4)?,
+        failed: row.flag(5)?,
+    };
+    let mut usage = Usage::default();
+    row.texts(7)?.iter().for_each(|summary| usage.add_summary(summary));
+    Ok(EventCount { group, events: rows::count(row, 6)?, usage })
 }
 
 /// [`count`] where each event has to be looked at.
-fn count_one_by_one(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+fn count_one_by_one(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
     let sql =
         format!("SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}", conditions.sql());
+    let event = |row: &dyn Columns| unless_damaged(rows::event(row));
     let mut counter = EventCounter::default();
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
-    let mut found = statement.query(values(&conditions)).map_err(storage("count_events"))?;
-    while let Some(row) = found.next().map_err(storage("count_events"))? {
-        let Some(event) = unless_damaged(rows::event(&Cursor(row)))? else { continue };
-        if filter.admits(&event) {
+    reader.each(&Query::with_conditions("count_events", sql, conditions, event), |event| {
+        if let Some(event) = event.filter(|event| filter.admits(event)) {
             counter.add(&event);
         }
-    }
+        ControlFlow::Continue(())
+    })?;
     let sql = format!("SELECT user_id, session_id FROM ({ANSWERED})");
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
-    let mut found = statement.query([]).map_err(storage("count_events"))?;
-    let mut answered = Vec::new();
-    while let Some(row) = found.next().map_err(storage("count_events"))? {
-        let row = Cursor(row);
-        answered.push(SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?));
-    }
-    counter.set_answered(answered);
+    let answered = Query::new("count_events", sql, [], |row| {
+        Ok(SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?))
+    });
+    counter.set_answered(reader.rows(&answered)?);
     Ok(counter.into_counts())
 }

@@ -4,6 +4,7 @@
 //! write over the first; and closing any handle to the file gives up the lock. So all handles of a process share one.
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
@@ -11,9 +12,9 @@ use std::{
 
 use amplifier_session_core::Result;
 
-use crate::backend::Inner;
+type Open = dyn Any + Send + Sync;
 
-static OPEN: Mutex<BTreeMap<PathBuf, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<Open>>> = Mutex::new(BTreeMap::new());
 static CLOSED: Condvar = Condvar::new();
 
 /// Stands for a file that is open, until it is dropped: the last that is dropped of what keeps the file open.
@@ -28,24 +29,31 @@ impl Drop for OpenFile {
 }
 
 /// The database of the file, which `open` opens if it is not open.
-pub(crate) fn shared(path: &Path, open: impl FnOnce(OpenFile) -> Result<Inner>) -> Result<Arc<Inner>> {
+pub(crate) fn shared<T: Send + Sync + 'static>(
+    path: &Path,
+    open: impl FnOnce(OpenFile) -> Result<T>,
+) -> Result<Arc<T>> {
     let path = whole(path);
     let mut files = open_files();
     loop {
         match files.get(&path).map(Weak::upgrade) {
             None => break,
-            Some(Some(inner)) => return Ok(inner),
+            Some(Some(open)) => match open.downcast() {
+                Ok(open) => return Ok(open),
+                Err(_) => break,
+            },
             // It is being closed, which takes until its last rows are in the file.
             Some(None) => files = CLOSED.wait(files).unwrap_or_else(PoisonError::into_inner),
         }
     }
     // Taken, but not there yet: who asks for it meanwhile waits.
-    files.insert(path.clone(), Weak::new());
+    files.insert(path.clone(), Weak::<T>::new());
     drop(files);
-    let inner = Arc::new(open(OpenFile(path.clone()))?);
-    open_files().insert(path, Arc::downgrade(&inner));
+    let opened = Arc::new(open(OpenFile(path.clone()))?);
+    let known: Arc<Open> = Arc::clone(&opened) as Arc<Open>;
+    open_files().insert(path, Arc::downgrade(&known));
     CLOSED.notify_all();
-    Ok(inner)
+    Ok(opened)
 }
 
 /// Whether this process has the file open.
@@ -53,7 +61,7 @@ pub(crate) fn is_open(path: &Path) -> bool {
     open_files().contains_key(&whole(path))
 }
 
-fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Inner>>> {
+fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Open>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -7,12 +7,14 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::file;
-use duckdb::{Connection, Transaction};
+use amplifier_session_sql::{embedded::Connections, file};
+use duckdb::Connection;
 
 use crate::{
-    Access, connect,
+    connect::{self, Access},
+    connection::{Read, Write},
     error::{opening, storage},
+    numbers::Numbers,
     open_files::OpenFile,
     quote,
     schema::{self, Presence},
@@ -23,10 +25,9 @@ const IDLE_READERS: usize = 4;
 
 /// The connections of a process to one database file.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub struct Pool {
     path: PathBuf,
     access: Access,
-    store_id: [u8; 16],
     /// Written to when the file is put in the place of another.
     handles: RwLock<Handles>,
     /// Dropped last.
@@ -45,38 +46,9 @@ struct Handles {
 
 /// The connection that writes, with the numbers that are given out next. No other process can give out any.
 #[derive(Debug)]
-pub(crate) struct Writer {
-    pub(crate) connection: Connection,
-    pub(crate) numbers: Numbers,
-}
-
-/// The highest numbers that were given out. They only grow, also where a transaction is rolled back.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Numbers {
-    pub(crate) revision: i64,
-    pub(crate) key: i64,
-}
-
-impl Numbers {
-    pub(crate) fn next_revision(&mut self) -> i64 {
-        self.revision += 1;
-        self.revision
-    }
-
-    pub(crate) fn next_key(&mut self) -> i64 {
-        self.key += 1;
-        self.key
-    }
-
-    fn read(connection: &Connection) -> duckdb::Result<Self> {
-        let keys = "SELECT coalesce(max(key), 0) FROM (
-                SELECT max(key) AS key FROM sessions UNION ALL SELECT max(key) FROM transcript_vectors
-                UNION ALL SELECT max(key) FROM other_vectors UNION ALL SELECT max(key) FROM removed WHERE kind = 1
-            )";
-        let revision = "SELECT coalesce(max(revision), 0) FROM revisions";
-        let number = |sql| connection.query_row(sql, [], |row| row.get(0));
-        Ok(Self { revision: number(revision)?, key: number(keys)? })
-    }
+struct Writer {
+    connection: Connection,
+    numbers: Numbers,
 }
 
 impl Pool {
@@ -94,7 +66,6 @@ impl Pool {
             }
         }
         let handles = Handles::open(path, access)?;
-        let store_id = schema::store_id(&lock(&handles.root))?;
         let made = connect::make_spill_folder(path);
         // Who only reads may not be allowed to write there.
         if access == Access::ReadWrite {
@@ -102,7 +73,7 @@ impl Pool {
             connect::remove_leftovers(path);
         }
         let _closing = Closing { path: path.to_owned(), _file: file };
-        Ok(Self { path: path.to_owned(), access, store_id, handles: RwLock::new(handles), _closing })
+        Ok(Self { path: path.to_owned(), access, handles: RwLock::new(handles), _closing })
     }
 
     /// The database file.
@@ -115,27 +86,33 @@ impl Pool {
         self.access
     }
 
-    /// What tells this store from all others.
-    pub(crate) fn store_id(&self) -> [u8; 16] {
-        self.store_id
-    }
-
     /// The write-ahead log beside it.
     pub(crate) fn log_path(&self) -> PathBuf {
         connect::log_path(&self.path)
     }
 
-    /// Runs `write` on the connection that writes; waits while another thread uses it.
-    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+    /// Runs `write` in one transaction; waits while another thread writes.
+    pub(crate) fn transaction<T>(
+        &self,
+        operation: &'static str,
+        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    ) -> Result<T> {
         let handles = self.handles()?;
         let mut writer = lock(&handles.writer);
         // DuckDB would make the log readable by everybody.
         file::create(&self.log_path())?;
-        write(&mut writer)
+        let Writer { connection, numbers } = &mut *writer;
+        let transaction = connection.transaction().map_err(storage(operation))?;
+        let mut writer = Write::new(&transaction, numbers);
+        let answer = write(&mut writer)?;
+        writer.flush(operation)?;
+        drop(writer);
+        transaction.commit().map_err(storage(operation))?;
+        Ok(answer)
     }
 
     /// Runs `read` on a connection that reads.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+    fn on_reader<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let handles = self.handles()?;
         let idle = lock(&handles.readers).pop();
         let mut connection = match idle {
@@ -269,11 +246,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `read` in one transaction: its snapshot is taken by the first statement.
-pub(crate) fn with_snapshot<T>(
-    connection: &mut Connection,
-    read: impl FnOnce(&Transaction<'_>) -> Result<T>,
-) -> Result<T> {
-    let transaction = connection.transaction().map_err(storage("read"))?;
-    read(&transaction)
+impl Connections for Pool {
+    type Reader<'a> = Read<'a>;
+
+    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.on_reader(|connection| read(&Read(connection)))
+    }
+
+    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.on_reader(|connection| {
+            let snapshot = connection.transaction().map_err(storage("read"))?;
+            read(&Read(&snapshot))
+        })
+    }
 }

@@ -14,7 +14,14 @@ use duckdb::{
     types::{Value, ValueRef},
 };
 
-use crate::{Access, columns, connect, error::storage, open_files, schema};
+use amplifier_session_sql::Columns as _;
+
+use crate::{
+    columns::Cursor,
+    connect::{self, Access},
+    error::storage,
+    open_files, schema,
+};
 
 /// The logs that DuckDB keeps beside a file: the others while the first is worked off.
 const LOGS: [&str; 3] = [".wal", ".wal.checkpoint", ".wal.recovery"];
@@ -123,7 +130,7 @@ fn cell(row: &Row<'_>, index: usize) -> Result<Cell> {
         ValueRef::Date32(days) => time(i64::from(days).saturating_mul(86_400_000_000)),
         ValueRef::Array(..) | ValueRef::List(..) => {
             let mut vector = Vec::new();
-            match columns::read_vector(row, index, &mut vector) {
+            match Cursor(row).read_vector(index, &mut vector) {
                 Ok(()) => Cell::Vector(vector),
                 Err(_) => list(value.to_owned()),
             }

@@ -6,12 +6,12 @@ use amplifier_session_core::{
     Error, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{damaged, deletions, file::refused, views::VECTORS_WITH_CONTEXT};
+use amplifier_session_sql::{deletions, file::refused, views::VECTORS_WITH_CONTEXT};
 use amplifier_session_upgrade::{Found, Origin, origin};
 use duckdb::{Connection, OptionalExt, params};
 
 use crate::{
-    Access, connect,
+    connect::{self, Access},
     error::storage,
     python::{self, OldDuckDb},
     quote,
@@ -180,13 +180,6 @@ fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
         Ok(mut statement) => Ok(statement.query_row([key], |row| row.get(0)).optional()?.flatten()),
         Err(_) => Ok(None),
     }
-}
-
-/// What tells the store from all others.
-pub(crate) fn store_id(connection: &Connection) -> Result<[u8; 16]> {
-    let id = entry(connection, STORE_ID).map_err(storage("open"))?;
-    let number = id.and_then(|id| u128::from_str_radix(&id, 16).ok());
-    number.map(u128::to_be_bytes).ok_or_else(|| damaged("store id"))
 }
 
 /// Brings a database of an earlier layout up. One that is broken off is repeated.

@@ -144,7 +144,7 @@ CREATE TABLE event_chunks (
 /// `FLOAT[N]` needs one `N` for the table, and while a rebuild makes vectors with another model there are vectors of two
 /// lengths. So those that are searched lie in `transcript_vectors`, with the length of their model, and those of the next
 /// generation, and of one that is not removed yet, in `other_vectors` as lists. When the next generation becomes the
-/// current one the table is made anew for its length: see `generations.rs`. A store that never had vectors does not know
+/// current one the table is made anew for its length: see `vectors.rs`. A store that never had vectors does not know
 /// a length; its table has lists.
 pub(crate) fn vectors(dimensions: Option<usize>) -> String {
     let vector = vector_type(dimensions);
@@ -227,7 +227,7 @@ pub(crate) const VIEW_DIALECT: &ViewDialect = &[
     ("metadata", "json_extract({line}, '$.metadata')"),
     ("line", "TRY_CAST(TRY(decode(t.raw)) AS JSON)"),
     ("summary", "TRY_CAST(e.summary AS JSON)"),
-    ("data", "CASE WHEN e.encoding = 1 THEN json_extract(TRY_CAST(TRY(decode(e.raw)) AS JSON), '$.data') END"),
+    ("data", "CASE WHEN e.encoding = {plain} THEN json_extract(TRY_CAST(TRY(decode(e.raw)) AS JSON), '$.data') END"),
     // The table holds no others.
     ("current", ""),
 ];

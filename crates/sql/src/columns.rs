@@ -10,8 +10,13 @@ use amplifier_session_core::{
 /// Every function fails with `Damaged` when the column is of another type or can't be what it should, and with `StorageIo`
 /// when it can't be read.
 pub trait Columns {
+    /// A text, borrowed from the row.
+    fn text_ref(&self, index: usize) -> Result<&str>;
+
     /// A text.
-    fn text(&self, index: usize) -> Result<String>;
+    fn text(&self, index: usize) -> Result<String> {
+        self.text_ref(index).map(str::to_owned)
+    }
 
     /// A text, or nothing.
     fn maybe_text(&self, index: usize) -> Result<Option<String>>;
@@ -34,14 +39,26 @@ pub trait Columns {
     /// A point in time, or nothing.
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>>;
 
+    /// The bytes of a text or a blob, borrowed from the row.
+    fn bytes_ref(&self, index: usize) -> Result<&[u8]>;
+
     /// The bytes of a text or a blob.
-    fn bytes(&self, index: usize) -> Result<Vec<u8>>;
+    fn bytes(&self, index: usize) -> Result<Vec<u8>> {
+        self.bytes_ref(index).map(<[u8]>::to_vec)
+    }
 
     /// A list of texts.
     fn texts(&self, index: usize) -> Result<Vec<String>>;
 
+    /// Reads a vector into a buffer that can be used again.
+    fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()>;
+
     /// A vector.
-    fn vector(&self, index: usize) -> Result<Vec<f32>>;
+    fn vector(&self, index: usize) -> Result<Vec<f32>> {
+        let mut vector = Vec::new();
+        self.read_vector(index, &mut vector)?;
+        Ok(vector)
+    }
 }
 
 /// A number of a width of its own.

@@ -6,7 +6,9 @@
 //! | `read/` | the reads, one file for each subject |
 //! | `conditions/` | which rows a read may look at: conditions with the values that they compare with |
 //! | `columns.rs`, `rows.rs` | from the columns of a row to the model |
-//! | `embedded.rs` | a backend on an embedded database, with the search index beside it |
+//! | `table.rs` | from the model to the columns of a row |
+//! | `numbers.rs` | our own numbers, written in statements |
+//! | `embedded/` | a backend on an embedded database, with the search index beside it |
 //! | `deletions.rs` | which sessions were deleted |
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs` | database files for their owner alone |
@@ -21,11 +23,15 @@ pub mod deletions;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod file;
+mod numbers;
 mod query;
 pub mod read;
 pub mod rows;
+pub mod table;
 pub mod views;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};
-pub use conditions::{Conditions, Dialect, Value, repeats_usage};
-pub use query::{Query, Reader};
+pub use conditions::{Batch, Conditions, Dialect, Value, repeats_usage};
+pub use numbers::is_one_of;
+pub use query::{Query, Reader, Statement};
+pub use table::{Cell, Table};

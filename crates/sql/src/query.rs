@@ -1,20 +1,49 @@
-//! A read as data, and what runs it.
+//! Statements as data, and what runs them.
 
-use std::ops::ControlFlow;
+use std::{borrow::Cow, ops::ControlFlow};
 
 use amplifier_session_core::Result;
 
 use crate::{Columns, Conditions, Dialect, Value};
 
-/// A statement that reads, with its values and what becomes of its rows.
+/// A statement with its values.
 #[derive(Debug, Clone)]
-pub struct Query<T> {
+pub struct Statement {
     /// What is being done, for errors.
     pub operation: &'static str,
-    /// The statement. `?1` stands for the first value.
-    pub sql: String,
+    /// The SQL. `?1` stands for the first value.
+    pub sql: Cow<'static, str>,
     /// The values that are bound.
     pub values: Vec<Value>,
+    /// Whether the text is used again, so that keeping it prepared is worthwhile.
+    pub keep_prepared: bool,
+}
+
+impl Statement {
+    /// A statement whose text is used again.
+    pub fn new(
+        operation: &'static str,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Self {
+        Self { operation, sql: sql.into(), values: values.into_iter().collect(), keep_prepared: true }
+    }
+
+    /// A statement whose text will hardly come again, because keys or sequences are written in it.
+    pub fn once(
+        operation: &'static str,
+        sql: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Self {
+        Self { keep_prepared: false, ..Self::new(operation, sql, values) }
+    }
+}
+
+/// A statement that reads, and how its rows are decoded.
+#[derive(Debug, Clone)]
+pub struct Query<T> {
+    /// The statement.
+    pub statement: Statement,
     /// Makes a value of the model from a row.
     pub decode: fn(&dyn Columns) -> Result<T>,
 }
@@ -23,11 +52,11 @@ impl<T> Query<T> {
     /// A query with these values.
     pub fn new(
         operation: &'static str,
-        sql: impl Into<String>,
+        sql: impl Into<Cow<'static, str>>,
         values: impl IntoIterator<Item = Value>,
         decode: fn(&dyn Columns) -> Result<T>,
     ) -> Self {
-        Self { operation, sql: sql.into(), values: values.into_iter().collect(), decode }
+        Self { statement: Statement::new(operation, sql, values), decode }
     }
 
     /// A query with the values of `conditions`.
@@ -37,7 +66,14 @@ impl<T> Query<T> {
         conditions: Conditions,
         decode: fn(&dyn Columns) -> Result<T>,
     ) -> Self {
-        Self { operation, sql, values: conditions.into_values(), decode }
+        Self::new(operation, sql, conditions.into_values(), decode)
+    }
+
+    /// The same query, not kept prepared: see [`Statement::once`].
+    #[must_use]
+    pub fn once(mut self) -> Self {
+        self.statement.keep_prepared = false;
+        self
     }
 }
 
@@ -46,12 +82,25 @@ pub trait Reader {
     /// What the database says differently.
     const DIALECT: Dialect;
 
-    /// Gives each row of the answer to `each`, until that breaks off.
+    /// Calls `each` with each row of the answer, until it breaks off.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database, and of `each`.
+    fn each_row(
+        &self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<()>;
+
+    /// Calls `each` with each decoded row of the answer, until it breaks off.
     ///
     /// # Errors
     ///
     /// Those of the database, and of a row that cannot be decoded.
-    fn each<T>(&self, query: &Query<T>, each: impl FnMut(T) -> ControlFlow<()>) -> Result<()>;
+    fn each<T>(&self, query: &Query<T>, mut each: impl FnMut(T) -> ControlFlow<()>) -> Result<()> {
+        self.each_row(&query.statement, &mut |row| Ok(each((query.decode)(row)?)))
+    }
 
     /// All rows of the answer.
     ///

@@ -275,10 +275,24 @@ pub fn is_pending(column: &str) -> String {
     format!("{column} IN ({}, {})", VectorState::Owed.code(), VectorState::Outdated.code())
 }
 
+/// The condition that a message has vectors of the current generation. `column` is `transcripts.vectors`.
+#[must_use]
+pub fn has_vectors(column: &str) -> String {
+    format!("{column} IN ({}, {})", VectorState::Stored.code(), VectorState::Outdated.code())
+}
+
 /// The condition that a message has something to embed. `column` is `transcripts.vectors`.
 #[must_use]
 pub fn has_something_to_embed(column: &str) -> String {
     format!("{column} <> {}", VectorState::Nothing.code())
+}
+
+/// What the column `kind` of `removed` says is gone.
+pub mod removed {
+    /// A message.
+    pub const MESSAGE: i64 = 0;
+    /// A vector.
+    pub const VECTOR: i64 = 1;
 }
 
 /// How the column `encoding` of `events` says what a payload is.

@@ -4,6 +4,8 @@
 //! A column is an expression over the tables. What databases say differently stands in braces, and is said by a
 //! [`ViewDialect`].
 
+use crate::rows;
+
 /// What a database says for the names in braces: the name and the SQL.
 pub type ViewDialect = [(&'static str, &'static str)];
 
@@ -28,7 +30,11 @@ impl View {
         let columns: Vec<String> =
             self.columns.iter().map(|(name, sql)| format!("{sql} AS {name}")).collect();
         let query = format!("SELECT {}\nFROM {}", columns.join(",\n    "), self.rows);
-        dialect.iter().fold(query, |query, (name, sql)| query.replace(&format!("{{{name}}}"), sql))
+        let query =
+            dialect.iter().fold(query, |query, (name, sql)| query.replace(&format!("{{{name}}}"), sql));
+        query
+            .replace("{has_vectors}", &rows::has_vectors("t.vectors"))
+            .replace("{plain}", &rows::encoding::PLAIN.to_string())
     }
 }
 
@@ -48,7 +54,7 @@ pub const TRANSCRIPTS_WITH_CONTENT: View = View {
         ("ts_estimated", "t.ts_estimated"),
         ("ts_source", "t.ts_source"),
         ("synced_at", "t.synced_at"),
-        ("has_vectors", "t.vectors IN (1, 3)"),
+        ("has_vectors", "{has_vectors}"),
         ("content", "{content}"),
         ("metadata", "{metadata}"),
         ("raw", "t.raw"),

@@ -7,26 +7,17 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result, Scope,
-    backend::{EventCount, MessageVectors, OweAgain, SessionChange, StoreInfo, StorePlace, Version},
+    Result,
+    backend::{StoreInfo, StorePlace},
     blocking,
-    model::{ContentType, Message, Payload, Place, SessionKey, UserId, VectorRecord},
-    search::EventFilter,
 };
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
-    embedded::{Database, Embedded},
+    embedded::{Database, Embedded, RowSnapshots},
     file::refuses_writes,
-    read,
 };
 
-use crate::{
-    event_counts, events, messages,
-    pool::{Pool, with_snapshot},
-    reader::Read,
-    rows::SqliteSnapshots,
-    vectors, write,
-};
+use crate::{connection::Write, pool::Pool};
 
 /// Sessions in one SQLite file. Cheap to clone; clones share connections.
 pub type SqliteBackend = Embedded<Sqlite>;
@@ -34,7 +25,7 @@ pub type SqliteBackend = Embedded<Sqlite>;
 /// An SQLite file with its search index.
 pub struct Sqlite {
     pool: Arc<Pool>,
-    index: IndexUpdater<SqliteSnapshots>,
+    index: IndexUpdater<RowSnapshots<Pool>>,
 }
 
 impl Sqlite {
@@ -57,7 +48,7 @@ impl Sqlite {
         let pool = Arc::new(Pool::open(&path)?);
         let mut index_dir = path.into_os_string();
         index_dir.push(".index");
-        let index = IndexUpdater::new(SearchIndex::open(index_dir), SqliteSnapshots(Arc::clone(&pool)));
+        let index = IndexUpdater::new(SearchIndex::open(index_dir), RowSnapshots::new(Arc::clone(&pool)));
         Ok(Embedded::new(Self { pool, index }))
     }
 
@@ -75,10 +66,14 @@ impl fmt::Debug for Sqlite {
 }
 
 impl Database for Sqlite {
-    type Reader<'a> = Read<'a>;
-    type Snapshots = SqliteSnapshots;
+    type Connections = Pool;
+    type Writer<'a> = Write<'a>;
 
-    fn index(&self) -> &IndexUpdater<SqliteSnapshots> {
+    fn connections(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn index(&self) -> &IndexUpdater<RowSnapshots<Pool>> {
         &self.index
     }
 
@@ -94,68 +89,12 @@ impl Database for Sqlite {
         self.pool.read_only().map_or(Ok(()), |reason| Err(refuses_writes(reason)))
     }
 
-    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.pool.read(|connection| read(&Read(connection)))
-    }
-
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        self.pool.read(|connection| with_snapshot(connection, |snapshot| read(&Read(snapshot))))
-    }
-
-    fn messages_at(reader: &Read<'_>, places: &[Place]) -> Result<Vec<Message>> {
-        messages::at(reader, places)
-    }
-
-    fn event_payloads(reader: &Read<'_>, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
-        events::payloads(reader, key, sequences)
-    }
-
-    fn find_events(reader: &Read<'_>, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        events::find(reader.0, user, event_ids)
-    }
-
-    fn count_events(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-        event_counts::count(reader.0, scope, filter)
-    }
-
-    fn vectors_of(
-        reader: &Read<'_>,
-        generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>> {
-        vectors::of(reader.0, generation, texts)
-    }
-
-    fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
-        self.pool.write(|connection| read::meta::swap(&Read(connection), key, expected, value))
-    }
-
-    fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>> {
-        self.pool.write(|connection| Ok(write::sessions(connection, changes)))
-    }
-
-    fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        self.pool.write(|connection| write::delete(connection, key))
-    }
-
-    fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
-        self.pool.write(|connection| write::rename_user(connection, from, to))
-    }
-
-    fn write_vectors(&self, key: &SessionKey, generation: u32, of: &[MessageVectors]) -> Result<usize> {
-        self.pool.write(|connection| write::vectors(connection, key, generation, of))
-    }
-
-    fn owe_vectors(&self, key: &SessionKey, which: &OweAgain) -> Result<u64> {
-        self.pool.write(|connection| write::owe_vectors(connection, key, which))
-    }
-
-    fn complete_generation(&self, generation: u32) -> Result<bool> {
-        self.pool.write(|connection| write::complete_generation(connection, generation))
-    }
-
-    fn prune_vectors(&self, limit: usize) -> Result<usize> {
-        self.pool.write(|connection| write::prune_vectors(connection, limit))
+    fn transaction<T>(
+        &self,
+        operation: &'static str,
+        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.pool.transaction(operation, write)
     }
 
     fn erase(&self) -> Result<()> {

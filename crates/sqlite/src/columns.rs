@@ -7,8 +7,8 @@ use rusqlite::{Row, types::FromSql};
 use crate::error;
 
 impl Columns for Cursor<'_> {
-    fn text(&self, index: usize) -> Result<String> {
-        column(self.0, index)
+    fn text_ref(&self, index: usize) -> Result<&str> {
+        self.0.get_ref(index).map_err(error::column)?.as_str().map_err(|_| damaged("text"))
     }
 
     fn maybe_text(&self, index: usize) -> Result<Option<String>> {
@@ -32,8 +32,7 @@ impl Columns for Cursor<'_> {
     }
 
     fn time(&self, index: usize) -> Result<Timestamp> {
-        let text = self.0.get_ref(index).map_err(error::column)?;
-        text.as_str().map_err(|_| damaged("time")).and_then(Timestamp::parse)
+        self.text_ref(index).map_err(|_| damaged("time")).and_then(Timestamp::parse)
     }
 
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
@@ -43,19 +42,24 @@ impl Columns for Cursor<'_> {
         }
     }
 
-    fn bytes(&self, index: usize) -> Result<Vec<u8>> {
-        let value = self.0.get_ref(index).map_err(error::column)?;
-        value.as_bytes().map(<[u8]>::to_vec).map_err(|_| damaged("line"))
+    fn bytes_ref(&self, index: usize) -> Result<&[u8]> {
+        self.0.get_ref(index).map_err(error::column)?.as_bytes().map_err(|_| damaged("line"))
     }
 
     fn texts(&self, index: usize) -> Result<Vec<String>> {
         serde_json::from_str(&column::<String>(self.0, index)?).map_err(|_| damaged("list"))
     }
 
-    fn vector(&self, index: usize) -> Result<Vec<f32>> {
-        let mut vector = Vec::new();
-        read_vector(self.0, index, &mut vector)?;
-        Ok(vector)
+    fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()> {
+        let value = self.0.get_ref(index).map_err(error::column)?;
+        let bytes = value.as_blob().map_err(|_| damaged("vector"))?;
+        let (floats, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() {
+            return Err(damaged("vector"));
+        }
+        into.clear();
+        into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+        Ok(())
     }
 }
 
@@ -65,19 +69,6 @@ pub(crate) struct Cursor<'a>(pub(crate) &'a Row<'a>);
 /// A column of a row as a Rust value.
 pub(crate) fn column<T: FromSql>(row: &Row<'_>, index: usize) -> Result<T> {
     row.get(index).map_err(error::column)
-}
-
-/// Reads the vector in a column into a buffer that is used again.
-pub(crate) fn read_vector(row: &Row<'_>, index: usize, into: &mut Vec<f32>) -> Result<()> {
-    let value = row.get_ref(index).map_err(error::column)?;
-    let bytes = value.as_blob().map_err(|_| damaged("vector"))?;
-    let (floats, rest) = bytes.as_chunks::<4>();
-    if !rest.is_empty() {
-        return Err(damaged("vector"));
-    }
-    into.clear();
-    into.extend(floats.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-    Ok(())
 }
 
 /// Little-endian 32-bit floats.

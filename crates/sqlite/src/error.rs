@@ -13,16 +13,6 @@ pub(crate) fn storage(operation: &'static str) -> impl Fn(rusqlite::Error) -> Er
     }
 }
 
-/// [`storage`] for a write that never succeeds where there is such a row already; `what` says which.
-pub(crate) fn taken(operation: &'static str, error: rusqlite::Error, what: impl FnOnce() -> String) -> Error {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::ConstraintViolation) => {
-            Error::new(ErrorKind::Conflict, what()).with_operation(operation)
-        }
-        _ => storage(operation)(error),
-    }
-}
-
 /// Maps the error of reading a column: a value of another type is not what was written.
 pub(crate) fn column(source: rusqlite::Error) -> Error {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};

@@ -6,19 +6,18 @@ use amplifier_session_core::{
     search::{EventFilter, SessionFilter},
 };
 use amplifier_session_sql::{
-    Conditions, repeats_usage, rows::EVENT_OF_SESSION as OF_SESSION, unless_damaged,
+    Columns, Conditions, Query, Reader, repeats_usage,
+    rows::{self, EVENT_OF_SESSION as OF_SESSION},
+    unless_damaged,
 };
-use rusqlite::{Connection, Row};
 
 use crate::{
-    columns::column,
-    error::storage,
+    connection::{Read, SQLITE, own_events_index},
     functions::read_usage,
-    reader::{SQLITE, own_events_index, values},
 };
 
 /// The events that `filter` admits, counted by what they have in common.
-pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     let conditions = Conditions::of_events(SQLITE, scope, filter)?;
     // `failed` is `Event::failed`: what is no JSON `true` is no failure. A summary that is no JSON at all says nothing.
     let sql = format!(
@@ -31,26 +30,22 @@ pub(crate) fn count(connection: &Connection, scope: &Scope, filter: &EventFilter
         in_any_order(scope, filter),
         conditions.sql()
     );
-    let mut statement = connection.prepare_cached(&sql).map_err(storage("count_events"))?;
-    let mut found = statement.query(values(&conditions)).map_err(storage("count_events"))?;
-    let mut counts = Vec::new();
-    while let Some(row) = found.next().map_err(storage("count_events"))? {
-        let Some(group) = unless_damaged(group(row))? else { continue };
-        let events = column::<i64>(row, 6)?.unsigned_abs();
-        counts.push(EventCount { group, events, usage: read_usage(&column::<String>(row, 7)?) });
-    }
-    Ok(counts)
+    let counts = reader.rows(&Query::with_conditions("count_events", sql, conditions, |row| {
+        unless_damaged(event_count(row))
+    }))?;
+    Ok(counts.into_iter().flatten().collect())
 }
 
-fn group(row: &Row<'_>) -> Result<EventGroup> {
-    Ok(EventGroup {
-        day: column(row, 0)?,
-        event_type: column(row, 1)?,
-        tool_name: column(row, 2)?,
-        model: column(row, 3)?,
-        provider: column(row, 4)?,
-        failed: column(row, 5)?,
-    })
+fn event_count(row: &dyn Columns) -> Result<EventCount> {
+    let group = EventGroup {
+        day: row.day(0)?,
+        event_type: row.text(1)?,
+        tool_name: row.maybe_text(2)?,
+        model: row.maybe_text(3)?,
+        provider: row.maybe_text(4)?,
+        failed: row.flag(5)?,
+    };
+    Ok(EventCount { group, events: rows::count(row, 6)?, usage: read_usage(row.text_ref(7)?) })
 }
 
 /// Whether the usage of an event repeats what a response of its session says.

@@ -2,7 +2,7 @@
 
 use std::{
     ops::ControlFlow,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use amplifier_session_core::{
@@ -14,19 +14,21 @@ use amplifier_session_core::{
     },
     search::{EventCursor, EventFilter, EventSearchOptions, SearchFilter, SessionFilter},
 };
-use amplifier_session_index::Rows;
-use amplifier_session_sql::{Query, Reader, read};
+use amplifier_session_index::{PlacedRows, Rows};
+use amplifier_session_sql::{
+    Query, Reader,
+    embedded::{IndexRows, Lookups, Writer},
+    read,
+    table::{SESSIONS, SessionRow},
+};
 use rusqlite::{
     Connection,
     trace::{TraceEvent, TraceEventCodes},
 };
 
 use crate::{
-    event_counts, events, functions, messages,
-    pool::with_snapshot,
-    reader::{self, SQLITE},
-    rows::SqliteRows,
-    schema, vectors,
+    connection::{Read, SQLITE, Write},
+    functions, schema,
 };
 
 /// What a read may do besides searching in indexes.
@@ -46,7 +48,7 @@ enum Allowed {
     Last,
 }
 
-type Read = fn(&mut Connection) -> Result<()>;
+type Run = fn(&Connection) -> Result<()>;
 
 fn key() -> SessionKey {
     SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap())
@@ -94,47 +96,50 @@ fn listed(
     narrow: impl Fn(SessionQuery) -> SessionQuery,
 ) -> Result<()> {
     let cursor = SessionCursor { updated: at(), key: key() };
-    let reader = reader::Read(connection);
+    let reader = Read(connection);
     read::sessions::list(&reader, &narrow(SessionQuery::new(scope.clone())))?;
     read::sessions::list(&reader, &narrow(SessionQuery::new(scope)).with_after(Some(cursor))).map(drop)
 }
 
 fn keys(connection: &Connection, scope: Scope, filter: SessionFilter) -> Result<()> {
-    read::sessions::keys(&reader::Read(connection), &scope, &filter).map(drop)
+    read::sessions::keys(&Read(connection), &scope, &filter).map(drop)
 }
 
 fn found(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
     let after = EventCursor { ts: at(), place: Place::new(key(), 3) };
-    let reader = reader::Read(connection);
+    let reader = Read(connection);
     read::events::search(&reader, &scope, &EventSearchOptions::new(filter.clone()))?;
     read::events::search(&reader, &scope, &EventSearchOptions::new(filter).with_after(after)).map(drop)
 }
 
 fn counted(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
-    event_counts::count(connection, &scope, &filter).map(drop)
+    Read(connection).count_events(&scope, &filter).map(drop)
 }
 
 fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter) -> Result<()> {
-    read::messages::counts(&reader::Read(connection), &scope, &filter).map(drop)
+    read::messages::counts(&Read(connection), &scope, &filter).map(drop)
 }
 
 fn owing(session: Option<SessionId>, after: Option<Place>) -> OwingQuery {
     OwingQuery { user: key().user_id, session, generation: 0, after, limit: 10 }
 }
 
-fn of_index(connection: &mut Connection, read: impl Fn(&mut SqliteRows<'_>) -> Result<()>) -> Result<()> {
-    with_snapshot(connection, |snapshot| read(&mut SqliteRows(snapshot)))
+fn of_index(
+    connection: &Connection,
+    read: impl Fn(&mut IndexRows<'_, Read<'_>>) -> Result<()>,
+) -> Result<()> {
+    read(&mut IndexRows::new(&Read(connection), &OnceLock::new()))
 }
 
 fn run<T>(connection: &Connection, query: &Query<T>) -> Result<()> {
-    reader::Read(connection).rows(query).map(drop)
+    Read(connection).rows(query).map(drop)
 }
 
 /// Every read of the backend, by name.
-fn reads() -> Vec<(&'static str, Allowed, Read)> {
+fn reads() -> Vec<(&'static str, Allowed, Run)> {
     use Allowed::{AllSessions, Group, Last, Nothing, SortFew, Walk};
     vec![
-        ("a session", Nothing, |c| read::sessions::get(&reader::Read(c), &key()).map(drop)),
+        ("a session", Nothing, |c| read::sessions::get(&Read(c), &key()).map(drop)),
         ("a list", Nothing, |c| listed(c, own(), |q| q)),
         ("a list of a time", Nothing, |c| {
             listed(c, own(), |q| {
@@ -177,9 +182,7 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
         ("keys of everyone's sessions", AllSessions, |c| keys(c, Scope::Everyone, tags())),
         ("message states", Nothing, |c| run(c, &read::messages::states(&key()))),
         ("messages", Nothing, |c| run(c, &read::messages::of_session_from(&key(), range()))),
-        ("messages at places", Nothing, |c| {
-            messages::at(&reader::Read(c), &[Place::new(key(), 1)]).map(drop)
-        }),
+        ("messages at places", Nothing, |c| Read(c).messages_at(&[Place::new(key(), 1)]).map(drop)),
         ("messages that owe vectors", Nothing, |c| {
             run(c, &read::messages::pending_of(SQLITE, &owing(None, Some(Place::new(key(), 3))), true))?;
             run(c, &read::messages::pending_of(SQLITE, &owing(Some(key().session_id), None), true))
@@ -189,17 +192,17 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
             run(c, &read::messages::pending_of(SQLITE, &owing(Some(key().session_id), None), false))
         }),
         ("vectors of texts", Nothing, |c| {
-            vectors::of(c, 0, &[(Place::new(key(), 1), ContentType::UserQuery)]).map(drop)
+            Read(c).vectors_of(0, &[(Place::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),
         ("texts that have vectors", Nothing, |c| {
-            read::vectors::types(&reader::Read(c), 0, &key(), range()).map(drop)
+            read::vectors::types(&Read(c), 0, &key(), range()).map(drop)
         }),
-        ("vectors counted", Group, |c| read::vectors::counts(&reader::Read(c), &own()).map(drop)),
-        ("rows of a session", Nothing, |c| read::sessions::stored_rows(&reader::Read(c), &key()).map(drop)),
+        ("vectors counted", Group, |c| read::vectors::counts(&Read(c), &own()).map(drop)),
+        ("rows of a session", Nothing, |c| read::sessions::stored_rows(&Read(c), &key()).map(drop)),
         ("event digests", Nothing, |c| run(c, &read::events::digests(&key(), range()))),
         ("events", Nothing, |c| run(c, &read::events::page(&key(), range()))),
-        ("event payloads", Nothing, |c| events::payloads(&reader::Read(c), &key(), &[3]).map(drop)),
-        ("events by id", Nothing, |c| events::find(c, &key().user_id, &["e".into()]).map(drop)),
+        ("event payloads", Nothing, |c| read::events::of_sequences(&Read(c), &key(), &[3]).map(drop)),
+        ("events by id", Nothing, |c| Read(c).find_events(&key().user_id, &["e".into()]).map(drop)),
         ("newest events", Walk, |c| found(c, own(), events_of())),
         ("newest events of a time", Nothing, |c| {
             found(c, own(), events_of().with_since(at()).with_until(at()))
@@ -248,7 +251,13 @@ fn reads() -> Vec<(&'static str, Allowed, Read)> {
                 rows.removed_messages_after(3).and_then(|_| rows.removed_vectors_after(3)).map(drop)
             })
         }),
-        ("full vectors", Nothing, |c| of_index(c, |rows| rows.vectors(&[1], &mut |_, _| Ok(())))),
+        ("full vectors", Nothing, |c| of_index(c, |rows| rows.vectors(&[1, 3], &mut |_, _| Ok(())))),
+        ("what keys stand for", Nothing, |c| {
+            of_index(c, |rows| {
+                rows.message_places(&[1, 3])?;
+                rows.vector_places(&[1, 3]).map(drop)
+            })
+        }),
     ]
 }
 
@@ -268,8 +277,16 @@ fn store() -> (Connection, Arc<Mutex<Vec<String>>>) {
     // So that reading it goes on to its files.
     let (host, project) = (HostId::new("laptop").unwrap(), ProjectSlug::new("shop").unwrap());
     let session = Session::new(key(), host, project, at());
-    crate::sessions::put(&connection, &session, None, None, 1).unwrap();
+    let row =
+        SessionRow { session: &session, revision: 1, skipped: "[]".into(), sync_state: None, key: None };
+    put(&mut connection, &row);
     (connection, statements)
+}
+
+fn put(connection: &mut Connection, session: &SessionRow<'_>) {
+    let mut writer = Write(connection.transaction().unwrap());
+    writer.insert(&SESSIONS, &session.cells()).unwrap();
+    writer.0.commit().unwrap();
 }
 
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -310,11 +327,11 @@ fn fits(step: &str, allowed: Allowed) -> bool {
 
 #[test]
 fn every_read_goes_through_an_index() {
-    let (mut connection, statements) = store();
+    let (connection, statements) = store();
     let mut wrong = Vec::new();
     for (name, allowed, read) in reads() {
         statements.lock().unwrap().clear();
-        read(&mut connection).unwrap();
+        read(&connection).unwrap();
         let issued = std::mem::take(&mut *statements.lock().unwrap());
         assert!(!issued.is_empty(), "{name}");
         for sql in issued.iter().filter(|sql| sql.starts_with("SELECT")) {

@@ -10,10 +10,11 @@ use std::{
 };
 
 use amplifier_session_core::Result;
-use amplifier_session_sql::file;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
+use amplifier_session_sql::{embedded::Connections, file};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
 
 use crate::{
+    connection::{Read, Write},
     error::storage,
     functions,
     read_only::{ReadOnlyConnection, ReadOnlyStore},
@@ -47,7 +48,7 @@ pub(crate) const READER_CACHE_KIB: i64 = 32_000;
 
 /// The connections of a process to one database file.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub struct Pool {
     path: PathBuf,
     handles: Handles,
     /// Whether the write-ahead log should have been emptied, but somebody was reading from it.
@@ -103,21 +104,25 @@ impl Pool {
         PathBuf::from(path)
     }
 
-    /// Runs `write` on the connection that writes; waits while another thread uses it.
-    pub(crate) fn write<T>(&self, write: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+    /// Runs `write` in one transaction; waits while another thread or process writes.
+    pub(crate) fn transaction<T>(
+        &self,
+        operation: &'static str,
+        write: impl FnOnce(&mut Write<'_>) -> Result<T>,
+    ) -> Result<T> {
         let mut writer = self.writer()?;
-        let answer = write(&mut writer);
+        let answer = in_transaction(&mut writer, operation, write);
         self.empty_log_if_owed(&writer);
         answer
     }
 
     /// Moves what it can of the write-ahead log into the database, while others read and write: what is left of it for
     /// the write that finds the log full is little.
-    pub(crate) fn checkpoint(&self) -> Result<()> {
+    fn checkpoint(&self) -> Result<()> {
         if self.read_only().is_some() {
             return Ok(());
         }
-        self.read(|connection| {
+        self.on_reader(|connection| {
             let checkpoint = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
             checkpoint.map_err(storage("checkpoint"))
         })
@@ -166,7 +171,7 @@ impl Pool {
     }
 
     /// Runs `read` on a connection that reads.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
+    fn on_reader<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &self.handles {
             Handles::Writable { readers, .. } => {
                 let idle = lock(readers).pop();
@@ -200,14 +205,39 @@ fn keep<T>(idle: &Mutex<Vec<T>>, connection: T) {
     }
 }
 
-/// Runs `read` in one deferred transaction: its snapshot is taken by the first statement.
-pub(crate) fn with_snapshot<T>(
+/// Takes the write lock at once, so that what is read in the transaction is what will be written over.
+fn in_transaction<T>(
     connection: &mut Connection,
-    read: impl FnOnce(&Transaction<'_>) -> Result<T>,
+    operation: &'static str,
+    write: impl FnOnce(&mut Write<'_>) -> Result<T>,
 ) -> Result<T> {
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Deferred).map_err(storage("read"))?;
-    read(&transaction)
+    let begun = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let mut writer = Write(begun.map_err(storage(operation))?);
+    let answer = write(&mut writer)?;
+    writer.0.commit().map_err(storage(operation))?;
+    Ok(answer)
+}
+
+impl Connections for Pool {
+    type Reader<'a> = Read<'a>;
+
+    fn read<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.on_reader(|connection| read(&Read(connection)))
+    }
+
+    fn read_snapshot<T>(&self, read: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.on_reader(|connection| {
+            let begun = connection.transaction_with_behavior(TransactionBehavior::Deferred);
+            let snapshot = begun.map_err(storage("read"))?;
+            read(&Read(&snapshot))
+        })
+    }
+
+    fn folded(&self) {
+        if let Err(error) = self.checkpoint() {
+            tracing::debug!(%error, "the write-ahead log is left to the next write");
+        }
+    }
 }
 
 impl Drop for Pool {

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use crate::{
     error::storage,
     python::{self, OldSqlite, unopened},
-    tables::{INDEXES, LAYOUT, TABLES, UPGRADES, views},
+    tables::{LAYOUT, TABLES, UPGRADES, indexes, views},
 };
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
@@ -142,7 +142,7 @@ fn create_or_upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
             for upgrade in UPGRADES.iter().skip(layout as usize) {
                 transaction.execute_batch(upgrade)?;
             }
-            transaction.execute_batch(INDEXES)?;
+            transaction.execute_batch(&indexes())?;
             transaction.execute_batch(&views())?;
             transaction.pragma_update(None, "user_version", LAYOUT)?;
         }
@@ -156,7 +156,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "user_version", LAYOUT)?;
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(deletions::TABLE)?;
-    transaction.execute_batch(INDEXES)?;
+    transaction.execute_batch(&indexes())?;
     transaction.execute_batch(&views())?;
     let mut insert = transaction.prepare("INSERT INTO schema_meta (key, value) VALUES (?1, ?2)")?;
     insert.execute([VERSION, &SCHEMA_VERSION.to_string()])?;

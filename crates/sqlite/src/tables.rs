@@ -1,6 +1,9 @@
 //! Tables, indexes and views.
 
-use amplifier_session_sql::views::{VIEWS, View, ViewDialect};
+use amplifier_session_sql::{
+    rows::is_pending,
+    views::{VIEWS, View, ViewDialect},
+};
 
 /// The layout that this library writes, kept in the file's header (`PRAGMA user_version`).
 ///
@@ -152,7 +155,7 @@ CREATE TABLE event_chunks (
 /// message, a text; `events (user_id, event_id)` one event by its id, in one session or in all.
 ///
 /// Each index costs every write. Columns that mostly hold the same or nothing have partial ones.
-pub(crate) const INDEXES: &str = "
+const INDEXES: &str = "
 -- Sessions of a project, and of a time; the sessions of a project that a search looks at.
 CREATE INDEX IF NOT EXISTS sessions_by_project ON sessions (user_id, project_slug, created);
 CREATE INDEX IF NOT EXISTS sessions_by_date ON sessions (user_id, created);
@@ -177,7 +180,7 @@ CREATE INDEX IF NOT EXISTS transcripts_by_revision ON transcripts (revision);
 CREATE INDEX IF NOT EXISTS transcript_vectors_by_revision ON transcript_vectors (revision);
 -- Messages whose vectors are still to be made.
 CREATE INDEX IF NOT EXISTS transcripts_owing_vectors ON transcripts (user_id, session_id, sequence)
-    WHERE vectors IN (0, 3);
+    WHERE {pending};
 
 -- The events of a session by time; counting those of some sessions.
 CREATE INDEX IF NOT EXISTS events_by_session_time ON events (user_id, session_id, ts);
@@ -191,6 +194,11 @@ CREATE INDEX IF NOT EXISTS events_by_level ON events (user_id, level, ts) WHERE 
 -- The newest of anyone, and of a user where nothing else narrows: the owner is compared in the index.
 CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 ";
+
+/// The statements that make the indexes.
+pub(crate) fn indexes() -> String {
+    INDEXES.replace("{pending}", &is_pending("vectors"))
+}
 
 /// What SQLite says differently in the views. A line that is not UTF-8 is a blob, and one that is no JSON shows as nothing.
 ///
@@ -221,7 +229,7 @@ const VIEW_DIALECT: &ViewDialect = &[
     ("summary", "e.summary"),
     (
         "data",
-        "iif(e.encoding = 1 AND json_valid(CAST(e.raw AS TEXT)), CAST(e.raw AS TEXT) -> '$.data', NULL)",
+        "iif(e.encoding = {plain} AND json_valid(CAST(e.raw AS TEXT)), CAST(e.raw AS TEXT) -> '$.data', NULL)",
     ),
     (
         "current",
@@ -237,7 +245,7 @@ pub(crate) fn views() -> String {
     VIEWS.into_iter().map(create).collect()
 }
 
-/// From each layout to the next, before [`INDEXES`] and [`views`].
+/// From each layout to the next, before [`indexes`] and [`views`].
 pub(crate) const UPGRADES: [&str; 7] = [
     // What a person edits, and an index that has got another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';

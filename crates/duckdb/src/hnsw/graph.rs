@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 
 use amplifier_session_core::{Error, ErrorKind, Result, backend::meta::Generation};
 use amplifier_session_index::StoreRevision;
-use amplifier_session_sql::file;
+use amplifier_session_sql::{file, is_one_of};
 use duckdb::{Connection, params};
 
-use super::{HnswOptions, extension, path};
-use crate::{Access, connect, error::storage, quote, reader::is_one_of, rows::DuckDbRows};
+use super::{HnswOptions, extension, path, rows::HnswRows};
+use crate::{
+    connect::{self, Access},
+    error::storage,
+    quote,
+};
 
 /// The name of the index, the one that databases of the Python library have.
 const INDEX: &str = "idx_vectors_hnsw";
@@ -135,7 +139,7 @@ impl Graph {
     }
 
     /// Takes up the vectors that came since.
-    pub(super) fn take_up(&mut self, rows: &DuckDbRows<'_>) -> Result<()> {
+    pub(super) fn take_up(&mut self, rows: &HnswRows<'_>) -> Result<()> {
         rows.vector_batches_after(self.held.last_key, |batch| {
             let mut appender = self.connection.appender("vectors")?;
             appender.append_record_batch(batch)?;
@@ -152,12 +156,7 @@ impl Graph {
     }
 
     /// Takes up what came since and counts what is gone, so that `mark` of the store is what is held.
-    pub(super) fn change(
-        &mut self,
-        mark: StoreRevision,
-        removed: &[u64],
-        rows: &DuckDbRows<'_>,
-    ) -> Result<()> {
+    pub(super) fn change(&mut self, mark: StoreRevision, removed: &[u64], rows: &HnswRows<'_>) -> Result<()> {
         // DuckDB would make the log readable by everybody.
         file::create(&connect::log_path(&self.file))?;
         let which = is_one_of("key", removed.iter().map(|key| key.cast_signed()));

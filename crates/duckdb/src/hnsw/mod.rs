@@ -16,6 +16,7 @@
 
 mod extension;
 mod graph;
+mod rows;
 
 use std::{
     fs, io,
@@ -34,9 +35,19 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{PlacedRows, Rows, StoreRevision, VectorPlace};
 
-use crate::{Access, connect, pool::Pool, reader::Read, rows::DuckDbRows};
-use amplifier_session_sql::{embedded::Nearest, read};
-use graph::{Graph, Held};
+use amplifier_session_sql::{
+    embedded::{Connections, Nearest},
+    read,
+};
+
+use self::{
+    graph::{Graph, Held},
+    rows::HnswRows,
+};
+use crate::{
+    connect::{self, Access},
+    pool::Pool,
+};
 
 /// Rows are only added: what VSS removes takes the places of other results, and compacting its graph ends the process
 /// at the next row (1.5.5). So what the store has removed stays, is passed over, and when it is more than one row of so many
@@ -65,6 +76,7 @@ impl HnswOptions {
 #[derive(Debug)]
 pub(crate) struct Hnsw {
     store: PathBuf,
+    store_id: OnceLock<[u8; 16]>,
     access: Access,
     options: OnceLock<HnswOptions>,
     /// Opened when it is first needed.
@@ -77,6 +89,7 @@ impl Hnsw {
     pub(crate) fn new(store: &Path, access: Access) -> Self {
         Self {
             store: store.to_owned(),
+            store_id: OnceLock::new(),
             access,
             options: OnceLock::new(),
             graph: Mutex::default(),
@@ -92,7 +105,8 @@ impl Hnsw {
     /// The vectors nearest to that of `query`.
     pub(crate) fn nearest(&self, pool: &Pool, query: &VectorQuery) -> Result<Nearest> {
         let Some(options) = self.options.get() else { return Ok(Nearest::NotAsked) };
-        DuckDbRows::with(pool, |rows| {
+        pool.read_snapshot(|reader| {
+            let rows = &mut HnswRows::new(reader, &self.store_id);
             if !leaves_nothing_out(rows, query)? {
                 return Ok(Nearest::NotAsked);
             }
@@ -113,7 +127,9 @@ impl Hnsw {
     pub(crate) fn update(&self, pool: &Pool) {
         let (Some(options), Access::ReadWrite) = (self.options.get(), self.access) else { return };
         self.is_being_updated.store(true, Ordering::Release);
-        if let Err(error) = DuckDbRows::with(pool, |rows| self.bring_up(rows, options)) {
+        if let Err(error) =
+            pool.read_snapshot(|reader| self.bring_up(&mut HnswRows::new(reader, &self.store_id), options))
+        {
             tracing::warn!(%error, "the HNSW index could not be brought up to date");
         }
         self.is_being_updated.store(false, Ordering::Release);
@@ -130,8 +146,8 @@ impl Hnsw {
         Some(path(&self.store)).filter(|file| file.exists())
     }
 
-    fn bring_up(&self, rows: &mut DuckDbRows<'_>, options: &HnswOptions) -> Result<()> {
-        let Some(current) = read::meta::generations(&Read(rows.snapshot))?.current else { return Ok(()) };
+    fn bring_up(&self, rows: &mut HnswRows<'_>, options: &HnswOptions) -> Result<()> {
+        let Some(current) = read::meta::generations(rows.reader)?.current else { return Ok(()) };
         let mut graph = self.graph();
         match self.opened(&mut graph, options).and_then(|graph| bring_up(graph, rows, &current)) {
             Ok(true) => return Ok(()),
@@ -156,10 +172,10 @@ impl Hnsw {
     }
 
     /// Makes the index in a folder of its own, and puts it in place when it is whole.
-    fn make(&self, rows: &mut DuckDbRows<'_>, current: &Generation, options: &HnswOptions) -> Result<Graph> {
+    fn make(&self, rows: &mut HnswRows<'_>, current: &Generation, options: &HnswOptions) -> Result<Graph> {
         let workshop = connect::workshop(&self.store, connect::REWRITING).map_err(failed)?;
         let fresh = workshop.path().join("new.hnsw");
-        let held = Held::nothing(rows.mark()?, current);
+        let held = Held::nothing(rows.index.mark()?, current);
         let mut graph = Graph::create(&fresh, &self.store, options, held)?;
         graph.take_up(rows)?;
         graph.index()?;
@@ -194,7 +210,7 @@ fn failed(source: io::Error) -> Error {
 }
 
 /// Whether a search looks at every vector that there is: at all texts, without a filter, and of everybody who has any.
-fn leaves_nothing_out(rows: &DuckDbRows<'_>, query: &VectorQuery) -> Result<bool> {
+fn leaves_nothing_out(rows: &HnswRows<'_>, query: &VectorQuery) -> Result<bool> {
     let is_every_text = ContentTypes::embedded().iter().all(|text| query.content_types.contains(text));
     if query.filter != SearchFilter::default() || !is_every_text {
         return Ok(false);
@@ -208,22 +224,22 @@ fn leaves_nothing_out(rows: &DuckDbRows<'_>, query: &VectorQuery) -> Result<bool
 }
 
 /// Brings `graph` up to `rows`; no where it has to be made anew.
-fn bring_up(graph: &mut Graph, rows: &mut DuckDbRows<'_>, current: &Generation) -> Result<bool> {
-    let mark = rows.mark()?;
+fn bring_up(graph: &mut Graph, rows: &mut HnswRows<'_>, current: &Generation) -> Result<bool> {
+    let mark = rows.index.mark()?;
     if !belongs(graph.held(), &mark, rows, current.number)? {
         return Ok(false);
     }
-    let removed = rows.removed_vectors_after(graph.held().mark.revision)?;
+    let removed = rows.index.removed_vectors_after(graph.held().mark.revision)?;
     graph.change(mark, &removed, rows)?;
     Ok(graph.held().removed * ONE_REMOVED_OF <= graph.held().rows)
 }
 
-fn search(graph: &Graph, rows: &mut DuckDbRows<'_>, query: &VectorQuery) -> Result<Nearest> {
-    let mark = rows.mark()?;
+fn search(graph: &Graph, rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<Nearest> {
+    let mark = rows.index.mark()?;
     let held = graph.held();
     let is_current = belongs(held, &mark, rows, query.generation)?
         && (held.mark == mark
-            || rows.removed_vectors_after(held.mark.revision)?.is_empty() && holds_all(held, rows)?);
+            || rows.index.removed_vectors_after(held.mark.revision)?.is_empty() && holds_all(held, rows)?);
     if !is_current {
         return Ok(unavailable("it is behind the rows until the next sync".to_owned()));
     }
@@ -237,22 +253,22 @@ fn search(graph: &Graph, rows: &mut DuckDbRows<'_>, query: &VectorQuery) -> Resu
 }
 
 /// Whether what is held was made of this store as it is or was, and of this generation of vectors.
-fn belongs(held: &Held, mark: &StoreRevision, rows: &mut DuckDbRows<'_>, generation: u32) -> Result<bool> {
+fn belongs(held: &Held, mark: &StoreRevision, rows: &mut HnswRows<'_>, generation: u32) -> Result<bool> {
     Ok(held.mark.store == mark.store
         && held.generation == generation
         && held.mark.revision <= mark.revision
-        && rows.nonce(held.mark.revision)? == Some(held.mark.nonce))
+        && rows.index.nonce(held.mark.revision)? == Some(held.mark.nonce))
 }
 
 /// Whether no vector has come since. Their keys only grow, and a vector never changes under its key.
-fn holds_all(held: &Held, rows: &DuckDbRows<'_>) -> Result<bool> {
+fn holds_all(held: &Held, rows: &HnswRows<'_>) -> Result<bool> {
     Ok(rows.last_vector_key()? <= held.last_key)
 }
 
 /// What stands in the rows of `keys`, as far as they are there, with the exact similarity, best first.
-fn candidates(keys: &[u64], rows: &mut DuckDbRows<'_>, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
+fn candidates(keys: &[u64], rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
     let mut near = Vec::with_capacity(keys.len());
-    rows.vectors(keys, &mut |key, vector| {
+    rows.index.vectors(keys, &mut |key, vector| {
         let similarity: f32 = query.vector.iter().zip(vector).map(|(a, b)| a * b).sum();
         near.push((key, similarity, vector.to_vec()));
         Ok(())
@@ -260,7 +276,7 @@ fn candidates(keys: &[u64], rows: &mut DuckDbRows<'_>, query: &VectorQuery) -> R
     near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     near.truncate(query.limit);
     let keys: Vec<u64> = near.iter().map(|(key, ..)| *key).collect();
-    let places = rows.vector_places(&keys)?;
+    let places = rows.index.vector_places(&keys)?;
     let near = near.into_iter().zip(places).filter_map(|((_, similarity, vector), place)| {
         let VectorPlace { message, content_type, span: (span_start, span_end) } = place?;
         Some(VectorCandidate { place: message, content_type, span_start, span_end, similarity, vector })

@@ -4,7 +4,6 @@
 //! has its settings locked: see `connect.rs`. What is asked must be one `SELECT`, or what DuckDB takes for one (`FROM`,
 //! `WITH`, `VALUES`, `DESCRIBE`, `SHOW`, `SUMMARIZE`): its own parser decides.
 
-pub(crate) mod payloads;
 mod shown;
 mod statement;
 mod views;
@@ -18,7 +17,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::{
     connect,
     error::{question, storage},
-    quote,
+    payloads, quote,
 };
 
 use statement::Statement;

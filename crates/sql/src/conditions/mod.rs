@@ -33,6 +33,21 @@ pub struct Dialect {
     pub beside_sessions: fn(&str) -> String,
     /// The table or view of the vectors of all generations.
     pub all_vectors: &'static str,
+    /// The tables of vectors. The current generation is in the first.
+    pub vector_tables: &'static [&'static str],
+    /// A point in time, written in a statement.
+    pub time: fn(Timestamp) -> String,
+    /// How many rows and bytes one answer may have, in a database that keeps it in memory as a whole.
+    pub batch: Option<Batch>,
+}
+
+/// The most that is read at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of lines.
+    pub bytes: u64,
 }
 
 /// A value that is bound.
@@ -64,6 +79,12 @@ impl From<Option<String>> for Value {
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Self::Integer(number)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
     }
 }
 

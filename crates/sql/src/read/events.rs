@@ -11,7 +11,7 @@ use amplifier_session_core::{
 
 use super::{limit, of_session};
 use crate::{
-    Columns, Conditions, Query, Reader, Value, damaged, digest, number,
+    Columns, Conditions, Query, Reader, Value, damaged, digest, is_one_of, number,
     rows::{self, EVENT, EVENT_OF_SESSION, EVENT_TIME, PAGE, encoding},
 };
 
@@ -82,6 +82,21 @@ pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions
         if events.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(events)
+}
+
+/// The payloads of the events of these sequences, in any order.
+///
+/// # Errors
+///
+/// Those of the database; `Damaged` if chunks are missing.
+pub fn of_sequences(
+    reader: &impl Reader,
+    key: &SessionKey,
+    sequences: &[u32],
+) -> Result<Vec<(u32, Payload)>> {
+    let which = is_one_of("sequence", sequences.iter().copied().map(i64::from));
+    let stored = reader.rows(&payloads(key, &which).once())?;
+    stored.into_iter().map(|stored| payload(reader, key, stored)).collect()
 }
 
 /// The payloads of events, as [`payload`] completes them. `which` is a condition on `sequence`.

@@ -14,7 +14,7 @@ use amplifier_session_core::model::SessionKey;
 use crate::Value;
 
 /// The values `?1` and `?2` of a query about one session.
-fn of_session(key: &SessionKey) -> [Value; 2] {
+pub(crate) fn of_session(key: &SessionKey) -> [Value; 2] {
     [key.user_id.to_string().into(), key.session_id.to_string().into()]
 }
 

@@ -1,6 +1,4 @@
-//! A backend on an embedded database, with the search index beside it.
-//!
-//! A [`Database`] says what is its own; [`Embedded`] makes a backend of it. Each call runs on a thread for blocking work.
+//! The backend: each call runs on a thread for blocking work, and what is written reaches the index.
 
 use std::{collections::BTreeMap, fmt, ops::Deref, sync::Arc};
 
@@ -19,115 +17,13 @@ use amplifier_session_core::{
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
-use amplifier_session_index::{IndexUpdater, Snapshots, WhenBusy};
+use amplifier_session_index::WhenBusy;
 use async_trait::async_trait;
 
+use super::{Connections, Database, Lookups, Nearest, write};
 use crate::{Reader, read};
 
-/// An embedded database. Every call blocks. The methods named as those of the backend do what is promised there.
-pub trait Database: fmt::Debug + Send + Sync + 'static {
-    /// A connection that reads.
-    type Reader<'a>: Reader;
-    /// The rows as the search index reads them.
-    type Snapshots: Snapshots;
-
-    /// The search index.
-    fn index(&self) -> &IndexUpdater<Self::Snapshots>;
-
-    /// What the backend says about itself.
-    fn info(&self) -> StoreInfo;
-
-    /// Fails, with the reason, if the store can only be read.
-    fn check_writable(&self) -> Result<()>;
-
-    /// Runs `read` on a connection.
-    fn read<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
-
-    /// Runs `read` in one read transaction.
-    fn read_snapshot<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
-
-    /// [`Messages::messages_at`].
-    fn messages_at(reader: &Self::Reader<'_>, places: &[Place]) -> Result<Vec<Message>>;
-
-    /// [`Events::event_payloads`].
-    fn event_payloads(
-        reader: &Self::Reader<'_>,
-        key: &SessionKey,
-        sequences: &[u32],
-    ) -> Result<Vec<(u32, Payload)>>;
-
-    /// [`Events::find_events`].
-    fn find_events(
-        reader: &Self::Reader<'_>,
-        user: &UserId,
-        event_ids: &[String],
-    ) -> Result<Vec<(String, Place)>>;
-
-    /// [`Events::count_events`].
-    fn count_events(
-        reader: &Self::Reader<'_>,
-        scope: &Scope,
-        filter: &EventFilter,
-    ) -> Result<Vec<EventCount>>;
-
-    /// [`Vectors::vectors_of`].
-    fn vectors_of(
-        reader: &Self::Reader<'_>,
-        generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>>;
-
-    /// [`Meta::swap_meta`].
-    fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>>;
-
-    /// [`Sessions::write`]. Fails as a whole if nothing can be written at all.
-    fn write(&self, changes: &[SessionChange]) -> Result<Vec<Result<Version>>>;
-
-    /// [`Sessions::delete_session`].
-    fn delete_session(&self, key: &SessionKey) -> Result<bool>;
-
-    /// [`Sessions::rename_user`].
-    fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64>;
-
-    /// [`Vectors::write_vectors`].
-    fn write_vectors(
-        &self,
-        key: &SessionKey,
-        generation: u32,
-        of_messages: &[MessageVectors],
-    ) -> Result<usize>;
-
-    /// [`Vectors::owe_vectors`].
-    fn owe_vectors(&self, key: &SessionKey, which: &OweAgain) -> Result<u64>;
-
-    /// [`Vectors::complete_generation`].
-    fn complete_generation(&self, generation: u32) -> Result<bool>;
-
-    /// [`Vectors::prune_vectors`].
-    fn prune_vectors(&self, limit: usize) -> Result<usize>;
-
-    /// Removes from the files of the database what deleted rows have left there. May take as long as writing all of it.
-    fn erase(&self) -> Result<()>;
-
-    /// Does what is left to do after the index was brought up to date, such as emptying the write-ahead log.
-    fn tidy(&self) -> Result<()>;
-
-    /// The nearest vectors by an index of the database's own, if it has one that can answer.
-    fn nearest(&self, _: &VectorQuery) -> Result<Nearest> {
-        Ok(Nearest::NotAsked)
-    }
-}
-
-/// What an index of the database's own says to a vector query.
-#[derive(Debug)]
-pub enum Nearest {
-    /// These are the nearest.
-    Found(Vec<VectorCandidate>),
-    /// There is no such index, or the query is not for it.
-    NotAsked,
-    /// There should be one, but it cannot be used; with the reason.
-    Unavailable(String),
-}
+type ReaderOf<'a, D> = <<D as Database>::Connections as Connections>::Reader<'a>;
 
 /// A backend on an embedded database. Cheap to clone; clones share the database.
 pub struct Embedded<D>(Arc<D>);
@@ -166,16 +62,16 @@ impl<D: Database> Embedded<D> {
 
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&D::Reader<'_>) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.run(|database| database.read(read)).await
+        self.run(|database| database.connections().read(read)).await
     }
 
     async fn read_snapshot<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&D::Reader<'_>) -> Result<T> + Send + 'static,
+        read: impl FnOnce(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.run(|database| database.read_snapshot(read)).await
+        self.run(|database| database.connections().read_snapshot(read)).await
     }
 
     /// Removes from all files what a deleted session has left: in the index and in the database.
@@ -197,7 +93,7 @@ impl<D: Database> Meta for Embedded<D> {
 
     async fn swap_meta(&self, key: &str, expected: Option<&str>, value: &str) -> Result<Option<String>> {
         let (key, expected, value) = (key.to_owned(), expected.map(str::to_owned), value.to_owned());
-        self.run(move |database| database.swap_meta(&key, expected.as_deref(), &value)).await
+        self.run(move |database| write::swap_meta(database, &key, expected.as_deref(), &value)).await
     }
 }
 
@@ -235,7 +131,7 @@ impl<D: Database> Sessions for Embedded<D> {
 
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
-        let written = self.run(move |database| database.write(&changes)).await;
+        let written = self.run(move |database| Ok(write::sessions(database, &changes))).await;
         match self.0.index().wrote(bytes).await.and(written) {
             Ok(versions) => versions,
             Err(error) => vec![Err(error); count],
@@ -244,7 +140,7 @@ impl<D: Database> Sessions for Embedded<D> {
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
         let key = key.clone();
-        let deleted = self.run(move |database| database.delete_session(&key)).await?;
+        let deleted = self.run(move |database| write::delete_session(database, &key)).await?;
         if deleted && let Err(error) = self.erase().await {
             // The session is gone; the next update of the index and the next deletion remove what is left in files.
             tracing::warn!(%error, "could not yet remove what a deleted session left in the index or the database");
@@ -259,7 +155,7 @@ impl<D: Database> Sessions for Embedded<D> {
 
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         let (from, to) = (from.clone(), to.clone());
-        self.run(move |database| database.rename_user(&from, &to)).await
+        self.run(move |database| write::rename_user(database, &from, &to)).await
     }
 }
 
@@ -277,7 +173,7 @@ impl<D: Database> Messages for Embedded<D> {
 
     async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
         let places = places.to_vec();
-        self.read(move |reader| D::messages_at(reader, &places)).await
+        self.read(move |reader| reader.messages_at(&places)).await
     }
 
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
@@ -305,12 +201,12 @@ impl<D: Database> Events for Embedded<D> {
 
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
         let (key, sequences) = (key.clone(), sequences.to_vec());
-        self.read(move |reader| D::event_payloads(reader, &key, &sequences)).await
+        self.read(move |reader| read::events::of_sequences(reader, &key, &sequences)).await
     }
 
     async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
         let (user, event_ids) = (user.clone(), event_ids.to_vec());
-        self.read(move |reader| D::find_events(reader, &user, &event_ids)).await
+        self.read(move |reader| reader.find_events(&user, &event_ids)).await
     }
 
     async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
@@ -320,7 +216,7 @@ impl<D: Database> Events for Embedded<D> {
 
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
         let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |reader| D::count_events(reader, &scope, &filter)).await
+        self.read(move |reader| reader.count_events(&scope, &filter)).await
     }
 }
 
@@ -339,22 +235,23 @@ impl<D: Database> Vectors for Embedded<D> {
     ) -> Result<usize> {
         let key = key.clone();
         let bytes = of_messages.iter().map(MessageVectors::vector_bytes).sum();
-        let stored = self.run(move |database| database.write_vectors(&key, generation, &of_messages)).await?;
+        let stored =
+            self.run(move |database| write::vectors(database, &key, generation, &of_messages)).await?;
         self.0.index().wrote(bytes).await?;
         Ok(stored)
     }
 
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
         let key = key.clone();
-        self.run(move |database| database.owe_vectors(&key, &which)).await
+        self.run(move |database| write::owe_vectors(database, &key, &which)).await
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {
-        self.run(move |database| database.complete_generation(generation)).await
+        self.run(move |database| write::complete_generation(database, generation)).await
     }
 
     async fn prune_vectors(&self, limit: usize) -> Result<usize> {
-        self.run(move |database| database.prune_vectors(limit)).await
+        self.run(move |database| write::prune_vectors(database, limit)).await
     }
 
     async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
@@ -368,7 +265,7 @@ impl<D: Database> Vectors for Embedded<D> {
         texts: &[(Place, ContentType)],
     ) -> Result<Vec<(Place, VectorRecord)>> {
         let texts = texts.to_vec();
-        self.read(move |reader| D::vectors_of(reader, generation, &texts)).await
+        self.read(move |reader| reader.vectors_of(generation, &texts)).await
     }
 
     async fn vector_types(

@@ -1,0 +1,110 @@
+//! Rows looked up many at a time: each statement costs DuckDB far more than a row.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::EventCount,
+    model::{ContentType, Message, Place, SessionId, SessionKey, UserId, VectorRecord},
+    search::EventFilter,
+};
+use amplifier_session_sql::{
+    Columns, Query, Reader, Value,
+    embedded::Lookups,
+    is_one_of, number,
+    rows::{self, MESSAGES, VECTOR},
+    unless_damaged,
+};
+
+use crate::{
+    connection::{Read, message_key},
+    event_counts,
+};
+
+/// How many ids one statement looks for.
+const IDS: usize = 500;
+
+impl Lookups for Read<'_> {
+    fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let sessions = self.session_keys(&places.iter().map(|place| &place.session).collect())?;
+        let key = |place: &Place| Some(message_key(*sessions.get(&place.session)?, place.sequence));
+        let sql = format!("{MESSAGES} WHERE {}", is_one_of("t.key", places.iter().filter_map(key)));
+        self.rows(&Query::new("messages_at", sql, [], rows::message).once())
+    }
+
+    /// All ids are looked for in one scan: an index that told them would cost every write.
+    fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let mut found: HashMap<String, Place> = HashMap::new();
+        for ids in event_ids.chunks(IDS) {
+            let places = (2..2 + ids.len()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
+            let sql = format!(
+                "SELECT event_id, session_id, sequence FROM events WHERE user_id = ?1 AND event_id IN ({places})"
+            );
+            let values =
+                std::iter::once(user.as_str()).chain(ids.iter().map(String::as_str)).map(Value::from);
+            let place =
+                |row: &dyn Columns| Ok((row.text(0)?, SessionId::new(row.text(1)?)?, number(row, 2)?));
+            for (id, session, sequence) in self.rows(&Query::new("find_events", sql, values, place).once())? {
+                found.insert(id, Place::new(SessionKey::new(user.clone(), session), sequence));
+            }
+        }
+        // In the order of the question, as it was asked.
+        Ok(event_ids.iter().filter_map(|id| Some((id.clone(), found.get(id)?.clone()))).collect())
+    }
+
+    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        event_counts::count(self, scope, filter)
+    }
+
+    fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        let mut of_sessions: HashMap<&SessionKey, Vec<i64>> = HashMap::new();
+        for (place, _) in texts {
+            of_sessions.entry(&place.session).or_default().push(place.sequence.into());
+        }
+        let mut stored: HashMap<(&SessionKey, u32, ContentType), Vec<VectorRecord>> = HashMap::new();
+        for (key, sequences) in of_sessions {
+            let sql = format!(
+                "SELECT {VECTOR}, sequence FROM vectors_of_generations
+                 WHERE user_id = ?1 AND session_id = ?2 AND generation = {generation} AND {}
+                 ORDER BY sequence, content_type, chunk_index",
+                is_one_of("sequence", sequences)
+            );
+            let values = [key.user_id.as_str().into(), key.session_id.as_str().into()];
+            let record = |row: &dyn Columns| {
+                Ok(unless_damaged(rows::record(row))?.map(|record| (number::<u32>(row, 7), record)))
+            };
+            let records = self.rows(&Query::new("vectors_of", sql, values, record).once())?;
+            for (sequence, record) in records.into_iter().flatten() {
+                stored.entry((key, sequence?, record.content_type)).or_default().push(record);
+            }
+        }
+        let of_texts = texts.iter().flat_map(|(place, content_type)| {
+            let records = stored.get(&(&place.session, place.sequence, *content_type));
+            records.into_iter().flatten().map(|record| (place.clone(), record.clone()))
+        });
+        Ok(of_texts.collect())
+    }
+}
+
+impl Read<'_> {
+    /// The keys of the rows of sessions, of those that are there.
+    fn session_keys(&self, sessions: &BTreeSet<&SessionKey>) -> Result<BTreeMap<SessionKey, i64>> {
+        if sessions.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        // DuckDB takes longer for a list of pairs than for the same ids of other users.
+        let ids = vec!["?"; sessions.len()].join(", ");
+        let sql = format!("SELECT user_id, session_id, key FROM sessions WHERE session_id IN ({ids})");
+        let values = sessions.iter().map(|key| key.session_id.as_str().into());
+        let key_of = |row: &dyn Columns| {
+            let key = SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?);
+            Ok((key, row.integer(2)?))
+        };
+        let found = self.rows(&Query::new("messages_at", sql, values, key_of))?;
+        Ok(found.into_iter().filter(|(key, _)| sessions.contains(key)).collect())
+    }
+}

@@ -1,0 +1,19 @@
+//! A backend on an embedded database, with the search index beside it.
+//!
+//! A [`Database`] is what differs between databases; [`Embedded`] makes a backend of it.
+//!
+//! | file | what is in it |
+//! | --- | --- |
+//! | `database.rs` | what a database has to offer |
+//! | `backend.rs` | the backend: each call runs on a thread for blocking work and keeps the index up to date |
+//! | `write.rs` | the transactions that write |
+//! | `rows.rs` | the rows as the search index reads them |
+
+mod backend;
+mod database;
+mod rows;
+mod write;
+
+pub use backend::Embedded;
+pub use database::{Connections, Database, Lookups, Nearest, NewVector, VectorTarget, Writer};
+pub use rows::{IndexRows, RowSnapshots};

@@ -1,0 +1,347 @@
+//! The rows as the search index reads them: by revision, in one read transaction.
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::ControlFlow,
+    sync::{Arc, OnceLock},
+};
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::meta::STORE_ID,
+    model::{Place, SessionId, SessionKey, UserId},
+    search::SessionFilter,
+};
+use amplifier_session_index::{MessageRow, PlacedRows, Rows, StoreRevision, VectorPlace, VectorRow};
+
+use super::Connections;
+use crate::{
+    Batch, Columns, Query, Reader, Statement, damaged, is_one_of, number, read,
+    rows::{self, removed},
+    unless_damaged,
+};
+
+/// How many rows are looked up at once by their keys.
+const LOOKED_UP: usize = 1024;
+
+/// The rows of a database, each time as they are then.
+#[derive(Debug)]
+pub struct RowSnapshots<C> {
+    connections: Arc<C>,
+    store: OnceLock<[u8; 16]>,
+}
+
+impl<C> RowSnapshots<C> {
+    /// The rows that these connections read.
+    #[must_use]
+    pub fn new(connections: Arc<C>) -> Self {
+        Self { connections, store: OnceLock::new() }
+    }
+}
+
+impl<C: Connections> amplifier_session_index::Snapshots for RowSnapshots<C> {
+    fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()> {
+        self.connections.read_snapshot(|reader| read(&mut IndexRows::new(reader, &self.store)))
+    }
+
+    fn folded(&self) {
+        self.connections.folded();
+    }
+}
+
+/// The rows as one transaction sees them.
+#[derive(Debug)]
+pub struct IndexRows<'a, R> {
+    reader: &'a R,
+    store: &'a OnceLock<[u8; 16]>,
+    /// Of vectors that were looked at: a search asks for the places of those that it compares.
+    places: Places,
+}
+
+type Places = HashMap<u64, VectorPlace>;
+
+impl<'a, R: Reader> IndexRows<'a, R> {
+    /// The rows that `reader` sees, which reads one snapshot. `store` remembers the store's identity.
+    #[must_use]
+    pub fn new(reader: &'a R, store: &'a OnceLock<[u8; 16]>) -> Self {
+        Self { reader, store, places: HashMap::new() }
+    }
+
+    fn store(&self) -> Result<[u8; 16]> {
+        if let Some(store) = self.store.get() {
+            return Ok(*store);
+        }
+        let sql = "SELECT value FROM schema_meta WHERE key = ?1";
+        let id =
+            self.reader.first(&Query::new("read_revision", sql, [STORE_ID.into()], |row| row.text(0)))?;
+        let id = id.and_then(|id| u128::from_str_radix(&id, 16).ok()).ok_or_else(|| damaged("store id"))?;
+        Ok(*self.store.get_or_init(|| id.to_be_bytes()))
+    }
+
+    /// Calls `each` with the rows that `select` finds of a revision above `revision`, in order. `newer` are their keys with
+    /// their lengths. Both read the table `t`.
+    fn newer(
+        &self,
+        newer: &str,
+        select: &str,
+        revision: u64,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let Some(batch) = R::DIALECT.batch else {
+            return self.select(select, &format!("t.revision > {revision}"), each).map(drop);
+        };
+        let newer = format!("{newer} WHERE t.revision > {revision} ORDER BY t.revision, t.key");
+        let decode = |row: &dyn Columns| Ok((row.integer(0)?, rows::count(row, 1)?));
+        let newer = self.reader.rows(&Query::new("read_rows", newer, [], decode).once())?;
+        for keys in batches(&newer, batch) {
+            if self.select(select, &is_one_of("t.key", keys.iter().map(|(key, _)| *key)), each)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `each` broke off.
+    fn select(
+        &self,
+        select: &str,
+        which: &str,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let sql = format!("{select} WHERE {which} ORDER BY t.revision, t.key");
+        let mut flow = ControlFlow::Continue(());
+        self.reader.each_row(&Statement::once("read_rows", sql, []), &mut |row| {
+            flow = each(row)?;
+            Ok(flow)
+        })?;
+        Ok(flow)
+    }
+
+    fn removed_after(&self, kind: i64, revision: u64) -> Result<Vec<u64>> {
+        let sql = "SELECT key FROM removed WHERE kind = ?1 AND revision > ?2";
+        let values = [kind.into(), revision.cast_signed().into()];
+        self.reader.rows(&Query::new("read_removed", sql, values, |row| unsigned(row, 0)))
+    }
+
+    /// Calls `each` with the rows of these keys, in all tables of vectors.
+    fn each_vector(
+        &mut self,
+        keys: &[u64],
+        more: &str,
+        each: &mut dyn FnMut(&mut Places, u64, &dyn Columns) -> Result<()>,
+    ) -> Result<()> {
+        for keys in keys.chunks(LOOKED_UP) {
+            let which = of_keys(keys);
+            let mut missing: HashSet<u64> = keys.iter().copied().collect();
+            for table in R::DIALECT.vector_tables {
+                if missing.is_empty() {
+                    break;
+                }
+                let sql = format!("SELECT {VECTOR_PLACE}{more} FROM {table} WHERE {which}");
+                self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
+                    let key = unsigned(row, 0)?;
+                    missing.remove(&key);
+                    each(&mut self.places, key, row).map(ControlFlow::Continue)
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Reader> Rows for IndexRows<'_, R> {
+    fn mark(&mut self) -> Result<StoreRevision> {
+        let sql = "SELECT revision, nonce FROM revisions ORDER BY revision DESC LIMIT 1";
+        let decode = |row: &dyn Columns| Ok((unsigned(row, 0)?, unsigned(row, 1)?));
+        let newest = self.reader.first(&Query::new("read_revision", sql, [], decode))?;
+        let (revision, nonce) = newest.unwrap_or_default();
+        Ok(StoreRevision { store: self.store()?, revision, nonce })
+    }
+
+    fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {
+        if revision == 0 {
+            return Ok(Some(0));
+        }
+        let sql = "SELECT nonce FROM revisions WHERE revision = ?1";
+        let revision = revision.cast_signed().into();
+        self.reader.first(&Query::new("read_revision", sql, [revision], |row| unsigned(row, 0)))
+    }
+
+    fn messages_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let newer = "SELECT t.key, octet_length(t.raw) FROM transcripts t";
+        let select =
+            "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, t.role, t.ts, t.raw
+            FROM transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
+        self.newer(newer, select, revision, &mut |row| match unless_damaged(message_row(row))? {
+            Some(row) => each(row),
+            None => Ok(ControlFlow::Continue(())),
+        })
+    }
+
+    fn vectors_after(
+        &mut self,
+        revision: u64,
+        each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let vectors = R::DIALECT.all_vectors;
+        let newer = format!("SELECT t.key, 0 FROM {vectors} t");
+        let select = format!(
+            "SELECT t.key, t.revision, s.key, t.user_id, s.project_slug, t.session_id, m.role, t.content_type,
+                m.ts, t.generation, t.vector
+             FROM {vectors} t
+             JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id
+             JOIN transcripts m
+                 ON m.user_id = t.user_id AND m.session_id = t.session_id AND m.sequence = t.sequence"
+        );
+        let mut vector = Vec::new();
+        self.newer(
+            &newer,
+            &select,
+            revision,
+            &mut |row| match unless_damaged(vector_row(row, &mut vector))? {
+                Some(row) => each(row),
+                None => Ok(ControlFlow::Continue(())),
+            },
+        )
+    }
+
+    fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.removed_after(removed::MESSAGE, revision)
+    }
+
+    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
+        self.removed_after(removed::VECTOR, revision)
+    }
+
+    fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
+        read::sessions::keys(self.reader, scope, filter)
+    }
+
+    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
+        let mut vector = Vec::new();
+        self.each_vector(keys, ", vector", &mut |places, key, row| {
+            if unless_damaged(row.read_vector(VECTOR_PLACE_COLUMNS, &mut vector))?.is_none() {
+                return Ok(());
+            }
+            places.insert(key, vector_place(row)?);
+            each(key, &vector)
+        })
+    }
+}
+
+impl<R: Reader> PlacedRows for IndexRows<'_, R> {
+    fn message_places(&mut self, keys: &[u64]) -> Result<Vec<Option<Place>>> {
+        let mut found = HashMap::new();
+        for keys in keys.chunks(LOOKED_UP) {
+            let sql =
+                format!("SELECT key, user_id, session_id, sequence FROM transcripts WHERE {}", of_keys(keys));
+            self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
+                found.insert(unsigned(row, 0)?, place(row)?);
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        // A message is asked for once for each of its texts.
+        Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
+    }
+
+    fn vector_places(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorPlace>>> {
+        let unknown: Vec<u64> = keys.iter().copied().filter(|key| !self.places.contains_key(key)).collect();
+        self.each_vector(&unknown, "", &mut |places, key, row| {
+            places.insert(key, vector_place(row)?);
+            Ok(())
+        })?;
+        Ok(keys.iter().map(|key| self.places.get(key).cloned()).collect())
+    }
+}
+
+/// The rows in batches that keep within both limits; a longer row is a batch of its own.
+fn batches(rows: &[(i64, u64)], most: Batch) -> impl Iterator<Item = &[(i64, u64)]> {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |(at, (_, length)): (usize, &(i64, u64))| {
+            bytes += length;
+            at == 0 || (at < most.rows && bytes <= most.bytes)
+        };
+        let fitting = rest.iter().enumerate().map(fits).take_while(|fits| *fits).count();
+        let (batch, others) = rest.split_at(fitting);
+        rest = others;
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+fn message_row(row: &dyn Columns) -> Result<MessageRow<'_>> {
+    Ok(MessageRow {
+        key: unsigned(row, 0)?,
+        revision: unsigned(row, 1)?,
+        session_key: unsigned(row, 2)?,
+        user: row.text_ref(3)?,
+        project: row.text_ref(4)?,
+        session: row.text_ref(5)?,
+        role: row.text_ref(6)?.parse()?,
+        ts: row.time(7)?,
+        raw: row.bytes_ref(8)?,
+    })
+}
+
+fn vector_row<'a>(row: &'a dyn Columns, vector: &'a mut Vec<f32>) -> Result<VectorRow<'a>> {
+    row.read_vector(10, vector)?;
+    Ok(VectorRow {
+        key: unsigned(row, 0)?,
+        revision: unsigned(row, 1)?,
+        session_key: unsigned(row, 2)?,
+        user: row.text_ref(3)?,
+        project: row.text_ref(4)?,
+        session: row.text_ref(5)?,
+        role: row.text_ref(6)?.parse()?,
+        content_type: row.text_ref(7)?.parse()?,
+        ts: row.time(8)?,
+        generation: number(row, 9)?,
+        vector,
+    })
+}
+
+fn of_keys(keys: &[u64]) -> String {
+    is_one_of("key", keys.iter().map(|key| key.cast_signed()))
+}
+
+/// The place in the columns after the key.
+fn place(row: &dyn Columns) -> Result<Place> {
+    let session = SessionKey::new(UserId::new(row.text(1)?)?, SessionId::new(row.text(2)?)?);
+    Ok(Place::new(session, number(row, 3)?))
+}
+
+/// The columns that [`vector_place`] reads, with the key first.
+const VECTOR_PLACE: &str = "key, user_id, session_id, sequence, content_type, span_start, span_end";
+const VECTOR_PLACE_COLUMNS: usize = 7;
+
+fn vector_place(row: &dyn Columns) -> Result<VectorPlace> {
+    Ok(VectorPlace {
+        message: place(row)?,
+        content_type: row.text_ref(4)?.parse()?,
+        span: (number(row, 5)?, number(row, 6)?),
+    })
+}
+
+fn unsigned(row: &dyn Columns, index: usize) -> Result<u64> {
+    row.integer(index).map(i64::cast_unsigned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_keep_within_both_limits() {
+        let rows = [(1, 5), (2, 5), (3, 90), (4, 1), (5, 1), (6, 1), (7, 1)];
+        let keys = |most| -> Vec<Vec<i64>> {
+            batches(&rows, most).map(|batch| batch.iter().map(|(key, _)| *key).collect()).collect()
+        };
+        assert_eq!(keys(Batch { rows: 3, bytes: 10 }), [vec![1, 2], vec![3], vec![4, 5, 6], vec![7]]);
+        assert_eq!(keys(Batch { rows: 10, bytes: 1000 }), [vec![1, 2, 3, 4, 5, 6, 7]]);
+    }
+}

@@ -1,0 +1,248 @@
+//! Connections as the statements of `sql` use them, and SQLite's dialect.
+
+use std::ops::ControlFlow;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::SessionQuery,
+    model::Level,
+    search::{EventFilter, SessionFilter},
+};
+use amplifier_session_sql::{
+    Cell, Columns, Dialect, Reader, Statement, Table, Value,
+    embedded::{NewVector, VectorTarget, Writer},
+    rows::EVENT_OF_SESSION,
+};
+use rusqlite::{
+    Connection, ParamsFromIter, ToSql, Transaction, params_from_iter,
+    types::{Null, ToSqlOutput},
+};
+
+use crate::{
+    columns::{Cursor, vector_bytes},
+    error::storage,
+};
+
+/// A connection that reads.
+#[derive(Debug)]
+pub struct Read<'a>(pub(crate) &'a Connection);
+
+impl Reader for Read<'_> {
+    const DIALECT: Dialect = SQLITE;
+
+    fn each_row(
+        &self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        each_row(self.0, statement, each)
+    }
+}
+
+/// A write transaction.
+#[derive(Debug)]
+pub struct Write<'a>(pub(crate) Transaction<'a>);
+
+impl Reader for Write<'_> {
+    const DIALECT: Dialect = SQLITE;
+
+    fn each_row(
+        &self,
+        statement: &Statement,
+        each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        each_row(&self.0, statement, each)
+    }
+}
+
+impl Writer for Write<'_> {
+    fn execute(&self, statement: &Statement) -> Result<usize> {
+        prepared(&self.0, statement, |prepared| {
+            prepared.execute(params(&statement.values)).map_err(storage(statement.operation))
+        })
+    }
+
+    fn next_revision(&mut self) -> Result<i64> {
+        let take = Statement::new("write", "INSERT INTO revisions (nonce) VALUES (random())", []);
+        self.execute(&take)?;
+        Ok(self.0.last_insert_rowid())
+    }
+
+    fn new_session_key(&mut self) -> Option<i64> {
+        None
+    }
+
+    fn message_key(_: Option<i64>, _: u32) -> Option<i64> {
+        None
+    }
+
+    fn insert(&mut self, table: &Table, row: &[Cell<'_>]) -> Result<()> {
+        let values: Vec<String> = (1..=row.len()).map(|number| format!("?{number}")).collect();
+        let inserted = self
+            .0
+            .prepare_cached(&table.insert(&values.join(", ")))
+            .and_then(|mut insert| insert.execute(params_from_iter(row.iter().map(Bound))));
+        inserted.map(drop).map_err(storage("write"))
+    }
+
+    fn insert_vectors(&mut self, target: &VectorTarget<'_>, vectors: &[NewVector<'_>]) -> Result<()> {
+        let (user, session) = (target.key.user_id.as_str(), target.key.session_id.as_str());
+        for NewVector { sequence, created_at, record } in vectors {
+            let vector = vector_bytes(&record.vector);
+            let row = [
+                Cell::text(user),
+                Cell::text(session),
+                (*sequence).into(),
+                Cell::text(record.content_type.as_str()),
+                record.chunk_index.into(),
+                record.total_chunks.into(),
+                record.span_start.into(),
+                record.span_end.into(),
+                record.token_count.into(),
+                Cell::text(&target.space.model),
+                Cell::Time(*created_at),
+                Cell::Integer(target.revision),
+                target.generation.into(),
+                Cell::Bytes(&vector),
+            ];
+            self.insert(&TRANSCRIPT_VECTORS, &row)?;
+        }
+        Ok(())
+    }
+}
+
+const TRANSCRIPT_VECTORS: Table = Table {
+    name: "transcript_vectors",
+    columns: &[
+        "user_id, session_id, sequence, content_type, chunk_index, total_chunks, span_start, span_end, \
+        token_count, embedding_model, created_at, revision, generation, vector",
+    ],
+};
+
+fn each_row(
+    connection: &Connection,
+    statement: &Statement,
+    each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let failed = storage(statement.operation);
+    prepared(connection, statement, |prepared| {
+        let mut found = prepared.query(params(&statement.values)).map_err(&failed)?;
+        while let Some(row) = found.next().map_err(&failed)? {
+            if each(&Cursor(row))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn prepared<T>(
+    connection: &Connection,
+    statement: &Statement,
+    run: impl FnOnce(&mut rusqlite::Statement<'_>) -> Result<T>,
+) -> Result<T> {
+    let failed = storage(statement.operation);
+    match statement.keep_prepared {
+        true => run(&mut *connection.prepare_cached(&statement.sql).map_err(failed)?),
+        false => run(&mut connection.prepare(&statement.sql).map_err(failed)?),
+    }
+}
+
+/// Lists are JSON; words are looked for by a function of the library. Tables are joined with `CROSS JOIN` and indexes are
+/// named because SQLite has no statistics to choose by.
+pub(crate) const SQLITE: Dialect = Dialect {
+    list_holds: |list, value| {
+        format!("EXISTS (SELECT 1 FROM json_each({list}) item WHERE item.value = {value})")
+    },
+    session_says: Some(|text| {
+        format!("holds_words({text}, s.name, s.first_prompt, s.session_id, s.description)")
+    }),
+    event_says: Some(|text| format!("event_says({text}, e.error_type, e.summary)")),
+    day: |time| format!("substr({time}, 1, instr({time}, 'T') - 1)"),
+    list_from,
+    messages_of_sessions: "sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role
+        ON t.user_id = s.user_id AND t.session_id = s.session_id",
+    events_in_order,
+    beside_sessions: |table| format!("sessions s CROSS JOIN {table} t USING (user_id, session_id)"),
+    all_vectors: "transcript_vectors",
+    vector_tables: &["transcript_vectors"],
+    time: |ts| format!("'{ts}'"),
+    batch: None,
+};
+
+/// The index that gives a list: the few sessions that a condition selects, else all of them in order.
+fn list_from(query: &SessionQuery) -> &'static str {
+    let own = matches!(query.scope, Scope::User(_));
+    let by_id = query.filter.session.is_some() || query.id_prefix.is_some();
+    match query {
+        _ if by_id && own => "sessions s INDEXED BY sqlite_autoindex_sessions_1",
+        _ if by_id => "sessions s INDEXED BY sessions_by_id",
+        SessionQuery { parent: Some(_), .. } => "sessions s INDEXED BY sessions_by_parent",
+        _ if !own => "sessions s INDEXED BY sessions_of_all_by_activity",
+        SessionQuery { filter: SessionFilter { project: Some(_), .. }, .. } => {
+            "sessions s INDEXED BY sessions_by_project_activity"
+        }
+        SessionQuery { filter: SessionFilter { bundle: Some(_), .. }, .. } => {
+            "sessions s INDEXED BY sessions_by_bundle"
+        }
+        _ => "sessions s INDEXED BY sessions_by_activity",
+    }
+}
+
+/// The index that gives events in order of time. SQLite would rather sort all events of a user than read the newest of them.
+fn events_in_order(scope: &Scope, filter: &EventFilter) -> String {
+    if filter.sessions.session.is_some() {
+        return format!(
+            "sessions s CROSS JOIN events e INDEXED BY events_by_session_time {EVENT_OF_SESSION}"
+        );
+    }
+    let index = own_events_index(scope, filter).unwrap_or("events_by_time");
+    format!("events e INDEXED BY {index} CROSS JOIN sessions s {EVENT_OF_SESSION}")
+}
+
+/// The index of what the filter asks for among one user's events.
+pub(crate) fn own_events_index(scope: &Scope, filter: &EventFilter) -> Option<&'static str> {
+    match (scope, filter) {
+        (Scope::User(_), EventFilter { tool: Some(_), .. }) => Some("events_by_tool"),
+        (Scope::User(_), EventFilter { event_type: Some(_), .. }) => Some("events_by_type"),
+        (Scope::User(_), EventFilter { level: Some(level), .. }) if *level != Level::Info => {
+            Some("events_by_level")
+        }
+        _ => None,
+    }
+}
+
+fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'_>>> {
+    params_from_iter(values.iter().map(|value| match value {
+        Value::Text(text) => ToSqlOutput::from(text.as_str()),
+        Value::Integer(number) => ToSqlOutput::from(*number),
+        Value::Time(ts) => ToSqlOutput::from(ts.to_string()),
+        _ => ToSqlOutput::from(Null),
+    }))
+}
+
+/// A written value as SQLite stores it.
+struct Bound<'a>(&'a Cell<'a>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            Cell::Null => ToSqlOutput::from(Null),
+            Cell::Text(text) => ToSqlOutput::from(&**text),
+            Cell::Integer(number) => ToSqlOutput::from(*number),
+            Cell::Flag(flag) => ToSqlOutput::from(*flag),
+            Cell::Time(ts) => ToSqlOutput::from(ts.to_string()),
+            Cell::Bytes(bytes) => ToSqlOutput::from(*bytes),
+            Cell::Line(bytes) => text_or_blob(bytes),
+            Cell::Texts(texts) => ToSqlOutput::from(serde_json::to_string(texts).unwrap_or_default()),
+        })
+    }
+}
+
+/// Text where the bytes are UTF-8, so that people can read and query them with any SQLite tool.
+fn text_or_blob(bytes: &[u8]) -> ToSqlOutput<'_> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => ToSqlOutput::from(text),
+        Err(_) => ToSqlOutput::from(bytes),
+    }
+}

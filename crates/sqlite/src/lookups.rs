@@ -1,0 +1,69 @@
+//! Rows looked up one by one: SQLite finds each through an index, with a statement that stays prepared.
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::EventCount,
+    model::{ContentType, Message, Place, SessionId, SessionKey, UserId, VectorRecord},
+    search::EventFilter,
+};
+use amplifier_session_sql::{
+    Columns, Query, Reader, Value,
+    embedded::Lookups,
+    number,
+    rows::{self, MESSAGES, VECTOR},
+    unless_damaged,
+};
+
+use crate::{connection::Read, event_counts};
+
+impl Lookups for Read<'_> {
+    fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let sql = format!("{MESSAGES} WHERE t.user_id = ?1 AND t.session_id = ?2 AND t.sequence = ?3");
+        let message = |place| Query::new("messages_at", sql.clone(), of_message(place), rows::message);
+        let messages = places.iter().map(|place| self.first(&message(place)));
+        messages.filter_map(Result::transpose).collect()
+    }
+
+    fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let sql = "SELECT session_id, sequence FROM events WHERE user_id = ?1 AND event_id = ?2";
+        let place = |row: &dyn Columns| Ok((SessionId::new(row.text(0)?)?, number(row, 1)?));
+        let mut found = Vec::new();
+        for id in event_ids {
+            let values = [user.as_str().into(), id.as_str().into()];
+            if let Some((session, sequence)) = self.first(&Query::new("find_events", sql, values, place))? {
+                found.push((id.clone(), Place::new(SessionKey::new(user.clone(), session), sequence)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        event_counts::count(self, scope, filter)
+    }
+
+    fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        let sql = format!(
+            "SELECT {VECTOR} FROM transcript_vectors
+             WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 AND generation = ?4 AND content_type = ?5
+             ORDER BY chunk_index"
+        );
+        let mut found = Vec::new();
+        for (place, content_type) in texts {
+            let of_text = [generation.into(), content_type.as_str().into()];
+            let values = of_message(place).into_iter().chain(of_text);
+            let record = |row: &dyn Columns| unless_damaged(rows::record(row));
+            let records = self.rows(&Query::new("vectors_of", sql.clone(), values, record))?;
+            found.extend(records.into_iter().flatten().map(|record| (place.clone(), record)));
+        }
+        Ok(found)
+    }
+}
+
+fn of_message(place: &Place) -> [Value; 3] {
+    let SessionKey { user_id, session_id } = &place.session;
+    [user_id.as_str().into(), session_id.as_str().into(), place.sequence.into()]
+}
