@@ -80,7 +80,7 @@ impl App {
     pub(crate) fn default_root(&self) -> Result<PathBuf, Failure> {
         self.config
             .root()
-            .ok_or_else(|| Failure::failed("the home folder is unknown", "name the folder with --root DIR"))
+            .ok_or_else(|| Failure::failed("the home folder is unknown", "pass the folder with --root DIR"))
     }
 
     /// The settings of a store as they are configured.
@@ -195,7 +195,7 @@ impl App {
         let url = self.store_url()?;
         let StoreUrl::DuckDb(file) = &url else {
             let hint = format!(
-                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` makes one of the same sessions (or `export`, and `import` there); then ask it",
+                "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` creates one with the same sessions (or use `export` and `import`)",
                 program::name()
             );
             return Err(Failure::wrong_use(format!("`sql` needs a DuckDB store; {url} is not one"), hint));
@@ -217,8 +217,8 @@ impl App {
                 Ok(Scope::Visible(Viewer::new(user).with_teams(teams).with_org(org.clone())))
             }
             _ if self.global.typed_groups() => {
-                let message = format!("--team and --org say nothing with --scope {}", scope.as_str());
-                Err(Failure::wrong_use(message, "--scope visible looks at what is shared with them"))
+                let message = format!("--team and --org have no effect with --scope {}", scope.as_str());
+                Err(Failure::wrong_use(message, "--scope visible reads what is shared with them"))
             }
             ScopeArg::Own => Ok(Scope::User(user)),
             ScopeArg::All => Ok(Scope::Everyone),
@@ -278,7 +278,7 @@ impl App {
     pub(crate) fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
         let provider = self.config.embedding()?;
         if let Some(address) = self.config.plain_http_address() {
-            say("warning", &format!("texts go to {address} over plain http://, where others can read them"));
+            say("warning", &format!("texts are sent to {address} over plain http://, where others can read them"));
         }
         Ok(provider)
     }
@@ -312,8 +312,8 @@ impl App {
         let filter = SessionFilter::default().with_project(project.clone());
         let query = SessionQuery::new(reader.scope.clone()).with_filter(filter).with_limit(1);
         if reader.storage.search_sessions(&query).await?.is_empty() {
-            say("warning", &format!("there is no project {:?} in the store", project.as_str()));
-            say("hint", &format!("`{} sessions` names the project of each session", self.program()));
+            say("warning", &format!("the store has no project {:?}", project.as_str()));
+            say("hint", &format!("`{} sessions` shows the project of each session", self.program()));
         }
         Ok(())
     }
@@ -330,8 +330,8 @@ impl App {
             // Everyone's sessions are the same, whoever asks.
             let (program, other) = (program::name() + &self.global.store_typed_again(), &other.user_id);
             let text = format!(
-                "{user} has no sessions in this store, and others do, such as {other}: `{program} sessions --scope all` \
-                 lists theirs"
+                "{user} has no sessions in this store, but others do, for example {other}; `{program} sessions --scope all` \
+                 lists them"
             );
             say("hint", &text);
         }
@@ -356,7 +356,7 @@ impl App {
         let url = self.store_url()?;
         if url.file().is_some_and(|store| file::belongs_to(store, out)) {
             let message = format!("{} belongs to the store", out.display());
-            return Err(Failure::wrong_use(message, "name another file"));
+            return Err(Failure::wrong_use(message, "choose another file"));
         }
         Ok(())
     }
@@ -370,8 +370,8 @@ impl App {
         if self.store_exists()? {
             return Ok(());
         }
-        let hint = format!("run `{} sync` to take in the sessions of ~/.amplifier", self.program());
-        Err(Failure::failed(format!("there is no store at {}", self.store_url()?), hint))
+        let hint = format!("run `{} sync` to read the sessions in ~/.amplifier", self.program());
+        Err(Failure::failed(format!("no store at {}", self.store_url()?), hint))
     }
 
     /// Another user than the store's is most likely a change of account, not a second person.
@@ -380,11 +380,11 @@ impl App {
             return Ok(());
         }
         if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
-            say("warning", &format!("the store was made by {pinned}, and you are {user}"));
+            say("warning", &format!("the store belongs to {pinned}, and you are {user}"));
             say(
                 "hint",
                 &format!(
-                    "see the sessions of {pinned} with --user {pinned}; --user {user} keeps this silent"
+                    "pass --user {pinned} to use their sessions, or --user {user} to silence this warning"
                 ),
             );
         }
@@ -404,7 +404,7 @@ pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
     match storage.backend().info().read_only {
         Some(reason) => Err(Failure::failed(
             format!("the store is read-only: {reason}"),
-            "make the file and its folder writable, or name another store with --store",
+            "make the file and its folder writable, or pass another --store",
         )),
         None => Ok(()),
     }

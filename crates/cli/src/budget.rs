@@ -1,4 +1,4 @@
-//! Answers of at most so many tokens.
+//! Answers with a limited number of tokens.
 
 use amplifier_session_storage::content::tokens::{count, count_up_to};
 
@@ -8,31 +8,31 @@ use crate::{
     render::text::{counted, grouped},
 };
 
-/// Lengths to which the last message is cut that does not fit whole, the longest first.
+/// Lengths, longest first, to which the first message that does not fit is cut.
 const CUTS: [usize; 7] = [4_000, 2_000, 1_000, 500, 200, 100, 50];
 
-/// How much of an answer is given.
+/// The part of an answer that is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Portion {
-    /// How many of its items, the most important first.
+    /// The number of items, the most important first.
     pub(crate) items: usize,
-    /// The characters to which the last of them is cut.
+    /// The length in characters to which the last of them is cut.
     pub(crate) last_chars: Option<usize>,
 }
 
-/// What an answer is made of.
+/// The items of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Items {
-    /// How many there are.
+    /// Their number.
     pub(crate) count: usize,
-    /// What one is called.
+    /// The word for one of them.
     pub(crate) one: &'static str,
-    /// Whether one can be cut.
+    /// Whether items can be cut.
     pub(crate) can_be_cut: bool,
 }
 
 impl Portion {
-    /// The characters to which the item at `rank` is cut, when `most` is the limit of all.
+    /// The length in characters to which the item at `rank` is cut, if `most` is the limit of each item.
     pub(crate) fn chars_of(self, rank: usize, most: Option<usize>) -> Option<usize> {
         match self.last_chars.filter(|_| rank + 1 == self.items) {
             Some(last) => Some(most.map_or(last, |most| most.min(last))),
@@ -41,7 +41,7 @@ impl Portion {
     }
 }
 
-/// Writes as much of an answer as fits into `budget` tokens; all of it where there is none. `render` writes a portion to
+/// Writes as much of an answer as fits into `budget` tokens, or all of it without a budget. `render` writes a portion to
 /// `app.out`. Returns the portion that was written.
 pub(crate) fn write(
     app: &mut App,
@@ -82,7 +82,7 @@ fn largest(
         let message = format!("--budget {budget} is too small: this answer needs at least {least} tokens");
         return Err(Failure::wrong_use(message, format!("--budget {least} or more")));
     }
-    // What is more is not shorter, so that the most that fits is found by halving.
+    // The length grows with the number of items, so the largest number that fits is found by bisection.
     let (mut fitting, mut too_long) = (0, items.count);
     while too_long - fitting > 1 {
         let middle = fitting + (too_long - fitting) / 2;
@@ -104,7 +104,7 @@ fn largest(
     Ok(best)
 }
 
-/// Says what was left out to keep within the budget.
+/// Prints a note about what does not fit into the budget.
 pub(crate) fn say_left_out(budget: Option<usize>, items: Items, portion: Portion) {
     let Some(budget) = budget else { return };
     if portion.items < items.count || portion.last_chars.is_some() {
@@ -133,13 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_whole() {
+    fn an_answer_that_fits_is_complete() {
         let whole = Portion { items: 3, last_chars: None };
         assert_eq!(portion(31, &[10, 10, 10], true), Some((whole, 31)));
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_or_cut() {
+    fn items_that_do_not_fit_are_left_out_or_cut() {
         assert_eq!(portion(25, &[10, 10, 10], false), Some((Portion { items: 2, last_chars: None }, 21)));
         let cut = Portion { items: 2, last_chars: Some(500) };
         assert_eq!(portion(150, &[10, 1_000, 10], true), Some((cut, 111)));

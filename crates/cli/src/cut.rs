@@ -1,14 +1,14 @@
-//! Messages cut to a length, for those who pay for every character that they read.
+//! Messages cut to a maximum length, for readers who pay for every character.
 
 use amplifier_session_storage::model::RawJson;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-/// With more values than this a message is cut at its end, else in each of its long texts.
+/// A message with more values than this is cut at its end; others are cut in each long text.
 const MOST_VALUES: usize = 200;
-/// Texts of up to this length under [`STRUCTURE`] are neither cut nor counted.
+/// Texts up to this length under a key in [`STRUCTURE`] are neither cut nor counted.
 const SHORT: usize = 200;
-/// What says what a message is, not what it says.
+/// Keys with information about a message, as opposed to its content.
 const STRUCTURE: [&str; 12] = [
     "role",
     "type",
@@ -27,13 +27,13 @@ const STRUCTURE: [&str; 12] = [
 /// How much of a message's text is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Truncated {
-    /// Characters that are shown.
+    /// Number of characters shown.
     pub(crate) shown: usize,
-    /// Characters that there are.
+    /// Total number of characters.
     pub(crate) of: usize,
 }
 
-/// The line, cut to about `most` characters of text, and how much is shown when that is not all.
+/// The line, cut to about `most` characters of text, and how much of it is left. `None` if it is short enough.
 pub(crate) fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>, Truncated)> {
     let most = most.filter(|most| raw.as_bytes().len() > *most)?;
     let mut value = raw.parse().ok()?;
@@ -41,7 +41,7 @@ pub(crate) fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>,
     Some((serde_json::value::to_raw_value(&value).ok()?, truncated))
 }
 
-/// Cuts `value` to about `most` characters of text. `None` when it has no more than that.
+/// Cuts `value` to about `most` characters of text. Returns `None` if it is short enough.
 pub(crate) fn value_to(value: &mut Value, most: usize) -> Option<Truncated> {
     let (mut values, mut texts) = (0, Vec::new());
     each(value, None, &mut |_, value| {
@@ -70,7 +70,7 @@ pub(crate) fn value_to(value: &mut Value, most: usize) -> Option<Truncated> {
     Some(Truncated { shown, of })
 }
 
-/// The beginning of `text`, and how many characters it leaves out.
+/// The first `most` characters of `text`, and the number of characters after them.
 pub(crate) fn beginning(text: &str, most: usize) -> (&str, usize) {
     match text.char_indices().nth(most) {
         None => (text, 0),
@@ -81,7 +81,7 @@ pub(crate) fn beginning(text: &str, most: usize) -> (&str, usize) {
     }
 }
 
-/// The length to which texts are cut so that together they have `most` characters: short ones stay whole.
+/// The length to which to cut each text so that together they have `most` characters. Short ones stay complete.
 fn fair_share(mut lengths: Vec<usize>, most: usize) -> usize {
     lengths.sort_unstable();
     let (mut left, mut texts) = (most, lengths.len());
@@ -96,7 +96,7 @@ fn fair_share(mut lengths: Vec<usize>, most: usize) -> usize {
     usize::MAX
 }
 
-/// Cuts `text`, with an ellipsis in place of the last character; returns how many characters of it are left.
+/// Cuts `text`, with an ellipsis as its last character. Returns how many characters of it are left.
 fn shorten(text: &mut String, most: usize) -> usize {
     let (shown, left_out) = beginning(text, most);
     if left_out == 0 {
@@ -112,7 +112,7 @@ fn is_structure(key: Option<&str>, value: &Value) -> bool {
     key.is_some_and(|key| STRUCTURE.contains(&key)) && is_short && !value.is_array() && !value.is_object()
 }
 
-/// Visits the values that count and hold no others.
+/// Visits the leaves that count.
 fn each(value: &Value, key: Option<&str>, visit: &mut impl FnMut(Option<&str>, &Value)) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| each(item, None, visit)),
@@ -131,7 +131,7 @@ fn each_mut(value: &mut Value, key: Option<&str>, visit: &mut impl FnMut(Option<
     }
 }
 
-/// The characters of everything that counts.
+/// The number of characters of all values that count.
 fn size(value: &Value) -> usize {
     let mut size = 0;
     each(value, None, &mut |_, value| size += length(value));
@@ -145,7 +145,7 @@ fn length(value: &Value) -> usize {
     }
 }
 
-/// Keeps what comes first, `left` characters of it.
+/// Keeps the first `left` characters and removes the rest.
 fn prune(value: &mut Value, key: Option<&str>, left: &mut usize) {
     match value {
         Value::Array(items) => items.retain_mut(|item| {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_enough_is_left_alone() {
+    fn short_messages_are_unchanged() {
         let mut message = json!({"role": "user", "content": "x".repeat(1_000)});
         let before = message.clone();
         assert_eq!(value_to(&mut message, 1_000), None);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_many_values_is_cut_at_its_end() {
+    fn a_message_with_many_values_is_cut_at_its_end() {
         let many: Vec<Value> = (0..5_000).map(|n| json!({"n": n, "text": "word"})).collect();
         let mut message = json!({"role": "tool", "content": many, "name": "bash"});
         let cut = value_to(&mut message, 1_000).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_cut_only_where_it_has_to_be() {
+    fn a_line_is_cut_only_if_it_is_too_long() {
         let raw =
             RawJson::new(format!("{{\"role\":\"user\",\"content\":\"{}\"}}", "x".repeat(50)).as_bytes());
         assert!(line(&raw, None).is_none() && line(&raw, Some(50)).is_none());
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_is_of_characters() {
+    fn lengths_are_in_characters() {
         assert_eq!(beginning("日本語", 2), ("日本", 1));
         assert_eq!(beginning("ab", 2), ("ab", 0));
     }

@@ -8,16 +8,16 @@ use jiff::{
 
 use crate::failure::{Failure, say};
 
-/// Which end of a stretch of time a date is.
+/// Which end of a period a date is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// The beginning: a day begins at midnight.
+    /// The beginning: a day means its midnight.
     Since,
-    /// The end: a day is meant whole, so it ends at the next midnight.
+    /// The end: a day is included, so it means the next midnight.
     Until,
 }
 
-/// A stretch of time.
+/// A period.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Period {
     pub(crate) since: Option<Timestamp>,
@@ -25,7 +25,7 @@ pub(crate) struct Period {
 }
 
 impl Period {
-    /// Reads what `--since` and `--until` say. Says so when the period has not begun yet.
+    /// Parses the values of `--since` and `--until`. Prints a note if the period has not begun yet.
     pub(crate) fn parse(since: Option<&str>, until: Option<&str>, now: &Zoned) -> Result<Self, Failure> {
         let period = Self {
             since: parse_optional(since, Bound::Since, now)?,
@@ -35,27 +35,27 @@ impl Period {
             && ends <= begins
         {
             let (since, until) = (since.unwrap_or_default(), until.unwrap_or_default());
-            let message = format!("--until {until} lies before --since {since}");
-            return Err(Failure::wrong_use(message, "a period begins with --since and ends with --until"));
+            let message = format!("--until {until} is before --since {since}");
+            return Err(Failure::wrong_use(message, "--since is the beginning of the period, and --until its end"));
         }
         if period.since.is_some_and(|since| since > timestamp(now.timestamp())) {
-            say("note", &format!("--since {} lies in the future", since.unwrap_or_default()));
+            say("note", &format!("--since {} is in the future", since.unwrap_or_default()));
         }
         Ok(period)
     }
 }
 
-/// Reads `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time with or
-/// without offset.
+/// Parses `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time with
+/// or without offset.
 pub(crate) fn parse(text: &str, bound: Bound, now: &Zoned) -> Result<Timestamp, Failure> {
     moment(text.trim(), bound, now).ok_or_else(|| {
-        let hint = "dates are 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31 or \
+        let hint = "valid dates: 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31, \
             2026-01-31T09:30";
         Failure::wrong_use(format!("{text:?} is not a date"), hint)
     })
 }
 
-/// [`parse`], for a date that may be missing.
+/// [`parse`] for an optional date.
 pub(crate) fn parse_optional(
     text: Option<&str>,
     bound: Bound,
@@ -69,7 +69,7 @@ pub(crate) fn minute(ts: Timestamp, now: &Zoned) -> String {
     in_zone(ts, now).map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
-/// The same of a time that may be an estimate, which `~` says.
+/// [`minute`], with `~` in front of an estimate.
 pub(crate) fn about_minute(ts: Timestamp, is_estimated: bool, now: &Zoned) -> String {
     let mark = if is_estimated { "~" } else { "" };
     format!("{mark}{}", minute(ts, now))
@@ -108,8 +108,8 @@ fn moment(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
     }
 }
 
-/// The stretch that a word names, whole: `last week` begins on a Monday and ends on a Sunday; `last monday` is the one
-/// before today.
+/// A bound of the calendar period with this name: `last week` begins on a Monday and ends on a Sunday; `last monday` is the
+/// one before today.
 fn calendar(unit: &str, last: bool, bound: Bound, now: &Zoned) -> Option<Timestamp> {
     let today = now.date();
     if let Some(weekday) = weekday(unit) {
@@ -130,7 +130,7 @@ fn calendar(unit: &str, last: bool, bound: Bound, now: &Zoned) -> Option<Timesta
     Some(timestamp(date.to_zoned(now.time_zone().clone()).ok()?.timestamp()))
 }
 
-/// The last day of this name, `from` included.
+/// The most recent day with this name, which may be `from`.
 fn latest(weekday: Weekday, from: Date) -> Option<Date> {
     let days = from.weekday().since(weekday);
     from.checked_sub(i64::from(days).days()).ok()
@@ -157,7 +157,7 @@ fn number(text: &str) -> Option<i64> {
     }
 }
 
-/// So many units of time before `now`.
+/// `count` units of time before `now`.
 fn back(count: i64, unit: &str, now: &Zoned) -> Option<Timestamp> {
     let span = match unit.strip_suffix('s').unwrap_or(unit) {
         "minute" | "min" => Span::new().try_minutes(count),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_also_written_out() {
+    fn spans_can_be_written_in_words() {
         assert_eq!(since("12 hours ago"), since("12h"));
         assert_eq!(since("7 days ago"), since("7d"));
         assert_eq!(since("2 weeks ago"), since("2w"));
@@ -249,17 +249,17 @@ mod tests {
     }
 
     #[test]
-    fn days_of_the_week_are_the_last_of_their_name() {
+    fn days_of_the_week_are_the_most_recent() {
         assert_eq!(since("monday"), "2026-03-29T22:00:00.000000Z");
         assert_eq!(until("Monday"), "2026-03-30T22:00:00.000000Z");
         assert_eq!(since("sun"), "2026-03-28T23:00:00.000000Z");
-        // Today is one.
+        // Today counts.
         assert_eq!(since("saturday"), since("today"));
         assert_eq!(since("last saturday"), "2026-03-27T23:00:00.000000Z");
     }
 
     #[test]
-    fn weeks_months_and_years_are_those_of_the_calendar() {
+    fn weeks_months_and_years_are_calendar_periods() {
         assert_eq!(since("last week"), "2026-03-22T23:00:00.000000Z");
         assert_eq!(until("last week"), "2026-03-29T22:00:00.000000Z");
         assert_eq!(since("this week"), until("last week"));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_local_unless_they_say_otherwise() {
+    fn times_without_an_offset_are_local() {
         assert_eq!(since("2026-01-31T09:30"), "2026-01-31T08:30:00.000000Z");
         assert_eq!(since("2026-01-31 09:30:15"), "2026-01-31T08:30:15.000000Z");
         assert_eq!(since("2026-01-31T09:30:00Z"), "2026-01-31T09:30:00.000000Z");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_wrong_use() {
+    fn other_texts_are_usage_errors() {
         for text in [
             "",
             "d",
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_period_ends_behind_its_beginning() {
+    fn a_period_ends_after_its_beginning() {
         let period = |since, until| Period::parse(Some(since), Some(until), &now());
         assert!(period("yesterday", "yesterday").is_ok());
         assert!(period("2w", "7d").is_ok());
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_local() {
+    fn output_is_in_local_time() {
         let ts = Timestamp::parse("2026-01-31T23:59:30.5Z").unwrap();
         assert_eq!(minute(ts, &now()), "2026-02-01 00:59");
         assert_eq!(second(ts, &now()), "2026-02-01 00:59:30");

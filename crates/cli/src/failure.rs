@@ -14,17 +14,17 @@ use crate::{
     render::{note, text::printable},
 };
 
-/// How a command ends when it does not fail.
+/// How a command ends if it does not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It did what it was asked.
+    /// It succeeded.
     Done,
-    /// There is nothing that matches.
+    /// Nothing matches.
     FoundNothing,
 }
 
 impl Outcome {
-    /// Whether something was found.
+    /// [`Self::Done`] if something was found.
     pub(crate) fn found(something: bool) -> Self {
         if something { Self::Done } else { Self::FoundNothing }
     }
@@ -38,30 +38,33 @@ impl Outcome {
     }
 }
 
-/// Why a command failed, and what to do about it.
+/// Why a command failed, and a hint what to do.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It could not be carried out.
+    /// The command could not be carried out.
     Failed(Report),
-    /// What was typed makes no sense.
+    /// The command line is invalid.
     WrongUse(Report),
-    /// Whoever read our output has seen enough.
-    NobodyReads,
+    /// The reader of stdout closed the pipe.
+    OutputClosed,
 }
 
-/// What the user is told.
+/// An error message with its hint.
 #[derive(Debug)]
 pub(crate) struct Report {
     message: String,
     hint: Hint,
 }
 
-/// What to do about it.
+/// The hint for usage errors.
+const USAGE_HINT: &str = "run the command with --help to see its options, with examples";
+
+/// What the user can do about an error.
 #[derive(Debug)]
 enum Hint {
     Text(String),
-    /// What helps against this error. It is put into words when it is told: it names what to type.
-    Against(Box<Error>),
+    /// The hint for this error. It is worded when it is printed, because it contains commands to type.
+    For(Box<Error>),
     None,
 }
 
@@ -71,30 +74,30 @@ impl Failure {
         Self::Failed(Report { message: message.into(), hint: Hint::Text(hint.into()) })
     }
 
-    /// What happened, in a sentence.
+    /// What failed.
     pub(crate) fn message(&self) -> &str {
         match self {
             Self::Failed(report) | Self::WrongUse(report) => &report.message,
-            Self::NobodyReads => "nobody reads the output",
+            Self::OutputClosed => "the output was closed",
         }
     }
 
-    /// Wrong use with a hint.
+    /// A usage error with a hint.
     pub(crate) fn wrong_use(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::WrongUse(Report { message: message.into(), hint: Hint::Text(hint.into()) })
     }
 
-    /// Tells the user; returns the exit code. `program` is what hints call the program.
+    /// Prints the error and its hint, and returns the exit code. `program` is the name of the program in hints.
     pub(crate) fn report(&self, program: &str) -> ExitCode {
         let (report, code) = match self {
             Self::Failed(report) => (report, 1),
             Self::WrongUse(report) => (report, 2),
-            Self::NobodyReads => return ExitCode::SUCCESS,
+            Self::OutputClosed => return ExitCode::SUCCESS,
         };
         say("error", &report.message);
         let hint = match &report.hint {
             Hint::Text(text) => Some(text.clone()),
-            Hint::Against(error) => hint_against(error, program),
+            Hint::For(error) => hint_for(error, program),
             Hint::None => None,
         };
         if let Some(hint) = hint {
@@ -112,7 +115,7 @@ impl From<Error> for Failure {
             ErrorKind::SessionNotFound => no_such_session(&error),
             _ => with_causes(&error),
         };
-        let report = Report { message, hint: Hint::Against(Box::new(error)) };
+        let report = Report { message, hint: Hint::For(Box::new(error)) };
         if about_arguments { Self::WrongUse(report) } else { Self::Failed(report) }
     }
 }
@@ -120,7 +123,7 @@ impl From<Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::NobodyReads,
+            io::ErrorKind::BrokenPipe => Self::OutputClosed,
             _ => Self::Failed(Report { message: error.to_string(), hint: Hint::None }),
         }
     }
@@ -132,22 +135,22 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// Writes a line to stderr; where nobody listens there is nobody to tell. What was typed or recorded may be part of it, so
-/// that it is made fit for a terminal.
+/// Writes a line to stderr, and ignores errors of writing. `text` may contain typed or recorded text, so control
+/// characters are removed.
 pub(crate) fn say(label: &str, text: &str) {
     let text = printable(text);
-    let said = match out::width_of_messages() {
+    let line = match out::width_of_messages() {
         Some(width) => note::wrapped(label, &text, width),
         None => format!("{label}: {text}"),
     };
-    let _ = writeln!(io::stderr().lock(), "{said}");
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// The most damaged rows that are listed.
+/// At most this many damaged rows are listed.
 const LISTED: usize = 20;
 
-/// Names the rows of the store that were left out because they can't be read; a failure if there are any. To be called when
-/// everything else has been written.
+/// Lists the rows that were skipped because they can't be read, and fails if there are any. Call this after all other
+/// output.
 pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
     for row in damaged.iter().take(LISTED) {
         let place = match row.sequence {
@@ -163,8 +166,8 @@ pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
         return Ok(());
     }
     let message = match damaged.len() {
-        1 => "1 row of the store can't be read and was left out".to_owned(),
-        more => format!("{more} rows of the store can't be read and were left out"),
+        1 => "1 row of the store can't be read and was skipped".to_owned(),
+        more => format!("{more} rows of the store can't be read and were skipped"),
     };
     Err(Failure::failed(
         message,
@@ -172,20 +175,20 @@ pub(crate) fn report_damage(damaged: &[DamagedRow]) -> Result<(), Failure> {
     ))
 }
 
-/// That sessions were left out because they can't be read; nothing if none was.
+/// A note about sessions that were skipped because they can't be read, if there are any.
 pub(crate) fn damaged_sessions_note(damaged: &[DamagedRow]) -> Option<String> {
     const NAMED: usize = 5;
     let first = damaged.first()?;
     let ids: Vec<&str> = damaged.iter().take(NAMED).map(|row| row.session_id.as_str()).collect();
     let ids = ids.join(", ");
     Some(match damaged.len() {
-        1 => format!("session {ids} can't be read and was left out: {}", first.reason),
-        count if count <= NAMED => format!("sessions {ids} can't be read and were left out"),
-        count => format!("sessions {ids} and {} more can't be read and were left out", count - NAMED),
+        1 => format!("session {ids} can't be read and was skipped: {}", first.reason),
+        count if count <= NAMED => format!("sessions {ids} can't be read and were skipped"),
+        count => format!("sessions {ids} and {} more can't be read and were skipped", count - NAMED),
     })
 }
 
-/// Tells what clap found wrong, or shows the help or version that was asked for.
+/// Prints a usage error found by clap, or the requested help or version.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let shown = error.print();
@@ -202,18 +205,18 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let rendered = error.render().to_string();
     let text = rendered.split("\nFor more information").next().unwrap_or_default().trim_end();
     say("error", text.strip_prefix("error: ").unwrap_or(text));
-    say("hint", "--help after the command lists what it takes, with examples");
+    say("hint", USAGE_HINT);
     ExitCode::from(2)
 }
 
-/// What is said about a command that there isn't: what it is called here.
+/// The failure for an unknown command, with the command that was probably meant.
 fn unknown_command(error: &clap::Error) -> Option<Failure> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     if error.kind() != ErrorKind::InvalidSubcommand {
         return None;
     }
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    // Below a command, as in `models ls`, the names mean something else.
+    // After a command, as in `models ls`, these names mean something else.
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
     let is_first = usage.trim_end().ends_with("<COMMAND>") && usage.split_whitespace().count() <= 4;
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
@@ -230,7 +233,7 @@ fn unknown_command(error: &clap::Error) -> Option<Failure> {
     Some(Failure::wrong_use(format!("unknown command '{typed}'"), hint))
 }
 
-/// What people call a command who know other programs.
+/// The command for a name that other programs use.
 fn meaning(typed: &str) -> Option<&'static str> {
     Some(match typed.to_ascii_lowercase().as_str() {
         "find" | "grep" | "query" | "ask" => "search",
@@ -250,13 +253,13 @@ fn meaning(typed: &str) -> Option<&'static str> {
     })
 }
 
-/// The message with those of its causes that say something new.
+/// The message with those of its causes that add information.
 fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        // What some say behind the first line is advice for programmers.
+        // Some errors have advice for programmers after the first line.
         let line = text.lines().next().unwrap_or_default();
         if !message.contains(line) {
             let _ = write!(message, ": {line}");
@@ -266,7 +269,7 @@ fn with_causes(error: &Error) -> String {
     message
 }
 
-/// What is wrong with an argument, by the name under which it is typed.
+/// What is wrong with an argument, using the name of its option.
 fn about_argument(error: &Error) -> String {
     let message = error.message();
     if !message.starts_with("must ") && !message.starts_with("is ") {
@@ -296,13 +299,13 @@ fn about_argument(error: &Error) -> String {
 
 fn no_such_session(error: &Error) -> String {
     match error.context("session") {
-        Some(latest) if latest.eq_ignore_ascii_case("latest") => "there is no session yet".to_owned(),
-        Some(id) => format!("there is no session {id}"),
+        Some(latest) if latest.eq_ignore_ascii_case("latest") => "the store has no sessions yet".to_owned(),
+        Some(id) => format!("no session matches {id}"),
         None => error.to_string(),
     }
 }
 
-/// Whether the error is about what was typed, not about what is stored.
+/// Whether the error is about what was typed, not about stored data.
 fn is_about_arguments(error: &Error) -> bool {
     const ARGUMENTS: [&str; 23] = [
         "address",
@@ -337,10 +340,10 @@ fn is_about_arguments(error: &Error) -> bool {
     }
 }
 
-/// What to do about an error, where that is known.
-fn hint_against(error: &Error, program: &str) -> Option<String> {
+/// What to do about an error, if known.
+fn hint_for(error: &Error, program: &str) -> Option<String> {
     const READ_ONLY: &str = "the store was opened for reading only";
-    const STORE: &str = "a store is named like --store sqlite:~/.amplifier/sessions.sqlite";
+    const STORE: &str = "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite";
     let field = error.context("field").unwrap_or_default();
     if PythonDatabase::cause_of(error).is_some() {
         return Some(format!(
@@ -348,49 +351,49 @@ fn hint_against(error: &Error, program: &str) -> Option<String> {
         ));
     }
     let hint = match (error.kind(), field) {
-        (ErrorKind::SessionNotFound, _) => &format!("`{program} sessions` lists the sessions that there are"),
+        (ErrorKind::SessionNotFound, _) => &format!("`{program} sessions` lists all sessions"),
         (ErrorKind::Validation, "session_id") => {
-            &format!("type more of the session's id; `{program} sessions` lists them")
+            &format!("type more of the id; `{program} sessions` lists all sessions")
         }
-        (ErrorKind::Validation, "address") => "a message is named like 7f3c9a52#4: a line number follows `#`",
+        (ErrorKind::Validation, "address") => "the address of a message has its number after `#`, for example 7f3c9a52#4",
         (ErrorKind::Validation, "turn" | "sequence") => {
-            &format!("`{program} show SESSION` lists turns and messages")
+            &format!("`{program} show SESSION` shows the numbers of turns and messages")
         }
         (ErrorKind::Validation, "project_slug") => &format!(
             "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
         ),
-        (ErrorKind::Validation, "user_id") => "name the user with --user ID, or in AMPLIFIER_SESSIONS_USER",
+        (ErrorKind::Validation, "user_id") => "pass --user ID, or set AMPLIFIER_SESSIONS_USER",
         (ErrorKind::Validation, "store") => STORE,
         (ErrorKind::Validation, "query") => &format!(
-            "`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all that can be asked"
+            "`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables"
         ),
-        (ErrorKind::Validation, "scope") => "--scope all looks at everybody's sessions",
+        (ErrorKind::Validation, "scope") => "--scope all reads everyone's sessions",
         (ErrorKind::Validation, "container") => return None,
-        (ErrorKind::Validation, "archive") => "`export --out FILE` writes what `import` reads",
+        (ErrorKind::Validation, "archive") => "`import` reads files that `export --out FILE` wrote",
         (ErrorKind::Validation, "config") => {
-            &format!("`{program} help config` shows what the file looks like")
+            &format!("`{program} help config` shows an example of the file")
         }
-        (ErrorKind::Validation, "model") => &format!("`{program} models` lists the models that there are"),
+        (ErrorKind::Validation, "model") => &format!("`{program} models` lists all models"),
         (ErrorKind::Validation, "embedding") => {
-            "--embedding local needs nothing; docs/embeddings.md tells how to name a service"
+            "--embedding local needs no configuration; for services, see docs/embeddings.md"
         }
-        (ErrorKind::Validation, _) => "--help after the command lists what it takes, with examples",
+        (ErrorKind::Validation, _) => USAGE_HINT,
         (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {
-            "search by words with --mode full-text, name what made the store's vectors with --embedding, or make all of them anew with `rebuild`"
+            "search by words with --mode full-text, select the model of the store's vectors with --embedding, or make all vectors again with `rebuild`"
         }
-        (ErrorKind::Unsupported, _) if error.message() == READ_ONLY => "leave --read-only out",
+        (ErrorKind::Unsupported, _) if error.message() == READ_ONLY => "run the command without --read-only",
         (ErrorKind::Unsupported, _) => STORE,
         (ErrorKind::Authentication, _) if error.context("account").is_some() => {
-            "AMPLIFIER_COSMOS_AUTH_METHOD=key takes the key in AMPLIFIER_COSMOS_KEY; without it, `az login` signs in"
+            "sign in with `az login`, or set AMPLIFIER_COSMOS_AUTH_METHOD=key and AMPLIFIER_COSMOS_KEY"
         }
         (ErrorKind::StorageConnection, _) if error.context("database").is_some() => {
-            &format!("`{program} sync` makes the store, if the address is right")
+            &format!("if the address is right, `{program} sync` creates the store")
         }
         (ErrorKind::StorageConnection, _) if error.context("account").is_some() => {
-            "is the account's address right, and can it be reached from here?"
+            "check the address of the account and the network connection"
         }
         _ if error.context("status").is_some() && error.is_retryable() => {
-            "the service was busy or away: try again"
+            "the service was busy or unavailable: try again"
         }
         _ if error.is_retryable() => "another program is using the store: try again",
         _ => return None,

@@ -1,4 +1,4 @@
-//! Files and folders that are asked for.
+//! Output files and folders.
 
 use std::{
     fs::{self, File},
@@ -12,19 +12,19 @@ use tempfile::TempDir;
 
 use crate::failure::Failure;
 
-/// A file that is put in its place when it is whole, for its owner alone.
+/// A file that appears when it is complete, and that only its owner can read.
 #[derive(Debug)]
 pub(crate) struct WholeFile<'a> {
     writer: BufWriter<Destination>,
     path: &'a Path,
 }
 
-/// Where what is written goes.
+/// Where output is written.
 #[derive(Debug)]
 enum Destination {
-    /// A new file, which takes the place of what is at the path: of what a link there leads to.
+    /// A new file that will replace the file at the path, or the target of a link there.
     Fresh(NamedTempFile, PathBuf),
-    /// What is no file, such as a pipe or a device, as it comes.
+    /// A pipe or a device, which is written directly.
     Stream(File),
 }
 
@@ -59,7 +59,7 @@ impl Destination {
     }
 }
 
-/// Whether a path is that of a store, or of one of the files that are kept beside it.
+/// Whether a path is that of a store, or of one of the files beside it.
 pub(crate) fn belongs_to(store: &Path, path: &Path) -> bool {
     const BESIDE: [&str; 8] = ["", "-wal", "-shm", "-journal", ".wal", ".index", ".hnsw", ".tmp"];
     let path = whole(path);
@@ -70,7 +70,7 @@ pub(crate) fn belongs_to(store: &Path, path: &Path) -> bool {
     })
 }
 
-/// The path of a file, without links, also where it is not there yet.
+/// The path of a file with links resolved, even if the file does not exist yet.
 fn whole(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| {
         let folder = folder_of(path);
@@ -79,12 +79,12 @@ fn whole(path: &Path) -> PathBuf {
     })
 }
 
-/// Whether the path is `-`, which stands for stdout.
+/// Whether the path is `-`, which means stdout.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Stdout by another handle: the one of [`crate::out::Out`] is locked.
+/// Another handle of stdout: the one in [`crate::out::Out`] is locked.
 fn stdout() -> io::Result<File> {
     #[cfg(unix)]
     let handle = std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?;
@@ -93,24 +93,24 @@ fn stdout() -> io::Result<File> {
     Ok(File::from(handle))
 }
 
-/// Whether there is something at the path that is neither a file nor a folder.
+/// Whether the path exists and is neither a file nor a folder.
 pub(crate) fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
 impl<'a> WholeFile<'a> {
-    /// Begins to write what will be the file `path`.
+    /// Begins to write the file `path`.
     pub(crate) fn begin(path: &'a Path) -> Result<Self, Failure> {
         let destination = Destination::at(path).map_err(|error| cannot_write(path, &error))?;
         Ok(Self { writer: BufWriter::new(destination), path })
     }
 
-    /// What is written to.
+    /// Where to write.
     pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
         &mut self.writer
     }
 
-    /// Puts the file in its place, where another one gives way.
+    /// Moves the complete file to its path, replacing another one.
     pub(crate) fn place(self) -> Result<(), Failure> {
         let destination = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
         let Destination::Fresh(whole, path) = destination else { return Ok(()) };
@@ -120,7 +120,7 @@ impl<'a> WholeFile<'a> {
     }
 }
 
-/// A folder that is put in its place when it is whole, for its owner alone.
+/// A folder that appears when it is complete, and that only its owner can read.
 #[cfg(feature = "parquet")]
 #[derive(Debug)]
 pub(crate) struct WholeFolder<'a> {
@@ -130,11 +130,11 @@ pub(crate) struct WholeFolder<'a> {
 
 #[cfg(feature = "parquet")]
 impl<'a> WholeFolder<'a> {
-    /// Begins to write what will be the folder `path`. One that is there gives way, if it holds nothing but `files`.
+    /// Begins to write the folder `path`. An existing folder will be replaced if it contains nothing but `files`.
     pub(crate) fn begin(path: &'a Path, files: &[&str]) -> Result<Self, Failure> {
         if let Some(other) = other_than(path, files).map_err(|error| cannot_write(path, &error))? {
-            let message = format!("{} is there already, and holds {other}", path.display());
-            return Err(Failure::failed(message, "name a folder that is not there yet"));
+            let message = format!("{} already exists, and contains {other}", path.display());
+            return Err(Failure::failed(message, "choose a folder that does not exist yet"));
         }
         let fresh = private_folder(path).map_err(|error| cannot_write(path, &error))?;
         Ok(Self { fresh, path })
@@ -145,10 +145,10 @@ impl<'a> WholeFolder<'a> {
         self.fresh.path()
     }
 
-    /// Puts the folder in its place.
+    /// Moves the complete folder to its path.
     pub(crate) fn place(self) -> Result<(), Failure> {
         let cannot = |error: io::Error| cannot_write(self.path, &error);
-        // The one of before goes when the new one is there, and comes back where that can't be put in its place.
+        // The old folder is removed after the new one is in place, and restored if the new one can't be moved there.
         let before = private_folder(self.path).map_err(cannot)?;
         let gives_way = match std::fs::rename(self.path, before.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
@@ -156,18 +156,18 @@ impl<'a> WholeFolder<'a> {
         };
         if let Err(error) = std::fs::rename(self.fresh.path(), self.path) {
             if gives_way && std::fs::rename(before.path(), self.path).is_err() {
-                // Better under another name than not at all.
+                // Keep the old folder under another name rather than lose it.
                 let _ = before.keep();
             }
             return Err(cannot(error));
         }
-        // It has another name now, so that there is nothing to remove.
+        // It was moved, so there is nothing to remove.
         let _ = self.fresh.keep();
         Ok(())
     }
 }
 
-/// A folder beside `path` that only its owner may enter; it is removed when it is dropped.
+/// A temporary folder beside `path` that only its owner can open.
 #[cfg(feature = "parquet")]
 fn private_folder(path: &Path) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
@@ -178,7 +178,7 @@ fn private_folder(path: &Path) -> io::Result<TempDir> {
     builder.tempdir_in(folder_of(path))
 }
 
-/// The name of something in a folder that is none of `files`.
+/// The name of an entry in a folder other than `files`, if there is one.
 #[cfg(feature = "parquet")]
 fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
     let entries = match std::fs::read_dir(folder) {
@@ -194,12 +194,12 @@ fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// What the name of something begins with that is not whole yet: it tells what it would have been, where a process was killed.
+/// The prefix of the name of an incomplete file or folder. If a process is killed, it shows what the file would have been.
 fn unfinished(path: &Path) -> String {
     format!(".{}.unfinished-", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// Writes a file in one go.
+/// Writes a complete file.
 pub(crate) fn whole_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
@@ -215,15 +215,15 @@ fn folder_of(path: &Path) -> &Path {
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     if is_stdout(path) && error.kind() == io::ErrorKind::BrokenPipe {
-        return Failure::NobodyReads;
+        return Failure::OutputClosed;
     }
     let hint = match error.kind() {
-        io::ErrorKind::NotFound => "name a file in a folder that is there",
-        io::ErrorKind::StorageFull => "name a file where there is more room",
-        _ => "name a file in a folder where you may write",
+        io::ErrorKind::NotFound => "choose a file in a folder that exists",
+        io::ErrorKind::StorageFull => "choose a file on a disk with more space",
+        _ => "choose a file in a folder where you can write",
     };
-    // The name of the file that is not whole yet says nothing to anybody.
-    let told = error.to_string();
-    let told = told.split(" at path ").next().unwrap_or_default();
-    Failure::failed(format!("can't write {}: {told}", path.display()), hint)
+    // The name of the incomplete file is of no use to the user.
+    let reason = error.to_string();
+    let reason = reason.split(" at path ").next().unwrap_or_default();
+    Failure::failed(format!("can't write {}: {reason}", path.display()), hint)
 }

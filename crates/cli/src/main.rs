@@ -1,7 +1,7 @@
-//! `amplifier-sessions`: keeps the sessions of AI agents and finds them again, on the command line.
+//! `amplifier-sessions`: stores and searches the sessions of AI agents, on the command line.
 //!
-//! Results go to stdout, everything else to stderr. Each command is one file of [`commands`]; what they share is
-//! [`app`] (the store and who is asking), [`out`] (where results go), [`render`] (how things look) and [`dates`].
+//! Results go to stdout, everything else to stderr. Each command is a file in [`commands`]. They share [`app`] (the store
+//! and the user), [`out`] (output of results), [`render`] (formatting) and [`dates`].
 
 mod app;
 mod args;
@@ -30,8 +30,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use failure::{Failure, Outcome};
 use render::text::counted;
 
-/// What one thread allocates is mostly freed by another here, which fragments the memory of glibc's allocator: a large
-/// sync took up to three times as much.
+/// Most memory here is freed by another thread than the one that allocated it, which fragments the heap of glibc's
+/// allocator: a large sync used up to three times as much memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 }
 
 fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
-    // Two threads keep a short search short; long work runs on threads for blocking work.
+    // Two threads are enough for short searches; long work runs on threads for blocking work.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let outcome = runtime.block_on(commands::run(app, command));
     app.out.finish()?;
@@ -70,7 +70,7 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         let requests = counted(usage.requests, "request");
         let throttled = match usage.throttled_requests {
             0 => String::new(),
-            throttled => format!(", {throttled} of them turned away for coming too fast"),
+            throttled => format!(", {throttled} of them throttled"),
         };
         failure::say("note", &format!("{:.2} request units, {requests}{throttled}", usage.request_units));
     }

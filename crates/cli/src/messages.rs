@@ -1,4 +1,4 @@
-//! Messages and events as JSON shows them.
+//! Sessions, messages and events as JSON.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,14 +17,14 @@ use crate::{
     render::ids::address,
 };
 
-/// A session, with what it goes by.
+/// A session with its title.
 #[derive(Debug, Serialize)]
 pub(crate) struct SessionView<'a> {
     #[serde(flatten)]
     session: &'a Session,
     /// The name, else the beginning of the first user message, else the id.
     title: &'a str,
-    /// Whether `created` and `updated` are estimates; where it is not known, it is left out.
+    /// Whether `created` and `updated` are estimates; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     dates_estimated: Option<bool>,
 }
@@ -36,7 +36,7 @@ impl<'a> From<&'a Session> for SessionView<'a> {
 }
 
 impl<'a> SessionView<'a> {
-    /// The same of a session of which some may have estimated dates.
+    /// A session with `dates_estimated`, if it is one of `estimated`.
     pub(crate) fn with_estimates(session: &'a Session, estimated: &Estimated) -> Self {
         Self { dates_estimated: Some(estimated.has(session)), ..Self::from(session) }
     }
@@ -58,7 +58,7 @@ impl Estimated {
     }
 }
 
-/// A session as it is after a change.
+/// A session after a change.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChangedView<'a> {
     session: SessionView<'a>,
@@ -70,11 +70,11 @@ impl<'a> From<&'a Session> for ChangedView<'a> {
     }
 }
 
-/// A message, with its line as it came in.
+/// A message with its original line.
 #[derive(Debug, Serialize)]
 pub(crate) struct MessageView {
     id: String,
-    /// What `show` and `context` take.
+    /// The address for `show` and `context`.
     address: String,
     sequence: u32,
     turn: Option<u32>,
@@ -84,17 +84,17 @@ pub(crate) struct MessageView {
     ts_estimated: bool,
     /// Where `ts` comes from.
     ts_source: TimeSource,
-    /// Which of the four texts that can be embedded have vectors.
+    /// Which of the four content types that can be embedded have vectors.
     #[serde(skip_serializing_if = "Option::is_none")]
     has_vectors: Option<HasVectors>,
     /// The transcript line.
     message: Option<Box<RawValue>>,
-    /// How much of the line's text is shown, where that is not all.
+    /// How much of the line's text is shown, if it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
 }
 
-/// By content type, whether there is a vector of it.
+/// For each content type, whether it has vectors.
 pub(crate) type HasVectors = BTreeMap<&'static str, bool>;
 
 /// Which of the content types that can be embedded are among `types`.
@@ -103,13 +103,13 @@ pub(crate) fn has_vectors(types: ContentTypes) -> HasVectors {
 }
 
 impl MessageView {
-    /// With which of its texts have vectors.
+    /// Adds which of its texts have vectors.
     pub(crate) fn with_vectors(mut self, types: Option<&ContentTypes>) -> Self {
         self.has_vectors = Some(has_vectors(types.copied().unwrap_or(ContentTypes::NONE)));
         self
     }
 
-    /// A message of the session that goes by `session`, of at most `max_chars` characters.
+    /// A message of the session with the short id `session`, cut to `max_chars` characters.
     pub(crate) fn new(message: &Message, session: &str, max_chars: Option<usize>) -> Self {
         let (shown, truncated) = match cut::line(&message.raw, max_chars) {
             Some((shown, truncated)) => (Some(shown), Some(truncated)),
@@ -131,12 +131,12 @@ impl MessageView {
     }
 }
 
-/// An event, with its line where it was asked for.
+/// An event, with its line if requested.
 #[derive(Debug, Serialize)]
 pub(crate) struct EventView<'a> {
     #[serde(flatten)]
     event: &'a Event,
-    /// What `show` takes.
+    /// The address for `show`.
     address: String,
     /// The line of the event log.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -150,7 +150,7 @@ impl<'a> EventView<'a> {
     }
 }
 
-/// The line byte for byte where it is valid JSON in valid UTF-8 that every program can read, else repaired.
+/// The line byte for byte if it is valid JSON in valid UTF-8 that every program can read, or else repaired.
 fn line(raw: &RawJson) -> Option<Box<RawValue>> {
     let text = || std::str::from_utf8(raw.as_bytes()).ok().filter(|_| !raw.is_deep());
     let exact = text().and_then(|text| RawValue::from_string(text.to_owned()).ok());
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_shown_as_they_are_or_repaired() {
+    fn lines_are_exact_or_repaired() {
         let shown = |bytes: &[u8]| line(&RawJson::new(bytes)).map(|line| line.get().to_owned());
         let exact = r#"{"n":1.10,"b":[1e400,"\ud800"],"a":"café"}"#;
         assert_eq!(shown(exact.as_bytes()).as_deref(), Some(exact));

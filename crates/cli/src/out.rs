@@ -1,4 +1,4 @@
-//! Where results go: stdout, as people, pipes or programs want it.
+//! Output of results to stdout, for terminals, pipes and programs.
 
 use std::{
     io::{self, BufWriter, IsTerminal as _, StdoutLock, Write},
@@ -10,21 +10,21 @@ use serde::Serialize;
 
 use crate::{args::When, paint::Paint, render::text::escaped};
 
-/// When set, the program behaves as on a terminal wherever its results go; a number is its width.
+/// If set, the program treats stdout as a terminal; a number sets its width.
 const FORCE: &str = "AMPLIFIER_SESSIONS_FORCE_TTY";
-/// The width of lines where there is no terminal to ask.
+/// The line width without a terminal.
 const DEFAULT_WIDTH: usize = 100;
-/// No terminal is taken for a narrower one.
+/// The minimum line width.
 const NARROWEST: usize = 40;
-/// Lines longer than this are hard to read.
+/// The maximum line width; longer lines are hard to read.
 const WIDEST: usize = 120;
 
-/// The width that is forced, if one is.
+/// The forced width, if any.
 fn forced_width() -> Option<usize> {
     std::env::var(FORCE).ok()?.parse().ok()
 }
 
-/// The width at which what goes to stderr is wrapped, if a person reads it there.
+/// The width at which messages on stderr are wrapped, if it is a terminal.
 pub(crate) fn width_of_messages() -> Option<usize> {
     let columns = || terminal_size::terminal_size_of(io::stderr()).map(|(columns, _)| usize::from(columns.0));
     Some(forced_width().or_else(columns)?.clamp(NARROWEST, WIDEST))
@@ -34,21 +34,21 @@ pub(crate) fn width_of_messages() -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct Out {
     writer: BufWriter<StdoutLock<'static>>,
-    /// What is written while it is being measured.
+    /// What was written since [`Self::capture`].
     captured: Option<Vec<u8>>,
     json: bool,
     terminal: bool,
-    /// Whether somebody can be asked.
+    /// Whether a person can answer questions.
     asks: bool,
     /// How to paint.
     pub(crate) paint: Paint,
-    /// How many columns there are.
+    /// The number of columns.
     pub(crate) width: usize,
-    /// The store that is asked.
+    /// The store that the command uses.
     store: OnceLock<SessionStorage>,
 }
 
-/// A result that was charged for.
+/// A result with its cost.
 #[derive(Serialize)]
 struct Charged<'a, T> {
     #[serde(flatten)]
@@ -58,7 +58,7 @@ struct Charged<'a, T> {
 }
 
 impl Out {
-    /// Stdout, as asked for on the command line.
+    /// Stdout, as configured on the command line.
     pub(crate) fn new(json: bool, color: When) -> Self {
         let stdout = io::stdout();
         let forced = std::env::var(FORCE).ok().filter(|value| !value.is_empty());
@@ -84,22 +84,22 @@ impl Out {
         }
     }
 
-    /// Whether results are to be JSON.
+    /// Whether to print results as JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether a person reads along.
+    /// Whether stdout is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// Whether a person can be asked.
+    /// Whether a person can answer questions.
     pub(crate) fn can_ask(&self) -> bool {
         self.asks
     }
 
-    /// The width to wrap text at: a pipe gets lines as they are.
+    /// The width at which to wrap text; a pipe gets unwrapped lines.
     pub(crate) fn wrap_at(&self) -> Option<usize> {
         self.terminal.then_some(self.width)
     }
@@ -110,7 +110,7 @@ impl Out {
         self.text("\n")
     }
 
-    /// Writes text as it is.
+    /// Writes text unchanged.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         match &mut self.captured {
             Some(captured) => captured.write_all(text.as_bytes()),
@@ -118,7 +118,7 @@ impl Out {
         }
     }
 
-    /// Keeps what is written from now on, until [`Self::captured`] hands it over.
+    /// Captures what is written from now on, until [`Self::captured`] returns it.
     pub(crate) fn capture(&mut self) {
         self.captured = Some(Vec::new());
     }
@@ -129,14 +129,14 @@ impl Out {
         String::from_utf8_lossy(&captured).into_owned()
     }
 
-    /// What takes bytes as they are.
+    /// A writer for raw bytes.
     #[cfg(feature = "duckdb-system")]
     pub(crate) fn writer(&mut self) -> &mut dyn Write {
         &mut self.writer
     }
 
-    /// Writes `value`, an object, as one line of JSON; with what it cost, where that is charged.
-    /// On a terminal, characters that would act on it or that nobody sees are escaped; the values are the same.
+    /// Writes `value`, an object, as one line of JSON, with its cost if the store charges for it.
+    /// On a terminal, control characters and invisible characters are escaped; the values are the same.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
         let json = match self.service_usage() {
             Some(service_usage) => serde_json::to_string(&Charged { result: value, service_usage })?,
@@ -146,23 +146,23 @@ impl Out {
         self.line(&json)
     }
 
-    /// Remembers the store that is asked.
+    /// Remembers the store that the command uses.
     pub(crate) fn asks_of(&self, store: &SessionStorage) {
-        // A command asks one.
+        // A command uses one store.
         let _ = self.store.set(store.clone());
     }
 
-    /// The sessions that the command has left out so far because they can't be read.
+    /// The sessions that the command has skipped so far because they can't be read.
     pub(crate) fn damaged_sessions(&self) -> Vec<DamagedRow> {
         self.store.get().map(SessionStorage::damaged_sessions).unwrap_or_default()
     }
 
-    /// What the command has used so far, in a store that charges for it.
+    /// What the command has used so far, if the store charges for it.
     pub(crate) fn service_usage(&self) -> Option<ServiceUsage> {
         self.store.get()?.backend().info().usage
     }
 
-    /// Lets go of what is still waiting to be written, for example before something is said on stderr.
+    /// Flushes stdout, for example before a message is written to stderr.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.writer.flush()
     }

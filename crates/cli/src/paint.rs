@@ -3,34 +3,34 @@
 use amplifier_session_storage::model::Role;
 use owo_colors::{OwoColorize as _, Style};
 
-/// Paints text, or leaves it as it is.
+/// Colours text, or leaves it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// Whether to paint.
+    /// Whether to colour text.
     pub(crate) const fn new(on: bool) -> Self {
         Self { on }
     }
 
-    /// What names something.
+    /// A title or name.
     pub(crate) fn title(self, text: &str) -> String {
         self.with(Style::new().bold(), text)
     }
 
-    /// A word that was searched for.
+    /// A matched word.
     pub(crate) fn hit(self, text: &str) -> String {
         self.with(Style::new().bold().yellow(), text)
     }
 
-    /// What is there for those who look for it.
+    /// Less important text.
     pub(crate) fn aside(self, text: &str) -> String {
         self.with(Style::new().dimmed(), text)
     }
 
-    /// Who speaks.
+    /// The speaker of a message.
     pub(crate) fn speaker(self, role: Role, text: &str) -> String {
         let style = Style::new().bold();
         let style = match role {
@@ -42,7 +42,7 @@ impl Paint {
         self.with(style, text)
     }
 
-    /// A call of a tool.
+    /// A tool call.
     pub(crate) fn tool(self, text: &str) -> String {
         self.with(Style::new().magenta(), text)
     }
@@ -52,17 +52,17 @@ impl Paint {
         self.with(Style::new().bold().red(), text)
     }
 
-    /// Something to look at.
+    /// A warning.
     pub(crate) fn warning(self, text: &str) -> String {
         self.with(Style::new().yellow(), text)
     }
 
-    /// Nothing special.
+    /// Normal text.
     pub(crate) fn plain(self, text: &str) -> String {
         text.to_owned()
     }
 
-    /// What can be typed.
+    /// A command.
     pub(crate) fn command(self, text: &str) -> String {
         self.with(Style::new().green(), text)
     }

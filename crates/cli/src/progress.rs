@@ -1,4 +1,4 @@
-//! Telling how far a sync is.
+//! Progress bars.
 
 use std::{
     io::IsTerminal as _,
@@ -14,7 +14,7 @@ use amplifier_session_storage::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-/// A bar on stderr, where that is a terminal.
+/// The progress of a sync on stderr, if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct Bar(ProgressBar);
 
@@ -67,12 +67,12 @@ impl Progress for Bar {
     }
 }
 
-/// A bar on stderr, where that is a terminal, of the messages whose vectors were made.
+/// The progress of making vectors on stderr, if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct VectorBar(ProgressBar);
 
 impl VectorBar {
-    /// Of at most so many messages.
+    /// A bar for at most this many messages.
     pub(crate) fn new(messages: u64) -> Self {
         let bar = match std::io::stderr().is_terminal() {
             true => ProgressBar::new(messages),
@@ -95,7 +95,7 @@ impl Drop for VectorBar {
     }
 }
 
-/// A bar on stderr, where that is a terminal, of rows that were brought over.
+/// The progress of an upgrade on stderr, if that is a terminal.
 #[derive(Debug, Clone)]
 pub(crate) struct RowBar(ProgressBar);
 
@@ -121,7 +121,7 @@ impl RowBar {
     }
 }
 
-/// What would become of a session.
+/// What a sync would do with a session.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Planned {
     pub(crate) project: String,
@@ -130,12 +130,12 @@ pub(crate) struct Planned {
     pub(crate) bytes: u64,
 }
 
-/// Notes what a dry run would take in.
+/// Collects what a sync would read, in a dry run.
 #[derive(Debug, Default)]
 pub(crate) struct Plan(Mutex<Vec<Planned>>);
 
 impl Plan {
-    /// What was noted: sessions that are new or changed.
+    /// The new and changed sessions.
     pub(crate) fn into_sessions(self) -> Vec<Planned> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Which project is meant by what was typed.
+//! Finds the project for a typed slug or folder.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl App {
-    /// The project that `typed` names: by its slug, a part of the slug, or a folder. One that is not there is taken for
-    /// a slug, so that nothing is found.
+    /// The project with the slug, part of a slug, or folder `typed`. If there is none, `typed` is taken for a slug, so that
+    /// nothing is found.
     pub(crate) async fn project(
         &self,
         reader: &Reader,
@@ -32,11 +32,11 @@ impl App {
 /// The project of a folder, or of the nearest folder above it that has one.
 async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<ProjectSlug, Failure> {
     let folder = absolute(typed, app.home())?;
-    // A session may have been started through a link, or not.
+    // The session may have been started in the folder or through a link to it.
     let resolved = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     for folder in [&folder, &resolved] {
         for (above, ancestor) in folder.ancestors().enumerate() {
-            // What was worked on in the home folder itself is no project of the folders in it.
+            // The project of the home folder itself is not that of the folders in it.
             let is_too_far = ancestor.parent().is_none() || app.home() == Some(ancestor);
             if above > 0 && is_too_far {
                 break;
@@ -44,7 +44,7 @@ async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<ProjectSlu
             let found = reader.storage.project_of_folder(&reader.scope, &ancestor.to_string_lossy()).await?;
             if let Some(slug) = found {
                 if above > 0 {
-                    say("note", &format!("{} is part of the project {slug}", folder.display()));
+                    say("note", &format!("{} is in the project {slug}", folder.display()));
                 }
                 return Ok(slug);
             }
@@ -57,7 +57,7 @@ fn is_path(typed: &str) -> bool {
     matches!(typed, "." | ".." | "~") || typed.contains('/') || typed.contains(std::path::MAIN_SEPARATOR)
 }
 
-/// The whole path, without `.` and `..`.
+/// The absolute path, without `.` and `..`.
 fn absolute(typed: &str, home: Option<&Path>) -> Result<PathBuf, Failure> {
     let path = match (typed.strip_prefix('~'), home) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_told_from_slugs() {
+    fn paths_differ_from_slugs() {
         for path in [".", "..", "~", "~/x", "./x", "a/b", "/"] {
             assert!(is_path(path), "{path}");
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_become_whole() {
+    fn paths_become_absolute() {
         let whole = |typed| absolute(typed, Some(Path::new("/home/mira"))).unwrap();
         assert_eq!(whole("~"), Path::new("/home/mira"));
         assert_eq!(whole("~/bakery/../shop/."), Path::new("/home/mira/shop"));

@@ -1,4 +1,4 @@
-//! Before a search or a list: what changed since the last sync is taken in, where that takes but a moment.
+//! The automatic refresh: before a search or a list, reads what changed since the last sync if that is fast.
 
 use std::sync::Arc;
 
@@ -12,33 +12,33 @@ use amplifier_session_storage::{
 use crate::{
     app::{App, Reader},
     failure::{Failure, say},
-    render::{kept::tell_what_was_kept, text::counted},
+    render::{kept::report_kept, text::counted},
 };
 
-/// Takes in what changed below the root. Says so where it is too much for now; what else keeps it from doing so, such as a
-/// store that can't be written, keeps nobody from reading.
+/// Reads what changed in the root folder. Prints a note if it is too much. Other problems, such as a store that can't be
+/// written, do not prevent the command from reading.
 pub(crate) async fn before_reading(app: &App, reader: &Reader, turned_off: bool) {
     if turned_off || reader.storage.backend().info().read_only.is_some() {
         return;
     }
-    if let Err(failure) = take_in(app, reader).await
+    if let Err(failure) = refresh_store(app, reader).await
         && app.global.verbose > 0
     {
         say(
             "note",
-            &format!("what changed since the last sync could not be taken in: {}", failure.message()),
+            &format!("changes since the last sync could not be read: {}", failure.message()),
         );
     }
 }
 
-async fn take_in(app: &App, reader: &Reader) -> Result<(), Failure> {
+async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
     if !is_wanted(app)? {
         return Ok(());
     }
     let root = app.default_root()?;
     let (identity, host) = app.who()?;
     let user = identity.user_id;
-    // A store of somebody else does not get a second owner by being read.
+    // Reading the store of another user must not add a second owner to it.
     let is_own = reader.storage.pinned_user().await?.as_ref() == Some(&user);
     if !is_own || !root.join("projects").is_dir() {
         return Ok(());
@@ -47,7 +47,7 @@ async fn take_in(app: &App, reader: &Reader) -> Result<(), Failure> {
         Origin::Default => None,
         _ => Some(app.config.event_detail()?),
     };
-    // Vectors of other models take longer than anybody waits, or cost money: they are left to the next sync.
+    // Vectors of other models take too long or cost money, so they are left to the next sync.
     let embeds = app.global.embedding == "local";
     let limits = RefreshLimits::default().with_embeds(embeds).with_events(events);
     let options = SyncOptions::new(root, user.clone(), host).with_exclude(app.config.list("exclude"));
@@ -58,7 +58,7 @@ async fn take_in(app: &App, reader: &Reader) -> Result<(), Failure> {
         }
         Refreshed::Taken { sessions, kept } => {
             let accept = format!("`{} sync --accept-removals`", app.program());
-            tell_what_was_kept(&kept, &accept);
+            report_kept(&kept, &accept);
             if embeds && !sessions.is_empty() {
                 embed(app, &reader.storage, &user, &sessions).await?;
             }
@@ -68,7 +68,7 @@ async fn take_in(app: &App, reader: &Reader) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether store and root are the ones that are always read, and the store lies here.
+/// Whether the refresh is on, and store and root are the defaults or configured, and the store is a local file.
 fn is_wanted(app: &App) -> Result<bool, Failure> {
     let is_usual = |key| matches!(app.config.origin(key), Origin::Default | Origin::File { .. });
     let is_here = matches!(app.store_url()?, StoreUrl::Sqlite(_) | StoreUrl::DuckDb(_));

@@ -7,19 +7,19 @@ use tempfile::TempDir;
 
 static SAMPLES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/samples");
 
-/// What there is to ask of them; `samples/README.md` says what is found.
+/// Questions about them; `samples/README.md` lists the answers.
 pub(crate) const QUESTIONS: [&str; 3] = [
     "why were customers charged twice",
     "how do we keep two workers from taking the same row",
     "is the flaky checkout test a bug in the shop",
 ];
 
-/// Whose they are.
+/// Their owner.
 pub(crate) const OWNER: &str = "dana";
-/// Where they were recorded.
+/// The machine where they were recorded.
 pub(crate) const HOST: &str = "samples";
 
-/// Writes the samples to a folder of their own, which goes when the value does. It holds `projects/`.
+/// Writes the samples to a temporary folder, which then contains `projects/`.
 pub(crate) fn unpack() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("amplifier-sessions-").tempdir()?;
     write(&SAMPLES, folder.path())?;
@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_samples_hold_sessions_of_three_projects() {
+    fn the_samples_have_sessions_of_three_projects() {
         let folder = unpack().unwrap();
         let projects = fs::read_dir(folder.path().join("projects")).unwrap().count();
         assert_eq!(projects, 3);
     }
 
     #[test]
-    fn the_questions_are_those_of_the_readme() {
+    fn the_questions_are_in_the_readme() {
         let readme = SAMPLES.get_file("README.md").unwrap().contents_utf8().unwrap();
         for question in QUESTIONS {
             assert!(!question.is_empty() && readme.contains(question), "{question:?}");

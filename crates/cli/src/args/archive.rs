@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
-/// Write sessions to a file, as lines of JSON or Parquet, to be imported elsewhere
+/// Export sessions to a file, as JSON lines or Parquet
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Writes sessions to a file of lines of JSON, or to a folder with three Parquet files, which `import` takes in elsewhere, on any \
-kind of store: fields, also those that a person set, metadata files, every line of transcripts and event logs byte for byte. \
-Vectors are left out; `backfill` makes them from the lines again.
+Exports sessions to a file of JSON lines, or to a folder with three Parquet files. `import` reads them into a store of any \
+kind. An export contains all fields, including those that a person set, the metadata files, and every line of transcripts and \
+event logs, byte for byte. It contains no vectors; `backfill` makes them again.
 
-What --scope says is written: your own sessions by default.")]
+Exports the sessions in --scope, by default your own.")]
 #[command(after_long_help = "\
-Each line of JSON is an object with a `record`: archive (the first), session, message, event, end, complete (the last). Parquet has the same fields \
-as columns of sessions.parquet, messages.parquet and events.parquet. What is written is for you alone and is put in its place \
-when it is whole. --json prints how many sessions, messages and events there are.
+Each JSON line is an object with a `record`: archive (first), session, message, event, end, complete (last). Parquet has the \
+same fields as columns of sessions.parquet, messages.parquet and events.parquet. Only you can read the output, which \
+replaces an existing file when it is complete. --json prints the number of sessions, messages and events.
 
 Examples:
   amplifier-sessions export --out sessions.jsonl
@@ -25,13 +25,13 @@ Examples:
   amplifier-sessions export --out sessions --format parquet
   amplifier-sessions --store duckdb:~/sessions.duckdb import sessions.jsonl")]
 pub(crate) struct ExportArgs {
-    /// The file, or `-` for stdout; with Parquet, the folder
+    /// The file to write, or `-` for stdout; with Parquet, the folder
     #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
-    /// How they are written; `parquet` by default when PATH ends in .parquet, and `jsonl` otherwise
+    /// The format; by default `parquet` if PATH ends in .parquet, else `jsonl`
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<ArchiveFormat>,
-    /// Only sessions of this project: its slug, a part of the slug that no other has, or its folder
+    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
     /// Only this session, by its address
@@ -39,7 +39,7 @@ pub(crate) struct ExportArgs {
     pub(crate) session: Option<String>,
 }
 
-/// How sessions are written.
+/// The format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ArchiveFormat {
     Jsonl,
@@ -47,7 +47,7 @@ pub(crate) enum ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    /// The format that a name tells.
+    /// The format for a file name.
     pub(crate) fn of(path: &Path) -> Self {
         if path.extension().is_some_and(|extension| extension == "parquet") {
             Self::Parquet
@@ -57,26 +57,27 @@ impl ArchiveFormat {
     }
 }
 
-/// Take in sessions that were exported
+/// Import sessions that were exported
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Takes in the sessions of a file, or a folder of Parquet files, that `export` wrote. Each is stored whole or not at all. One that is there already is refused, \
-unless --replace lets it take the place; so are sessions of others, unless --scope all says that they are meant.
+Imports the sessions of a file, or of a folder of Parquet files, that `export` wrote. Each session is stored completely or not \
+at all. Sessions that already exist are refused unless --replace is given, and sessions of other users unless --scope all is \
+given.
 
-Messages owe their vectors then: `backfill` makes them.")]
+Imported messages have no vectors; `backfill` makes them.")]
 #[command(after_long_help = "\
-A line that is none of an export is an error that names it; what was read before is stored. Exit code 1 says that something \
-was not taken. --json prints one object: sessions, replaced, messages, events, refused.
+An invalid line is an error that names the line; sessions before it are imported. Exits with 1 if something was not \
+imported. --json prints one object: sessions, replaced, messages, events, refused.
 
 Examples:
   amplifier-sessions import sessions.jsonl
   amplifier-sessions import sessions.jsonl --replace
   amplifier-sessions import sessions.parquet")]
 pub(crate) struct ImportArgs {
-    /// The file, or the folder of Parquet files
+    /// The file to read, or the folder of Parquet files
     #[arg(value_name = "PATH")]
     pub(crate) file: PathBuf,
-    /// Let sessions take the place of those that are there
+    /// Replace sessions that already exist
     #[arg(long)]
     pub(crate) replace: bool,
 }

@@ -5,8 +5,8 @@ use clap::Args;
 /// Print a completion script for a shell
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Prints a script that makes a shell complete commands, options, and what is in the store: sessions, projects, tags, bundles, \
-models and users. It asks the program each time; the script itself seldom changes.")]
+Prints a script with which a shell completes commands, options, and values from the store: sessions, projects, tags, bundles, \
+models and users. The script runs the program each time, so the script itself rarely changes.")]
 #[command(after_long_help = "\
 Examples:
   amplifier-sessions completions bash > ~/.local/share/bash-completion/completions/amplifier-sessions

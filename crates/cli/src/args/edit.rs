@@ -1,4 +1,4 @@
-//! `edit` and `tag`: what a person says about a session.
+//! `edit` and `tag`: name, description and tags that a person sets.
 
 use amplifier_session_storage::model::SessionField;
 use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
@@ -7,12 +7,12 @@ use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 #[derive(Debug, Args)]
 #[command(about = "Set the name or the description of a session")]
 #[command(long_about = "\
-Sets the name or the description of a session. What you set stays: no sync changes it again, whatever the session's \
-files say. --clear says that there is to be none; --reset takes back what you set, so that the field follows the \
-session's files again. Without a name a session goes by its first user message. Tags are set with `tag`.")]
+Sets the name or the description of a session. A sync does not change what you set. --clear makes a field empty; --reset \
+discards what you set, so that the field follows the session's files again. The title of a session without a name is its \
+first user message. Use `tag` to set tags.")]
 #[command(after_long_help = "\
-Prints what is set then. In a pipe that is one line for each field: its name, its value, and whether it was set by hand, \
-separated by tabs.
+Prints the new values. In a pipe, each field is one line of tab-separated fields: its name, its value, and whether a person \
+set it.
 
 Examples:
   amplifier-sessions edit 3a7c1e90 --name 'Payment retries'
@@ -22,21 +22,21 @@ pub(crate) struct EditArgs {
     /// The session, by its address
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
-    /// Give it this name
+    /// The new name
     #[arg(long, value_name = "TEXT", value_parser = given, allow_hyphen_values = true)]
     pub(crate) name: Option<String>,
-    /// Give it this description
+    /// The new description
     #[arg(long, value_name = "TEXT", value_parser = given, allow_hyphen_values = true)]
     pub(crate) description: Option<String>,
-    /// Leave the field empty; may be repeated
+    /// Make the field empty; may be repeated
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub(crate) clear: Vec<FieldArg>,
-    /// Take back what was set: the field is what the session's files say; may be repeated
+    /// Discard what was set, so that the field follows the session's files; may be repeated
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub(crate) reset: Vec<FieldArg>,
 }
 
-/// A field that a person sets.
+/// A field that a person can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FieldArg {
     Name,
@@ -58,38 +58,38 @@ impl From<FieldArg> for SessionField {
 #[derive(Debug, Args)]
 #[command(about = "Tag a session, or list tags")]
 #[command(long_about = "\
-With a session and tags, adds them; with --remove, takes some away; with neither, lists the tags of the session. Without \
-a session, lists all tags in use, with the number of sessions that carry each.
+With a session and tags, adds the tags; with --remove, removes tags; with neither, lists the tags of the session. Without a \
+session, lists all tags in use, with the number of sessions that have each.
 
-What you set stays: once you change the tags of a session, no sync changes them again. `edit SESSION --reset tags` takes \
-that back. `sessions --tag` lists the sessions that carry a tag.")]
+Once you have changed the tags of a session, a sync does not change them. `edit SESSION --reset tags` discards your changes. \
+`sessions --tag` lists the sessions with a tag.")]
 #[command(after_long_help = "\
-In a pipe each tag is one line; in the list of all tags, the number of sessions follows behind a tab.
+In a pipe, each tag is one line; in the list of all tags, a tab and the number of sessions follow.
 
-Exit code 3 says that there are no tags.
+Exits with 3 if there are no tags.
 
 Examples:
   amplifier-sessions tag
   amplifier-sessions tag 3a7c1e90 incident payments
   amplifier-sessions tag 3a7c1e90 --remove incident")]
 pub(crate) struct TagArgs {
-    /// The session, by its address; without one, all tags are listed
+    /// The session, by its address; without it, all tags are listed
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
     /// Tags to add
     #[arg(value_name = "TAG", value_parser = something)]
     pub(crate) tags: Vec<String>,
-    /// Tags to take away
+    /// Tags to remove
     #[arg(long, value_name = "TAG", value_parser = something, num_args = 1.., requires = "session")]
     pub(crate) remove: Vec<String>,
 }
 
-/// [`something`], for a field that can be cleared in another way.
+/// [`something`], for a field that `--clear` can make empty.
 fn given(text: &str) -> Result<String, String> {
-    something(text).map_err(|problem| format!("{problem}; --clear leaves a field empty"))
+    something(text).map_err(|problem| format!("{problem}; --clear makes a field empty"))
 }
 
-/// Text that is more than white space, without the white space around it.
+/// Text without the white space around it; an error if nothing is left.
 fn something(text: &str) -> Result<String, String> {
     match text.trim() {
         "" => Err("must not be empty".to_owned()),

@@ -2,36 +2,36 @@
 
 use clap::{Args, Subcommand};
 
-/// Show how far the vectors are, or what making them would cost
+/// Show how many messages have vectors, or estimate the cost of making them
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Vectors are what search by meaning compares. `sync` makes them; `backfill` makes those that are missing, `rebuild` makes \
-them anew. Of each message with something to embed, vectors are there, owed, or a text of it failed.
+Search by meaning compares vectors. `sync` makes them, `backfill` makes missing ones, and `rebuild` makes all of them again. \
+A message with something to embed has its vectors, or they are pending, or one of its texts failed.
 
-In a pipe, one line a model: searched or being made, model, dimensions, messages with vectors, vectors, messages that owe \
-them, messages that failed; separated by tabs.
+In a pipe, each model is one line of tab-separated fields: searched or being made, model, dimensions, messages with vectors, \
+vectors, messages with pending vectors, messages that failed.
 
 Examples:
   amplifier-sessions embeddings
   amplifier-sessions embeddings --session 3a7c1e90
   amplifier-sessions --embedding openai embeddings estimate --all --price 0.02")]
 pub(crate) struct EmbeddingsArgs {
-    /// Show which texts of each message of one session have vectors; the beginning of its id is enough
+    /// Show which texts of each message in this session have vectors
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     #[command(subcommand)]
     pub(crate) action: Option<EmbeddingsAction>,
 }
 
-/// What to know about vectors.
+/// What to show about vectors.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EmbeddingsAction {
-    /// Show how far the vectors are, by model
+    /// Show how many messages have vectors, by model
     Status,
-    /// Show what making vectors would cost; nothing is sent anywhere
+    /// Estimate the cost of making vectors; nothing is sent anywhere
     #[command(after_help = "\
-Counts the vectors that are owed, or with --all those of all messages, as `rebuild` would make them, for the model that \
---embedding names. What is in the cache on this machine costs nothing, which is not taken off here.
+Counts pending vectors, or with --all those of all messages, as `rebuild` would make them, for the model given by \
+--embedding. Vectors in the cache of this machine cost nothing; the estimate does not take this into account.
 
 Examples:
   amplifier-sessions --embedding openai embeddings estimate --price 0.02
@@ -42,34 +42,34 @@ Examples:
 /// `embeddings estimate`.
 #[derive(Debug, Args)]
 pub(crate) struct EstimateArgs {
-    /// All messages, not only those that owe vectors
+    /// All messages, not only those with pending vectors
     #[arg(long)]
     pub(crate) all: bool,
-    /// What a million tokens cost, in any currency; `price_per_million_tokens` of the configuration by default
+    /// Price of a million tokens, in any currency; by default `price_per_million_tokens` of the configuration
     #[arg(long, value_name = "PRICE", value_parser = price)]
     pub(crate) price: Option<f64>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
 }
 
-/// Which part of the store.
+/// A part of the store.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
-    /// Only sessions of this project: its slug, a part of the slug that no other has, or its folder
+    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
-    /// Only one session, by its address
+    /// Only this session, by its address
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
 }
 
-/// Make the vectors that are missing
+/// Make missing vectors
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Makes what a sync without a model, or with a service that did not answer, has left, and asks once more for texts that were \
-refused. What was made stays when it is broken off.
+Makes vectors that a sync did not make, because it had no model or because the service did not respond. Retries texts that \
+were refused. If it is interrupted, the vectors made so far are kept.
 
-Exit code 1 says that vectors are still owed.
+Exits with 1 if vectors are still missing.
 
 Examples:
   amplifier-sessions backfill
@@ -82,16 +82,16 @@ pub(crate) struct BackfillArgs {
     pub(crate) dry_run: bool,
 }
 
-/// Make vectors anew, also with another model
+/// Make all vectors again, also with another model
 #[derive(Debug, Args)]
 #[command(after_help = "\
-With the model of the store's vectors it makes those of all your messages, or of a part, one after the other.
+With the same model as before, makes the vectors of all your messages again, or of a part of them.
 
-With another model, or other dimensions, it makes the vectors of everything in the store, whosever it is, beside the old \
-ones. Searches use the old ones until the new ones are complete. What is broken off goes on when it is called again; \
-`rebuild` with the model of before gives it up.
+With another model or other dimensions, makes new vectors for everything in the store, of all users, beside the old ones. \
+Searches use the old vectors until the new ones are complete. If it is interrupted, run it again to continue; `rebuild` with \
+the old model abandons the new vectors.
 
-Exit code 1 says that it is not complete.
+Exits with 1 if it is not complete.
 
 Examples:
   amplifier-sessions rebuild --session 3a7c1e90
@@ -107,6 +107,6 @@ pub(crate) struct RebuildArgs {
 fn price(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(price) if price.is_finite() && price >= 0.0 => Ok(price),
-        _ => Err("must be a number of at least 0".to_owned()),
+        _ => Err("must be a number, 0 or greater".to_owned()),
     }
 }

@@ -8,17 +8,15 @@ use super::{FilterArgs, NarrowArgs, at_least_one};
 /// Find events in the event logs
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Finds events in the event logs of all sessions, newest first: requests to models and their answers, uses of tools, \
-errors. Every option narrows; names are compared in full, as they stand, and --text finds what errors say. \
-`show SESSION --events` shows the log of one session from its beginning, `show` with the address of an event, such as \
-3a7c1e90_evt_14, the event alone and whole; `stats` counts events.")]
+Finds events in the event logs of all sessions, newest first: model requests and responses, tool calls, errors. An event must \
+match all options. Names must match exactly; --text searches error messages. `show SESSION --events` shows the log of one \
+session from its beginning, and `show 3a7c1e90_evt_14` a single event in full. `stats` counts events.")]
 #[command(after_long_help = "\
-In a pipe each event is one line of fields separated by tabs, `-` where nothing is known: time, level, type, tool, \
-model, session, number in its log, duration in milliseconds, tokens in, tokens out, kind of error. The owner \
-follows when --scope is not own, then what the error says, then the event's line as it came in with --full.
+In a pipe, each event is one line of tab-separated fields, with `-` for unknown values: time, level, type, tool, model, \
+session, number in the log, duration in milliseconds, input tokens, output tokens, kind of error. Then follow the owner if \
+--scope is not own, the error message, and with --full the original line.
 
-When there are more events than --limit, --json has a `next` that --after takes. Exit code 3 says that nothing was \
-found.
+If there are more events than --limit, --json has a `next` cursor for --after. Exits with 3 if nothing is found.
 
 Examples:
   amplifier-sessions events --level error --since 7d
@@ -34,14 +32,13 @@ pub(crate) struct EventsArgs {
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Only events whose error or summary holds all these words, or words that they are part of; case and accents make no
-    /// difference
+    /// Only events whose error or summary contains all these words, also within longer words; ignores case and accents
     #[arg(long, value_name = "WORDS", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) text: Option<String>,
-    /// Only this type, for example llm:request; llm.request is the same
+    /// Only events of this type, for example llm:request (or llm.request)
     #[arg(long = "type", value_name = "TYPE")]
     pub(crate) event_type: Option<String>,
-    /// Only types of this category, what stands before the colon: llm, tool, session, …
+    /// Only events of this category, the part of the type before the colon: llm, tool, session, …
     #[arg(long, value_name = "CATEGORY")]
     pub(crate) category: Option<String>,
     /// Only events about this tool
@@ -56,16 +53,16 @@ pub(crate) struct EventsArgs {
     /// Only events of this level: debug, info, warn or error
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) level: Option<Level>,
-    /// Only events that report this kind of error
+    /// Only events with this kind of error
     #[arg(long, value_name = "TYPE")]
     pub(crate) error_type: Option<String>,
-    /// The most events, up to 10000
+    /// Maximum number of events, up to 10000
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = at_least_one)]
     pub(crate) limit: usize,
-    /// Go on behind the page whose `next` this is
+    /// Continue after a page: its `next` cursor
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
-    /// Show the whole lines of the event log
+    /// Show the original lines of the event log
     #[arg(long)]
     pub(crate) full: bool,
 }

@@ -1,4 +1,4 @@
-//! What several commands narrow by.
+//! Filters that several commands share.
 
 use amplifier_session_storage::{model::ProjectSlug, search::SessionFilter};
 use clap::Args;
@@ -10,46 +10,46 @@ use crate::{
     failure::{Failure, say},
 };
 
-/// What narrows sessions and messages.
+/// Filters by project and time.
 #[derive(Debug, Args)]
 pub(crate) struct FilterArgs {
-    /// Only this project: its slug, a part of the slug that no other has, or its folder (`.` is this one)
+    /// Only this project: its slug, a unique part of the slug, or its folder (`.` is the current one)
     // Slugs begin with a hyphen.
     #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
     pub(crate) project: Option<String>,
-    /// Only from then on
+    /// Only from this date on
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
-    /// Only until then; a day is meant whole
+    /// Only until this date, including the whole day
     #[arg(long, value_name = "DATE")]
     pub(crate) until: Option<String>,
 }
 
 impl FilterArgs {
-    /// The project, if one is named, among those of `reader`.
+    /// The project, if one is given, among those in the scope of `reader`.
     pub(crate) async fn project(&self, app: &App, reader: &Reader) -> Result<Option<ProjectSlug>, Failure> {
         app.project(reader, self.project.as_deref()).await
     }
 
-    /// The stretch of time.
+    /// The period.
     pub(crate) fn period(&self, now: &Zoned) -> Result<Period, Failure> {
         Period::parse(self.since.as_deref(), self.until.as_deref(), now)
     }
 }
 
-/// What narrows sessions by what they are.
+/// Filters by properties of sessions.
 #[derive(Debug, Args)]
 pub(crate) struct NarrowArgs {
-    /// Only sessions that ran with this bundle, by its whole name
+    /// Only sessions that ran with this bundle, by its full name
     #[arg(long, value_name = "BUNDLE")]
     pub(crate) bundle: Option<String>,
-    /// Only sessions that carry this tag; repeated, only those that carry all of them
+    /// Only sessions with this tag; if repeated, only sessions with all of them
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Only sessions of so many turns or more
+    /// Only sessions with at least N turns
     #[arg(long, value_name = "N")]
     pub(crate) min_turns: Option<u32>,
-    /// Only sessions of so many turns or fewer
+    /// Only sessions with at most N turns
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
 }
@@ -61,7 +61,7 @@ impl NarrowArgs {
             && most < least
         {
             let message = format!("--max-turns {most} is less than --min-turns {least}");
-            return Err(Failure::wrong_use(message, "no session has so many turns and so few"));
+            return Err(Failure::wrong_use(message, "no session can match both"));
         }
         Ok(SessionFilter::default()
             .with_bundle(self.bundle.clone())
@@ -70,10 +70,10 @@ impl NarrowArgs {
             .with_max_turns(self.max_turns))
     }
 
-    /// Tells what may be amiss when nothing was found.
+    /// Prints a hint about what may be wrong when nothing was found.
     pub(crate) fn explain_nothing(&self) {
         if let Some(bundle) = self.bundle.as_deref().filter(|bundle| !bundle.contains(':')) {
-            say("hint", &format!("bundles go by their whole names: --bundle bundle:{bundle}"));
+            say("hint", &format!("--bundle takes the full name: --bundle bundle:{bundle}"));
         }
     }
 }

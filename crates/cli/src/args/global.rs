@@ -1,4 +1,4 @@
-//! What every command takes.
+//! Options of every command.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -8,34 +8,34 @@ use amplifier_session_storage::{
 };
 use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// Where the sessions are kept
+    /// The store with the sessions
     #[arg(long, global = true, value_name = "URL", env = STORE_VARIABLE, default_value = DEFAULT_STORE)]
     #[arg(hide_env_values = true)]
     pub(crate) store: String,
-    /// Open the store for reading only; several processes can read a DuckDB store at the same time so
+    /// Open the store read-only; lets several processes read a DuckDB store at the same time
     #[arg(long, global = true)]
     pub(crate) read_only: bool,
-    /// Who you are; the Azure CLI's account or the system's user by default
+    /// Your user id; by default the account of the Azure CLI, or the system user
     #[arg(long, global = true, value_name = "ID", env = USER_VARIABLE, hide_env_values = true)]
     pub(crate) user: Option<String>,
-    /// Whose sessions to look at: your own, those that you may see, or everybody's
+    /// Whose sessions to read: your own, also those shared with you, or everyone's
     #[arg(long, global = true, value_name = "SCOPE", env = SCOPE_VARIABLE, default_value = "own")]
     #[arg(hide_env_values = true)]
     pub(crate) scope: ScopeArg,
-    /// A team that you are in, for --scope visible; may be repeated
-    // The id is that of `share --team`, which so takes its place there.
+    /// A team of yours, for --scope visible; may be repeated
+    // `share --team` has the same id, so it takes the place of this option there.
     #[arg(long, global = true, value_name = "TEAM", env = TEAMS_VARIABLE, value_delimiter = ',')]
     #[arg(hide_env_values = true)]
     pub(crate) team: Vec<String>,
-    /// The organisation that you are in, for --scope visible
+    /// Your organisation, for --scope visible
     #[arg(long, global = true, value_name = "ORG", env = ORG_VARIABLE, hide_env_values = true)]
     pub(crate) org: Option<String>,
     /// What makes vectors for search by meaning: `local` is compiled in, `local:NAME` is a stronger model (see `models`),
-    /// `openai` and `azure-openai` are services, `none` searches by words alone
+    /// `openai` and `azure-openai` are services, `none` searches by words only
     #[arg(
         long,
         global = true,
@@ -45,31 +45,31 @@ pub(crate) struct GlobalArgs {
     )]
     #[arg(hide_env_values = true)]
     pub(crate) embedding: String,
-    /// Whether secrets are masked in what a service on another machine gets to see; on by default
+    /// Whether to mask secrets in text that is sent to a service on another machine; on by default
     #[arg(long, global = true, value_name = "WHETHER", env = REDACT_VARIABLE, hide_env_values = true)]
     #[arg(value_parser = ["on", "off"])]
     pub(crate) redact: Option<String>,
-    /// Send a key to an embedding service over plain http:// on another machine, where others can read it
+    /// Allow sending a key to another machine over plain http://, where others can read it
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) allow_http: bool,
-    /// The configuration file; ~/.config/amplifier-sessions/config.toml by default
+    /// The configuration file; by default ~/.config/amplifier-sessions/config.toml
     #[arg(long, global = true, value_name = "FILE", env = FILE_VARIABLE, hide_env_values = true)]
     pub(crate) config: Option<PathBuf>,
     /// Print results as one JSON object
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When to use colours; NO_COLOR turns them off too
+    /// When to use colours; NO_COLOR also turns them off
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(crate) color: When,
-    /// Say more on stderr; twice for still more
+    /// Print a log on stderr; twice for more detail
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-    /// The settings that the configuration file says.
+    /// The settings that come from the configuration file.
     #[arg(skip)]
     from_file: BTreeSet<&'static str>,
 }
 
-/// Whose sessions to look at.
+/// Whose sessions to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeArg {
     Own,
@@ -88,10 +88,10 @@ impl ScopeArg {
     }
 }
 
-/// The store when none is named.
+/// The default store.
 const DEFAULT_STORE: &str = "sqlite:~/.amplifier/sessions.sqlite";
 
-/// The embedding provider, unless another one is chosen.
+/// The default embedding provider.
 const DEFAULT_EMBEDDING: &str = "local";
 /// The environment variable for `--embedding`.
 const EMBEDDING_VARIABLE: &str = "AMPLIFIER_SESSIONS_EMBEDDING";
@@ -110,7 +110,7 @@ const TEAMS_VARIABLE: &str = "AMPLIFIER_SESSIONS_TEAMS";
 const ORG_VARIABLE: &str = "AMPLIFIER_SESSIONS_ORG";
 
 impl GlobalArgs {
-    /// Takes over what the configuration says where nothing was typed. `matches` tells what was.
+    /// Fills in options from the configuration where none was typed, according to `matches`.
     pub(crate) fn configure(&mut self, matches: &ArgMatches) -> Result<Configuration, Error> {
         let mut sources = ConfigSources::from_env().with_file(self.config.clone());
         let typed = [
@@ -145,8 +145,8 @@ impl GlobalArgs {
         Ok(configuration)
     }
 
-    /// The options that say which sessions, as they would have to be typed again: without those that are the default
-    /// or that the environment says. Each begins with a space.
+    /// The options that select store and sessions, to repeat in hints: without defaults and options that come from the
+    /// environment or the configuration file. Each begins with a space.
     pub(crate) fn typed_again(&self) -> String {
         let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let team = some(&self.team.join(",")).filter(|_| !self.from_file.contains("teams"));
@@ -159,7 +159,7 @@ impl GlobalArgs {
         self.store_typed_again() + &whose
     }
 
-    /// Those that say which store, for hints about the sessions of everybody in it.
+    /// The options that select the store, for hints about the sessions of everyone in it.
     pub(crate) fn store_typed_again(&self) -> String {
         let store = Some(&self.store).filter(|store| !store.is_empty() && *store != DEFAULT_STORE);
         let config = self.config.as_ref().map(|file| file.display().to_string());
@@ -169,7 +169,7 @@ impl GlobalArgs {
         ])
     }
 
-    /// The same with `--embedding`, for hints about vectors.
+    /// [`Self::typed_again`] with `--embedding`, for hints about vectors.
     pub(crate) fn typed_again_with_embedding(&self) -> String {
         let is_default = self.embedding == DEFAULT_EMBEDDING
             || self.from_file.contains("embedding")
@@ -189,7 +189,7 @@ impl GlobalArgs {
             || self.org.as_ref().filter(org_is_typed).is_some_and(|org| !is_said(ORG_VARIABLE, org))
     }
 
-    /// What to log, in the syntax of `tracing_subscriber::EnvFilter`; nothing unless asked.
+    /// What to log, in the syntax of `tracing_subscriber::EnvFilter`; nothing by default.
     pub(crate) fn log_level(&self) -> Option<&'static str> {
         match self.verbose {
             0 => None,
@@ -199,7 +199,7 @@ impl GlobalArgs {
     }
 }
 
-/// When to do something that by default only a terminal gets.
+/// When to do something that is by default for terminals only.
 // No doc comments on the values of an argument: they would turn every help text into its long form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
@@ -208,12 +208,12 @@ pub(crate) enum When {
     Never,
 }
 
-/// Whether the environment says `value`.
+/// Whether the environment variable has this value.
 fn is_said(variable: &str, value: &str) -> bool {
     std::env::var(variable).is_ok_and(|said| said == value)
 }
 
-/// Options with the values that they have, without those whose variable says the same. Each begins with a space.
+/// The options that have a value, except those whose environment variable has the same value. Each begins with a space.
 fn options<const N: usize>(all: [(&str, &str, Option<String>); N]) -> String {
     let typed = all.into_iter().filter_map(|(option, variable, value)| {
         let value = value.filter(|value| !is_said(variable, value))?;
@@ -222,7 +222,7 @@ fn options<const N: usize>(all: [(&str, &str, Option<String>); N]) -> String {
     typed.collect()
 }
 
-/// `text` as a shell takes it for one word.
+/// `text`, quoted for a shell if it must be.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_.,:/~@%+=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_take_apart_is_quoted() {
+    fn text_that_a_shell_would_split_is_quoted() {
         assert_eq!(quoted("sqlite:~/a.sqlite"), "sqlite:~/a.sqlite");
         assert_eq!(quoted("a b"), "'a b'");
         assert_eq!(quoted("it's"), r"'it'\''s'");

@@ -1,4 +1,4 @@
-//! What is typed.
+//! The definition of the command line.
 
 mod archive;
 mod completions;
@@ -54,34 +54,34 @@ pub(crate) use sync::SyncArgs;
 pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
 
-const ABOUT: &str = "Keeps the sessions of AI agents and finds them again";
+const ABOUT: &str = "Stores and searches the sessions of AI agents";
 
 const EXAMPLES: &str = "\
 Examples:
-  amplifier-sessions quickstart                        see it work, on your sessions or on samples
-  amplifier-sessions sync                              take in new sessions of ~/.amplifier
-  amplifier-sessions search why did the import fail    find by words and by meaning
-  amplifier-sessions recent                            what was worked on lately
+  amplifier-sessions quickstart                        a demonstration, on your sessions or on samples
+  amplifier-sessions sync                              read new sessions from ~/.amplifier
+  amplifier-sessions search why did the import fail    search by words and by meaning
+  amplifier-sessions recent                            list what you worked on recently
   amplifier-sessions show 3a7c1e90                     read a conversation
-  amplifier-sessions help search                       all about a command";
+  amplifier-sessions help search                       print the manual of a command";
 
 const CONVENTIONS: &str = "\
 Exit codes:
-  0  done
-  1  failed
-  2  wrong use
-  3  found nothing
+  0  success
+  1  failure
+  2  usage error
+  3  nothing found
 
-Results go to stdout, messages to stderr. A terminal gets tables and blocks, a pipe one line a result with fields \
-separated by tabs; --json gives one object with stable fields.
+Results go to stdout, messages to stderr. A terminal gets tables and blocks; a pipe gets one line per result, with \
+tab-separated fields; --json prints one object with stable fields.
 Dates are 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31 or 2026-01-31T09:30, in local time.
-A session is named by its id, by the beginning of one that no other has, or by `latest`; 3a7c1e90#14 is a message of it.
+A session is named by its id, a unique beginning of it, or `latest`; 3a7c1e90#14 is a message of a session.
 
 Environment:
   AMPLIFIER_SESSIONS_STORE, _USER, _SCOPE, _TEAMS, _ORG, _EMBEDDING
-                                what the options of these names say
+                                the same as the options of these names
   AMPLIFIER_SESSIONS_CONFIG     the configuration file
-  AMPLIFIER_SESSIONS_FORCE_TTY  a pipe gets what a terminal of so many columns does
+  AMPLIFIER_SESSIONS_FORCE_TTY  treat a pipe as a terminal with this number of columns
   NO_COLOR                      no colours";
 
 /// The whole command line.
@@ -96,7 +96,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The commands. What each does stands on its arguments: a comment here would take the place of their long help.
+/// The commands. Their help is on their arguments: a comment here would replace the long help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Quickstart(QuickstartArgs),
@@ -108,7 +108,7 @@ pub(crate) enum Command {
     Context(ContextArgs),
     Events(EventsArgs),
     Stats(StatsArgs),
-    // Typed all the same, it says which build has it.
+    // Hidden, but it still tells which build has it.
     #[cfg_attr(not(feature = "duckdb-system"), command(hide = true))]
     Sql(SqlArgs),
     Edit(EditArgs),
@@ -127,14 +127,14 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
 }
 
-/// Reads a type of the library, whose errors say what they take.
+/// Parses a type of the library. Its errors say what is valid.
 fn parse<T: std::str::FromStr<Err = amplifier_session_storage::Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.message().to_owned())
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("must be a number of at least 1".to_owned()),
+        Ok(0) | Err(_) => Err("must be a number, 1 or greater".to_owned()),
         Ok(number) => Ok(number),
     }
 }

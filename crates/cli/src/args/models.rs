@@ -7,15 +7,14 @@ use clap::{Args, Subcommand};
 /// List, install and verify stronger models for search by meaning
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`local` needs no model: it is compiled in. A stronger one is a folder with the files of a sentence embedder of BERT's \
-family, which --embedding local:NAME uses once it is installed, and --embedding local:FOLDER where it lies. It finds \
-more by meaning, and takes a thousand times longer to make vectors. Vectors of different models can't be compared: use \
-the one that the store was made with.
+`local` needs no model: it is compiled in. A stronger model is a folder with the files of a BERT-like sentence embedder. \
+--embedding local:NAME uses an installed model, and --embedding local:FOLDER a model in a folder. Search by meaning finds \
+more with it, and making vectors takes a thousand times longer. Vectors of different models can't be compared: use the model \
+that the store was made with.
 
-The program must be built with the feature local-transformer to use one. Nothing is ever downloaded but by \
-`models install NAME`.
+Models need a program that was built with the feature local-transformer. Only `models install NAME` downloads anything.
 
-In a pipe, one line a model: name, state, dimensions, bytes, and where it is from, separated by tabs.
+In a pipe, each model is one line of tab-separated fields: name, state, dimensions, bytes, and origin.
 
 Examples:
   amplifier-sessions models
@@ -29,29 +28,29 @@ pub(crate) struct ModelsArgs {
 /// What to do with models.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsAction {
-    /// List the models that are installed, and those that can be installed by name
+    /// List installed models and models that can be installed by name
     List,
-    /// Install a model: from the hub by its name, or from a folder
-    // Typed all the same, it says which build can use one.
+    /// Install a model from the hub by name, or from a folder
+    // Hidden, but it still tells which build can use one.
     #[cfg_attr(not(feature = "local-transformer"), command(hide = true))]
     #[command(after_help = "\
-By name, the files come from https://huggingface.co (or what HF_ENDPOINT says) at a fixed revision; the weights are \
-compared with a known checksum. From a folder, they are copied. Either way a checksum of each is kept, which \
-`models verify` compares.
+By name, the files are downloaded from https://huggingface.co (or HF_ENDPOINT) at a fixed revision, and the weights are \
+compared with a known checksum. From a folder, they are copied. In both cases, a checksum of each file is stored for \
+`models verify`.
 
 Examples:
   amplifier-sessions models install e5-small-v2
   amplifier-sessions models install --from ~/Downloads/gte-small
   amplifier-sessions models install my-model --from ./model")]
     Install(InstallModelArgs),
-    /// Compare the files of a model, or of all, with what was installed
+    /// Compare the files of one or all models with the stored checksums
     Verify(VerifyModelArgs),
 }
 
 /// `models install`.
 #[derive(Debug, Args)]
 pub(crate) struct InstallModelArgs {
-    /// The model; with --from what to call it, by default as its folder is called
+    /// The model; with --from, the new name (by default that of the folder)
     #[arg(value_name = "NAME", required_unless_present = "from")]
     pub(crate) name: Option<String>,
     /// A folder with config.json, tokenizer.json and model.safetensors
@@ -62,7 +61,7 @@ pub(crate) struct InstallModelArgs {
 /// `models verify`.
 #[derive(Debug, Args)]
 pub(crate) struct VerifyModelArgs {
-    /// The model; all by default
+    /// The model; by default all
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
 }

@@ -2,20 +2,19 @@
 
 use clap::Args;
 
-/// Take in sessions, show what there is and answer a question from it
+/// Read sessions, show a summary, and answer a question
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Takes the newest 200 sessions of ~/.amplifier into the store, shows how many there are of what, and answers a question \
-from them. Where there are no sessions, it takes the sample sessions that come with the program into a store that is \
-thrown away again.")]
+Reads the newest 200 sessions from ~/.amplifier into the store, shows a summary, and answers a question from them. If there \
+are no sessions, it uses the sample sessions that come with the program, in a temporary store.")]
 #[command(after_long_help = "\
-Exit code 3 says that nothing was found for the question that was typed.
+Exits with 3 if nothing is found for your question.
 
 Examples:
   amplifier-sessions quickstart
   amplifier-sessions quickstart why was the card charged twice")]
 pub(crate) struct QuickstartArgs {
-    /// Your own question, instead of the ones chosen for you
+    /// Your own question; by default, one is chosen for you
     #[arg(value_name = "QUESTION")]
     pub(crate) question: Vec<String>,
 }

@@ -11,17 +11,17 @@ use super::{FilterArgs, LimitArgs, NarrowArgs, parse};
 /// Find messages by words and by meaning
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Finds messages by words, by meaning, or by both, the best first. Any text is plain input: there are no operators. \
-Options narrow where to look: --since, --until, --role and --in are about messages, the others about the \
-sessions that they are in. `sessions WORD` looks for titles, `context` shows what stands around a result.")]
+Finds messages by words, by meaning, or by both, best first. The query is plain text; there are no operators. --since, \
+--until, --role and --in filter messages; other options filter the sessions that contain them. `sessions WORD` searches \
+titles. `context` shows what surrounds a result.")]
 #[command(after_long_help = "\
-In a pipe each result is one line of fields separated by tabs: score, session, message, time, project, content type, \
-snippet, address; the owner stands before the address when --scope is not own. With --full the message follows, indented.
+In a pipe, each result is one line of tab-separated fields: score, session, message, time, project, content type, snippet, \
+address; if --scope is not own, the owner comes before the address. With --full, the message follows, indented.
 
-An address, such as 3a7c1e90#14, is what `show` and `context` take. In JSON each result has its `address` and the `title` of its \
-session; where --max-chars cuts a message, `truncated` says how many characters are `shown` `of` how many.
+`show` and `context` accept the address of a result, such as 3a7c1e90#14. In JSON, each result has its `address` and the \
+`title` of its session. If --max-chars cuts a message, `truncated` has the number of characters `shown` and the total (`of`).
 
-Exit code 3 says that nothing was found.
+Exits with 3 if nothing is found.
 
 Examples:
   amplifier-sessions search connection pool exhausted
@@ -31,7 +31,7 @@ Examples:
   amplifier-sessions search rollback --tag incident --min-turns 3
   amplifier-sessions search timeout --project -home-ana-payments --since 2w --limit 3 --json")]
 pub(crate) struct SearchArgs {
-    /// Words or a question; quotes around it are optional
+    /// Words or a question; quotes are optional
     #[arg(value_name = "QUERY", value_parser = query, allow_hyphen_values = true)]
     #[arg(required_unless_present = "words_after_dashes")]
     query: Option<String>,
@@ -41,11 +41,11 @@ pub(crate) struct SearchArgs {
     /// Words that may look like options
     #[arg(value_name = "WORD", last = true, hide = true)]
     words_after_dashes: Vec<String>,
-    /// How to find: by words, by meaning, or by both
+    /// Search by words, by meaning, or by both
     #[arg(long, default_value = "hybrid")]
     pub(crate) mode: ModeArg,
-    /// Where to look: user, assistant, thinking, tool (what tools were called with and what they returned; one of them:
-    /// tool_call, tool_output), system; all but system by default
+    /// Where to search: user, assistant, thinking, tool (or only tool_call, tool_output), system; by default everything
+    /// except system
     #[arg(long = "in", value_name = "TYPES", value_delimiter = ',', value_parser = content_types)]
     pub(crate) content_types: Vec<ContentTypes>,
     #[command(flatten)]
@@ -55,30 +55,29 @@ pub(crate) struct SearchArgs {
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Only messages of this role: user, assistant, tool, system, developer
+    /// Only messages with this role: user, assistant, tool, system, developer
     #[arg(long, value_parser = parse::<Role>)]
     pub(crate) role: Option<Role>,
-    /// The most results, 1 to 1000
+    /// Maximum number of results, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) limit: usize,
-    /// Relevance against variety, 0 to 1; 1 is relevance alone
+    /// Balance of relevance and diversity, 0 to 1; 1 is relevance only
     #[arg(long, value_name = "X", default_value_t = 0.7, allow_negative_numbers = true)]
     pub(crate) mmr_lambda: f32,
-    /// The least similarity of what is found by meaning, -1 to 1
+    /// Minimum similarity of results found by meaning, -1 to 1
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) min_similarity: Option<f32>,
-    /// Show whole messages, up to --max-chars of each
+    /// Show complete messages, each up to --max-chars
     #[arg(long)]
     pub(crate) full: bool,
-    /// Answer from the store as it is; without it, what changed below ~/.amplifier is first taken in if that takes less
-    /// than a second
+    /// Do not read recent changes in ~/.amplifier first; by default they are read if that takes less than a second
     #[arg(long)]
     pub(crate) no_refresh: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
 }
 
-/// How to find.
+/// How to search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeArg {
     Hybrid,
@@ -98,7 +97,7 @@ impl From<ModeArg> for SearchMode {
 }
 
 impl SearchArgs {
-    /// The whole query.
+    /// The complete query.
     pub(crate) fn query(&self) -> String {
         let words = self.query.iter().chain(&self.further_words).chain(&self.words_after_dashes);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
@@ -109,13 +108,13 @@ fn content_types(text: &str) -> Result<ContentTypes, String> {
     ContentTypes::parse(text).map_err(|error| error.message().to_owned())
 }
 
-/// Any text is a query, also `- that` or `-1`; but `--limt` is a slip of the keyboard.
+/// Any text is a query, also `- that` or `-1`, but `--limt` is a mistyped option.
 fn query(text: &str) -> Result<String, String> {
     let is_option_like = text.strip_prefix("--").is_some_and(|name| {
         name.starts_with(|first: char| first.is_ascii_alphabetic()) && !name.contains(char::is_whitespace)
     });
     match is_option_like {
-        true => Err(format!("there is no such option; to search for it, put -- before it: -- {text}")),
+        true => Err(format!("unknown option; to search for this text, put -- before it: -- {text}")),
         false => Ok(text.to_owned()),
     }
 }
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_may_begin_with_a_hyphen_but_a_mistyped_option_is_no_query() {
+    fn a_query_may_begin_with_a_hyphen_but_a_mistyped_option_is_an_error() {
         let query = |typed: &[&str]| match Cli::try_parse_from([&["x", "search"], typed].concat()) {
             Ok(Cli { command: Command::Search(search), .. }) => Some((search.query(), search.limit)),
             _ => None,

@@ -7,18 +7,18 @@ use super::{FilterArgs, NarrowArgs};
 /// List sessions, newest first
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Lists sessions, newest first. Words narrow the list to sessions whose title or description holds all of them; `search` \
-looks into what was said. --since and --until are about when a session last changed. A session without a \
-name goes by its first user message.
+Lists sessions, newest first. With words, lists only sessions with all of them in the title or description; `search` finds \
+what was said. --since and --until refer to the last change of a session. The title of a session without a name is its first \
+user message.
 
-With --tree, sub-agents and forks stand below the session that they came from, the oldest first; one whose parent is \
-not in the list stands at the top.")]
+With --tree, sub-agents and forks are listed under the session that they came from, oldest first. Sessions whose parent is \
+not in the list are at the top level.")]
 #[command(after_long_help = "\
-In a pipe each session is one line of fields separated by tabs: session, time of the last change, project, messages, \
-turns, events, title; the owner follows when --scope is not own. With --tree three fields come first: depth \
-from 0, origin (root, sub_agent or fork), parent or `-`.
+In a pipe, each session is one line of tab-separated fields: session, time of the last change, project, messages, turns, \
+events, title; then the owner if --scope is not own. With --tree, three fields come first: depth from 0, origin (root, \
+sub_agent or fork), parent or `-`.
 
-Exit code 3 says that no session matches.
+Exits with 3 if no session matches.
 
 Examples:
   amplifier-sessions sessions --since yesterday
@@ -26,21 +26,20 @@ Examples:
   amplifier-sessions sessions --project -home-ana-payments --tree
   amplifier-sessions sessions --scope visible --team payments --limit 5 --json")]
 pub(crate) struct SessionsArgs {
-    /// Words of the title or the description
+    /// Words in the title or the description
     #[arg(value_name = "WORD")]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) narrow: NarrowArgs,
-    /// Show sub-agents and forks below the session that they came from
+    /// List sub-agents and forks under the session that they came from
     #[arg(long)]
     pub(crate) tree: bool,
-    /// The most sessions
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
-    /// Answer from the store as it is; without it, what changed below ~/.amplifier is first taken in if that takes less
-    /// than a second
+    /// Do not read recent changes in ~/.amplifier first; by default they are read if that takes less than a second
     #[arg(long)]
     pub(crate) no_refresh: bool,
 }

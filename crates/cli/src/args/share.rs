@@ -10,13 +10,13 @@ use clap::{
 
 /// `share`.
 #[derive(Debug, Args)]
-#[command(about = "Say who else may see a session")]
+#[command(about = "Set who else can see a session")]
 #[command(long_about = "\
-Says who may see a session of yours besides you, in place of whoever might before. Others find it with `--scope visible`. \
-Sharing gives nobody access to the store itself: who can read the store, sees there what is shared with them. When \
-a session was first shared is kept, also when it is private again.")]
+Sets who else can see one of your sessions. This replaces earlier settings. Others find the session with `--scope visible`. \
+Sharing does not give access to the store itself: people who can read the store see what is shared with them. The time when \
+a session was first shared is kept, even if it becomes private again.")]
 #[command(after_long_help = "\
-Prints who may see it then. In a pipe that is one line for each field: its name and its value, separated by a tab.
+Prints who can see it. In a pipe, each field is one line: its name and its value, separated by a tab.
 
 Examples:
   amplifier-sessions share 3a7c1e90 --team payments checkout
@@ -30,11 +30,11 @@ pub(crate) struct ShareArgs {
     pub(crate) with: WithArgs,
 }
 
-/// With whom: one of the ways.
+/// With whom to share: exactly one of the [`Ways`].
 #[derive(Debug)]
 pub(crate) struct WithArgs(Sharing);
 
-/// The ways.
+/// The ways to share.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Ways {
@@ -63,8 +63,8 @@ impl Args for WithArgs {
 }
 
 impl FromArgMatches for WithArgs {
-    /// Only what is typed counts. There are global options `--team` and `--org` too, which say in what groups the
-    /// reader is and which the environment may set: sharing with these would be a surprise.
+    /// Only typed options count. The global options `--team` and `--org` have the same names, say which groups the reader is
+    /// in, and may be set by the environment: sharing with those groups would be a surprise.
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let is_typed = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
         let typed: Vec<&str> = ["team", "org", "public", "private"].into_iter().filter(is_typed).collect();
@@ -75,7 +75,7 @@ impl FromArgMatches for WithArgs {
             (["public"], _) => Ok(Self(Sharing::public())),
             (["private"], _) => Ok(Self(Sharing::private())),
             _ => {
-                let message = "name one of --team, --org, --public and --private, behind `share`\n";
+                let message = "exactly one of --team, --org, --public and --private is required after `share`\n";
                 Err(Error::raw(ErrorKind::ArgumentConflict, message))
             }
         }

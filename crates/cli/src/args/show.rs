@@ -7,21 +7,21 @@ use super::{LimitArgs, at_least_one};
 /// Show the conversation of a session
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Shows what a session is and its conversation, a page at a time: turns, who speaks, what was thought, which tools were \
-called and what they answered. A call of a tool is one line with its most telling argument, its output is cut \
-after a few lines; --full shows both whole. On a terminal, text is wrapped to its width and code is left alone.
+Shows the details of a session and its conversation, a page at a time: turns, speakers, thinking, tool calls and tool output. \
+A tool call is one line with its most informative argument, and tool output is cut after a few lines; --full shows both \
+completely. On a terminal, text is wrapped; code is not.
 
-A session is named by its id, by the beginning of one that no other session has, or by `latest`: the one that was updated \
-last. An address such as 3a7c1e90#14, which `search` prints, names a message: it is shown whole and alone, or with \
-those after it if there is a --limit.
+A session is named by its id, a unique beginning of it, or `latest` for the most recently updated one. An address such as \
+3a7c1e90#14, as printed by `search`, names a message. It is shown alone and in full, or together with the following messages \
+if --limit is given.
 
-With --events, the event log of the session instead; `events` finds events in all sessions. 3a7c1e90_evt_14, which \
-`events` prints, names an event, which is shown whole and alone.")]
+With --events, shows the event log of the session; `events` finds events in all sessions. An address such as \
+3a7c1e90_evt_14, as printed by `events`, names an event, which is shown alone and in full.")]
 #[command(after_long_help = "\
-In JSON nothing of a message is left out but what --max-chars and --budget cut; `truncated` then says how many characters \
-are `shown` `of` how many, and `left_out` how many messages do not fit into the budget.
+JSON has complete messages, unless --max-chars or --budget cuts them. `truncated` then has the number of characters `shown` \
+and the total (`of`), and `left_out` the number of messages that do not fit into the budget.
 
-Exit code 3 says that the page lies beyond the end.
+Exits with 3 if the page is beyond the end.
 
 Examples:
   amplifier-sessions show 3a7c1e90
@@ -32,22 +32,22 @@ Examples:
   amplifier-sessions show 3a7c1e90 --json --budget 8000
   amplifier-sessions show 3a7c1e90 --events --json")]
 pub(crate) struct ShowArgs {
-    /// The session, or one message of it as 3a7c1e90#14, or one event as 3a7c1e90_evt_14
+    /// The session, a message such as 3a7c1e90#14, or an event such as 3a7c1e90_evt_14
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     /// The first message (or event, with --events), counted from 0
     #[arg(long, value_name = "N")]
     pub(crate) from: Option<u32>,
-    /// The most messages (or events) [default: 100, and 1 when the address names one]
+    /// Maximum number of messages (or events) [default: 100, or 1 if the address names one]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
-    /// Show calls and output of tools whole (and the lines of events)
+    /// Show complete tool calls and tool output (and the original lines of events)
     #[arg(long)]
     pub(crate) full: bool,
-    /// Leave out what was thought
+    /// Leave out thinking
     #[arg(long, conflicts_with = "events")]
     pub(crate) no_thinking: bool,
-    /// Leave out calls of tools and their output
+    /// Leave out tool calls and their output
     #[arg(long, conflicts_with = "events")]
     pub(crate) no_tools: bool,
     /// Show the event log instead of the conversation

@@ -6,20 +6,20 @@ use clap::{Args, ValueEnum, builder::NonEmptyStringValueParser};
 
 use super::at_least_one;
 
-/// Ask a DuckDB store in SQL
+/// Query a DuckDB store in SQL
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Asks a DuckDB store in SQL, in DuckDB's dialect. The store is opened for reading only: a statement that would write, reach \
-another file or load something is refused. Without a query it lists the views that are there for what is asked most; \
-`SHOW TABLES` lists the tables, `DESCRIBE NAME` their columns.
+Queries a DuckDB store in DuckDB's SQL dialect. The store is opened read-only: a statement that would write, access another \
+file or load an extension is refused. Without a query, lists views for common questions; `SHOW TABLES` lists the tables, \
+`DESCRIBE NAME` their columns.
 
-SQL sees the whole store. Where that holds sessions of others, --scope all has to say that they are meant.")]
+SQL sees the whole store. If the store contains sessions of other users, --scope all is required.")]
 #[command(after_long_help = "\
-A terminal gets a table; a pipe one line a row, its fields separated by tabs, `-` where there is nothing. Times are in \
-UTC. Bytes are shown as text where they are UTF-8, and in hexadecimal digits otherwise; a vector is never shown, only \
-its type. --json prints one object: columns (name, type), rows (a list each), has_more.
+A terminal gets a table; a pipe gets one line of tab-separated fields per row, with `-` for NULL. Times are in UTC. Bytes are \
+shown as text if they are UTF-8, or else as hexadecimal digits. --json prints one object: columns (name, type), rows (a list \
+each), has_more.
 
-Exit code 3 says that there are no rows.
+Exits with 3 if there are no rows.
 
 Examples:
   amplifier-sessions sql
@@ -29,27 +29,27 @@ Examples:
   amplifier-sessions sql 'FROM events' --out events.parquet --scope all")]
 #[cfg_attr(
     not(feature = "duckdb-system"),
-    allow(dead_code, reason = "only a build with DuckDB looks at them")
+    allow(dead_code, reason = "only a build with DuckDB reads them")
 )]
 pub(crate) struct SqlArgs {
     /// The query; without one, the views are listed
     #[arg(value_name = "QUERY", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) query: Option<String>,
-    /// List the views that are there for what is asked most
+    /// List the views for common questions
     #[arg(long, conflicts_with = "query")]
     pub(crate) views: bool,
-    /// How the answer is written; what the name of --out ends in by default
+    /// The output format; by default the file extension of --out
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<SqlFormat>,
-    /// Write the answer to this file, for you alone; `-` is stdout
+    /// Write the answer to this file, which only you can read; `-` is stdout
     #[arg(long, value_name = "FILE", requires = "query")]
     pub(crate) out: Option<PathBuf>,
-    /// The most rows; 1000 by default in a table, all otherwise
+    /// Maximum number of rows; by default 1000 in a table, and all otherwise
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) limit: Option<usize>,
 }
 
-/// How an answer is written.
+/// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SqlFormat {
     Table,
@@ -60,7 +60,7 @@ pub(crate) enum SqlFormat {
 
 #[cfg(feature = "duckdb-system")]
 impl SqlFormat {
-    /// The format that a file's name tells.
+    /// The format for a file name.
     pub(crate) fn of_file(file: &std::path::Path) -> Option<Self> {
         match file.extension()?.to_str()? {
             "csv" => Some(Self::Csv),

@@ -8,34 +8,34 @@ use super::{FilterArgs, NarrowArgs};
 
 /// `stats`.
 #[derive(Debug, Args)]
-#[command(about = "Count sessions, messages and events, and chart them")]
+#[command(about = "Count and chart sessions, messages and events")]
 #[command(long_about = "\
-Counts sessions, messages and events, and charts them by day, project, bundle, type of event, tool and model; then says \
-where the store and its index lie and how large they are. Each chart has its ten largest; days are the last 30, \
-those without activity included, or those of the period. --by week and --by month chart longer times. Days are days in \
-UTC, weeks begin on Monday (ISO 8601).
+Counts sessions, messages and events, and charts them by day, project, bundle, event type, tool and model. Also shows the \
+path and size of the store and its index. Each chart shows the ten largest rows; days are the last 30, including days \
+without activity, or those of the period. --by week and --by month chart longer periods. Days are in UTC; weeks begin on \
+Monday (ISO 8601).
 
-With --since or --until, sessions count that were active then, and messages and events of then. What models took (calls, \
-tokens, cost) is as far as the event logs tell it. A call of a model and a use of a tool count once, however many events \
-report them.")]
+With --since or --until, counts sessions that were active in the period, and messages and events in the period. Calls, tokens \
+and cost of models are as reported by the event logs. A model call or tool use counts once, even if several events report \
+it.")]
 #[command(after_long_help = "\
-In a pipe everything is shown, one line each, its fields separated by tabs; `-` stands for what is not known:
+In a pipe, everything is shown, one line of tab-separated fields each, with `-` for unknown values:
   total    NAME    NUMBER
-  total    cost    cost of all calls of models; the totals before it are numbers of rows
+  total    cost    cost of all model calls; the totals before it are numbers of rows
   day      DATE    sessions begun, messages, messages of users, events, cost
-  week     WEEK    the same by week (2026-W05) and by month (2026-01): only with --by week
-  month    MONTH   and --by month
+  week     WEEK    the same by week (2026-W05), only with --by week
+  month    MONTH   the same by month (2026-01), only with --by month
   project  SLUG    sessions, messages, turns, events
   bundle   BUNDLE  sessions, messages, turns, events
   event    TYPE    events, failures
   tool     TOOL    uses, failures
-  model    MODEL   calls, tokens in, tokens out, read from cache, put into cache, cost, failures,
+  model    MODEL   calls, input tokens, output tokens, cache reads, cache writes, cost, failures,
                    provider
-  place    WHAT    bytes, where
-  vectors  MODEL   dimensions, messages that owe theirs (1000+ when they are more)
-Totals are of whole sessions. --json has everything, whatever --by says.
+  place    WHAT    bytes, path
+  vectors  MODEL   dimensions, messages with pending vectors (1000+ if there are more)
+Totals are of whole sessions. --json has everything, regardless of --by.
 
-Exit code 3 says that no session matches.
+Exits with 3 if no session matches.
 
 Examples:
   amplifier-sessions stats
@@ -54,19 +54,19 @@ pub(crate) struct StatsArgs {
     /// Only this session, by its address
     #[arg(long, value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: Option<String>,
-    /// Only these charts; may be repeated
+    /// Show only these charts; may be repeated
     #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub(crate) by: Vec<By>,
-    /// Show all rows of each chart, not the largest ten or the last 30 days
+    /// Show all rows of each chart, not only the largest ten or the last 30 days
     #[arg(long)]
     pub(crate) all: bool,
-    /// Draw messages and tokens by day (or by what --by names: week, month), tools and models as a picture, an SVG file that
-    /// is made for you alone; `-` is stdout
+    /// Draw messages and tokens by day (or week or month, with --by), tools and models to an SVG file, which only you can
+    /// read; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }
 
-/// What things are counted by.
+/// What to count by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     Day,
@@ -80,7 +80,7 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// All, in the order in which they are shown.
+    /// All, in the order of the output.
     pub(crate) const ALL: [Self; 8] = [
         Self::Day,
         Self::Week,
@@ -92,7 +92,7 @@ impl By {
         Self::Model,
     ];
 
-    /// Whether it is shown when nothing is asked for.
+    /// Whether it is shown by default.
     pub(crate) fn is_usual(self) -> bool {
         !matches!(self, Self::Week | Self::Month)
     }

@@ -5,56 +5,55 @@ use std::path::PathBuf;
 use amplifier_session_storage::storage::EventDetail;
 use clap::{Args, ValueEnum};
 
-/// Take in new and changed sessions
+/// Read new and changed sessions
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Takes in the sessions of a folder: those that are new, and of those that grew or changed what is new. Reads \
-DIR/projects/*/sessions/* and never writes there. What is unchanged is not read again, so that a sync that finds nothing \
-to do is quick. Searches beside it go first. A session whose folder has vanished stays in the store; name, description and tags stay as `edit` and \
-`tag` set them.")]
+Reads the new and changed sessions in DIR/projects/*/sessions/* into the store, and never writes to those folders. Unchanged \
+files are not read again, so a sync with nothing to do is fast. Searches that run at the same time take precedence. A session \
+whose folder is gone stays in the store. Names, descriptions and tags that were set with `edit` and `tag` do not change.")]
 #[command(after_long_help = "\
 A file that is suddenly empty, binary or cut off in the middle of a line removes nothing: its stored messages and events \
-are kept, and each sync reports how many, until the file is whole again or --accept-removals is given. A file that ends \
-with a whole line is mirrored, also when it is shorter than before: that is a rewind.
+are kept, and each sync reports how many, until the file is complete again or --accept-removals is given. A file that ends \
+with a complete line is mirrored, even if it is shorter than before: that is a rewind.
 
-Lines that can't be read are listed and skipped, with exit code 0; `show` tells of them too. With --dry-run, each session \
-that would be taken in is one line of fields separated by tabs: what it is (new or changed), project, session, size.
+Lines that can't be read are reported and skipped, without changing the exit code; `show` also reports them. With --dry-run, \
+each session that would be read is one line of tab-separated fields: new or changed, project, session, size.
 
-Exit code 1 says that a session could not be taken in; all others are.
+Exits with 1 if a session could not be read; all others are.
 
 Examples:
   amplifier-sessions sync
   amplifier-sessions sync --since 30d --events summary
   amplifier-sessions sync --root /backup/amplifier --exclude '*-scratch/*' --dry-run")]
 pub(crate) struct SyncArgs {
-    /// The folder that holds projects/; by default the `root` of the configuration, which is ~/.amplifier
+    /// The folder that contains projects/; by default `root` of the configuration, or ~/.amplifier
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Only say what would be taken in
+    /// Only report what would be read
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Only sessions whose files changed since then
+    /// Only sessions whose files changed since this date
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
-    /// Leave out sessions whose PROJECT/SESSION matches, beside those that the configuration excludes; may be repeated
+    /// Skip sessions whose PROJECT/SESSION matches, in addition to `exclude` of the configuration; may be repeated
     #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
     pub(crate) exclude: Vec<String>,
-    /// How much of the event logs to keep: whole lines, their fields (few bytes), or nothing; by default what the
-    /// configuration says, or whole lines
+    /// How much of the event logs to store: complete lines, only their fields (a few bytes), or nothing; by default `events`
+    /// of the configuration, or complete lines
     #[arg(long, value_name = "DETAIL")]
     pub(crate) events: Option<EventsArg>,
-    /// Only the N sessions that changed last
+    /// Only the N most recently changed sessions
     #[arg(long, value_name = "N")]
     pub(crate) newest: Option<usize>,
-    /// Take in sessions that you deleted from the store; without it they are passed over
+    /// Also read sessions that you deleted from the store; by default they are skipped
     #[arg(long)]
     pub(crate) include_deleted: bool,
-    /// Remove stored messages and events that a damaged file no longer contains; without it they are kept
+    /// Remove stored messages and events that a damaged file no longer contains; by default they are kept
     #[arg(long)]
     pub(crate) accept_removals: bool,
 }
 
-/// How much of the event logs to keep.
+/// How much of the event logs to store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventsArg {
     Full,

@@ -5,14 +5,14 @@ use clap::{Args, Subcommand};
 
 use super::parse;
 
-/// Show who you are to the program, or give a user another name
+/// Show your user id, or rename a user
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Sessions belong to the user that --user or AMPLIFIER_SESSIONS_USER names, else to the account that the Azure CLI is \
-signed in with, else to the system's user. The first one to write a store is kept in it: another one, found by \
-default, is told of the difference. When it is the same person under another name, `user rename` puts it right.
+Sessions belong to the user given by --user or AMPLIFIER_SESSIONS_USER, or else to the account that the Azure CLI is signed \
+in with, or else to the system user. The store remembers the first user who wrote it, and warns if a different user is found \
+by default. If both are the same person, use `user rename`.
 
-In a pipe, one line each of field and value, separated by a tab.
+In a pipe, each field is one line: its name and its value, separated by a tab.
 
 Examples:
   amplifier-sessions user
@@ -25,11 +25,11 @@ pub(crate) struct UserArgs {
 /// What to do with users.
 #[derive(Debug, Subcommand)]
 pub(crate) enum UserAction {
-    /// Show who you are to the program, and how it knows
+    /// Show your user id and where it comes from
     Show,
-    /// Make the sessions of one user those of another
+    /// Change the owner of all sessions of a user
     #[command(after_help = "\
-Everything of OLD belongs to NEW then, also in searches. Nothing is changed when both have a session of the same id.
+Everything that belongs to OLD then belongs to NEW. If both have a session with the same id, nothing is changed.
 
 Examples:
   amplifier-sessions user rename ana ana@example.com")]
@@ -39,10 +39,10 @@ Examples:
 /// `user rename`.
 #[derive(Debug, Args)]
 pub(crate) struct RenameArgs {
-    /// The name in the store
+    /// The user id in the store
     #[arg(value_name = "OLD", value_parser = parse::<UserId>)]
     pub(crate) old: UserId,
-    /// The name from now on
+    /// The new user id
     #[arg(value_name = "NEW", value_parser = parse::<UserId>)]
     pub(crate) new: UserId,
 }

@@ -1,4 +1,4 @@
-//! `export` and `import`: sessions as a file, from store to store.
+//! `export` and `import`: sessions in files, to copy them between stores.
 
 use std::{
     fs::File,
@@ -20,14 +20,14 @@ use crate::{
     render::text::{counted, grouped, printable},
 };
 
-/// The most refused sessions that are listed.
+/// At most this many refused sessions are listed.
 const LISTED: usize = 10;
 
 pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, Failure> {
     app.check_out(&args.out)?;
     let format = args.format.unwrap_or_else(|| ArchiveFormat::of(&args.out));
     if is_stdout(&args.out) && format == ArchiveFormat::Parquet {
-        return Err(Failure::wrong_use("Parquet is a folder of files", "name it with --out FOLDER"));
+        return Err(Failure::wrong_use("Parquet can't be written to stdout", "pass a folder with --out FOLDER"));
     }
     let reader = app.patient_reader(false).await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
@@ -48,7 +48,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     let (messages, events) = (counted(report.messages, "message"), counted(report.events, "event"));
     let counts = format!("{}, {messages}, {events}", counted(report.sessions, "session"));
     if is_stdout(&args.out) {
-        // Nothing else goes there.
+        // Stdout contains only the archive.
         say("note", &counts);
     } else if app.out.is_json() {
         app.out.json(&report)?;
@@ -57,7 +57,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     }
     app.out.finish()?;
     if report.sessions == 0 && report.damaged.is_empty() {
-        say("note", "no session matches, and no file was made");
+        say("note", "no session matches; no file was written");
         app.warn_of_unknown_project(&reader, project.as_ref()).await?;
     }
     report_damage(&report.damaged)?;
@@ -74,18 +74,18 @@ async fn to_lines(
     let mut lines = JsonLinesWriter::new(file.writer());
     let report = reader.storage.export_sessions(scope, filter, &mut lines).await;
     let report =
-        report.map_err(|error| if is_stdout(out) { unless_nobody_reads(error) } else { error.into() })?;
+        report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
     if report.sessions > 0 {
         file.place()?;
     }
     Ok(report)
 }
 
-/// An error of writing to a pipe is none when its reader has seen enough.
-fn unless_nobody_reads(error: Error) -> Failure {
+/// The failure for an error of an export to stdout, which is no error if the reader closed the pipe.
+fn export_failure(error: Error) -> Failure {
     let cause = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<io::Error>());
     match cause.map(io::Error::kind) {
-        Some(io::ErrorKind::BrokenPipe) => Failure::NobodyReads,
+        Some(io::ErrorKind::BrokenPipe) => Failure::OutputClosed,
         _ => error.into(),
     }
 }
@@ -126,15 +126,15 @@ fn from_parquet(_: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
 #[cfg(not(feature = "parquet"))]
 fn no_parquet() -> Failure {
     Failure::wrong_use(
-        "this program was built without Parquet",
-        "build it with --features parquet; DuckDB brings it along",
+        "this program was built without support for Parquet",
+        "build it with `--features parquet` (or with DuckDB)",
     )
 }
 
 fn from_lines(file: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
     let opened = File::open(file).map_err(|error| {
         let message = format!("can't read {}: {error}", file.display());
-        Failure::failed(message, "`export --out FILE` writes what `import` reads")
+        Failure::failed(message, "`import` reads files that `export --out FILE` wrote")
     })?;
     Ok(Box::new(JsonLinesReader::new(BufReader::new(opened))))
 }
@@ -146,7 +146,7 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
     let options = ImportOptions::default().with_replace(args.replace).with_owner(owner);
     writer.storage.pin_user(&writer.user).await?;
     let imported = writer.storage.import_sessions(archive.as_mut(), &options).await;
-    // Also where it stopped: what was read before is stored.
+    // Also after an error: the sessions before it are stored.
     writer.storage.backend().update_index().await?;
     let report = imported?;
     if app.out.is_json() {
@@ -169,7 +169,7 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
         if report.messages > 0 {
             say(
                 "hint",
-                &format!("`{} backfill` makes the vectors of your sessions", app.program_with_embedding()),
+                &format!("`{} backfill` makes vectors for your sessions", app.program_with_embedding()),
             );
         }
         return Ok(Outcome::Done);
@@ -181,11 +181,11 @@ fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
         say("refused", &format!("… and {} more", report.refused.len() - LISTED));
     }
     let message = match report.refused.len() {
-        1 => "1 session was not taken".to_owned(),
-        more => format!("{} sessions were not taken", grouped(more as u64)),
+        1 => "1 session was not imported".to_owned(),
+        more => format!("{} sessions were not imported", grouped(more as u64)),
     };
     Err(Failure::failed(
         message,
-        "--replace lets sessions take the place of others; --scope all takes those of other users",
+        "--replace replaces existing sessions; --scope all imports sessions of other users",
     ))
 }

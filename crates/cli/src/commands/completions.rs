@@ -1,4 +1,4 @@
-//! `completions`: a script that makes a shell complete what is typed.
+//! `completions`: a completion script for a shell.
 
 use crate::{
     app::App,
@@ -10,8 +10,8 @@ use crate::{
 pub(super) fn run(app: &mut App, args: &CompletionsArgs) -> Result<Outcome, Failure> {
     let unknown = || {
         Failure::wrong_use(
-            "no script is known for this shell",
-            "bash, zsh, fish, powershell and elvish have one",
+            "there is no script for this shell",
+            "supported shells: bash, zsh, fish, powershell, elvish",
         )
     };
     app.out.text(&completion::script(args.shell).ok_or_else(unknown)?)?;

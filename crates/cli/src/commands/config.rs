@@ -86,7 +86,7 @@ fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
         Column::text(""),
         Column::text(""),
         // A file with a line: the end tells most.
-        Column::text("").giving_way(1, 12).cut_at_its_beginning(),
+        Column::text("").giving_way(1, 12).cut_at_start(),
     ];
     let row = |entry: &Entry| {
         let style: Style = if entry.origin == Origin::Default { Paint::aside } else { Paint::plain };

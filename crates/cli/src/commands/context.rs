@@ -1,4 +1,4 @@
-//! `context`: what stands around a turn or a message.
+//! `context`: a turn or a message with its context.
 
 use std::ops::Range;
 
@@ -16,13 +16,13 @@ use crate::{
     messages::{Estimated, MessageView, SessionView},
     render::{
         conversation::{self, Head},
-        message::Look,
+        message::MessageOptions,
     },
 };
 
-/// Turns on each side unless the user says otherwise.
+/// Turns on each side by default.
 const TURNS: u32 = 1;
-/// Messages on each side unless the user says otherwise.
+/// Messages on each side by default.
 const MESSAGES: u32 = 3;
 
 /// The answer as JSON.
@@ -44,8 +44,8 @@ struct View<'a> {
     damaged: &'a [DamagedRow],
 }
 
-/// A turn or a message with what stands around it.
-struct Around {
+/// A turn or a message with its context.
+struct Context {
     session: Session,
     messages: Vec<Message>,
     has_more_before: bool,
@@ -57,8 +57,8 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     let reader = app.reader(false).await?;
     let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
     let place = place(&args, line)?;
-    let Around { session, messages, has_more_before, has_more_after, damaged } =
-        around(&reader, &session.session_id, place, &args).await?;
+    let Context { session, messages, has_more_before, has_more_after, damaged } =
+        context(&reader, &session.session_id, place, &args).await?;
     let PlaceArgs { turn, message: sequence } = place;
     let (name, parent_name) = reader.short_names(&session).await?;
     let order = Order::of(&messages, place);
@@ -101,9 +101,13 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
             app.out.line("\n…")?;
         }
         let asked_for = |message: &Message| Some(message.sequence) == sequence;
-        let whole = Look { full: args.full, width: app.out.wrap_at(), ..Look::whole(app.out.paint) };
-        let look = |at| Look { max_chars: max_chars(at), ..whole };
-        conversation::messages(&mut app.out, shown, look, asked_for, &app.now)?;
+        let whole = MessageOptions {
+            full: args.full,
+            width: app.out.wrap_at(),
+            ..MessageOptions::whole(app.out.paint)
+        };
+        let options = |at| MessageOptions { max_chars: max_chars(at), ..whole };
+        conversation::messages(&mut app.out, shown, options, asked_for, &app.now)?;
         if has_more_after {
             app.out.line("\n…")?;
         }
@@ -115,11 +119,11 @@ pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Fai
     Ok(Outcome::Done)
 }
 
-/// The order in which messages find a place in a budget: what was asked for first, then what stands around it.
+/// The order in which messages are fitted into a budget: the requested ones first, then the nearest ones around them.
 struct Order {
-    /// How many messages there are.
+    /// The number of messages.
     count: usize,
-    /// What was asked for.
+    /// The requested messages.
     asked: Range<usize>,
 }
 
@@ -134,7 +138,7 @@ impl Order {
         Self { count: messages.len(), asked: start..end }
     }
 
-    /// The first `items` messages, which stand next to each other.
+    /// The range of the first `items` messages in this order. They are always next to each other.
     fn first(&self, items: usize) -> Range<usize> {
         let mut range = self.asked.start..self.asked.start;
         for _ in 0..items.min(self.count) {
@@ -143,7 +147,7 @@ impl Order {
         range
     }
 
-    /// The one that comes last of the first `items`.
+    /// The last of the first `items` messages in this order.
     fn last(&self, items: usize) -> Option<usize> {
         let (before, with) = (self.first(items.checked_sub(1)?), self.first(items));
         if with.start < before.start { Some(with.start) } else { with.end.checked_sub(1) }
@@ -157,39 +161,39 @@ impl Order {
     }
 }
 
-/// The turn or the message that is named, in the address or beside it.
+/// The requested turn or message, from the address or the options.
 fn place(args: &ContextArgs, line: Option<AddressedLine>) -> Result<PlaceArgs, Failure> {
     let PlaceArgs { turn, message } = args.place;
     match line {
         Some(AddressedLine::Message(_)) if turn.is_some() || message.is_some() => {
-            let text = format!("{} names the message already", args.session);
-            Err(Failure::wrong_use(text, "leave --turn and --message out"))
+            let text = format!("{} already names a message", args.session);
+            Err(Failure::wrong_use(text, "omit --turn and --message"))
         }
         Some(AddressedLine::Message(sequence)) => Ok(PlaceArgs { turn: None, message: Some(sequence) }),
         None if turn.is_some() || message.is_some() => Ok(args.place),
         None => {
-            let hint = "name a message as SESSION#N or with --message N, or a turn with --turn N";
-            Err(Failure::wrong_use("context of what? no message or turn is named", hint))
+            let hint = "pass a message as SESSION#N or with --message N, or a turn with --turn N";
+            Err(Failure::wrong_use("a message or a turn is required", hint))
         }
         Some(_) => {
-            let text = format!("{} names an event, and `context` is for messages", args.session);
+            let text = format!("{} names an event, but `context` shows messages", args.session);
             Err(Failure::wrong_use(text, "`show` shows events"))
         }
     }
 }
 
-async fn around(
+async fn context(
     reader: &Reader,
     id: &SessionId,
     place: PlaceArgs,
     args: &ContextArgs,
-) -> Result<Around, Failure> {
+) -> Result<Context, Failure> {
     let Reader { storage, scope } = reader;
     let sides = |default: u32| (args.before.unwrap_or(default), args.after.unwrap_or(default));
     if let Some(turn) = place.turn {
         let (before, after) = sides(TURNS);
         let found = storage.get_turn_context(scope, id, turn, before, after).await?;
-        return Ok(Around {
+        return Ok(Context {
             session: found.session,
             messages: found.messages,
             has_more_before: found.has_more_before,
@@ -200,7 +204,7 @@ async fn around(
     let (before, after) = sides(MESSAGES);
     let sequence = place.message.unwrap_or_default();
     let found = storage.get_message_context(scope, id, sequence, before, after).await?;
-    Ok(Around {
+    Ok(Context {
         session: found.session,
         messages: found.messages,
         has_more_before: found.has_more_before,
@@ -214,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_comes_first_then_what_is_nearest() {
+    fn the_requested_messages_come_first_then_the_nearest() {
         let order = Order { count: 7, asked: 2..4 };
         let ranges: Vec<Range<usize>> = (0..=8).map(|items| order.first(items)).collect();
         assert_eq!(ranges, [2..2, 2..3, 2..4, 1..4, 1..5, 0..5, 0..6, 0..7, 0..7]);

@@ -1,4 +1,4 @@
-//! `delete`: takes sessions out of the store.
+//! `delete`: removes sessions from the store.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -21,19 +21,19 @@ use crate::{
     },
 };
 
-/// What became of the sessions, as JSON.
+/// The result as JSON.
 #[derive(Serialize)]
 struct View<'a> {
     deleted: Vec<DeletedView<'a>>,
     failed: &'a [NotDeleted],
 }
 
-/// A session that is gone.
+/// A deleted session as JSON.
 #[derive(Serialize)]
 struct DeletedView<'a> {
     #[serde(flatten)]
     session: SessionView<'a>,
-    /// The folder that it was taken in from, where it is known.
+    /// The folder that it was read from, if known.
     folder: Option<String>,
 }
 
@@ -44,13 +44,13 @@ impl<'a> From<&'a Deleted> for DeletedView<'a> {
     }
 }
 
-/// A session that was deleted, and where its files are.
+/// A deleted session, and the folder with its files.
 struct Deleted {
     session: Session,
     folder: Option<PathBuf>,
 }
 
-/// A session that is still there.
+/// A session that could not be deleted.
 #[derive(Serialize)]
 struct NotDeleted {
     session_id: String,
@@ -59,7 +59,7 @@ struct NotDeleted {
 
 pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {
     let reader = app.editor(false).await?;
-    // All are found before one is deleted: a slip of the keyboard deletes nothing.
+    // All sessions are found before the first is deleted, so a typing error deletes nothing.
     let sessions = found(&reader, &args.sessions).await?;
     let ids = sessions.iter().map(|session| &session.session_id);
     let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
@@ -78,7 +78,7 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     outcome(&failed)
 }
 
-/// The sessions, each once.
+/// The sessions, without duplicates.
 async fn found(reader: &Reader, typed: &[String]) -> Result<Vec<Session>, Failure> {
     let mut sessions = Vec::new();
     let mut seen = HashSet::new();
@@ -91,12 +91,12 @@ async fn found(reader: &Reader, typed: &[String]) -> Result<Vec<Session>, Failur
     Ok(sessions)
 }
 
-/// Shows what would go and asks whether it shall.
+/// Shows what would be deleted, and asks for confirmation.
 fn confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result<bool, Failure> {
     let what = counted(sessions.len() as u64, "session");
     if !app.out.can_ask() {
-        let message = format!("{what} would be deleted, and nobody can be asked: input is no terminal");
-        return Err(Failure::wrong_use(message, "--yes deletes without asking"));
+        let message = format!("{what} would be deleted, but input is not a terminal to ask for confirmation");
+        return Err(Failure::wrong_use(message, "pass --yes to delete without asking"));
     }
     let mut stderr = io::stderr().lock();
     for line in deleted::preview(sessions, short_ids, app.out.width) {
@@ -111,7 +111,7 @@ fn confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result<bo
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Deletes one after the other; what fails does not keep the others.
+/// Deletes the sessions one by one. If one fails, the others are still deleted.
 async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<NotDeleted>) {
     let (mut gone, mut failed) = (Vec::new(), Vec::new());
     for session in sessions {
@@ -122,7 +122,7 @@ async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<N
                 gone.push(Deleted { session, folder });
                 continue;
             }
-            Ok(false) => "somebody else deleted or moved it just now".to_owned(),
+            Ok(false) => "it was deleted or moved by another process".to_owned(),
             Err(error) => error.to_string(),
         };
         failed.push(NotDeleted { session_id: session.session_id.to_string(), error });
@@ -130,7 +130,7 @@ async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<N
     (gone, failed)
 }
 
-/// The folder that a session was taken in from. One that is not known keeps nothing from being deleted.
+/// The folder that a session was read from. It is only for a hint, so errors are ignored.
 async fn folder(reader: &Reader, session: &Session) -> Option<PathBuf> {
     let stored = reader.storage.backend().get_session(&session.key()).await.ok()??;
     source_folder(&stored.sync_state?)
@@ -154,11 +154,11 @@ fn say_where_the_files_are(app: &App, gone: &[Deleted]) {
         true => String::new(),
         false => format!(" in {}", places.into_iter().collect::<Vec<_>>().join(" and ")),
     };
-    say("note", &format!("{files}{places} are not touched, and a sync passes {session} over"));
-    say("hint", &format!("`{} sync{root} --include-deleted` takes in what was deleted", app.program()));
+    say("note", &format!("{files}{places} are not deleted, and later syncs skip {session}"));
+    say("hint", &format!("`{} sync{root} --include-deleted` reads deleted sessions again", app.program()));
 }
 
-/// The root that a session folder lies below, `<root>/projects/<project>/sessions/<session>`.
+/// The root of a session folder `<root>/projects/<project>/sessions/<session>`.
 fn place(folder: &Path) -> Option<String> {
     Some(one_line(&folder.ancestors().nth(4)?.to_string_lossy()))
 }
@@ -171,7 +171,7 @@ fn outcome(failed: &[NotDeleted]) -> Result<Outcome, Failure> {
         0 => Ok(Outcome::Done),
         count => {
             let message = format!("{} could not be deleted", counted(count, "session"));
-            Err(Failure::failed(message, "delete again when the cause is gone"))
+            Err(Failure::failed(message, "fix the cause and run the command again"))
         }
     }
 }

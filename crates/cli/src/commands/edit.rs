@@ -1,4 +1,4 @@
-//! `edit`: what a person calls a session.
+//! `edit`: sets name and description of a session.
 
 use amplifier_session_storage::{
     model::{Session, SessionField},
@@ -26,24 +26,24 @@ pub(super) async fn run(app: &mut App, args: EditArgs) -> Result<Outcome, Failur
     Ok(Outcome::Done)
 }
 
-/// What is asked for, which must be something and not two things at once.
+/// The requested changes; at least one, and at most one per field.
 fn edit(args: &EditArgs) -> Result<SessionEdit, Failure> {
     let set = [(FieldArg::Name, args.name.is_some()), (FieldArg::Description, args.description.is_some())];
     let set = set.into_iter().filter_map(|(field, is_set)| is_set.then_some(field));
     let mut named: Vec<FieldArg> = Vec::new();
     for field in set.chain(args.clear.iter().copied()).chain(args.reset.iter().copied()) {
         if named.contains(&field) {
-            let message = format!("the {} is to be two things at once", label(field.into()));
+            let message = format!("the {} is given more than once", label(field.into()));
             return Err(Failure::wrong_use(
                 message,
-                "name a field once: to set, to --clear or to --reset it",
+                "set, --clear or --reset each field at most once",
             ));
         }
         named.push(field);
     }
     if named.is_empty() {
-        let hint = "say what with --name, --description, --clear or --reset; tags are set with `tag`";
-        return Err(Failure::wrong_use("there is nothing to change", hint));
+        let hint = "pass --name, --description, --clear or --reset; set tags with `tag`";
+        return Err(Failure::wrong_use("nothing to change", hint));
     }
     let mut edit = SessionEdit::default();
     if let Some(name) = &args.name {
@@ -60,7 +60,7 @@ fn edit(args: &EditArgs) -> Result<SessionEdit, Failure> {
     Ok(args.reset.iter().fold(edit, |edit, field| edit.reset((*field).into())))
 }
 
-/// The fields that a person may set, and whether one did.
+/// The fields that a person can set, and whether one did.
 fn fields(session: &Session) -> Vec<Field> {
     let fields = [
         (SessionField::Name, session.name.clone()),

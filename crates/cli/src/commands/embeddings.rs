@@ -1,4 +1,4 @@
-//! `embeddings`, `backfill`, `rebuild`: the life of vectors.
+//! `embeddings`, `backfill`, `rebuild`: status and making of vectors.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::{
 struct ReportView<'a> {
     #[serde(flatten)]
     report: &'a EmbedReport,
-    /// Why vectors are still owed.
+    /// Why vectors are still missing.
     owed_reason: Option<String>,
 }
 
@@ -53,8 +53,8 @@ pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, 
     match (&args.session, &args.action) {
         (Some(session), None | Some(EmbeddingsAction::Status)) => return of_session(app, session).await,
         (Some(_), Some(EmbeddingsAction::Estimate(_))) => {
-            let message = "--session before `estimate` names no part to estimate";
-            return Err(Failure::wrong_use(message, "type it after `estimate`"));
+            let message = "--session must come after `estimate`";
+            return Err(Failure::wrong_use(message, "use `embeddings estimate --session SESSION`"));
         }
         (None, _) => {}
     }
@@ -82,8 +82,8 @@ async fn status(app: &mut App) -> Result<Outcome, Failure> {
         render::tabbed(&status).iter().try_for_each(|line| app.out.line(line))?;
     }
     app.out.finish()?;
-    tell_failures(&status);
-    tell_what_to_do(app, &status);
+    print_failures(&status);
+    print_hints(app, &status);
     Ok(Outcome::Done)
 }
 
@@ -108,7 +108,7 @@ async fn of_session(app: &mut App, session: &str) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn tell_failures(status: &VectorStatus) {
+fn print_failures(status: &VectorStatus) {
     for generation in status.current.iter().chain(&status.next) {
         for (reason, messages) in &generation.counts.failed {
             say("failed", &format!("{messages}: {}", one_line(reason)));
@@ -116,13 +116,13 @@ fn tell_failures(status: &VectorStatus) {
     }
 }
 
-fn tell_what_to_do(app: &App, status: &VectorStatus) {
+fn print_hints(app: &App, status: &VectorStatus) {
     let owing = status.current.as_ref().map_or(status.embeddable, |current| current.counts.owing);
     if let Some(next) = &status.next {
-        say("note", &format!("vectors of {} are being made; searches use those of before", next.space));
-        say("hint", &format!("`{} rebuild` with that model goes on with it", app.program()));
+        say("note", &format!("vectors of {} are being made; searches use the old ones", next.space));
+        say("hint", &format!("run `{} rebuild` with that model to continue", app.program()));
     } else if owing > 0 {
-        say("hint", &format!("`{} backfill` makes what is owed", app.program_with_embedding()));
+        say("hint", &format!("`{} backfill` makes the missing vectors", app.program_with_embedding()));
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) async fn backfill(app: &mut App, args: BackfillArgs) -> Result<Outcom
     let bar = bar(&reader).await?;
     let report = reader.storage.backfill(&of, &mut |report| bar.advance(report)).await?;
     drop(bar);
-    tell(app, &report, "backfill")
+    print_report(app, &report, "backfill")
 }
 
 pub(super) async fn rebuild(app: &mut App, args: RebuildArgs) -> Result<Outcome, Failure> {
@@ -145,7 +145,7 @@ pub(super) async fn rebuild(app: &mut App, args: RebuildArgs) -> Result<Outcome,
     let bar = bar(&reader).await?;
     let report = reader.storage.rebuild(&of, &mut |report| bar.advance(report)).await?;
     drop(bar);
-    tell(app, &report, "rebuild")
+    print_report(app, &report, "rebuild")
 }
 
 async fn estimate(
@@ -168,17 +168,17 @@ async fn estimate(
     Ok(Outcome::Done)
 }
 
-/// The store, with what makes vectors, and which part of one's own sessions is meant.
+/// The store with its embedding provider, and the requested part of the user's sessions.
 async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure> {
     if app.global.embedding == "none" {
         return Err(Failure::wrong_use(
             "--embedding none makes no vectors",
-            "name a model, like --embedding local",
+            "pass another provider, for example --embedding local",
         ));
     }
     let reader = app.editor(true).await?;
     let Scope::User(user) = &reader.scope else {
-        return Err(Failure::wrong_use("vectors are made for one user", "leave --scope out"));
+        return Err(Failure::wrong_use("vectors are made for one user only", "omit --scope"));
     };
     let project = app.project(&reader, args.project.as_deref()).await?;
     app.warn_of_unknown_project(&reader, project.as_ref()).await?;
@@ -195,7 +195,7 @@ async fn bar(reader: &Reader) -> Result<VectorBar, Failure> {
     Ok(VectorBar::new(counts.messages))
 }
 
-fn tell(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, Failure> {
+fn print_report(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, Failure> {
     let reason = report.failure.as_ref().map(|error| error.to_string());
     if app.out.is_json() {
         app.out.json(&ReportView { report, owed_reason: reason.clone() })?;
@@ -204,13 +204,13 @@ fn tell(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, F
     }
     app.out.finish()?;
     if report.refused > 0 {
-        say("note", "texts that were refused have no vectors; `embeddings` says why");
+        say("note", "refused texts have no vectors; `embeddings` shows the reasons");
     }
     match reason {
         None => Ok(Outcome::Done),
         Some(reason) => {
-            let hint = format!("`{} {command}` goes on where it was", app.program_with_embedding());
-            Err(Failure::failed(format!("vectors are still owed: {reason}"), hint))
+            let hint = format!("`{} {command}` continues", app.program_with_embedding());
+            Err(Failure::failed(format!("some vectors are still missing: {reason}"), hint))
         }
     }
 }

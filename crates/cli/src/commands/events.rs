@@ -1,4 +1,4 @@
-//! `events`: what is found in event logs.
+//! `events`: searches event logs.
 
 use amplifier_session_storage::{
     Scope,
@@ -19,12 +19,12 @@ use crate::{
     },
 };
 
-/// What was found, as JSON.
+/// The result as JSON.
 #[derive(Serialize)]
 struct View<'a> {
     events: Vec<EventView<'a>>,
     has_more: bool,
-    /// What `--after` takes to go on.
+    /// The cursor for `--after`.
     next: Option<String>,
     /// Events that can't be read.
     #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
@@ -65,7 +65,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
         say("note", "no event matches");
         explain_nothing(app, &reader, &args, project.as_ref()).await?;
     } else if let Some(next) = next.filter(|_| !app.out.is_json()) {
-        say("note", &format!("there are more events; go on with --after {}", write_cursor(&next)));
+        say("note", &format!("there are more events; continue with --after {}", write_cursor(&next)));
     }
     report_damage(&damaged)?;
     Ok(Outcome::found(!found.is_empty()))
@@ -95,7 +95,7 @@ async fn of_session(
     Ok(filter.with_session(reader.storage.find_session(&reader.scope, session).await?.session_id))
 }
 
-/// The end of the page, when there is more behind it.
+/// The cursor of the page, if more events follow.
 async fn next(
     reader: &Reader,
     options: EventSearchOptions,
@@ -108,7 +108,7 @@ async fn next(
     Ok(Some(end).filter(|_| !more.rows.is_empty()))
 }
 
-/// The lines of the events, where they are kept. An event whose line can't be read is moved to `damaged`.
+/// The lines of the events, if they are stored. An event whose line can't be read is moved to `damaged`.
 async fn payloads(
     reader: &Reader,
     found: &mut Vec<Event>,
@@ -116,7 +116,7 @@ async fn payloads(
 ) -> Result<Payloads, Failure> {
     let mut payloads = Payloads::new();
     for event in std::mem::take(found) {
-        // Several users may have a session of this id; the event says whose it is.
+        // Several users may have a session with this id; the event names the owner.
         let owner = Scope::User(event.user_id.clone());
         let raw = match reader.storage.readable_event_payload(&owner, &event).await? {
             Ok(raw) => raw,
@@ -139,7 +139,7 @@ fn raw<'a>(payloads: &'a Payloads, event: &Event) -> Option<&'a RawJson> {
     payloads.get(&place(event))
 }
 
-/// The likeliest slips: a project that is not there, a name that is not the whole one.
+/// Hints about likely mistakes: an unknown project, or an incomplete name.
 async fn explain_nothing(
     app: &App,
     reader: &Reader,
@@ -148,14 +148,14 @@ async fn explain_nothing(
 ) -> Result<(), Failure> {
     if let Some(event_type) = args.event_type.as_deref().filter(|event_type| !event_type.contains([':', '.']))
     {
-        let text = "a type is matched whole; for all types that begin with it, use --category";
+        let text = "--type must match exactly; for all types of a category, use --category";
         say("hint", &format!("{text} {event_type}"));
     }
     args.narrow.explain_nothing();
     app.warn_of_unknown_project(reader, project).await
 }
 
-/// A cursor as text. The owner comes last: nothing is known of what stands in it.
+/// A cursor as text. The owner comes last, because it may contain any character.
 fn write_cursor(cursor: &EventCursor) -> String {
     let Place { session, sequence } = &cursor.place;
     format!("{}/{sequence}/{}/{}", cursor.ts, session.session_id, session.user_id)
@@ -163,8 +163,8 @@ fn write_cursor(cursor: &EventCursor) -> String {
 
 fn parse_cursor(text: &str) -> Result<EventCursor, Failure> {
     read_cursor(text).ok_or_else(|| {
-        let hint = "it is the `next` of the page before, as --json prints it";
-        Failure::wrong_use(format!("--after {text:?} is no cursor"), hint)
+        let hint = "use the `next` cursor that --json prints";
+        Failure::wrong_use(format!("--after {text:?} is not a cursor"), hint)
     })
 }
 
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_survives_being_written() {
+    fn a_cursor_can_be_written_and_read() {
         let text = "2026-01-31T09:30:00.123456Z/12/3a7c1e90-1f4b/corp/ana";
         let cursor = read_cursor(text).unwrap();
         assert_eq!((cursor.place.sequence, cursor.place.session.user_id.as_str()), (12, "corp/ana"));

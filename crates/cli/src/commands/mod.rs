@@ -1,4 +1,4 @@
-//! One file a command.
+//! The commands, one file each.
 
 mod archive;
 mod completions;
@@ -29,8 +29,8 @@ use crate::{
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
 };
 
-/// Runs a command. Sessions that it had to leave out because they can't be read are named at the end; a command whose
-/// answer they are missing from has failed then.
+/// Runs a command, and lists the sessions that it skipped because they can't be read. If they are missing from the answer,
+/// the command fails.
 pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     let lists_sessions = matches!(
         command,

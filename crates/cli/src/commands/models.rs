@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// A terminal of so many columns has one for everything.
+/// A terminal with this many columns has room for all columns.
 const ROOMY: usize = 100;
 
 /// All models as JSON.
@@ -42,13 +42,13 @@ struct ModelView {
     about: String,
 }
 
-/// What came of verifying, as JSON.
+/// The result of `verify` as JSON.
 #[derive(Serialize)]
 struct VerifyView {
     models: Vec<VerifiedView>,
 }
 
-/// What came of verifying a model, as JSON.
+/// The result for one model as JSON.
 #[derive(Serialize)]
 struct VerifiedView {
     name: String,
@@ -60,7 +60,7 @@ impl From<InstalledModel> for ModelView {
     fn from(model: InstalledModel) -> Self {
         let about = match (&model.source, model.dimensions) {
             (_, None) => "can't be read".to_owned(),
-            (None, _) => "put there by hand".to_owned(),
+            (None, _) => "copied by hand".to_owned(),
             (Some(source), _) => format!("from {}", one_line(source)),
         };
         Self {
@@ -93,7 +93,7 @@ impl From<&KnownModel> for ModelView {
 
 pub(super) async fn run(app: &mut App, args: ModelsArgs) -> Result<Outcome, Failure> {
     let unknown =
-        || Failure::failed("where models are installed is unknown", "XDG_DATA_HOME or HOME says it");
+        || Failure::failed("the folder for models is unknown", "set XDG_DATA_HOME or HOME");
     let models = app.config.models().ok_or_else(unknown)?;
     match args.action {
         None | Some(ModelsAction::List) => list(app, &models),
@@ -134,7 +134,7 @@ fn show(app: &mut App, views: &[ModelView]) -> Result<(), Failure> {
         Column::number("size"),
         Column::text("about").giving_way(1, 12),
     ];
-    // Where there is little room, what a model is for says more than its dimensions.
+    // On a narrow terminal, the description is more useful than the dimensions.
     let has_room = app.out.width >= ROOMY;
     let row = |view: &ModelView| {
         vec![
@@ -157,7 +157,7 @@ async fn install(
 ) -> Result<Outcome, Failure> {
     if !cfg!(feature = "local-transformer") {
         let hint = "build with `--features local-transformer` (docs/embeddings.md)";
-        return Err(Failure::wrong_use("this build can use no other model than its own", hint));
+        return Err(Failure::wrong_use("this build supports only the compiled-in model", hint));
     }
     let name = args.name.as_deref();
     let installed = match &args.from {
@@ -171,7 +171,7 @@ async fn install(
         app.out.line(&format!("{name} is installed, {}", size(installed.bytes)))?;
     }
     app.out.finish()?;
-    say("hint", &format!("--embedding local:{name} uses it"));
+    say("hint", &format!("use it with --embedding local:{name}"));
     Ok(Outcome::Done)
 }
 
@@ -179,28 +179,28 @@ async fn download(app: &App, models: &InstalledModels, name: &str) -> Result<Ins
     let hub = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
     let hub = hub.map_or_else(Hub::default, Hub::at);
     let bar = Bar::new(name);
-    models.install(name, &hub, &|bytes| bar.0.inc(bytes)).await.map_err(|error| not_fetched(app, error))
+    models.install(name, &hub, &|bytes| bar.0.inc(bytes)).await.map_err(|error| download_failure(app, error))
 }
 
-/// A network that isn't there is likelier than anything that trying again helps against.
-fn not_fetched(app: &App, error: Error) -> Failure {
+/// The failure of a download: a missing network is more likely than a problem that a retry solves.
+fn download_failure(app: &App, error: Error) -> Failure {
     if !error.is_retryable() {
         return error.into();
     }
     let hint = format!(
-        "without a network, copy the model's folder to this machine and run `{} models install --from DIR`",
+        "without network access, copy the model's folder to this machine and run `{} models install --from DIR`",
         app.program()
     );
     Failure::failed(error.to_string(), hint)
 }
 
-/// How far a download is, on stderr, where that is a terminal.
+/// The progress of a download on stderr, if that is a terminal.
 struct Bar(ProgressBar);
 
 impl Bar {
     fn new(name: &str) -> Self {
         let total = KnownModel::find(name).map_or(0, |known| known.bytes);
-        // Hidden by itself where stderr is no terminal.
+        // It is hidden automatically if stderr is not a terminal.
         let bar = ProgressBar::new(total);
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left") {
             bar.set_style(style);
@@ -224,11 +224,14 @@ fn verify(app: &mut App, models: &InstalledModels, args: &VerifyModelArgs) -> Re
     let found = Outcome::found(!verified.is_empty());
     let broken: Vec<String> =
         verified.iter().filter(|model| !model.problems.is_empty()).map(|model| model.name.clone()).collect();
-    tell(app, verified)?;
+    print_verified(app, verified)?;
     app.out.finish()?;
     if let [first, ..] = broken.as_slice() {
         let folder = models.folder().join(first);
-        let message = format!("{} not what was installed", count_is(broken.len()));
+        let message = match broken.len() {
+            1 => "1 model is not as installed".to_owned(),
+            more => format!("{more} models are not as installed"),
+        };
         return Err(Failure::failed(message, format!("remove {} and install it again", folder.display())));
     }
     if found == Outcome::FoundNothing {
@@ -237,7 +240,7 @@ fn verify(app: &mut App, models: &InstalledModels, args: &VerifyModelArgs) -> Re
     Ok(found)
 }
 
-fn tell(app: &mut App, verified: Vec<Verification>) -> Result<(), Failure> {
+fn print_verified(app: &mut App, verified: Vec<Verification>) -> Result<(), Failure> {
     if app.out.is_json() {
         let view = |Verification { name, files, problems, .. }| VerifiedView { name, files, problems };
         app.out.json(&VerifyView { models: verified.into_iter().map(view).collect() })?;
@@ -254,16 +257,11 @@ fn tell(app: &mut App, verified: Vec<Verification>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A line for each problem, or one that there is none.
+/// A row for each problem, or one row if there is none.
 fn rows_of(model: Verification) -> Vec<[String; 3]> {
     let Verification { name, files, problems, .. } = model;
     if problems.is_empty() {
         return vec![[name, counted(files as u64, "file"), "as installed".to_owned()]];
     }
     problems.into_iter().map(|problem| [name.clone(), one_line(&problem.file), problem.what]).collect()
-}
-
-fn count_is(models: usize) -> String {
-    let verb = if models == 1 { "is" } else { "are" };
-    format!("{} {verb}", counted(models as u64, "model"))
 }

@@ -1,4 +1,4 @@
-//! `recent`: what was worked on lately.
+//! `recent`: recently active projects and sessions.
 
 use amplifier_session_storage::{
     backend::SessionQuery,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What was worked on, as JSON.
+/// The result as JSON.
 #[derive(Serialize)]
 struct View<'a> {
     since: Timestamp,
@@ -81,12 +81,12 @@ pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Fail
     app.out.finish()?;
     if found.projects.is_empty() {
         say("note", &no_sessions_since(&typed));
-        say("hint", &format!("`{} sessions` lists the newest, however old", app.program()));
+        say("hint", &format!("`{} sessions` lists the newest sessions, regardless of date", app.program()));
     }
     Ok(Outcome::found(!found.projects.is_empty()))
 }
 
-/// `no sessions in the last 7 days`; a time that is not a number of days is named as it was typed.
+/// `no sessions in the last 7 days`, or with the date as it was typed.
 fn no_sessions_since(typed: &str) -> String {
     match typed.strip_suffix('d').and_then(|days| days.parse().ok()) {
         Some(1_u64) => "no sessions in the last day".to_owned(),
@@ -95,7 +95,7 @@ fn no_sessions_since(typed: &str) -> String {
     }
 }
 
-/// `as_blocks`: with the ids as people are shown them.
+/// Finds the projects and sessions. `as_blocks` adds short ids for the terminal.
 async fn find(reader: &Reader, since: Timestamp, limit: usize, as_blocks: bool) -> Result<Recent, Failure> {
     let Reader { storage, scope } = reader;
     let mut projects = Vec::new();
@@ -149,7 +149,7 @@ mod tests {
     use super::no_sessions_since;
 
     #[test]
-    fn an_empty_answer_names_the_period() {
+    fn an_empty_result_names_the_period() {
         assert_eq!(no_sessions_since("7d"), "no sessions in the last 7 days");
         assert_eq!(no_sessions_since("1d"), "no sessions in the last day");
         assert_eq!(no_sessions_since("monday"), "no sessions since monday");

@@ -1,4 +1,4 @@
-//! `search`: messages that answer a question.
+//! `search`: finds messages.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,12 @@ use crate::{
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
     refresh,
     render::{
-        search::{self as render, FoundView, Look, Names},
+        search::{self as render, FoundView, Names, ResultOptions},
         text::grouped,
     },
 };
 
-/// A snippet in a pipe, and in JSON, has the library's length; on a terminal it is three lines.
+/// The length of a snippet on a terminal; in a pipe and in JSON, the library's default applies.
 const TERMINAL_LINES: usize = 3;
 
 pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Failure> {
@@ -45,11 +45,11 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
         say("note", notice);
     }
     let names = names(&reader.storage, &reader.scope, &found).await?;
-    // Said at the end, as after every command.
+    // On stderr, this is printed at the end of every command.
     found.notices.extend(damaged_sessions_note(&reader.storage.damaged_sessions()));
     show(app, &reader, &found, &names, args.limits)?;
     if found.results.is_empty() && found.damaged.is_empty() {
-        say("note", "nothing was found");
+        say("note", "no message matches");
         args.narrow.explain_nothing();
         app.warn_of_unknown_project(&reader, options.filter.sessions.project.as_ref()).await?;
     }
@@ -57,7 +57,7 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     Ok(Outcome::found(!found.results.is_empty()))
 }
 
-/// That a search by meaning could not look everywhere, and what to do about it.
+/// A note that messages have no vectors yet, and what to do about it.
 async fn missing_note(
     app: &App,
     reader: &Reader,
@@ -68,12 +68,12 @@ async fn missing_note(
     let (messages, of) = (grouped(messages), grouped(of));
     let counted = if is_filtered { " (counted without the filters)" } else { "" };
     let note = format!("{messages} of {of} messages have no vectors yet{counted}");
-    // Vectors are made of one's own messages only.
+    // `backfill` makes vectors only for the user's own messages.
     let own = Scope::User(app.who()?.0.user_id);
     let can_be_made = reader.scope == own || reader.storage.missing_vectors(&own).await?.is_some();
     Ok(match can_be_made {
         true => format!("{note}; run `{} backfill`", app.program_with_embedding()),
-        false => format!("{note}; all of them are messages of other users, who can run `backfill`"),
+        false => format!("{note}; they belong to other users, who can run `backfill`"),
     })
 }
 
@@ -103,7 +103,7 @@ fn filter(app: &App, args: &SearchArgs) -> Result<SearchFilter, Failure> {
     Ok(filter)
 }
 
-/// The options with the project and the session that are named, which only the store knows.
+/// The options with the requested project and session, which are looked up in the store.
 async fn narrowed(
     app: &App,
     reader: &Reader,
@@ -118,7 +118,7 @@ async fn narrowed(
     Ok(options.with_filter(filter))
 }
 
-/// Cuts the snippet of a result that is the last to fit.
+/// Cuts the snippet of the last result that fits.
 fn shorten_snippet(result: &mut SearchResult, chars: usize) {
     if let Some((end, _)) = result.snippet.char_indices().nth(chars) {
         result.snippet.truncate(end);
@@ -149,10 +149,10 @@ fn show(
             app.out.json(&FoundView::new(found, shown, names, max_chars).with_left_out(left_out))?;
             return Ok(());
         }
-        let look = Look { names, owners: reader.names_owners(), max_chars: &max_chars };
+        let options = ResultOptions { names, owners: reader.names_owners(), max_chars: &max_chars };
         match app.out.is_terminal() {
-            true => render::blocks(&mut app.out, shown, look, &app.now)?,
-            false => render::lines(&mut app.out, shown, look, &app.now)?,
+            true => render::blocks(&mut app.out, shown, options, &app.now)?,
+            false => render::lines(&mut app.out, shown, options, &app.now)?,
         }
         Ok(())
     })?;
@@ -161,7 +161,7 @@ fn show(
     Ok(())
 }
 
-/// What the sessions that the results are from go by.
+/// The titles and short ids of the sessions in the results.
 pub(super) async fn names(
     storage: &SessionStorage,
     scope: &Scope,
@@ -173,9 +173,9 @@ pub(super) async fn names(
         if titles.contains_key(&key) {
             continue;
         }
-        // Several users may have a session of this id; the result says whose it is.
+        // Several users may have a session with this id; the result names the owner.
         let owner = Scope::User(result.user_id.clone());
-        // A list, which leaves out a session that can't be read.
+        // Listing skips a session that can't be read.
         let filter = SessionFilter::default().with_session(result.session_id.clone());
         let query = SessionQuery::new(owner).with_filter(filter).with_limit(1);
         if let Some(session) = storage.search_sessions(&query).await?.pop() {

@@ -1,4 +1,4 @@
-//! `sessions`: what there is, newest first.
+//! `sessions`: lists sessions, newest first.
 
 use amplifier_session_storage::{
     backend::SessionQuery,
@@ -13,7 +13,7 @@ use crate::{
     failure::{Failure, Outcome, say},
     messages::{Estimated, SessionView},
     refresh,
-    render::{self, ids::ShortIds, sessions::Look},
+    render::{self, ids::ShortIds, sessions::ListOptions},
 };
 
 /// The list as JSON.
@@ -26,7 +26,7 @@ struct View<'a> {
     damaged: Vec<DamagedRow>,
 }
 
-/// The list as JSON, with sessions below those that they came from.
+/// The tree as JSON.
 #[derive(Serialize)]
 struct ForestView<'a> {
     sessions: Vec<TreeView<'a>>,
@@ -62,7 +62,7 @@ struct Page {
 
 pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Failure> {
     if args.limit == 0 {
-        return Err(Failure::wrong_use("--limit must be at least 1", "leave it out for the newest 50"));
+        return Err(Failure::wrong_use("--limit must be at least 1", "the default is 50"));
     }
     let period = args.filter.period(&app.now)?;
     let filter = args.narrow.filter()?;
@@ -84,14 +84,14 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
         app.warn_of_unknown_project(&reader, project.as_ref()).await?;
         app.hint_at_others(&reader).await?;
     } else if has_more && !app.out.is_json() {
-        say("note", &format!("shown are the newest {found}; --limit shows more"));
+        say("note", &format!("showing the newest {found} sessions; use --limit to show more"));
     }
     Ok(Outcome::found(found > 0))
 }
 
-/// `as_table`: with the ids as a table for people has them.
+/// A page of sessions. `as_table` adds short ids for the terminal.
 async fn page(reader: &Reader, query: SessionQuery, limit: usize, as_table: bool) -> Result<Page, Failure> {
-    // One more, to know whether there are more.
+    // One more than needed, to know whether there are more.
     let query = query.with_limit(limit.saturating_add(1));
     let mut sessions = reader.storage.search_sessions(&query).await?;
     let has_more = sessions.len() > limit;
@@ -112,21 +112,21 @@ fn show(app: &mut App, page: Page, tree: bool, owners: bool) -> Result<(), Failu
     let Page { sessions, estimated, short_ids, has_more } = page;
     let App { out, now, .. } = app;
     let damaged = out.damaged_sessions();
-    let look = Look { owners, estimated: &estimated, short_ids: &short_ids, now };
+    let options = ListOptions { owners, estimated: &estimated, short_ids: &short_ids, now };
     if tree {
         let forest = SessionTree::forest(sessions);
         if out.is_json() {
             let sessions = forest.iter().map(|tree| TreeView::new(tree, &estimated)).collect();
             out.json(&ForestView { sessions, has_more, damaged })?;
         } else if !forest.is_empty() {
-            render::sessions::tree(out, &forest, look)?;
+            render::sessions::tree(out, &forest, options)?;
         }
     } else if out.is_json() {
         let view = |session| SessionView::with_estimates(session, &estimated);
         let sessions = sessions.iter().map(view).collect();
         out.json(&View { sessions, has_more, damaged })?;
     } else if !sessions.is_empty() {
-        render::sessions::list(out, &sessions, look)?;
+        render::sessions::list(out, &sessions, options)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `share`: who may see a session besides its owner.
+//! `share`: sets who can see a session besides its owner.
 
 use amplifier_session_storage::model::{Session, Visibility};
 
@@ -25,18 +25,18 @@ pub(super) async fn run(app: &mut App, args: ShareArgs) -> Result<Outcome, Failu
     });
     let fields = vec![
         Field::new("visibility", session.visibility.as_str().to_owned()),
-        Field::new("seen by", seen_by(&session)),
+        Field::new("visible to", visible_to(&session)),
         Field::new("first shared", first.or_else(|| Some("never".to_owned()))),
     ];
     card(&mut app.out, &session, fields)?;
     Ok(Outcome::Done)
 }
 
-/// Who sees the session, in words.
-fn seen_by(session: &Session) -> String {
+/// Who can see the session, in words.
+fn visible_to(session: &Session) -> String {
     let owner = &session.user_id;
     match session.visibility {
-        Visibility::Private => format!("{owner} alone"),
+        Visibility::Private => format!("{owner} only"),
         Visibility::Team => {
             let teams = if session.team_ids.len() == 1 { "team" } else { "teams" };
             format!("{owner} and the {teams} {}", session.team_ids.join(", "))

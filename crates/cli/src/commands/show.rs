@@ -19,7 +19,7 @@ use crate::{
         conversation::{self, Head},
         events,
         ids::event_address,
-        message::Look,
+        message::MessageOptions,
         text::counted,
     },
 };
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Serialize)]
 struct ConversationView<'a> {
     session: SessionView<'a>,
-    /// Lines of the session's files that could not be taken in.
+    /// Lines of the session's files that could not be read.
     skipped: &'a [SkippedLine],
     messages: Vec<MessageView>,
     /// Messages that do not fit into the budget.
@@ -64,12 +64,12 @@ pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failur
     }
 }
 
-/// Which messages or events are asked for.
+/// The requested range of messages or events.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     from: u32,
     limit: usize,
-    /// Whether it is a single line that an address names.
+    /// Whether an address names a single one.
     is_one: bool,
 }
 
@@ -78,16 +78,16 @@ impl Part {
         const LIMIT: usize = 100;
         let named = match line {
             Some(AddressedLine::Message(sequence)) if args.events => {
-                let message = format!("{} names a message, and --events shows events", args.session);
-                let hint = format!("events have numbers of their own: --from {sequence} begins at an event");
+                let message = format!("{} names a message, but --events shows events", args.session);
+                let hint = format!("events are numbered separately: --from {sequence} begins at event {sequence}");
                 return Err(Failure::wrong_use(message, hint));
             }
             Some(AddressedLine::Message(sequence) | AddressedLine::Event(sequence)) => Some(sequence),
             _ => None,
         };
         if named.is_some() && args.from.is_some() {
-            let message = format!("both {} and --from name where to begin", args.session);
-            return Err(Failure::wrong_use(message, "leave --from out; --limit shows what follows"));
+            let message = format!("{} and --from both say where to begin", args.session);
+            return Err(Failure::wrong_use(message, "omit --from, and use --limit to show what follows"));
         }
         Ok(Self {
             from: named.or(args.from).unwrap_or_default(),
@@ -119,7 +119,7 @@ async fn show(
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
     let read = messages.len() + damaged.len();
-    // Where some are left out, the page ends with the last that is shown.
+    // If some messages are left out, the page ends with the last one shown.
     let page = |shown: &[Message]| {
         let end = shown.last().map_or(part.from, |last| last.sequence.saturating_add(1));
         let left_out = shown.len() < messages.len();
@@ -152,28 +152,29 @@ async fn show(
             names_owner: reader.names_owners(),
             skipped: &skipped,
         };
-        let look = Look { full: args.full || part.is_one, ..look(app, args) };
+        let options = MessageOptions { full: args.full || part.is_one, ..message_options(app, args) };
         let chars: Vec<Option<usize>> = (0..shown.len()).map(max_chars).collect();
-        let look = |rank: usize| Look { max_chars: chars.get(rank).copied().flatten(), ..look };
+        let options =
+            |rank: usize| MessageOptions { max_chars: chars.get(rank).copied().flatten(), ..options };
         conversation::head(&mut app.out, head, &app.now)?;
-        conversation::messages(&mut app.out, shown, look, |_| false, &app.now)?;
+        conversation::messages(&mut app.out, shown, options, |_| false, &app.now)?;
         Ok(())
     })?;
     app.out.finish()?;
     budget::say_left_out(budget, items, portion);
     let page = page(messages.get(..portion.items).unwrap_or_default());
     if !app.out.is_json() {
-        page.tell("message");
+        page.print_note("message");
         if !skipped.is_empty() {
-            say("hint", &format!("`{} sync` takes skipped lines in once they are mended", app.program()));
+            say("hint", &format!("fix the skipped lines in the file, then run `{} sync`", app.program()));
         }
     }
     report_damage(&damaged)?;
     Ok(Page::new(session.message_count, part, read).outcome())
 }
 
-fn look(app: &App, args: &ShowArgs) -> Look {
-    Look {
+fn message_options(app: &App, args: &ShowArgs) -> MessageOptions {
+    MessageOptions {
         full: args.full,
         thinking: !args.no_thinking,
         tools: !args.no_tools,
@@ -190,7 +191,7 @@ async fn show_events(
     args: &ShowArgs,
     part: Part,
 ) -> Result<Outcome, Failure> {
-    // One that is asked for alone is shown whole, as a message is.
+    // A single event is shown in full, like a single message.
     let full = args.full || part.is_one;
     let lines =
         EventLines::default().after(part.from.checked_sub(1)).with_limit(part.limit).with_payload(full);
@@ -214,13 +215,13 @@ async fn show_events(
     } else {
         events::log(&mut app.out, &found, &app.now)?;
         app.out.finish()?;
-        page.tell("event");
+        page.print_note("event");
     }
     report_damage(&damaged)?;
     Ok(page.outcome())
 }
 
-/// Which of how many are shown.
+/// The part of the messages or events that is shown.
 #[derive(Debug, Clone, Copy)]
 struct Page {
     total: u64,
@@ -242,17 +243,17 @@ impl Page {
         self.from + self.shown < self.total
     }
 
-    /// An empty session is shown as it is; a page beyond the end finds nothing.
+    /// Nothing is found if the page is beyond the end; an empty session is fine.
     fn outcome(self) -> Outcome {
         Outcome::found(self.shown > 0 || self.from == 0)
     }
 
-    fn tell(self, what: &str) {
+    fn print_note(self, what: &str) {
         let (total, next) = (counted(self.total, what), self.from + self.shown);
         if self.shown == 0 {
             say("note", &format!("there is no {what} {}; the session has {total}", self.from));
         } else if self.has_more_after() && !self.is_one {
-            say("note", &format!("shown are {} of {total}; --from {next} goes on", self.shown));
+            say("note", &format!("showing {} of {total}; continue with --from {next}", self.shown));
         }
     }
 }

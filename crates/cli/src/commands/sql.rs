@@ -1,4 +1,4 @@
-//! `sql`: questions to a DuckDB store.
+//! `sql`: queries a DuckDB store.
 
 use std::{io::Write, path::Path};
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// How many rows a table has that is shown, by default: more are not read, but searched or counted.
+/// The default number of rows in a table on a terminal: nobody reads more.
 const MOST_IN_A_TABLE: usize = 1_000;
 
 /// The views, as JSON.
@@ -34,16 +34,16 @@ struct ViewView {
     columns: &'static [&'static str],
 }
 
-/// What was written to a file, as JSON.
+/// The result of writing to a file, as JSON.
 #[derive(Serialize)]
 struct FileView {
     file: String,
     rows: u64,
 }
 
-/// How an answer is written.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum Output {
     Table,
     Tabs,
     Csv,
@@ -52,39 +52,39 @@ enum Written {
 }
 
 pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Failure> {
-    // An answer goes to stdout anyway.
+    // Stdout is the default.
     args.out = args.out.filter(|file| !is_stdout(file));
     let Some(query) = &args.query else { return views(app) };
     let written = written(app, &args)?;
     if let Some(file) = &args.out {
         app.check_out(file)?;
-        if written == Written::Parquet && is_stream(file) {
-            return Err(no_parquet_there());
+        if written == Output::Parquet && is_stream(file) {
+            return Err(parquet_needs_a_file());
         }
     }
     let (backend, scope) = app.duckdb().await?;
-    let is_shown = written == Written::Table && args.out.is_none();
+    let is_shown = written == Output::Table && args.out.is_none();
     let limit = args.limit.or(is_shown.then_some(MOST_IN_A_TABLE));
-    let form = if written == Written::Json { SqlForm::Json } else { SqlForm::Text };
+    let form = if written == Output::Json { SqlForm::Json } else { SqlForm::Text };
     let query = SqlQuery::new(query).with_form(form);
-    if let (Written::Parquet, Some(file)) = (written, &args.out) {
+    if let (Output::Parquet, Some(file)) = (written, &args.out) {
         let rows = backend.sql_to_parquet(&scope, &query.with_limit(limit), file).await?;
         return in_file(app, file, rows);
     }
-    // One more than is shown tells whether there are more.
+    // One more than needed, to know whether there are more.
     let query = query.with_limit(limit.map(|limit| limit.saturating_add(1)));
     let mut answer =
         Answer { rows: backend.sql(&scope, &query).await?, left: limit, has_more: false, count: 0 };
     let (width, paint) = (app.out.width, app.out.paint);
     match &args.out {
-        // An object that breaks off is none: it is shown when it is whole. On a terminal, neither it nor CSV may act on it.
-        None if written == Written::Json || app.out.is_terminal() => {
+        // JSON is written only when it is complete. On a terminal, control characters in JSON and CSV are removed.
+        None if written == Output::Json || app.out.is_terminal() => {
             let mut text = Vec::new();
             answer.write(written, &mut text, width, paint).await?;
             let text = String::from_utf8_lossy(&text);
             let text = match written {
-                Written::Json if app.out.is_terminal() => escaped(text.trim_end()) + "\n",
-                Written::Csv => printable(&text),
+                Output::Json if app.out.is_terminal() => escaped(text.trim_end()) + "\n",
+                Output::Csv => printable(&text),
                 _ => text.into_owned(),
             };
             app.out.text(&text)?;
@@ -98,11 +98,11 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
         }
     }
     app.out.finish()?;
-    if answer.has_more && written != Written::Json {
+    if answer.has_more && written != Output::Json {
         let shown = grouped(answer.count);
         say(
             "note",
-            &format!("there are more than these {shown} rows: --limit N takes more, --format csv all"),
+            &format!("showing {shown} rows; --limit N shows more, and --format csv all"),
         );
     } else if answer.count == 0 {
         say("note", "no rows");
@@ -110,31 +110,31 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
     Ok(Outcome::found(answer.count > 0))
 }
 
-fn written(app: &App, args: &SqlArgs) -> Result<Written, Failure> {
+fn written(app: &App, args: &SqlArgs) -> Result<Output, Failure> {
     if let Some(file) = &args.out {
         let format = args.format.or_else(|| SqlFormat::of_file(file)).ok_or_else(|| {
-            let message = format!("{} does not tell how the answer is to be written", file.display());
-            Failure::wrong_use(message, "say it with --format csv, json, parquet or table")
+            let message = format!("no output format is known for {}", file.display());
+            Failure::wrong_use(message, "pass --format csv, json, parquet or table")
         })?;
         return Ok(format.into());
     }
     match args.format {
-        Some(SqlFormat::Parquet) => Err(no_parquet_there()),
+        Some(SqlFormat::Parquet) => Err(parquet_needs_a_file()),
         Some(format) if app.out.is_json() && format != SqlFormat::Json => {
-            Err(Failure::wrong_use("--json and --format say different things", "leave one of them out"))
+            Err(Failure::wrong_use("--json and --format contradict each other", "omit one of them"))
         }
         Some(format) => Ok(format.into()),
-        None if app.out.is_json() => Ok(Written::Json),
-        None if app.out.is_terminal() => Ok(Written::Table),
-        None => Ok(Written::Tabs),
+        None if app.out.is_json() => Ok(Output::Json),
+        None if app.out.is_terminal() => Ok(Output::Table),
+        None => Ok(Output::Tabs),
     }
 }
 
-fn no_parquet_there() -> Failure {
-    Failure::wrong_use("Parquet is written to a file", "name it with --out FILE")
+fn parquet_needs_a_file() -> Failure {
+    Failure::wrong_use("Parquet can only be written to a file", "pass a file with --out FILE")
 }
 
-impl From<SqlFormat> for Written {
+impl From<SqlFormat> for Output {
     fn from(format: SqlFormat) -> Self {
         match format {
             SqlFormat::Table => Self::Table,
@@ -173,17 +173,17 @@ fn in_file(app: &mut App, file: &Path, rows: u64) -> Result<Outcome, Failure> {
     Ok(Outcome::found(rows > 0))
 }
 
-/// An answer while it is written.
+/// An answer that is being written.
 struct Answer {
     rows: SqlAnswer,
-    /// How many rows may still be shown.
+    /// How many more rows to show.
     left: Option<usize>,
     has_more: bool,
     count: u64,
 }
 
 impl Answer {
-    /// The next rows that are to be shown.
+    /// The next rows to show.
     async fn next(&mut self) -> Result<Option<Vec<SqlRow>>, Failure> {
         let Some(mut rows) = self.rows.next_rows().await? else { return Ok(None) };
         if let Some(left) = &mut self.left {
@@ -197,13 +197,13 @@ impl Answer {
 
     async fn write(
         &mut self,
-        written: Written,
+        written: Output,
         out: &mut dyn Write,
         width: usize,
         paint: Paint,
     ) -> Result<(), Failure> {
         match written {
-            Written::Table => {
+            Output::Table => {
                 let mut all = Vec::new();
                 while let Some(rows) = self.next().await? {
                     all.extend(rows);
@@ -212,7 +212,7 @@ impl Answer {
                     writeln!(out, "{line}")?;
                 }
             }
-            Written::Csv => {
+            Output::Csv => {
                 let names = self.rows.columns().iter().map(|column| Some(column.name.as_str()));
                 writeln!(out, "{}", sql::csv(names))?;
                 while let Some(rows) = self.next().await? {
@@ -221,14 +221,14 @@ impl Answer {
                     }
                 }
             }
-            Written::Json => {
+            Output::Json => {
                 let mut json = Json::begin(out, self.rows.columns())?;
                 while let Some(rows) = self.next().await? {
                     json.rows(out, &rows)?;
                 }
                 json.end(out, self.has_more)?;
             }
-            Written::Tabs | Written::Parquet => {
+            Output::Tabs | Output::Parquet => {
                 while let Some(rows) = self.next().await? {
                     for row in &rows {
                         writeln!(out, "{}", sql::tabbed(row))?;

@@ -1,4 +1,4 @@
-//! `stats`: how much there is, of what, and where.
+//! `stats`: counts and charts.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::{
     render::stats::{self, Facts, Shown, Unit, Vectors},
 };
 
-/// More messages than this are not counted one by one.
+/// Pending messages are counted one by one up to this number.
 const MOST_OWING: usize = 1_000;
 
 pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failure> {
@@ -49,13 +49,13 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
         let picture = stats::svg(&facts.statistics, Unit::of(&args.by));
         whole_file(file, |out| out.write_all(picture.as_bytes()).map_err(Failure::from))?;
     }
-    // A picture on stdout is alone there.
+    // A picture on stdout is the only output there.
     if !plot.is_some_and(is_stdout) {
         show(app, &facts, &args, has_period)?;
     }
     app.out.finish()?;
     if let Some(file) = plot.filter(|file| !is_stdout(file)) {
-        say("note", &format!("the picture is in {}", file.display()));
+        say("note", &format!("the picture was written to {}", file.display()));
     }
     if !any {
         say("note", "no session matches");
@@ -65,16 +65,16 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     Ok(Outcome::found(any))
 }
 
-/// Refuses names that promise another kind of picture.
+/// Refuses file names of other picture formats.
 fn check_picture(file: &Path) -> Result<(), Failure> {
     let Some(ending) = file.extension().filter(|ending| !ending.eq_ignore_ascii_case("svg")) else {
         return Ok(());
     };
     let kind = ending.to_string_lossy().to_uppercase();
     let svg = file.with_extension("svg");
-    let message = format!("pictures are drawn as SVG, not as {kind}");
+    let message = format!("pictures can only be written as SVG, not {kind}");
     let hint = format!(
-        "--plot {} draws one, which browsers show; `rsvg-convert` or Inkscape make a PNG of it",
+        "use --plot {}, which browsers can open; `rsvg-convert` or Inkscape convert it to PNG",
         svg.display()
     );
     Err(Failure::wrong_use(message, hint))
@@ -95,7 +95,7 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
     Ok(())
 }
 
-/// What there is to know of the store's vectors without counting them all.
+/// The state of the store's vectors, without counting all of them.
 async fn vectors(reader: &Reader) -> Result<Vectors, Failure> {
     let space = reader.storage.embedding_space().await?;
     let Scope::User(user) = &reader.scope else {

@@ -1,4 +1,4 @@
-//! `sync`: takes in the sessions of a folder.
+//! `sync`: reads session folders into the store.
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
@@ -16,14 +16,14 @@ use crate::{
     out::Out,
     progress::{Bar, Plan, Planned},
     render::{
-        kept::tell_what_was_kept,
+        kept::report_kept,
         summary,
         table::{Cell, Column, table},
         text::{counted, one_line, size},
     },
 };
 
-/// The most skipped lines that are listed.
+/// At most this many skipped lines are listed.
 const LISTED: usize = 10;
 
 /// A dry run as JSON.
@@ -31,7 +31,7 @@ const LISTED: usize = 10;
 struct DryRunView<'a> {
     #[serde(flatten)]
     report: &'a SyncReport,
-    /// The sessions that would be taken in.
+    /// The sessions that would be read.
     plan: &'a [Planned],
 }
 
@@ -63,11 +63,11 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
         summary::summary(&mut app.out, &report)?;
     }
     app.out.finish()?;
-    tell_what_was_left_out(&report);
+    report_problems(&report);
     outcome(&report)
 }
 
-/// The folder that holds `projects/`, which must exist before a store is made for it.
+/// The folder that contains `projects/`. It must exist before a store is created for it.
 fn root(app: &App, root: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let named = root.is_some();
     let root = root.map_or_else(|| app.default_root(), Ok)?;
@@ -75,15 +75,15 @@ fn root(app: &App, root: Option<PathBuf>) -> Result<PathBuf, Failure> {
         return Ok(root);
     }
     let hint = match named {
-        true => "name the folder that holds projects/".to_owned(),
+        true => "pass the folder that contains projects/".to_owned(),
         false => {
-            format!("name another folder with --root DIR, or see samples with `{} quickstart`", app.program())
+            format!("pass another folder with --root DIR, or try the samples with `{} quickstart`", app.program())
         }
     };
-    Err(Failure::failed(format!("there is no folder `projects` in {}", root.display()), hint))
+    Err(Failure::failed(format!("no folder `projects` in {}", root.display()), hint))
 }
 
-/// Says what would be taken in. A store that does not exist stays so: an empty one stands in for it.
+/// Reports what would be read. A store that does not exist is not created: a temporary empty one is used instead.
 async fn dry_run(
     app: &mut App,
     settings: StorageSettings,
@@ -104,14 +104,14 @@ async fn dry_run(
         list(&mut app.out, &plan)?;
         app.out.finish()?;
         let found = counted(report.sessions.found, "session");
-        say("note", &format!("a dry run: of {found}, {} would be taken in", plan.len()));
+        say("note", &format!("dry run: {} of {found} would be read", plan.len()));
     }
     app.out.finish()?;
-    tell_what_was_left_out(&report);
+    report_problems(&report);
     outcome(&report)
 }
 
-/// Writes what would be taken in: a table for people, fields separated by tabs in a pipe.
+/// Prints what would be read: a table on a terminal, tab-separated fields in a pipe.
 fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
     if !out.is_terminal() {
         return plan.iter().try_for_each(|Planned { project, session, outcome, bytes }| {
@@ -123,7 +123,7 @@ fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
     }
     let columns = [
         Column::text(""),
-        Column::text("project").giving_way(1, 8).cut_at_its_beginning(),
+        Column::text("project").giving_way(1, 8).cut_at_start(),
         Column::text("session").giving_way(2, 16),
         Column::number("size"),
     ];
@@ -135,23 +135,23 @@ fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
     table(&columns, &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
-/// Sessions that failed make the sync fail; lines that were skipped don't.
+/// The sync fails if sessions failed, but not if lines were skipped.
 fn outcome(report: &SyncReport) -> Result<Outcome, Failure> {
     let failed: BTreeSet<_> =
         report.failures.iter().map(|failure| (&failure.project, &failure.session)).collect();
     match failed.len() as u64 {
         0 => Ok(Outcome::Done),
         failed => {
-            let message = format!("{} could not be taken in", counted(failed, "session"));
+            let message = format!("{} could not be read", counted(failed, "session"));
             Err(Failure::failed(
                 message,
-                "sync again when the cause is gone: what is stored is not read again",
+                "fix the cause and run `sync` again; it reads only what is not stored yet",
             ))
         }
     }
 }
 
-pub(super) fn tell_what_was_left_out(report: &SyncReport) {
+pub(super) fn report_problems(report: &SyncReport) {
     for failure in report.failures.iter().take(LISTED) {
         let session = failure.session.as_deref().unwrap_or_default();
         say("failed", &format!("{}/{session}: {}", one_line(&failure.project), one_line(&failure.error)));
@@ -162,7 +162,7 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
     if report.skipped_count > LISTED as u64 {
         say("skipped", &format!("… and {} more, listed with --json", report.skipped_count - LISTED as u64));
     }
-    tell_what_was_kept(&report.kept, "--accept-removals");
+    report_kept(&report.kept, "--accept-removals");
     for warning in report.warnings.iter().take(LISTED) {
         say("warning", &place_and_reason(warning));
     }
@@ -170,20 +170,19 @@ pub(super) fn tell_what_was_left_out(report: &SyncReport) {
         say("warning", &format!("… and {} more, listed with --json", report.warning_count - LISTED as u64));
     }
     if let Some(reason) = &report.vectors_owed_reason {
-        say("warning", &format!("vectors are still owed: {reason}"));
-        say("hint", "the next sync makes them; until then these messages are found by words alone");
+        say("warning", &format!("some vectors are still missing: {reason}"));
+        say("hint", "the next sync makes them; until then, these messages are found by words only");
     }
     if let Some(problem) = &report.index_problem {
-        say("warning", &format!("the search index could not be brought up to date: {problem}"));
+        say("warning", &format!("the search index could not be updated: {problem}"));
         say(
             "hint",
-            "all sessions are stored; the index is derived, so its folder can be deleted and is built anew",
+            "all sessions are stored; if you delete the folder of the index, it is built again",
         );
     }
 }
 
-/// Names the damaged files whose rows were kept, and how to remove these rows.
-/// `project/session/file:line: reason`, as far as it goes.
+/// `project/session/file:line: reason`, as far as known.
 fn place_and_reason(skipped: &Skipped) -> String {
     let places = [Some(&skipped.project), skipped.session.as_ref(), skipped.file.as_ref()];
     let place = places.into_iter().flatten().map(|place| one_line(place)).collect::<Vec<_>>().join("/");

@@ -1,4 +1,4 @@
-//! `tag`: labels of sessions.
+//! `tag`: tags of sessions.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// How many sessions are read at a time.
+/// Number of sessions read at a time.
 const PAGE: usize = 500;
 
 /// All tags as JSON.
@@ -30,7 +30,7 @@ struct TagsView {
     tags: Vec<TagCount>,
 }
 
-/// A tag, and how many sessions carry it.
+/// A tag, and how many sessions have it.
 #[derive(Serialize)]
 struct TagCount {
     tag: String,
@@ -39,10 +39,10 @@ struct TagCount {
 
 pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure> {
     if let Some(both) = args.tags.iter().find(|tag| args.remove.contains(tag)) {
-        let message = format!("the tag {both:?} is to be added and to be removed");
+        let message = format!("the tag {both:?} is both added and removed");
         return Err(Failure::wrong_use(
             message,
-            "name it once: alone to add it, behind --remove to remove it",
+            "pass it once: before --remove to add it, or after --remove to remove it",
         ));
     }
     let changes = !args.tags.is_empty() || !args.remove.is_empty();
@@ -106,12 +106,12 @@ async fn list(app: &mut App, reader: &Reader) -> Result<Outcome, Failure> {
     app.out.finish()?;
     if !any {
         say("note", "no session has a tag");
-        say("hint", &format!("`{} tag SESSION TAG` gives it one", app.program()));
+        say("hint", &format!("add one with `{} tag SESSION TAG`", app.program()));
     }
     Ok(Outcome::found(any))
 }
 
-/// The tags of all sessions, those that most carry first.
+/// The tags of all sessions, the most frequent first.
 async fn in_use(reader: &Reader) -> Result<Vec<TagCount>, Failure> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut query = SessionQuery::new(reader.scope.clone()).with_limit(PAGE);

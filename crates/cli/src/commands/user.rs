@@ -1,4 +1,4 @@
-//! `user`: who is asking, and another name for somebody.
+//! `user`: shows the current user, and renames users.
 
 use amplifier_session_storage::{Scope, model::UserId, storage::SessionStatistics};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Who is asking, as JSON.
+/// The current user as JSON.
 #[derive(Serialize)]
 struct View<'a> {
     user_id: &'a str,
@@ -22,12 +22,12 @@ struct View<'a> {
     store_user_id: Option<&'a str>,
     team_ids: &'a [String],
     org_id: Option<&'a str>,
-    /// Those of the user; nothing without a store.
+    /// The counts of the user's sessions; absent without a store.
     #[serde(flatten)]
     counts: Option<SessionStatistics>,
 }
 
-/// What was renamed, as JSON.
+/// The result of `rename` as JSON.
 #[derive(Serialize)]
 struct RenamedView<'a> {
     old: &'a UserId,
@@ -64,10 +64,10 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
         })?;
         return Ok(Outcome::Done);
     }
-    let source = format!("named by {}", identity.source);
+    let source = identity.source.to_string();
     let listed = vec![
         Field::new("user", identity.user_id.to_string()),
-        Field::new("known from", source),
+        Field::new("source", source),
         Field::new("machine", host.to_string()),
         Field::new("teams", teams.join(", ")),
         Field::new("organisation", org),
@@ -79,7 +79,7 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
 }
 
 async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
-    // Whoever does this is most likely told all the time that the store has another user.
+    // No warning about another user: this command is what resolves it.
     let storage = app.existing_storage(false).await?;
     check_writable(&storage)?;
     let sessions = storage.rename_user(&args.old, &args.new).await?;
@@ -87,14 +87,14 @@ async fn rename(app: &mut App, args: &RenameArgs) -> Result<Outcome, Failure> {
     if app.out.is_json() {
         app.out.json(&RenamedView { old: &args.old, new: &args.new, sessions })?;
     } else if sessions > 0 {
-        let text = format!("{} of {} belong to {} now", counted(sessions, "session"), args.old, args.new);
+        let text = format!("{} of {} now belong to {}", counted(sessions, "session"), args.old, args.new);
         app.out.line(&one_line(&text))?;
     }
     app.out.finish()?;
     if sessions == 0 {
         say("note", &format!("{} has no sessions in the store", args.old));
     } else {
-        say("hint", &format!("--user {} (or AMPLIFIER_SESSIONS_USER) says that you are it", args.new));
+        say("hint", &format!("to act as {0}, pass `--user {0}` or set AMPLIFIER_SESSIONS_USER", args.new));
     }
     Ok(Outcome::found(sessions > 0))
 }

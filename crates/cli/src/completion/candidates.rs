@@ -1,4 +1,4 @@
-//! What is in the store, for shells.
+//! Candidates for completion, from the store and elsewhere.
 
 use std::{collections::BTreeSet, sync::Mutex};
 
@@ -16,19 +16,19 @@ use crate::{
     render::text::one_line,
 };
 
-/// The most sessions that are offered.
+/// The maximum number of sessions to offer.
 const MOST: usize = 100;
-/// How many sessions are read at a time.
+/// Number of sessions read at a time.
 const PAGE: usize = 500;
 
-/// What was typed so far, which may name another store.
+/// The words typed so far, which may name another store.
 static WORDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// What a word may become.
+/// A completion of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) value: String,
-    /// What it is, or nothing.
+    /// A description, or empty.
     pub(super) help: String,
 }
 
@@ -38,14 +38,14 @@ impl Candidate {
     }
 }
 
-/// Remembers what was typed so far.
+/// Remembers the words typed so far.
 pub(super) fn remember(words: &[String]) {
     if let Ok(mut remembered) = WORDS.lock() {
         *remembered = words.to_vec();
     }
 }
 
-/// What the argument `id` of `command` may be.
+/// The candidates for the argument `id` of `command`.
 pub(super) fn of(command: &str, id: &str, typed: &str) -> Vec<Candidate> {
     match (command, id) {
         (_, "session" | "sessions") => sessions(typed),
@@ -70,7 +70,7 @@ fn fixed(values: &[&str]) -> Vec<Candidate> {
     values.iter().map(|value| Candidate::new(*value, "")).collect()
 }
 
-/// The newest sessions whose ids begin so.
+/// The newest sessions whose ids begin with `typed`.
 fn sessions(typed: &str) -> Vec<Candidate> {
     let found = ask(async |storage, scope| {
         let query = SessionQuery::new(scope).with_id_prefix(Some(typed.to_owned())).with_limit(MOST);
@@ -86,7 +86,7 @@ fn of_sessions<V: IntoIterator<Item = String>>(of: impl Fn(&Session) -> V) -> Ve
     values(all(|own| own, of))
 }
 
-/// What makes vectors: built in, installed, known, or a service.
+/// The embedding providers: built in, installed, known, or a service.
 fn embeddings() -> BTreeSet<String> {
     let mut names = BTreeSet::from(["local", "none", "openai", "azure-openai"].map(str::to_owned));
     if cfg!(feature = "local-transformer") {
@@ -95,13 +95,13 @@ fn embeddings() -> BTreeSet<String> {
     names
 }
 
-/// The models that are installed, and those that can be installed by name.
+/// Installed models, and models that can be installed by name.
 fn models() -> BTreeSet<String> {
     let known = KNOWN.iter().map(|known| known.name.to_owned());
     known.chain(installed().unwrap_or_default()).collect()
 }
 
-/// Those that a line of a terminal can show as they are.
+/// The values that fit on a line unchanged.
 fn values(values: Option<BTreeSet<String>>) -> Vec<Candidate> {
     let shown = values.unwrap_or_default().into_iter().filter(|value| *value == one_line(value));
     shown.map(|value| Candidate::new(value, "")).collect()
@@ -112,7 +112,7 @@ fn installed() -> Option<Vec<String>> {
     Some(models.into_iter().map(|model| model.name).collect())
 }
 
-/// What `of` says of all sessions.
+/// The values of `of` for all sessions.
 fn all<V: IntoIterator<Item = String>>(
     scope: impl Fn(Scope) -> Scope,
     of: impl Fn(&Session) -> V,
@@ -131,7 +131,7 @@ fn all<V: IntoIterator<Item = String>>(
     })
 }
 
-/// Asks the store that what was typed names. One that is far away would take longer than anybody waits.
+/// Queries the store given by the typed words. A remote store would take too long.
 fn ask<T>(question: impl AsyncFnOnce(SessionStorage, Scope) -> Option<T>) -> Option<T> {
     let app = app()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
@@ -141,7 +141,7 @@ fn ask<T>(question: impl AsyncFnOnce(SessionStorage, Scope) -> Option<T>) -> Opt
     })
 }
 
-/// The program as it would run with what was typed so far.
+/// The program as it would run with the words typed so far.
 fn app() -> Option<App> {
     let mut words = WORDS.lock().ok()?.clone();
     words.pop();

@@ -1,8 +1,8 @@
-//! What shells complete: commands, options, and what is in the store.
+//! Shell completion of commands, options, and values from the store.
 //!
-//! The script that `completions SHELL` prints calls the program with [`VARIABLE`] set and what was typed so far after
-//! `--`. The answer is a line for each candidate, with what it is after a tab, or `:files`. A completion is quick, says
-//! nothing when something is amiss, and makes no store.
+//! The script that `completions SHELL` prints calls the program with [`VARIABLE`] set and the words typed so far after
+//! `--`. The answer is one line per candidate, with its description after a tab, or `:files`. Completion is fast, prints
+//! nothing on errors, and creates no store.
 
 mod candidates;
 mod scripts;
@@ -15,18 +15,18 @@ use words::{Completion, complete};
 
 pub(crate) use scripts::script;
 
-/// What says that a shell asks, and which.
+/// The environment variable with the name of the shell that asks for completions.
 const VARIABLE: &str = "_AMPLIFIER_SESSIONS_COMPLETE";
-/// What stands for a word of which nothing is typed yet, where the shell passes no empty ones.
+/// Stands for an empty word, for shells that do not pass empty arguments.
 const EMPTY: &str = ":empty";
 
-/// Answers a shell that asks. Returns whether one did.
+/// Prints completions if a shell asks for them. Returns whether one did.
 pub(crate) fn answered() -> bool {
     let Ok(shell) = std::env::var(VARIABLE) else { return false };
     let typed = std::env::args().skip_while(|word| word != "--").skip(1);
     let mut words: Vec<String> = typed.map(|word| if word == EMPTY { String::new() } else { word }).collect();
     if shell == "bash" {
-        // Bash gives words as they are typed.
+        // Bash passes words as they are typed, with escapes.
         words = words.iter().map(|word| unescaped(word)).collect();
     }
     let last = words.last().cloned().unwrap_or_default();
@@ -37,13 +37,13 @@ pub(crate) fn answered() -> bool {
     let mut command = Cli::command();
     command.build();
     let whole = words.last().cloned().unwrap_or_default();
-    // Bash puts what it gets in the place of the last part of the word.
+    // Bash replaces only the last part of the word.
     let before = whole.strip_suffix(last.as_str()).unwrap_or_default();
     print(&shell, before, complete(&command, &words));
     true
 }
 
-/// A reader that is gone is no reason to say anything.
+/// Prints the completions. Errors of writing are ignored.
 fn print(shell: &str, before: &str, completion: Completion) {
     use std::io::Write as _;
     let mut answer = String::new();
@@ -68,7 +68,7 @@ fn print(shell: &str, before: &str, completion: Completion) {
     let _ = std::io::stdout().lock().write_all(answer.as_bytes());
 }
 
-/// `value` as Bash takes it for one word, into which it puts it as it is.
+/// `value` escaped for Bash, which inserts it unchanged.
 fn escaped(value: &str) -> String {
     let mut escaped = String::new();
     for c in value.chars() {
@@ -90,7 +90,7 @@ fn unescaped(word: &str) -> String {
     unescaped
 }
 
-/// The program as any folder finds it.
+/// The path of the program, valid in any folder.
 fn completer() -> String {
     let name = program::name();
     match name.contains(std::path::MAIN_SEPARATOR) {
@@ -99,7 +99,7 @@ fn completer() -> String {
     }
 }
 
-/// The words as they were typed: Bash takes them apart at `:` and `=`, and gives `--store`, `sqlite`, `:` and `x` for
+/// The words as they were typed. Bash splits words at `:` and `=`: it passes `--store`, `sqlite`, `:` and `x` for
 /// `--store sqlite:x`.
 fn glued(words: &[String]) -> Vec<String> {
     let is_break = |word: &str| !word.is_empty() && word.chars().all(|c| matches!(c, ':' | '='));
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_put_together_again() {
+    fn words_are_joined_again() {
         let glue = |typed: &[&str]| {
             let typed: Vec<String> = typed.iter().map(|word| (*word).to_owned()).collect();
             glued(&typed).join(" ")
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_bash_would_take_apart_is_escaped() {
+    fn characters_that_are_special_in_bash_are_escaped() {
         for (value, typed) in
             [("last week", r"last\ week"), ("it's", r"it\'s"), ("a-b_c.d:e#4", "a-b_c.d:e#4")]
         {

@@ -1,6 +1,6 @@
-//! The scripts that make shells ask the program.
+//! The scripts with which shells ask the program for completions.
 //!
-//! Where the shell tells by which name the program was typed, it is asked by that name: it need not be on the path.
+//! If the shell knows the name by which the program was typed, it uses that name: the program need not be on the path.
 
 use clap_complete::Shell;
 
@@ -96,7 +96,7 @@ const ELVISH: &str = r#"set edit:completion:arg-completer[amplifier-sessions] = 
 }
 "#;
 
-/// The script for a shell. `None` for one that is not known.
+/// The script for a shell; `None` if the shell is not supported.
 pub(crate) fn script(shell: Shell) -> Option<String> {
     let (script, quote): (_, fn(&str) -> String) = match shell {
         Shell::Bash => (BASH, posix),

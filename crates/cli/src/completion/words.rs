@@ -1,41 +1,41 @@
-//! What comes next on a command line.
+//! Completion of a command line.
 
 use clap::{Arg, Command, ValueHint};
 
 use super::candidates::{self, Candidate};
 
-/// What there is to complete.
+/// The result of completion.
 #[derive(Debug, PartialEq)]
 pub(super) enum Completion {
     Candidates(Vec<Candidate>),
-    /// A file or folder, which the shell knows.
+    /// A file or folder, which the shell completes.
     Path,
 }
 
-/// What completes the last of `words`, the first of which is the program. `command` must be built.
+/// Completes the last of `words`; the first one is the program. `command` must be built.
 pub(super) fn complete(command: &Command, words: &[String]) -> Completion {
     let Some((typed, before)) = words.split_last() else { return Completion::Candidates(Vec::new()) };
-    let mut place = Place { command, positionals: 0, escaped: false, option: None, has_value: false };
+    let mut position = Position { command, positionals: 0, escaped: false, option: None, has_value: false };
     for word in before.iter().skip(1) {
-        place.pass(word);
+        position.pass(word);
     }
-    place.complete(typed)
+    position.complete(typed)
 }
 
-/// A place on a command line.
-struct Place<'a> {
+/// A position on a command line.
+struct Position<'a> {
     command: &'a Command,
-    /// Positional arguments before it.
+    /// The number of positional arguments before it.
     positionals: usize,
-    /// Whether `--` stands before it.
+    /// Whether `--` comes before it.
     escaped: bool,
-    /// The option whose value belongs here, or may.
+    /// The option whose value is or may be at this position.
     option: Option<&'a Arg>,
-    /// Whether the option has a value already.
+    /// Whether the option already has a value.
     has_value: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Position<'a> {
     fn pass(&mut self, word: &str) {
         let looks_like_option = !self.escaped && word.len() > 1 && word.starts_with('-');
         match self.option {
@@ -100,7 +100,7 @@ impl<'a> Place<'a> {
                 Completion::Candidates(values) => found.extend(values),
             }
         }
-        // A command that takes no words shows what else there is.
+        // For a command without positional arguments, show its options.
         if found.is_empty() && typed.is_empty() && !self.escaped {
             found = self.options(typed);
         }
@@ -130,7 +130,7 @@ impl<'a> Place<'a> {
         known.filter_map(candidate).collect()
     }
 
-    /// The argument that belongs here; the last one may take what follows it too.
+    /// The positional argument at this position. The last one may take several values.
     fn positional(&self) -> Option<&'a Arg> {
         let mut arguments = self.command.get_positionals().filter(|argument| !argument.is_last_set());
         let last = || self.command.get_positionals().filter(|argument| takes_many(argument)).last();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_what_is_below_them() {
+    fn commands_and_subcommands() {
         assert_eq!(completed("x sea"), ["search"]);
         assert_eq!(completed("x se"), ["search", "sessions"]);
         assert_eq!(completed("x --json se"), ["search", "sessions"]);

@@ -1,4 +1,4 @@
-//! What is known of one session, a line each.
+//! A card: the title of a session and a list of fields.
 
 use std::io;
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::out::Out;
 
-/// Something that is known of a session.
+/// A field with a label.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
     pub(crate) label: &'static str,
-    /// What it is, if anything.
+    /// Its value, if any.
     pub(crate) value: Option<String>,
-    /// What there is to say about it, or nothing.
+    /// A note about the value, or empty.
     pub(crate) note: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl Field {
     }
 }
 
-/// Writes the title of a session, its id, and what is known of it.
+/// Writes the title of a session, its id, and fields.
 pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::Result<()> {
     let mut all = vec![Field::new("session", session.session_id.to_string())];
     all.extend(known);
@@ -42,7 +42,7 @@ pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::R
     fields(out, &all)
 }
 
-/// A label and what it is, wrapped beside the label where there is a width.
+/// A label and its value. With a width, the value is wrapped in its own column.
 pub(crate) fn labelled(label: &str, value: &str, width: Option<usize>) -> Vec<String> {
     const LABEL: usize = 9;
     let lines = wrapped(value, width.map(|width| width.saturating_sub(LABEL + 1)));
@@ -53,12 +53,12 @@ pub(crate) fn labelled(label: &str, value: &str, width: Option<usize>) -> Vec<St
     lines.iter().enumerate().map(line).collect()
 }
 
-/// What is said about a value, after it.
+/// A note in parentheses, to follow a value.
 fn note_of(note: &str) -> String {
     if note.is_empty() { String::new() } else { format!(" ({note})") }
 }
 
-/// Writes a line each. A pipe gets label, value and note, separated by tabs.
+/// Writes one line per field. A pipe gets label, value and note, separated by tabs.
 pub(crate) fn fields(out: &mut Out, all: &[Field]) -> io::Result<()> {
     if !out.is_terminal() {
         let tabbed =
@@ -68,16 +68,16 @@ pub(crate) fn fields(out: &mut Out, all: &[Field]) -> io::Result<()> {
     let width = all.iter().map(|field| field.label.len()).max().unwrap_or(0);
     for Field { label, value, note } in all {
         let room = out.width.saturating_sub(width + 2);
-        let said = note_of(note);
-        let whole = value.as_deref().map_or_else(|| "none".to_owned(), str::to_owned) + &said;
+        let note = note_of(note);
+        let whole = value.as_deref().map_or_else(|| "none".to_owned(), str::to_owned) + &note;
         for (at, line) in wrapped(&whole, Some(room)).iter().enumerate() {
             let label = if at == 0 { label } else { "" };
             let line = match value {
                 None => out.paint.aside(line),
                 Some(_) => line
-                    .strip_suffix(said.as_str())
-                    .filter(|_| !said.is_empty())
-                    .map_or_else(|| line.clone(), |value| format!("{value}{}", out.paint.aside(&said))),
+                    .strip_suffix(note.as_str())
+                    .filter(|_| !note.is_empty())
+                    .map_or_else(|| line.clone(), |value| format!("{value}{}", out.paint.aside(&note))),
             };
             out.line(&format!("{label:<width$}  {line}"))?;
         }

@@ -5,45 +5,45 @@ use unicode_width::UnicodeWidthStr as _;
 use super::text::{fitted, fitted_end, one_line};
 use crate::paint::Paint;
 
-/// What the bars of a chart are made of, by eighths.
+/// The characters for the end of a bar, by eighths.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
-/// The widest bar: a longer one tells nothing more.
+/// The maximum length of a bar.
 const WIDEST_BAR: usize = 50;
-/// On a terminal too narrow for this there are no bars.
+/// The minimum room for bars; with less, there are none.
 const NARROWEST_BAR: usize = 4;
-/// The least columns for labels, on however narrow a terminal.
+/// The minimum width of labels, on any terminal.
 const NARROWEST_LABEL: usize = 10;
-/// Labels of this width are told apart: they are cut to less only where there is nothing else to leave out.
+/// Labels of this width can be told apart. They are cut further only if nothing else can be left out.
 const READABLE_LABEL: usize = 20;
-/// Between columns.
+/// The space between columns.
 const GAP: usize = 2;
 
 /// A chart.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Chart {
-    /// What stands above the labels.
+    /// The header of the labels.
     pub(crate) title: String,
-    /// What stands above the numbers.
+    /// The headers of the numbers.
     pub(crate) columns: Vec<&'static str>,
     pub(crate) rows: Vec<Row>,
-    /// Whether the end of a label tells most.
-    pub(crate) ends_tell_most: bool,
+    /// Whether to cut labels at their beginning.
+    pub(crate) cut_at_start: bool,
 }
 
 /// A line of a chart.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Row {
     pub(crate) label: String,
-    /// A shorter one for where there is too little room, if there is one.
+    /// A shorter label for narrow terminals, if any.
     pub(crate) short_label: Option<String>,
-    /// As they are shown, one for each column.
+    /// The formatted numbers, one for each column.
     pub(crate) numbers: Vec<String>,
-    /// What the bar shows.
+    /// The value of the bar.
     pub(crate) value: f64,
 }
 
 impl Chart {
-    /// The lines of the chart, none wider than `width` as long as the numbers leave room for labels.
+    /// The lines of the chart, at most `width` wide if the numbers leave room for labels.
     pub(crate) fn lines(&self, width: usize, paint: Paint) -> Vec<String> {
         let short = self.labels(|row| row.short_label.as_ref().unwrap_or(&row.label));
         let columns = self.columns_that_fit(width, self.widest(&short));
@@ -55,7 +55,7 @@ impl Chart {
         let whole = divide(self.labels(|row| &row.label));
         let is_too_wide = self.widest(&whole.0) > whole.1 || whole.2.is_none();
         let (labels, label, bars) = if is_too_wide { divide(short) } else { whole };
-        let fit = if self.ends_tell_most { fitted_end } else { fitted };
+        let fit = if self.cut_at_start { fitted_end } else { fitted };
         let most = self.rows.iter().map(|row| row.value).fold(0.0, f64::max);
 
         let header = columns.iter().map(|column| column.name);
@@ -78,12 +78,12 @@ impl Chart {
         self.rows.iter().map(|row| one_line(of(row))).collect()
     }
 
-    /// The width of the widest label, or of the title above them.
+    /// The width of the widest label or of the title above them.
     fn widest(&self, labels: &[String]) -> usize {
         labels.iter().map(|label| label.width()).max().unwrap_or(0).max(self.title.width())
     }
 
-    /// The columns that hold anything; where labels would get too little room, only the first of them.
+    /// The columns that are not empty. If labels would get too little room, only the first of these.
     fn columns_that_fit(&self, width: usize, widest_label: usize) -> Vec<Column> {
         let column = |(at, name): (usize, &&'static str)| {
             let numbers = || self.rows.iter().filter_map(move |row| row.numbers.get(at));
@@ -102,18 +102,18 @@ impl Chart {
 /// A column of numbers that is shown.
 #[derive(Debug)]
 struct Column {
-    /// Which of the numbers.
+    /// The index of its numbers.
     at: usize,
     name: &'static str,
     width: usize,
 }
 
-/// What the columns take, with the gaps before them.
+/// The width of the columns, with the gaps before them.
 fn total(columns: &[Column]) -> usize {
     columns.iter().map(|column| column.width + GAP).sum()
 }
 
-/// How `room` is divided between labels and bars. Long labels give way to bars, down to half of it.
+/// Divides `room` between labels and bars. Long labels are shortened in favour of bars, down to half of the room.
 fn divided(room: usize, widest_label: usize, title: usize) -> (usize, Option<usize>) {
     let spared = room.saturating_sub(GAP + WIDEST_BAR / 2).max(room / 2).max(READABLE_LABEL);
     let label = widest_label.min(spared).max(title);
@@ -123,7 +123,7 @@ fn divided(room: usize, widest_label: usize, title: usize) -> (usize, Option<usi
     }
 }
 
-/// The label to the left, the numbers to the right.
+/// A line with the label on the left and the numbers on the right.
 fn aligned<'a>(
     label: &str,
     width: usize,
@@ -138,7 +138,7 @@ fn aligned<'a>(
     line
 }
 
-/// A bar of up to `width` columns, which `most` fills. What is more than nothing is seen.
+/// A bar of up to `width` columns; `most` has the full width. Any value above 0 is visible.
 fn bar(value: f64, most: f64, width: usize) -> String {
     if value <= 0.0 || most <= 0.0 {
         return String::new();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(bar(5.0, 8.0, 4), "██▌");
         let all: String = (1..=8).map(|eighth| bar(f64::from(eighth), 8.0, 1)).collect();
         assert_eq!(all, "▏▎▍▌▋▊▉█");
-        assert_eq!(bar(0.001, 8.0, 4), "▏", "something is not nothing");
+        assert_eq!(bar(0.001, 8.0, 4), "▏", "a small value is visible");
         assert_eq!([bar(0.0, 8.0, 4), bar(0.0, 0.0, 4)], ["", ""]);
     }
 
@@ -201,23 +201,23 @@ mod tests {
     }
 
     #[test]
-    fn where_labels_would_be_cut_shorter_ones_take_their_place() {
+    fn short_labels_are_used_if_long_ones_would_be_cut() {
         let mut chart = chart(&[("claude-sonnet-4-5 (anthropic)", "12", 12.0)]);
         chart.rows[0].short_label = Some("claude-sonnet-4-5".to_owned());
         assert!(shown(&chart, 80)[1].starts_with("claude-sonnet-4-5 (anthropic)    12  █"));
         assert!(shown(&chart, 40)[1].starts_with("claude-sonnet-4-5    12  █"));
-        chart.ends_tell_most = true;
+        chart.cut_at_start = true;
         assert_eq!(shown(&chart, 18)[1], "…-sonnet-4-5    12");
     }
 
     #[test]
-    fn without_room_there_are_no_bars() {
+    fn bars_are_left_out_if_there_is_no_room() {
         let lines = shown(&chart(&[("a_tool_with_a_name", "12", 12.0)]), 18);
         assert_eq!(lines, ["Tools         uses", "a_tool_with…    12"]);
     }
 
     #[test]
-    fn a_narrow_terminal_gets_fewer_columns_and_none_that_is_empty() {
+    fn a_narrow_terminal_gets_fewer_columns_and_no_empty_ones() {
         let row = Row {
             label: "2026-01-31".to_owned(),
             numbers: ["7", "", "12", "345"].map(str::to_owned).to_vec(),
@@ -232,19 +232,19 @@ mod tests {
     }
 
     #[test]
-    fn bars_line_up_behind_empty_numbers() {
+    fn bars_line_up_after_empty_numbers() {
         let lines = shown(&chart(&[("a", "", 1.0), ("b", "7", 1.0)]), 19);
         assert_eq!(lines, ["Tools  uses", "a            ██████", "b         7  ██████"]);
     }
 
     #[test]
-    fn long_bars_are_cut_to_a_length_that_the_eye_takes_in() {
+    fn bars_have_a_maximum_length() {
         let lines = shown(&chart(&[("a", "1", 1.0)]), 120);
         assert_eq!(lines[1].matches('█').count(), WIDEST_BAR);
     }
 
     #[test]
-    fn colours_surround_the_bar_and_nothing_else() {
+    fn only_the_bar_is_coloured() {
         let lines = chart(&[("a", "1", 1.0)]).lines(20, Paint::new(true));
         assert!(lines[1].starts_with("a         1  \x1b["), "{:?}", lines[1]);
     }

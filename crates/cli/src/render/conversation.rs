@@ -11,15 +11,15 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     markdown::wrapped,
-    message::{self, Look},
+    message::{self, MessageOptions},
     text::{counted, one_line},
 };
 use crate::{dates, out::Out};
 
-/// The columns of the labels of a session's head.
+/// The width of the labels in a session's header.
 const LABEL: usize = 10;
 
-/// What a session is shown with.
+/// What the header of a session needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) session: &'a Session,
@@ -27,13 +27,13 @@ pub(crate) struct Head<'a> {
     pub(crate) parent_name: Option<&'a str>,
     /// Whether its dates are estimates.
     pub(crate) is_estimated: bool,
-    /// Whether to say whose it is.
+    /// Whether to name its owner.
     pub(crate) names_owner: bool,
-    /// The lines of its files that the store does not hold.
+    /// The lines of its files that were skipped.
     pub(crate) skipped: &'a [SkippedLine],
 }
 
-/// Writes what a session is.
+/// Writes the header of a session.
 pub(crate) fn head(out: &mut Out, head: Head<'_>, now: &Zoned) -> io::Result<()> {
     out.line(&out.paint.title(&one_line(head.session.title())))?;
     for (label, value) in fields(head, now) {
@@ -61,7 +61,7 @@ fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
         ("project", Some(session.project_slug.to_string())),
         ("about", session.description.clone()),
         ("time", Some(format!("{from} to {to}"))),
-        ("holds", Some(counts.join(", "))),
+        ("content", Some(counts.join(", "))),
         ("model", session.model.clone()),
         ("bundle", session.bundle.clone()),
         ("tags", Some(session.tags.join(", "))),
@@ -76,13 +76,13 @@ fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
                 format!("{}{turn}", parent_name.unwrap_or(parent.as_str()))
             }),
         ),
-        ("skipped", Some(skipped).filter(|skipped| !skipped.is_empty()).map(left_out)),
+        ("skipped", Some(skipped).filter(|skipped| !skipped.is_empty()).map(skipped_lines)),
     ];
-    let told = fields.into_iter().filter_map(|(label, value)| Some((label, value?)));
-    told.filter(|(_, value)| !value.trim().is_empty()).collect()
+    let known = fields.into_iter().filter_map(|(label, value)| Some((label, value?)));
+    known.filter(|(_, value)| !value.trim().is_empty()).collect()
 }
 
-/// With whom the session is shared, if with anybody.
+/// With whom the session is shared, if at all.
 fn shared_with(session: &Session) -> Option<String> {
     match session.visibility {
         Visibility::Private => None,
@@ -95,8 +95,8 @@ fn shared_with(session: &Session) -> Option<String> {
     }
 }
 
-/// Which lines of the session's files are not in the store.
-fn left_out(skipped: &[SkippedLine]) -> String {
+/// The skipped lines of the session's files, in words.
+fn skipped_lines(skipped: &[SkippedLine]) -> String {
     const NAMED: usize = 3;
     let named: Vec<String> = skipped
         .iter()
@@ -107,21 +107,21 @@ fn left_out(skipped: &[SkippedLine]) -> String {
     format!("{} of its files: {}{more}", counted(skipped.len() as u64, "line"), named.join(", "))
 }
 
-/// Writes messages, each with who speaks and when, below a line for each turn; `marked` is the one that was asked
-/// for. `look` says how the one at a place looks.
+/// Writes messages with speaker and time, and a separator before each turn. `marked` is the requested message. `options`
+/// returns how to show the message at an index.
 pub(crate) fn messages(
     out: &mut Out,
     messages: &[Message],
-    look: impl Fn(usize) -> Look,
+    options: impl Fn(usize) -> MessageOptions,
     marked: impl Fn(&Message) -> bool,
     now: &Zoned,
 ) -> io::Result<()> {
     let mut turn = None;
     for (at, message) in messages.iter().enumerate() {
-        let look = look(at);
+        let options = options(at);
         let line = message.raw.parse_object().unwrap_or_default();
-        let body = message::body(&line, message.role, look, "  ");
-        if body.is_empty() && !(look.thinking && look.tools) {
+        let body = message::body(&line, message.role, options, "  ");
+        if body.is_empty() && !(options.thinking && options.tools) {
             continue;
         }
         if let Some(begins) = message.turn.filter(|_| message.turn != turn) {
@@ -142,7 +142,7 @@ pub(crate) fn messages(
     Ok(())
 }
 
-/// The line that begins a turn, across a terminal.
+/// The line before a turn, across the terminal.
 fn separator(out: &Out, turn: u32) -> String {
     let text = format!("── turn {turn} ──");
     let rest = if out.is_terminal() { out.width.saturating_sub(text.width()) } else { 0 };

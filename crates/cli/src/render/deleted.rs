@@ -1,4 +1,4 @@
-//! Sessions that go, and those that are gone.
+//! Sessions that would be deleted, and deleted sessions.
 
 use std::io;
 
@@ -11,23 +11,23 @@ use super::{
 };
 use crate::out::Out;
 
-/// Two lines for each session that would be deleted: its title; its project and what it holds.
+/// Two lines for each session that would be deleted: its title; its project and its counts.
 pub(crate) fn preview(sessions: &[Session], short_ids: &ShortIds, width: usize) -> Vec<String> {
     let id = |session: &Session| short(short_ids, &session.session_id).to_owned();
     let length = sessions.iter().map(|session| id(session).len()).max().unwrap_or_default();
     let indent = " ".repeat(length + 2);
     let lines = |session: &Session| {
         let title = fitted(&one_line(session.title()), width.saturating_sub(indent.len()));
-        let holds = holds(session);
-        let room = width.saturating_sub(indent.len() + 3 + holds.width());
+        let counts = counts(session);
+        let room = width.saturating_sub(indent.len() + 3 + counts.width());
         let project = fitted_end(&one_line(session.project_slug.as_str()), room.max(6));
-        let place = fitted(&format!("{project} · {holds}"), width.saturating_sub(indent.len()));
+        let place = fitted(&format!("{project} · {counts}"), width.saturating_sub(indent.len()));
         [format!("{:<length$}  {title}", id(session)), format!("{indent}{place}")]
     };
     sessions.iter().flat_map(lines).collect()
 }
 
-/// Writes the sessions that were deleted, a line each.
+/// Writes the deleted sessions, one per line.
 pub(crate) fn list<'a>(
     out: &mut Out,
     sessions: impl Iterator<Item = &'a Session>,
@@ -59,7 +59,7 @@ fn tabbed(session: &Session, title: String) -> String {
     fields.join("\t")
 }
 
-fn holds(session: &Session) -> String {
+fn counts(session: &Session) -> String {
     let counts = [
         counted(session.message_count, "message"),
         counted(session.turn_count, "turn"),

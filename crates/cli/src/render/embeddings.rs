@@ -1,4 +1,4 @@
-//! How far vectors are, and what making them takes.
+//! The status of vectors, and estimates of making them.
 
 use amplifier_session_storage::{
     model::ContentTypes,
@@ -18,12 +18,12 @@ const COLUMNS: [Column; 6] = [
     Column::text("Model").giving_way(1, 16),
     Column::number("Messages"),
     Column::number("Vectors"),
-    Column::number("Owed"),
+    Column::number("Pending"),
     Column::number("Failed"),
     Column::text(""),
 ];
 
-/// A table of the models, for people.
+/// A table of the models, for a terminal.
 pub(crate) fn table(status: &VectorStatus, width: usize, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     let rows: Vec<Vec<Cell>> = generations(status)
@@ -51,7 +51,7 @@ pub(crate) fn table(status: &VectorStatus, width: usize, paint: Paint) -> Vec<St
     lines
 }
 
-/// One line a model, for a pipe.
+/// One line per model, for a pipe.
 pub(crate) fn tabbed(status: &VectorStatus) -> Vec<String> {
     let line = |(state, of): (&str, &GenerationStatus)| {
         let (model, dimensions) = (one_line(&of.space.model), of.space.dimensions);
@@ -62,8 +62,8 @@ pub(crate) fn tabbed(status: &VectorStatus) -> Vec<String> {
     generations(status).map(line).collect()
 }
 
-/// The messages of a session with their texts that have vectors, a line each: with blanks between for people, tabs for
-/// a pipe.
+/// The messages of a session with the texts that have vectors, one per line: aligned for a terminal, separated by tabs
+/// for a pipe.
 pub(crate) fn of_messages(
     messages: impl Iterator<Item = (u32, ContentTypes)>,
     terminal: bool,
@@ -89,7 +89,7 @@ fn failed(of: &GenerationStatus) -> u64 {
     of.counts.failed.values().sum()
 }
 
-/// What embedding would take, with a price and what comes of it.
+/// An estimate, with the price and the cost if known.
 pub(crate) fn estimate(estimate: &Estimate, cost: Option<(f64, f64)>, terminal: bool) -> Vec<String> {
     let counts = [
         ("messages", estimate.messages),
@@ -106,13 +106,13 @@ pub(crate) fn estimate(estimate: &Estimate, cost: Option<(f64, f64)>, terminal: 
         .map(|(name, count)| line(name, if terminal { grouped(count) } else { count.to_string() }))
         .collect();
     if let Some((price, cost)) = cost {
-        let at = if terminal { format!(" at {price} a million tokens") } else { String::new() };
+        let at = if terminal { format!(" at {price} per million tokens") } else { String::new() };
         lines.push(line("cost", format!("{cost:.4}{at}")));
     }
     lines
 }
 
-/// Reports what was embedded, one item a line. Wraps the lines if `width` is given.
+/// What was embedded, one item per line, wrapped if `width` is given.
 pub(crate) fn report(report: &EmbedReport, width: Option<usize>) -> Vec<String> {
     let by_type = list(report.vectors.iter().map(|(content_type, count)| (*count, label(*content_type))));
     let mut rows =

@@ -1,4 +1,4 @@
-//! Events: the log of a session, and what was found in all logs.
+//! Events: the log of a session, and search results.
 
 use std::{collections::HashMap, io};
 
@@ -16,18 +16,18 @@ use super::{
 };
 use crate::{dates, out::Out, paint::Paint};
 
-/// Whole lines of event logs: owner, session and sequence say of which events.
+/// Original lines of events, by owner, session and sequence.
 pub(crate) type Payloads = HashMap<(UserId, SessionId, u32), RawJson>;
 
-/// Indents the lines below an event.
+/// The indentation of lines below an event.
 const INDENT: &str = "    ";
 
-/// What the rendering of events needs besides the events.
+/// What printing events needs besides the events.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside<'a> {
     pub(crate) payloads: &'a Payloads,
     pub(crate) short_ids: &'a ShortIds,
-    /// Whether to say whose they are.
+    /// Whether to name the owners.
     pub(crate) owners: bool,
 }
 
@@ -36,7 +36,7 @@ const ROOMY: usize = 100;
 /// Below this width, the details of each event are on a line of their own.
 const NARROW: usize = 80;
 
-/// The columns of a table where there is room.
+/// The columns on a wide terminal.
 const COLUMNS: [Column; 7] = [
     Column::text("time"),
     Column::text("level"),
@@ -47,7 +47,7 @@ const COLUMNS: [Column; 7] = [
     Column::text("details").giving_way(1, 12),
 ];
 
-/// Those where there is less: a letter is the level, and the tool or model is one of the details.
+/// The columns on a narrower terminal: the level is a letter, and the tool or model is in the details.
 const FEWER_COLUMNS: [Column; 6] = [
     Column::text("time"),
     Column::text(""),
@@ -57,8 +57,8 @@ const FEWER_COLUMNS: [Column; 6] = [
     Column::text("details").giving_way(1, 12),
 ];
 
-/// Writes the events of a session, one a line: place, time, level, type, details, size. With its line below where there
-/// is one.
+/// Writes the events of a session, one per line: number, time, level, type, details, size. If an event has its original
+/// line, it follows.
 pub(crate) fn log(out: &mut Out, events: &[EventLine], now: &Zoned) -> io::Result<()> {
     if !out.is_terminal() {
         return events.iter().try_for_each(|EventLine { event, raw, .. }| {
@@ -82,7 +82,7 @@ pub(crate) fn log(out: &mut Out, events: &[EventLine], now: &Zoned) -> io::Resul
     )
 }
 
-/// Writes the lines of a table, each with what stands below the line of its event.
+/// Writes the lines of a table, each followed by the details and the original line of its event.
 fn below_header<'a>(
     out: &mut Out,
     lines: &[String],
@@ -137,7 +137,7 @@ fn log_line(event: &Event, now: &Zoned) -> String {
     fields.join("\t")
 }
 
-/// Writes events of any sessions, one a line, with their lines where there are any.
+/// Writes events of any sessions, one per line, with their original lines if present.
 pub(crate) fn found(out: &mut Out, events: &[Event], beside: Beside<'_>, now: &Zoned) -> io::Result<()> {
     let raw = |event: &Event| {
         beside.payloads.get(&(event.user_id.clone(), event.session_id.clone(), event.sequence))
@@ -185,20 +185,20 @@ fn shorter_row(event: &Event, beside: Beside<'_>, width: usize, now: &Zoned) -> 
     ]
 }
 
-/// Without the year and the second, which say least.
+/// The time without year and seconds, which matter least.
 fn short_time(event: &Event, now: &Zoned) -> String {
     dates::second(event.ts, now).get(5..16).unwrap_or_default().to_owned()
 }
 
-/// The details, unless they stand below.
+/// The details, unless they are on a line of their own.
 fn beside_type(event: &Event, width: usize) -> Cell {
     Cell::styled(if width < NARROW { String::new() } else { details(event) }, details_style(event))
 }
 
-/// What is known, with the tool or model.
+/// The details, with the tool or model.
 fn details(event: &Event) -> String {
     let (subject, known) = (subject(event).map(str::to_owned), known(event));
-    // What failed is told before what it failed in.
+    // In an error, the message comes before the tool or model.
     let known = if event.level == Level::Error { [known, subject] } else { [subject, known] };
     one_line(&known.into_iter().flatten().collect::<Vec<_>>().join(" · "))
 }
@@ -252,7 +252,7 @@ fn tabbed(event: &Event, owners: bool, now: &Zoned) -> Vec<String> {
     fields
 }
 
-/// What the summary tells, in a few words.
+/// The main facts of the summary, in a few words.
 fn known(event: &Event) -> Option<String> {
     let tokens = match (usage(event, "input_tokens"), usage(event, "output_tokens")) {
         (None, None) => None,
@@ -265,13 +265,13 @@ fn known(event: &Event) -> Option<String> {
         (Some(kind), Some(error)) if !error.starts_with(kind) => Some(format!("{kind}: {error}")),
         (kind, error) => error.or(kind).map(str::to_owned),
     };
-    // The end is cut off where there is little room.
+    // If there is little room, the end is cut off.
     let known = [error, milliseconds(event).map(duration), tokens];
     let known: Vec<String> = known.into_iter().flatten().collect();
     Some(known.join(" · ")).filter(|known| !known.is_empty())
 }
 
-/// What the error says.
+/// The error message.
 fn error(event: &Event) -> Option<&str> {
     event.summary.get("error").and_then(Value::as_str)
 }
@@ -284,7 +284,7 @@ fn usage(event: &Event, name: &str) -> Option<u64> {
     event.summary.get("usage")?.get(name)?.as_f64().map(|count| count as u64)
 }
 
-/// Writes the line of an event below it: for people, spread over lines of its own.
+/// Writes the original line of an event; on a terminal, formatted over several lines.
 fn payload(out: &mut Out, raw: &RawJson) -> io::Result<()> {
     let text = raw.to_text();
     let pretty = || serde_json::to_string_pretty(&serde_json::from_str::<Value>(&text).ok()?).ok();
@@ -294,7 +294,7 @@ fn payload(out: &mut Out, raw: &RawJson) -> io::Result<()> {
     }
 }
 
-/// JSON holds control characters, line breaks and tabs only between its parts, where a space says the same.
+/// In JSON, control characters, line breaks and tabs are only between tokens, where a space is equivalent.
 fn without_controls(json: &str) -> String {
     json.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -4,20 +4,20 @@ use std::collections::HashMap;
 
 use amplifier_session_storage::model::{Event, SessionId};
 
-/// What the library shortens ids to.
+/// The short form of each id.
 pub(crate) type ShortIds = HashMap<SessionId, String>;
 
-/// What `id` is shortened to; the library takes it for the whole.
+/// The short form of `id`, which the library accepts in place of the id.
 pub(crate) fn short<'a>(short_ids: &'a ShortIds, id: &'a SessionId) -> &'a str {
     short_ids.get(id).map_or(id.as_str(), String::as_str)
 }
 
-/// The address of a message in the session that goes by `session`.
+/// The address of a message in the session with the short id `session`.
 pub(crate) fn address(session: &str, sequence: u32) -> String {
     format!("{session}#{sequence}")
 }
 
-/// The address of an event, with its session's short id. It cannot be mistaken for the address of a message.
+/// The address of an event, with its session's short id. It differs from the address of a message.
 pub(crate) fn event_address(short_ids: &ShortIds, event: &Event) -> String {
     let session = short(short_ids, &event.session_id);
     format!("{session}_evt_{}", event.sequence)

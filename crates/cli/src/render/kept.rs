@@ -5,11 +5,11 @@ use amplifier_session_storage::sync::Kept;
 use super::text::{counted, one_line};
 use crate::failure::say;
 
-/// The most files that are named.
+/// At most this many files are listed.
 const LISTED: usize = 10;
 
-/// Names damaged files and how many rows were kept; `accept` is what removes them.
-pub(crate) fn tell_what_was_kept(all: &[Kept], accept: &str) {
+/// Lists damaged files and how many rows were kept. `accept` is the command that removes them.
+pub(crate) fn report_kept(all: &[Kept], accept: &str) {
     for kept in all.iter().take(LISTED) {
         let place = [&kept.project, &kept.session, &kept.file].map(|place| one_line(place)).join("/");
         let rows = match kept.messages {

@@ -1,11 +1,11 @@
-//! What people and models write: Markdown, wrapped, with headings that stand out and code left alone.
+//! Markdown: text is wrapped, headings are highlighted, code is unchanged.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::text::printable;
 use crate::paint::Paint;
 
-/// The lines of `text`, wrapped to `width` where there is one.
+/// The lines of `text`, wrapped to `width` if there is one.
 pub(crate) fn markdown(text: &str, width: Option<usize>, paint: Paint) -> Vec<String> {
     let text = printable(text);
     let mut lines = Vec::new();
@@ -46,8 +46,8 @@ fn is_table(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
 
-/// `line` as lines of at most `width` columns where no single word is wider. What follows the first stands below its
-/// text, not below its indentation or its bullet.
+/// `line` as lines of at most `width` columns, if no single word is wider. Continuation lines are aligned with its text,
+/// not with its indentation or bullet.
 pub(crate) fn wrapped(line: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.filter(|width| line.width() > *width) else { return vec![line.to_owned()] };
     let (indent, text) = line.split_at(hanging(line));
@@ -70,7 +70,7 @@ pub(crate) fn wrapped(line: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
-/// How many bytes of indentation, with the bullet or number of an item, `line` begins with.
+/// The length in bytes of the indentation of `line`, including the bullet or number of an item.
 fn hanging(line: &str) -> usize {
     let text = line.trim_start_matches(' ');
     let indent = line.len() - text.len();
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paragraphs_and_items_are_wrapped_below_their_text() {
+    fn paragraphs_and_items_are_wrapped_and_aligned() {
         assert_eq!(wrapped("one two three four", Some(9)), ["one two", "three", "four"]);
         assert_eq!(wrapped("  - one two three", Some(11)), ["  - one two", "    three"]);
         assert_eq!(wrapped("10. one two", Some(9)), ["10. one", "    two"]);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_tables_are_left_alone_and_headings_stand_out() {
+    fn code_and_tables_are_unchanged_and_headings_are_highlighted() {
         let text = "\n## A heading\n```sh\nls   --all --long\n# no heading\n```\n| a table | of two |\n\x1b[2Jlong long line";
         let lines = markdown(text, Some(12), Paint::new(true));
         let expected = [

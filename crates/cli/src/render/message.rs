@@ -1,4 +1,4 @@
-//! What a transcript line says, as text.
+//! A transcript line as text.
 
 use amplifier_session_storage::{
     content::{called_tools, extract},
@@ -13,77 +13,77 @@ use super::{
 };
 use crate::{cut::beginning, paint::Paint};
 
-/// Tool output is cut behind this many lines.
+/// Tool output is cut after this many lines.
 const TOOL_LINES: usize = 6;
-/// Tool output is cut behind this many characters.
+/// Tool output is cut after this many characters.
 const TOOL_CHARS: usize = 1_200;
 
-/// How messages look.
+/// How to show messages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
-    /// Whether tool calls and tool output are shown whole.
+pub(crate) struct MessageOptions {
+    /// Whether to show tool calls and tool output completely.
     pub(crate) full: bool,
-    /// The most characters of a message, if there is a limit.
+    /// The maximum length of a message in characters, if there is a limit.
     pub(crate) max_chars: Option<usize>,
-    /// Whether to show what was thought.
+    /// Whether to show thinking.
     pub(crate) thinking: bool,
-    /// Whether to show calls of tools and their output.
+    /// Whether to show tool calls and their output.
     pub(crate) tools: bool,
-    /// The columns to wrap at, if at all.
+    /// The width at which to wrap, if any.
     pub(crate) width: Option<usize>,
     /// How to paint.
     pub(crate) paint: Paint,
 }
 
-impl Look {
-    /// Everything in messages, nothing cut off or wrapped.
+impl MessageOptions {
+    /// Complete messages, neither cut nor wrapped.
     pub(crate) fn whole(paint: Paint) -> Self {
         Self { full: true, max_chars: None, thinking: true, tools: true, width: None, paint }
     }
 }
 
-/// The lines of a message, each behind `indent`.
-pub(crate) fn body(line: &Map<String, Value>, role: Role, look: Look, indent: &str) -> Vec<String> {
-    let width = look.width.map(|width| width.saturating_sub(indent.len()));
-    let look = Look { width, ..look };
+/// The lines of a message, each indented by `indent`.
+pub(crate) fn body(line: &Map<String, Value>, role: Role, options: MessageOptions, indent: &str) -> Vec<String> {
+    let width = options.width.map(|width| width.saturating_sub(indent.len()));
+    let options = MessageOptions { width, ..options };
     let mut lines = Vec::new();
     let mut texts = extract(line, role);
-    // Reasoning comes before what it led to.
+    // Thinking comes before its result.
     texts.sort_by_key(|text| text.content_type != ContentType::AssistantThinking);
-    let mut room = Room { left: look.max_chars.unwrap_or(usize::MAX), shown: 0, left_out: 0 };
+    let mut room = Room { left: options.max_chars.unwrap_or(usize::MAX), shown: 0, left_out: 0 };
     for text in texts {
         match text.content_type {
-            ContentType::AssistantThinking if look.thinking => {
-                lines.extend(room.take(&text.text).map(|text| thinking(text, look)).unwrap_or_default());
+            ContentType::AssistantThinking if options.thinking => {
+                lines.extend(room.take(&text.text).map(|text| thinking(text, options)).unwrap_or_default());
             }
-            // It is short then.
-            ContentType::ToolOutput if look.tools && !look.full => {
-                lines.extend(tool_output(&text.text, look));
+            // It is shortened, so it does not count.
+            ContentType::ToolOutput if options.tools && !options.full => {
+                lines.extend(tool_output(&text.text, options));
             }
-            ContentType::ToolOutput if look.tools => {
-                lines.extend(room.take(&text.text).map(|text| tool_output(text, look)).unwrap_or_default());
+            ContentType::ToolOutput if options.tools => {
+                lines.extend(room.take(&text.text).map(|text| tool_output(text, options)).unwrap_or_default());
             }
-            // Calls are shown below, one a line.
+            // Calls are shown below, one per line.
             ContentType::AssistantThinking | ContentType::ToolOutput | ContentType::ToolCall => {}
             ContentType::UserQuery | ContentType::AssistantResponse | ContentType::System => {
-                let shown = room.take(&text.text).map(|text| markdown(text, look.width, look.paint));
+                let shown = room.take(&text.text).map(|text| markdown(text, options.width, options.paint));
                 lines.extend(shown.unwrap_or_default());
             }
         }
     }
-    if look.tools {
+    if options.tools {
         let calls = called_tools(line);
-        let calls = calls.iter().map(|call| tool_call::shown(call, look.full, look.width, look.paint));
+        let calls = calls.iter().map(|call| tool_call::shown(call, options.full, options.width, options.paint));
         lines.extend(calls.filter_map(|call| room.take(&call).map(str::to_owned)));
     }
-    lines.extend(room.cut().map(|cut| look.paint.aside(&cut)));
+    lines.extend(room.cut().map(|cut| options.paint.aside(&cut)));
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
     lines.iter().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect()
 }
 
-/// How much of a message may still be shown.
+/// How much more of a message may be shown.
 struct Room {
     left: usize,
     shown: usize,
@@ -91,7 +91,7 @@ struct Room {
 }
 
 impl Room {
-    /// As much of `text` as there is room for, if for anything.
+    /// The part of `text` that there is room for, if any.
     fn take<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let (shown, left_out) = beginning(text, self.left);
         let taken = shown.chars().count();
@@ -101,7 +101,7 @@ impl Room {
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// What was left out, in words.
+    /// A note about what was left out.
     fn cut(&self) -> Option<String> {
         let of = grouped((self.shown + self.left_out) as u64);
         let left_out = counted(self.left_out as u64, "more character");
@@ -109,7 +109,7 @@ impl Room {
     }
 }
 
-/// Who speaks: the role, with the tool where one answers.
+/// The speaker: the role, with the name of the tool for tool output.
 pub(crate) fn speaker(line: &Map<String, Value>, role: Role) -> String {
     let only_tool_output = || {
         let texts = extract(line, role);
@@ -120,36 +120,36 @@ pub(crate) fn speaker(line: &Map<String, Value>, role: Role) -> String {
             let name = ["name", "tool_name"].iter().find_map(|field| line.get(*field)?.as_str());
             name.map_or_else(|| role.to_string(), |name| format!("{role} {}", one_line(name)))
         }
-        // Some providers take tool results in the user's name.
+        // Some providers expect tool results in user messages.
         Role::User if only_tool_output() => format!("{role} (tool results)"),
         _ => role.to_string(),
     }
 }
 
-fn thinking(text: &str, look: Look) -> Vec<String> {
+fn thinking(text: &str, options: MessageOptions) -> Vec<String> {
     let text = printable(text);
-    let lines = text.trim_matches('\n').lines().flat_map(|line| wrapped(line, look.width));
-    let lines = std::iter::once("thinking:".to_owned()).chain(lines).map(|line| look.paint.aside(&line));
-    // Set apart from what is said, also where there are no colours.
+    let lines = text.trim_matches('\n').lines().flat_map(|line| wrapped(line, options.width));
+    let lines = std::iter::once("thinking:".to_owned()).chain(lines).map(|line| options.paint.aside(&line));
+    // Thinking must be distinguishable from the answer, even without colours.
     lines.chain([String::new()]).collect()
 }
 
-/// A tool's output, without its end where it is long, and without the ends of lines where there is a width.
-fn tool_output(text: &str, look: Look) -> Vec<String> {
+/// A tool's output. If it is not shown completely, its end is cut off, and its lines are cut to the width.
+fn tool_output(text: &str, options: MessageOptions) -> Vec<String> {
     let text = text.trim_matches(['\n', '\r']);
-    if look.full {
+    if options.full {
         return printable(text).lines().map(str::to_owned).collect();
     }
     let (shown, rest) = shortened(text);
-    let fit = |line: &str| look.width.map_or_else(|| line.to_owned(), |width| fitted(line, width));
+    let fit = |line: &str| options.width.map_or_else(|| line.to_owned(), |width| fitted(line, width));
     let mut lines: Vec<String> = printable(shown).lines().map(fit).collect();
-    lines.extend(rest.map(|rest| look.paint.aside(&rest)));
+    lines.extend(rest.map(|rest| options.paint.aside(&rest)));
     lines
 }
 
-/// The beginning of a tool's output, and how much was cut off.
+/// The beginning of a tool's output, and a note about what was cut off.
 fn shortened(text: &str) -> (&str, Option<String>) {
-    // Saying that one more line was cut off takes as much room as the line.
+    // The note takes one line, so cutting off a single line saves nothing.
     let is_long = text.lines().nth(TOOL_LINES + 1).is_some();
     let end_of_lines = text.match_indices('\n').nth(TOOL_LINES - 1).map(|(at, _)| at).filter(|_| is_long);
     let end_of_chars = text.char_indices().nth(TOOL_CHARS).map(|(at, _)| at);
@@ -168,17 +168,17 @@ fn shortened(text: &str) -> (&str, Option<String>) {
 mod tests {
     use super::*;
 
-    fn look(full: bool) -> Look {
-        Look { full, ..Look::whole(Paint::new(false)) }
+    fn options(full: bool) -> MessageOptions {
+        MessageOptions { full, ..MessageOptions::whole(Paint::new(false)) }
     }
 
-    fn shown(line: Value, role: Role, look: Look) -> Vec<String> {
-        body(line.as_object().unwrap(), role, look, "  ")
+    fn shown(line: Value, role: Role, options: MessageOptions) -> Vec<String> {
+        body(line.as_object().unwrap(), role, options, "  ")
     }
 
     fn answer() -> Value {
         serde_json::json!({"content": [
-            {"type": "text", "text": "I look.\n\nThen I say."},
+            {"type": "text", "text": "I options.\n\nThen I say."},
             {"type": "thinking", "thinking": "Hm."},
             {"type": "tool_call", "id": "1", "name": "bash", "input": {"command": "ls\nx"}}],
             "tool_calls": [{"id": "1", "tool": "bash", "arguments": {"command": "ls\nx"}}]})
@@ -186,32 +186,32 @@ mod tests {
 
     #[test]
     fn thinking_comes_first_and_calls_come_last_and_once() {
-        let expected = ["  thinking:", "  Hm.", "", "  I look.", "", "  Then I say.", "  → bash ls x"];
-        assert_eq!(shown(answer(), Role::Assistant, look(false)), expected);
+        let expected = ["  thinking:", "  Hm.", "", "  I options.", "", "  Then I say.", "  → bash ls x"];
+        assert_eq!(shown(answer(), Role::Assistant, options(false)), expected);
     }
 
     #[test]
-    fn what_is_not_wanted_is_left_out() {
-        let look = Look { thinking: false, tools: false, ..look(false) };
-        assert_eq!(shown(answer(), Role::Assistant, look), ["  I look.", "", "  Then I say."]);
-        assert!(shown(serde_json::json!({"content": "x"}), Role::Tool, look).is_empty());
+    fn thinking_and_tools_can_be_left_out() {
+        let options = MessageOptions { thinking: false, tools: false, ..options(false) };
+        assert_eq!(shown(answer(), Role::Assistant, options), ["  I options.", "", "  Then I say."]);
+        assert!(shown(serde_json::json!({"content": "x"}), Role::Tool, options).is_empty());
     }
 
     #[test]
     fn text_is_wrapped_within_the_indentation() {
-        let look = Look { width: Some(12), ..look(false) };
+        let options = MessageOptions { width: Some(12), ..options(false) };
         assert_eq!(
-            shown(serde_json::json!({"content": "one two three"}), Role::User, look),
+            shown(serde_json::json!({"content": "one two three"}), Role::User, options),
             ["  one two", "  three"]
         );
         assert_eq!(
-            shown(serde_json::json!({"content": "one two three"}), Role::Tool, look),
+            shown(serde_json::json!({"content": "one two three"}), Role::Tool, options),
             ["  one two t…"]
         );
     }
 
     #[test]
-    fn tools_are_named_whoever_speaks_for_them() {
+    fn speakers_name_tools() {
         let name = |line: Value, role| speaker(line.as_object().unwrap(), role);
         let result = serde_json::json!({"content": [{"type": "tool_result", "content": "x"}]});
         assert_eq!(name(serde_json::json!({"name": "bash", "content": "x"}), Role::Tool), "tool bash");
@@ -222,33 +222,33 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_is_cut_and_says_so() {
-        let look = Look { max_chars: Some(10), ..look(true) };
+    fn a_long_message_is_cut_with_a_note() {
+        let options = MessageOptions { max_chars: Some(10), ..options(true) };
         let line = serde_json::json!({"content": [
             {"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "1234567890"}]});
         let expected =
             ["  thinking:", "  Hm.", "", "  1234567", "  … 3 more characters of 13 (--max-chars 0)"];
-        assert_eq!(shown(line, Role::Assistant, look), expected);
+        assert_eq!(shown(line, Role::Assistant, options), expected);
         let line = serde_json::json!({"content": "0123456789"});
-        assert_eq!(shown(line, Role::User, look), ["  0123456789"]);
+        assert_eq!(shown(line, Role::User, options), ["  0123456789"]);
     }
 
     #[test]
-    fn long_tool_output_is_cut_and_says_so() {
+    fn long_tool_output_is_cut_with_a_note() {
         let output = |lines: u32| {
             let lines: Vec<String> = (0..lines).map(|n| format!("line {n}")).collect();
             serde_json::json!({"content": lines.join("\n")})
         };
-        let cut = shown(output(30), Role::Tool, look(false));
+        let cut = shown(output(30), Role::Tool, options(false));
         assert_eq!((cut.len(), cut[6].as_str()), (7, "  … 24 more lines (--full)"));
-        assert_eq!(shown(output(30), Role::Tool, look(true)).len(), 30);
-        assert_eq!(shown(output(7), Role::Tool, look(false)).len(), 7);
-        let wide = shown(serde_json::json!({"content": "é".repeat(5_000)}), Role::Tool, look(false));
+        assert_eq!(shown(output(30), Role::Tool, options(true)).len(), 30);
+        assert_eq!(shown(output(7), Role::Tool, options(false)).len(), 7);
+        let wide = shown(serde_json::json!({"content": "é".repeat(5_000)}), Role::Tool, options(false));
         assert_eq!(
             (wide[0].chars().count(), wide[1].as_str()),
             (1_202, "  … 3,800 more characters (--full)")
         );
-        let short = shown(serde_json::json!({"content": "a\nb\n"}), Role::Tool, look(false));
+        let short = shown(serde_json::json!({"content": "a\nb\n"}), Role::Tool, options(false));
         assert_eq!(short, ["  a", "  b"]);
     }
 }

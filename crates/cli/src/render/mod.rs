@@ -1,4 +1,4 @@
-//! How things look on a terminal and in a pipe.
+//! Formatting for terminals and pipes.
 
 pub(crate) mod card;
 pub(crate) mod chart;

@@ -1,9 +1,9 @@
-//! Errors, notes and hints on a terminal: wrapped between words, and never within what can be typed.
+//! Errors, notes and hints on a terminal: wrapped between words, but never inside text to copy and paste.
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// `label: text`, in lines of at most `width` columns, where nothing that can be typed is wider: that is left to the
-/// terminal, which gives it whole to whoever copies it.
+/// `label: text` in lines of at most `width` columns. A command that is wider stays on one line, so that it can be copied:
+/// the terminal wraps it.
 pub(crate) fn wrapped(label: &str, text: &str, width: usize) -> String {
     let first = format!("{label}: ");
     let below = " ".repeat(first.width());
@@ -31,13 +31,13 @@ pub(crate) fn wrapped(label: &str, text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// The parts of a line between which it may break: words, what stands between back-ticks, and options with their values.
+/// The parts of a line between which it may break: words, text between backticks, and options with their values.
 fn pieces(line: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
     for (at, _) in line.match_indices(' ') {
         let (piece, next) = (line.get(start..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default());
-        if !goes_on(piece, next) {
+        if !continues(piece, next) {
             pieces.push(piece);
             start = at + 1;
         }
@@ -46,10 +46,10 @@ fn pieces(line: &str) -> Vec<&str> {
     pieces
 }
 
-/// Whether `next` belongs to `piece`, from which a space parts it.
-fn goes_on(piece: &str, next: &str) -> bool {
+/// Whether `next`, after a space, still belongs to `piece`.
+fn continues(piece: &str, next: &str) -> bool {
     if piece.matches('`').count() % 2 == 1 {
-        // One that nothing closes is a character like others.
+        // A backtick without a second one is an ordinary character.
         return next.contains('`');
     }
     let (option, value) = match piece.split_once(' ') {
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_typed_stays_whole() {
+    fn commands_and_options_are_not_broken() {
         let text = "see `x --store 'a b' show 7f3c9a52` or --user dana, --name 'a b' and --json too";
         let expected = "hint: see\n      `x --store 'a b' show 7f3c9a52`\n      or --user dana,\n      --name 'a b' and\n      --json too";
         assert_eq!(wrapped("hint", text, 24), expected);
     }
 
     #[test]
-    fn what_fits_and_what_breaks_lines_itself_is_left_as_it_is() {
+    fn text_that_fits_and_its_own_line_breaks_are_unchanged() {
         assert_eq!(wrapped("error", "short  as  it is", 24), "error: short  as  it is");
         assert_eq!(wrapped("error", "LINE 1: x\n        ^", 24), "error: LINE 1: x\n        ^");
         assert_eq!(wrapped("note", "one ` two three", 12), "note: one `\n      two\n      three");

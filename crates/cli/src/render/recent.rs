@@ -1,4 +1,4 @@
-//! What was worked on lately.
+//! Recent projects and sessions.
 
 use std::io;
 
@@ -23,12 +23,12 @@ pub(crate) struct Project {
     pub(crate) newest: Vec<Session>,
 }
 
-/// What was worked on.
+/// Recent projects, sessions and users.
 #[derive(Debug)]
 pub(crate) struct Recent {
     pub(crate) since: Timestamp,
     pub(crate) projects: Vec<Project>,
-    /// The users, where sessions of more than one are looked at.
+    /// The users, if the scope includes more than one.
     pub(crate) users: Option<Vec<Activity<UserId>>>,
     /// The sessions whose dates are estimates.
     pub(crate) estimated: Estimated,
@@ -36,7 +36,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// A time of the last change, as it is shown.
+    /// The formatted time of the last change.
     fn last(&self, last: Timestamp, now: &Zoned) -> String {
         let mut sessions = self.projects.iter().flat_map(|project| &project.newest);
         let is_estimated = sessions.any(|session| session.updated == last && self.estimated.has(session));
@@ -44,7 +44,7 @@ impl Recent {
     }
 }
 
-/// Writes projects with their sessions, and users: blocks for people, fields separated by tabs in a pipe.
+/// Writes projects with their sessions, and users: blocks on a terminal, tab-separated fields in a pipe.
 pub(crate) fn recent(out: &mut Out, recent: &Recent, now: &Zoned) -> io::Result<()> {
     let lines =
         if out.is_terminal() { blocks(recent, out.width, out.paint, now) } else { tabbed(recent, now) };

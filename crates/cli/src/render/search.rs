@@ -1,4 +1,4 @@
-//! What a search found.
+//! Search results.
 
 use std::{borrow::Cow, collections::HashMap, io};
 
@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     ids::address,
-    message::{self, Look as MessageLook},
+    message::{self, MessageOptions},
     snippet::wrapped,
     text::{fitted, fitted_end, one_line},
 };
@@ -23,11 +23,11 @@ use crate::{
     out::Out,
 };
 
-/// What sessions go by.
+/// Titles and short ids of sessions.
 #[derive(Debug)]
 pub(crate) struct Names {
     titles: HashMap<SessionKey, String>,
-    /// The beginnings of their ids that are unique in the store.
+    /// Short forms of their ids, unique in the store.
     short_ids: HashMap<SessionId, String>,
 }
 
@@ -42,14 +42,14 @@ impl Names {
         self.titles.get(&key).map(String::as_str)
     }
 
-    /// What `show` and `context` take to show the message.
+    /// The address of the message, for `show` and `context`.
     fn address(&self, result: &SearchResult) -> String {
         let id = self.short_ids.get(&result.session_id);
         address(id.map_or(result.session_id.as_str(), String::as_str), result.sequence)
     }
 }
 
-/// What was found as JSON.
+/// Search results as JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct FoundView<'a> {
     mode: SearchMode,
@@ -65,19 +65,19 @@ pub(crate) struct FoundView<'a> {
 
 #[derive(Debug, Serialize)]
 struct ResultView<'a> {
-    /// What `show` and `context` take.
+    /// The address for `show` and `context`.
     address: String,
     /// The title of the session.
     title: Option<&'a str>,
     #[serde(flatten)]
     result: Cow<'a, SearchResult>,
-    /// How much of the message's text is shown, where that is not all.
+    /// How much of the message's text is shown, if it was cut.
     #[serde(skip_serializing_if = "Option::is_none")]
     truncated: Option<Truncated>,
 }
 
 impl<'a> FoundView<'a> {
-    /// The results that are `shown` of what was found, in sessions of these names, with messages of so many characters.
+    /// The results in `shown`, with messages cut to `max_chars`.
     pub(crate) fn new(
         found: &'a SearchResults,
         shown: &'a [SearchResult],
@@ -92,13 +92,13 @@ impl<'a> FoundView<'a> {
         Self { mode: found.mode, notices: &found.notices, results, left_out: None, damaged: &found.damaged }
     }
 
-    /// Says how many results do not fit into the budget.
+    /// Adds how many results do not fit into the budget.
     pub(crate) fn with_left_out(self, left_out: Option<usize>) -> Self {
         Self { left_out, ..self }
     }
 }
 
-/// The result with a message of so many characters, and how much that is when it is not all.
+/// The result with its message cut to `most` characters, and how much of it is shown if it was cut.
 fn cut(result: &SearchResult, most: Option<usize>) -> (Cow<'_, SearchResult>, Option<Truncated>) {
     let shortened = most.zip(result.message.as_ref()).and_then(|(most, message)| {
         let mut message = message.clone();
@@ -113,37 +113,37 @@ fn cut(result: &SearchResult, most: Option<usize>) -> (Cow<'_, SearchResult>, Op
     }
 }
 
-/// How results look.
+/// How to show results.
 #[derive(Clone, Copy)]
-pub(crate) struct Look<'a> {
+pub(crate) struct ResultOptions<'a> {
     pub(crate) names: &'a Names,
-    /// Whether to say whose they are.
+    /// Whether to name the owners.
     pub(crate) owners: bool,
-    /// The most characters of the message at a rank, if there is a limit.
+    /// The maximum length in characters of the message at a rank, if there is a limit.
     pub(crate) max_chars: &'a dyn Fn(usize) -> Option<usize>,
 }
 
-/// Writes results as blocks for people: rank and title, place, snippet.
-pub(crate) fn blocks(out: &mut Out, results: &[SearchResult], look: Look<'_>, now: &Zoned) -> io::Result<()> {
+/// Writes results as blocks for a terminal: rank and title, address, snippet.
+pub(crate) fn blocks(out: &mut Out, results: &[SearchResult], options: ResultOptions<'_>, now: &Zoned) -> io::Result<()> {
     for (rank, result) in results.iter().enumerate() {
         if rank > 0 {
             out.line("")?;
         }
-        let message = MessageLook {
-            max_chars: (look.max_chars)(rank),
+        let message = MessageOptions {
+            max_chars: (options.max_chars)(rank),
             width: Some(out.width),
-            ..MessageLook::whole(out.paint)
+            ..MessageOptions::whole(out.paint)
         };
-        for line in block(rank + 1, result, look, message, now) {
+        for line in block(rank + 1, result, options, message, now) {
             out.line(&line)?;
         }
     }
     Ok(())
 }
 
-/// Writes results as lines for a pipe: score, session, message, time, project, content type, snippet, perhaps the owner,
-/// and the address, separated by tabs. Whole messages follow below their line, indented.
-pub(crate) fn lines(out: &mut Out, results: &[SearchResult], look: Look<'_>, now: &Zoned) -> io::Result<()> {
+/// Writes results as lines for a pipe, separated by tabs: score, session, message, time, project, content type, snippet,
+/// the owner if requested, and the address. Complete messages follow, indented.
+pub(crate) fn lines(out: &mut Out, results: &[SearchResult], options: ResultOptions<'_>, now: &Zoned) -> io::Result<()> {
     for (rank, result) in results.iter().enumerate() {
         let mut fields = vec![
             format!("{:.3}", result.score),
@@ -154,10 +154,10 @@ pub(crate) fn lines(out: &mut Out, results: &[SearchResult], look: Look<'_>, now
             result.content_type.to_string(),
             wrapped(&result.snippet, &result.highlights, usize::MAX, out.paint).join(" "),
         ];
-        fields.extend(look.owners.then(|| one_line(result.user_id.as_str())));
-        fields.push(look.names.address(result));
+        fields.extend(options.owners.then(|| one_line(result.user_id.as_str())));
+        fields.push(options.names.address(result));
         out.line(&fields.join("\t"))?;
-        let message = MessageLook { max_chars: (look.max_chars)(rank), ..MessageLook::whole(out.paint) };
+        let message = MessageOptions { max_chars: (options.max_chars)(rank), ..MessageOptions::whole(out.paint) };
         whole_message(result, "  ", message).iter().try_for_each(|line| out.line(line))?;
     }
     Ok(())
@@ -166,19 +166,19 @@ pub(crate) fn lines(out: &mut Out, results: &[SearchResult], look: Look<'_>, now
 fn block(
     number: usize,
     result: &SearchResult,
-    look: Look<'_>,
-    message: MessageLook,
+    options: ResultOptions<'_>,
+    message: MessageOptions,
     now: &Zoned,
 ) -> Vec<String> {
     const INDENT: &str = "    ";
-    let MessageLook { paint, width, .. } = message;
+    let MessageOptions { paint, width, .. } = message;
     let width = width.unwrap_or(usize::MAX);
-    let title = look.names.title(result).unwrap_or(result.project.as_str());
-    let place = look.names.address(result);
+    let title = options.names.title(result).unwrap_or(result.project.as_str());
+    let place = options.names.address(result);
     let room = width.saturating_sub(INDENT.len() + place.width() + 1);
     let mut lines = vec![
         format!("{number:>2}. {}", paint.title(&fitted(&one_line(title), width - INDENT.len()))),
-        format!("{INDENT}{place} {}", paint.aside(&known(result, look.owners, room, now))),
+        format!("{INDENT}{place} {}", paint.aside(&known(result, options.owners, room, now))),
     ];
     let whole = whole_message(result, INDENT, message);
     if whole.is_empty() {
@@ -190,7 +190,7 @@ fn block(
     lines
 }
 
-/// What is known of a result, in `room` columns: the project gives way first, then the score.
+/// Details of a result in `room` columns. The project is shortened first, then the score is left out.
 fn known(result: &SearchResult, owners: bool, room: usize, now: &Zoned) -> String {
     const LEAST: usize = 6;
     let mut known =
@@ -208,12 +208,12 @@ fn known(result: &SearchResult, owners: bool, room: usize, now: &Zoned) -> Strin
     fitted(&joined(&known), room)
 }
 
-fn whole_message(result: &SearchResult, indent: &str, look: MessageLook) -> Vec<String> {
+fn whole_message(result: &SearchResult, indent: &str, options: MessageOptions) -> Vec<String> {
     let line = result.message.as_ref().and_then(serde_json::Value::as_object);
-    line.map_or_else(Vec::new, |line| message::body(line, result.role, look, indent))
+    line.map_or_else(Vec::new, |line| message::body(line, result.role, options, indent))
 }
 
-/// A content type as people say it.
+/// The name of a content type on a terminal.
 pub(crate) fn label(content_type: ContentType) -> &'static str {
     match content_type {
         ContentType::UserQuery => "user",

@@ -18,8 +18,7 @@ use crate::{dates, messages::Estimated, out::Out, paint::Paint};
 /// From this width on, times include the time of day.
 const ROOMY: usize = 80;
 
-/// The columns of a table on a terminal of so many columns. The project gives way to the title, of which some is left
-/// on a narrow one.
+/// The columns of a table of this width. On a narrow terminal, the project is shortened first, then the title.
 fn columns(width: usize) -> [Column<'static>; 6] {
     let project = (width.saturating_sub(44) / 3).clamp(6, 24);
     let messages = if width < ROOMY { "msgs" } else { "messages" };
@@ -27,16 +26,16 @@ fn columns(width: usize) -> [Column<'static>; 6] {
         Column::text("session"),
         Column::text("owner"),
         Column::text("changed"),
-        Column::text("project").giving_way(1, project).cut_at_its_beginning(),
+        Column::text("project").giving_way(1, project).cut_at_start(),
         Column::number(messages),
         Column::text("title").giving_way(2, 12),
     ]
 }
 
-/// What a list of sessions is shown with.
+/// How to show a list of sessions.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look<'a> {
-    /// Whether to say whose a session is.
+pub(crate) struct ListOptions<'a> {
+    /// Whether to name the owners.
     pub(crate) owners: bool,
     /// The sessions whose dates are estimates.
     pub(crate) estimated: &'a Estimated,
@@ -44,35 +43,35 @@ pub(crate) struct Look<'a> {
     pub(crate) now: &'a Zoned,
 }
 
-/// Writes one line a session: a table for people, fields separated by tabs in a pipe.
-pub(crate) fn list(out: &mut Out, sessions: &[Session], look: Look<'_>) -> io::Result<()> {
+/// Writes one line per session: a table on a terminal, tab-separated fields in a pipe.
+pub(crate) fn list(out: &mut Out, sessions: &[Session], options: ListOptions<'_>) -> io::Result<()> {
     if !out.is_terminal() {
         return sessions
             .iter()
-            .try_for_each(|session| out.line(&tabbed(session, look.owners, look.now).join("\t")));
+            .try_for_each(|session| out.line(&tabbed(session, options.owners, options.now).join("\t")));
     }
     let narrow = out.width < ROOMY;
     let title = |session: &Session| Cell::plain(one_line(session.title()));
     let rows: Vec<Vec<Cell>> =
-        sessions.iter().map(|session| row(session, title(session), narrow, look)).collect();
+        sessions.iter().map(|session| row(session, title(session), narrow, options)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
-/// Writes one line a session, parents before those that came from them.
-pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], look: Look<'_>) -> io::Result<()> {
+/// Writes one line per session, parents before their sub-agents and forks.
+pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], options: ListOptions<'_>) -> io::Result<()> {
     let lines: Vec<Line<'_>> = forest.iter().flat_map(lines).collect();
     if !out.is_terminal() {
-        return lines.iter().try_for_each(|line| out.line(&line.tabbed(look.owners, look.now)));
+        return lines.iter().try_for_each(|line| out.line(&line.tabbed(options.owners, options.now)));
     }
     let narrow = out.width < ROOMY;
     let rows: Vec<Vec<Cell>> =
-        lines.iter().map(|line| row(&line.tree.session, line.title(look.short_ids), narrow, look)).collect();
+        lines.iter().map(|line| row(&line.tree.session, line.title(options.short_ids), narrow, options)).collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 
-/// The cells of a session. `narrow`: without the time of day.
-fn row(session: &Session, title: Cell, narrow: bool, look: Look<'_>) -> Vec<Cell> {
-    let Look { owners, estimated, short_ids, now } = look;
+/// The cells of a session, without the time of day if `narrow`.
+fn row(session: &Session, title: Cell, narrow: bool, options: ListOptions<'_>) -> Vec<Cell> {
+    let ListOptions { owners, estimated, short_ids, now } = options;
     let owner = if owners { one_line(session.user_id.as_str()) } else { String::new() };
     let minute = dates::about_minute(session.updated, estimated.has(session), now);
     let changed = if narrow { minute.split(' ').next().unwrap_or_default() } else { &minute };
@@ -100,7 +99,7 @@ fn tabbed(session: &Session, owners: bool, now: &Zoned) -> Vec<String> {
     fields
 }
 
-/// A session of a tree, with the branch that leads to it.
+/// A session of a tree, with the branch drawn before it.
 struct Line<'a> {
     tree: &'a SessionTree,
     depth: usize,
@@ -116,7 +115,7 @@ impl Line<'_> {
         fields.join("\t")
     }
 
-    /// The branch, what the session is to its parent, and the title.
+    /// The branch, the relation to the parent, and the title.
     fn title(&self, short_ids: &ShortIds) -> Cell {
         let session = &self.tree.session;
         let mut kind = match (self.tree.origin, session.forked_from_turn) {
@@ -138,7 +137,7 @@ impl Line<'_> {
     }
 }
 
-/// What a session is to its parent, in a word.
+/// The relation of a session to its parent, in a word.
 pub(crate) fn word(origin: Origin) -> &'static str {
     match origin {
         Origin::Root => "root",
@@ -149,7 +148,7 @@ pub(crate) fn word(origin: Origin) -> &'static str {
 
 fn lines(tree: &SessionTree) -> Vec<Line<'_>> {
     let mut lines = Vec::new();
-    // What stands before the session, and before those that came from it.
+    // Sessions to visit, with the branch before each, and before its children.
     let mut open = vec![(tree, 0, String::new(), String::new())];
     while let Some((tree, depth, branch, below)) = open.pop() {
         lines.push(Line { tree, depth, branch });
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_fields_that_no_text_can_break() {
+    fn fields_in_a_pipe_contain_no_tabs_or_line_breaks() {
         let line = tabbed(&session("3a7c1e90-1f4b", "a\tb\nc", None), true, &now()).join("\t");
         assert_eq!(
             line,

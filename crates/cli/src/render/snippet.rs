@@ -1,12 +1,12 @@
-//! Snippets: the words that were searched for stand out, long ones are wrapped.
+//! Snippets, with matched words highlighted, and wrapped.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::text::visible;
 use crate::paint::Paint;
 
-/// The snippet as lines of at most `width` columns, where a single word isn't wider. `highlights` are character
-/// ranges of `text`.
+/// The snippet as lines of at most `width` columns, if no single word is wider. `highlights` are character ranges of
+/// `text`.
 pub(crate) fn wrapped(text: &str, highlights: &[(u32, u32)], width: usize, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     let (mut line, mut columns) = (String::new(), 0);
@@ -29,7 +29,7 @@ pub(crate) fn wrapped(text: &str, highlights: &[(u32, u32)], width: usize, paint
     lines
 }
 
-/// A word, cut where it changes between hit and not hit.
+/// A word, split into runs that are highlighted or not.
 struct Word(Vec<(bool, String)>);
 
 impl Word {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hits_stand_out_by_character_not_byte() {
+    fn highlights_are_character_ranges() {
         let lines = wrapped("das Café-Menü war teuer", &[(4, 8)], 80, Paint::new(true));
         assert_eq!(lines, ["das \x1b[33;1mCafé\x1b[0m-Menü war teuer"]);
     }

@@ -1,4 +1,4 @@
-//! Answers to questions in SQL.
+//! Results of SQL queries.
 
 use std::io::{self, Write};
 
@@ -14,21 +14,21 @@ use super::{
 };
 use crate::paint::Paint;
 
-/// Between two columns of a table.
+/// The space between two columns of a table.
 const GAP: usize = 2;
-/// Columns are not made narrower than this to have all of them on a line.
+/// Columns are not made narrower than this to fit on a line.
 const NARROWEST: usize = 8;
-/// What stands for `NULL` on a terminal.
+/// `NULL` on a terminal.
 const NULL: &str = "NULL";
-/// What stands for `NULL` in a pipe.
+/// `NULL` in a pipe.
 const UNKNOWN: &str = "-";
 
-/// A table no wider than the terminal, of which the widest columns are cut first. Where they would say nothing any more, a
-/// block for each row, with a line for each of its cells.
+/// A table that fits the terminal; the widest columns are cut first. If they would become too narrow to be useful, a
+/// block for each row, with one line per cell.
 pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint: Paint) -> Vec<String> {
     let names: Vec<String> = columns.iter().map(|column| one_line(&column.name)).collect();
     let text = |(cell, column): (&Option<String>, &SqlColumn)| {
-        // The second is enough for people.
+        // On a terminal, seconds are precise enough.
         let time = cell.as_deref().filter(|_| is_time(&column.sql_type));
         let second = time.and_then(|time| time.split_once('.')).map(|(second, _)| format!("{second}Z"));
         second.or_else(|| cell.as_deref().map(one_line))
@@ -59,7 +59,7 @@ pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint:
         .map(|(column, name)| if column.is_number { Column::number(name) } else { Column::text(name) })
         .collect();
     let cell = |(cell, width): (&Option<String>, &usize)| match cell {
-        // An empty cell would be left out, with its column.
+        // A column of empty cells would be left out.
         Some(text) if text.is_empty() => Cell::plain(" "),
         Some(text) => Cell::plain(fitted(text, *width)),
         None => Cell::styled(NULL, Paint::aside),
@@ -71,12 +71,12 @@ pub(crate) fn table(columns: &[SqlColumn], rows: &[SqlRow], width: usize, paint:
     table::table(&header, &cells, width, paint)
 }
 
-/// Whether a column holds times, and not lists of them.
+/// Whether a column contains times (not lists of times).
 fn is_time(sql_type: &str) -> bool {
     sql_type.starts_with("TIMESTAMP") && !sql_type.ends_with(']')
 }
 
-/// How narrow a column may become. A number that is cut is another number, and of a time the day has to be seen.
+/// The minimum width of a column. Numbers must not be cut, and the day of a time must be visible.
 fn least(column: &SqlColumn, cells: usize, width: usize) -> usize {
     const DAY: usize = 11;
     let least = match column.is_number {
@@ -87,7 +87,7 @@ fn least(column: &SqlColumn, cells: usize, width: usize) -> usize {
     least.min(width)
 }
 
-/// Narrows the widest columns until all fit, none below its least width. Returns whether they fit.
+/// Narrows the widest columns until all fit, but none below its minimum width. Returns whether they fit.
 fn narrow(widths: &mut [usize], least: &[usize], room: usize) -> bool {
     let gaps = widths.len().saturating_sub(1) * GAP;
     while widths.iter().sum::<usize>() + gaps > room {
@@ -100,7 +100,7 @@ fn narrow(widths: &mut [usize], least: &[usize], room: usize) -> bool {
     true
 }
 
-/// Rows below each other.
+/// A block for each row.
 fn blocks(names: &[String], rows: &[Vec<Option<String>>], width: usize, paint: Paint) -> Vec<String> {
     let widest = names.iter().map(|name| name.width()).max().unwrap_or(0).min(width / 2);
     let line = |(name, cell): (&String, &Option<String>)| {
@@ -122,7 +122,7 @@ pub(crate) fn tabbed(row: &SqlRow) -> String {
     fields.collect::<Vec<_>>().join("\t")
 }
 
-/// A line of CSV by RFC 4180. Nothing stands for `NULL`, two quotes for an empty text.
+/// A line of CSV according to RFC 4180. `NULL` is an empty field, and an empty string is two quotes.
 pub(crate) fn csv<'a>(row: impl Iterator<Item = Option<&'a str>>) -> String {
     let field = |cell: Option<&str>| match cell {
         None => String::new(),
@@ -134,7 +134,7 @@ pub(crate) fn csv<'a>(row: impl Iterator<Item = Option<&'a str>>) -> String {
     row.map(field).collect::<Vec<_>>().join(",")
 }
 
-/// An answer as one object, written row by row.
+/// Writes a result as one JSON object, row by row.
 #[derive(Debug, Default)]
 pub(crate) struct Json {
     has_rows: bool,
@@ -170,13 +170,13 @@ impl Json {
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the object.
     pub(crate) fn end(self, out: &mut dyn Write, has_more: bool) -> io::Result<()> {
         writeln!(out, "],\"has_more\":{has_more}}}")
     }
 }
 
-/// A cell as JSON; what is none after all (a number that is not finite, deep in a list) as a string.
+/// A cell as JSON. Text that is not JSON (such as a number in a list that is not finite) becomes a string.
 fn json(text: &str) -> io::Result<Box<RawValue>> {
     match RawValue::from_string(text.to_owned()) {
         Ok(value) => Ok(value),
@@ -184,7 +184,7 @@ fn json(text: &str) -> io::Result<Box<RawValue>> {
     }
 }
 
-/// The views, each with what it is and its columns.
+/// The views, each with its description and columns.
 pub(crate) fn views(views: &[ReadyView], width: usize, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     for view in views {
@@ -205,7 +205,7 @@ pub(crate) fn views(views: &[ReadyView], width: usize, paint: Paint) -> Vec<Stri
     lines
 }
 
-/// The views for a pipe: name, columns, what it is.
+/// The views for a pipe: name, columns, description.
 pub(crate) fn views_tabbed(views: &[ReadyView]) -> Vec<String> {
     views.iter().map(|view| [view.name, &view.columns.join(","), view.about].join("\t")).collect()
 }
@@ -215,13 +215,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn csv_is_quoted_where_it_must_be() {
+    fn csv_is_quoted_if_necessary() {
         let row = [Some("a"), None, Some(""), Some("b,c"), Some("say \"x\"\n"), Some("日本")];
         assert_eq!(csv(row.into_iter()), "a,,\"\",\"b,c\",\"say \"\"x\"\"\n\",日本");
     }
 
     #[test]
-    fn the_widest_columns_give_way() {
+    fn the_widest_columns_are_narrowed() {
         let mut widths = [3, 40, 60];
         assert!(narrow(&mut widths, &[3, 8, 8], 50));
         assert_eq!(widths.iter().sum::<usize>() + 2 * GAP, 50);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_a_string() {
+    fn text_that_is_not_json_becomes_a_string() {
         assert_eq!(json("[1,2]").unwrap().get(), "[1,2]");
         assert_eq!(json("[nan]").unwrap().get(), "\"[nan]\"");
     }

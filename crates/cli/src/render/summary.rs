@@ -1,4 +1,4 @@
-//! What a sync did.
+//! The summary of a sync.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::out::Out;
 
-/// Writes the counts of a sync, a line each.
+/// Writes the counts of a sync, one per line.
 pub(crate) fn summary(out: &mut Out, report: &SyncReport) -> io::Result<()> {
     let width = out.wrap_at();
     let lines = rows(report).into_iter().flat_map(|(label, value)| labelled(label, &value, width));
@@ -43,7 +43,7 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     ];
     if sessions.deleted > 0 {
         let deleted = counted(sessions.deleted, "deleted session");
-        rows.push(("passed", format!("{deleted}; sync --include-deleted takes them in again")));
+        rows.push(("ignored", format!("{deleted}; sync --include-deleted reads them again")));
     }
     if report.texts_refused > 0 {
         rows.push(("refused", counted(report.texts_refused, "text")));
@@ -66,7 +66,7 @@ fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// `12 new, 3 changed`, without what there is none of.
+/// `12 new, 3 changed`, without zeros.
 pub(super) fn list(counts: impl Iterator<Item = (u64, &'static str)>) -> String {
     let counts =
         counts.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{} {name}", grouped(count)));

@@ -1,36 +1,36 @@
-//! Tables for people: columns that stand below each other, as wide as the terminal at most.
+//! Tables that fit the terminal.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::text::{fitted, fitted_end};
 use crate::paint::Paint;
 
-/// No column is made narrower than this; rather, those at the end are left out.
+/// No column is made narrower than this; columns at the end are left out instead.
 const NARROWEST: usize = 3;
-/// What stands between two cells.
+/// The space between two cells.
 const GAP: &str = "  ";
-/// What stands for columns that are left out.
+/// Marks columns that are left out.
 const LEFT_OUT: &str = " …";
 
-/// How a part of a cell is painted.
+/// The style of a part of a cell.
 pub(crate) type Style = fn(Paint, &str) -> String;
 
-/// What stands in one column of one row.
+/// The content of one column in one row.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cell(Vec<(String, Style)>);
 
 impl Cell {
-    /// Text as it is.
+    /// Plain text.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self::styled(text, Paint::plain)
     }
 
-    /// Painted text.
+    /// Styled text.
     pub(crate) fn styled(text: impl Into<String>, style: Style) -> Self {
         Self(vec![(text.into(), style)])
     }
 
-    /// The cell with more painted text after it.
+    /// The cell with more styled text appended.
     pub(crate) fn and(mut self, text: impl Into<String>, style: Style) -> Self {
         self.0.push((text.into(), style));
         self
@@ -57,12 +57,12 @@ impl Cell {
     }
 }
 
-/// A column: what stands above it, how it is aligned, and what is done where there is too little room.
+/// A column: its header, alignment, and what to do if there is too little room.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column<'a> {
     header: &'a str,
     right: bool,
-    /// How early it is shortened, and to which width, before the widest are.
+    /// The order in which it is shortened before the widest columns are, and its minimum width.
     gives_way: Option<(u8, usize)>,
     fit: fn(&str, usize) -> String,
 }
@@ -78,18 +78,19 @@ impl<'a> Column<'a> {
         Self { right: true, ..Self::text(header) }
     }
 
-    /// The same, shortened to `least` columns: the one of turn 1 first, then the next, and then whatever is widest.
+    /// A column that is shortened to `least` columns if there is too little room: first the one with `turn` 1, then the next,
+    /// and then the widest.
     pub(crate) const fn giving_way(self, turn: u8, least: usize) -> Self {
         Self { gives_way: Some((turn, least)), ..self }
     }
 
-    /// The same, of which the end tells most.
-    pub(crate) const fn cut_at_its_beginning(self) -> Self {
+    /// A column whose cells are cut at the beginning.
+    pub(crate) const fn cut_at_start(self) -> Self {
         Self { fit: fitted_end, ..self }
     }
 }
 
-/// The header and a line for each row, none wider than `width`. Columns in which nothing stands are left out.
+/// The header and one line per row, none wider than `width`. Empty columns are left out.
 pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, paint: Paint) -> Vec<String> {
     let header: Vec<Cell> = columns.iter().map(|column| Cell::styled(column.header, Paint::aside)).collect();
     let widest = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(Cell::width).max().unwrap_or(0);
@@ -99,7 +100,7 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
         layout.push((*column, if widest == 0 { 0 } else { widest.max(column.header.width()) }));
     }
     let left_out = fit(&mut layout, width);
-    // A header is cut at its end, whatever is done to the cells.
+    // Headers are always cut at the end.
     let headers: Vec<_> =
         layout.iter().map(|(column, wide)| (Column { fit: fitted, ..*column }, *wide)).collect();
     let rest = if left_out { LEFT_OUT } else { "" };
@@ -107,8 +108,8 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
     std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
-/// Makes the columns fit into `width`: those that give way first, in their turn, then the widest. Whether some were left
-/// out, because there are too many.
+/// Makes the columns fit into `width`: first those that give way, in their order, then the widest. Returns whether columns
+/// were left out because there are too many.
 fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
     let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.gives_way?, at)));
     let mut turns: Vec<((u8, usize), usize)> = turns.collect();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_they_must_be_and_the_last_takes_the_rest() {
+    fn columns_are_as_wide_as_necessary_and_the_last_one_gets_the_rest() {
         let rows = [row("a", "1,234", "short"), row("日本", "7", &"long ".repeat(10)), row("b", "", "")];
         let lines = table(&COLUMNS, &rows, 40, Paint::new(false));
         let expected =
@@ -181,10 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn columns_give_way_in_their_turn_and_then_the_widest() {
+    fn columns_are_shortened_in_order_and_then_the_widest() {
         let columns = [
             Column::text("id"),
-            Column::text("project").giving_way(1, 6).cut_at_its_beginning(),
+            Column::text("project").giving_way(1, 6).cut_at_start(),
             Column::text("title").giving_way(2, 8),
         ];
         let row = ["7f3c9a52", "-home-mira-bakery", "Why is the dough too wet?"];
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_cell_are_painted_each_and_cut_together() {
+    fn parts_of_a_cell_are_styled_separately_and_cut_together() {
         let cell = Cell::styled("abc ", Paint::aside).and("def", Paint::title);
         assert_eq!(cell.painted(6, fitted, Paint::new(true)), "\x1b[2mabc \x1b[0m\x1b[1md…\x1b[0m");
         assert_eq!(cell.painted(4, fitted, Paint::new(false)), "abc ");

@@ -1,24 +1,24 @@
-//! Text made fit for a terminal: safe, short, counted.
+//! Text for terminals: safe, shortened, with formatted numbers.
 
 use std::fmt::Write as _;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// `text` without characters that would act on the terminal or that nobody sees, other than line breaks and tabs: what
-/// tools print may hold escape sequences, and what people paste may hide something.
+/// `text` without control characters and invisible characters, except line breaks and tabs: the output of tools may contain
+/// escape sequences, and pasted text may hide something.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter_map(|c| if matches!(c, '\n' | '\t') { Some(c) } else { visible(c) }).collect()
 }
 
-/// `text` on one line: white space collapsed, control characters shown.
+/// `text` on one line: white space is collapsed, and control characters are made visible.
 pub(crate) fn one_line(text: &str) -> String {
     let words = text.split_whitespace().map(|word| word.chars().filter_map(visible).collect::<String>());
     let words: Vec<String> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ")
 }
 
-/// What stands for `c`: itself, nothing for a carriage return and for what nobody sees, a picture for other control
-/// characters.
+/// The visible form of `c`: nothing for a carriage return and for invisible characters, a symbol for other control
+/// characters, or else `c` itself.
 pub(crate) fn visible(c: char) -> Option<char> {
     match c {
         '\r' => None,
@@ -29,12 +29,12 @@ pub(crate) fn visible(c: char) -> Option<char> {
     }
 }
 
-/// JSON that shows what it holds: what would act on a terminal or is invisible is escaped in its strings.
+/// JSON in which control characters and invisible characters in strings are escaped.
 pub(crate) fn escaped(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            // They stand between values: in a string, JSON has them escaped.
+            // These are between values: in strings, JSON escapes them.
             '\n' | '\r' | '\t' => escaped.push(' '),
             c if c.is_control() || is_hidden(c) => {
                 for unit in c.encode_utf16(&mut [0; 2]) {
@@ -47,11 +47,10 @@ pub(crate) fn escaped(json: &str) -> String {
     escaped
 }
 
-/// Whether a character is not seen itself: it turns the direction of writing, which makes a line read as another one, or
-/// has no width, so that text can be hidden in it.
+/// Whether a character is invisible: it changes the direction of text, so that a line reads differently, or has no width,
+/// so that it can hide text.
 ///
-/// These are the characters that Unicode calls ignorable by default, the marks of direction, and the separators of lines
-/// and paragraphs.
+/// These are Unicode's default ignorable characters, its direction marks, and its line and paragraph separators.
 fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}'
@@ -59,11 +58,11 @@ fn is_hidden(c: char) -> bool {
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
         | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        // TAG characters, and the variation selectors after the first sixteen.
+        // Tag characters, and the variation selectors after the first sixteen.
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The first `columns` columns of `text`, with an ellipsis where something is cut off.
+/// The first `columns` columns of `text`, with an ellipsis if it is cut.
 pub(crate) fn fitted(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -76,7 +75,7 @@ pub(crate) fn fitted(text: &str, columns: usize) -> String {
     text.chars().take_while(fits).chain(['…']).collect()
 }
 
-/// The last `columns` columns of `text`, with an ellipsis where something is cut off: for what tells most at its end.
+/// The last `columns` columns of `text`, with an ellipsis if it is cut.
 pub(crate) fn fitted_end(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
@@ -90,7 +89,7 @@ pub(crate) fn fitted_end(text: &str, columns: usize) -> String {
     std::iter::once('…').chain(end.into_iter().rev()).collect()
 }
 
-/// A duration in milliseconds as people read it.
+/// A duration in milliseconds, in readable units.
 pub(crate) fn duration(ms: f64) -> String {
     match ms {
         ms if ms < 1_000.0 => format!("{ms:.0} ms"),
@@ -99,13 +98,13 @@ pub(crate) fn duration(ms: f64) -> String {
     }
 }
 
-/// `count` of something, with the plural where it needs one.
+/// A count with its noun, in the plural if necessary.
 pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
     let count = count.into();
     format!("{} {one}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// A number with its thousands apart.
+/// A number with thousands separators.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -118,7 +117,7 @@ pub(crate) fn grouped(number: u64) -> String {
     grouped
 }
 
-/// A size in bytes as people read it.
+/// A size in bytes, in readable units.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..=1023 => format!("{bytes} B"),
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sees_is_left_out() {
+    fn invisible_characters_are_left_out() {
         let hidden = "\u{200b}\u{200d}\u{feff}\u{2066}\u{202e}\u{e0041}\u{e0101}\u{fe0f}\u{fe00}\u{ad}\u{2028}\u{2062}";
         assert_eq!(printable(&format!("a{hidden}b")), "ab");
         assert_eq!(one_line(&format!(" a {hidden} b{hidden}")), "a b");
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_is_cut() {
+    fn text_that_is_too_wide_is_cut() {
         assert_eq!(fitted("abc", 3), "abc");
         assert_eq!(fitted("abcd", 3), "ab…");
         assert_eq!(fitted("日本語", 5), "日本…");
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_sizes_read_well() {
+    fn numbers_and_sizes_are_readable() {
         assert_eq!(
             [duration(12.4), duration(6_209.0), duration(132_370.0)],
             ["12 ms", "6.2 s", "2 min 12 s"]

@@ -1,4 +1,4 @@
-//! Calls of tools, one line each.
+//! Tool calls, one line each.
 
 use amplifier_session_storage::content::ToolCall;
 use serde_json::Value;
@@ -6,13 +6,13 @@ use serde_json::Value;
 use super::text::{fitted, one_line};
 use crate::paint::Paint;
 
-/// The argument of a call is cut behind this many columns where no width is given.
+/// The width at which the argument of a call is cut if no width is given.
 const WIDEST: usize = 160;
 
-/// A call as one line: its name and its most telling argument, or with `full` all of them as they are.
+/// A call as one line: its name and its most informative argument, or with `full` all arguments.
 pub(crate) fn shown(call: &ToolCall<'_>, full: bool, width: Option<usize>, paint: Paint) -> String {
     let name = one_line(call.name);
-    let input = if full { whole(&call.arguments) } else { telling(call).unwrap_or_default() };
+    let input = if full { whole(&call.arguments) } else { main_argument(call).unwrap_or_default() };
     let input = one_line(&input);
     let left = width.unwrap_or(WIDEST).saturating_sub(name.chars().count() + 3).max(20);
     let input = if full { input } else { fitted(&input, left) };
@@ -28,8 +28,8 @@ fn whole(arguments: &Value) -> String {
     }
 }
 
-/// The argument that says most, else all of them.
-fn telling(call: &ToolCall<'_>) -> Option<String> {
+/// The most informative argument, or all of them.
+fn main_argument(call: &ToolCall<'_>) -> Option<String> {
     let Some(arguments) = call.arguments.as_object() else { return Some(whole(&call.arguments)) };
     if arguments.is_empty() {
         return None;
@@ -37,15 +37,15 @@ fn telling(call: &ToolCall<'_>) -> Option<String> {
     let text =
         |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
     let only = || arguments.keys().filter(|_| arguments.len() == 1).find_map(|name| Some(("", text(name)?)));
-    let Some((name, told)) = call.main_argument().or_else(only) else {
+    let Some((name, value)) = call.main_argument().or_else(only) else {
         return Some(call.arguments.to_string());
     };
     Some(match name {
-        "pattern" => text("path").map_or_else(|| told.to_owned(), |path| format!("{told} in {path}")),
+        "pattern" => text("path").map_or_else(|| value.to_owned(), |path| format!("{value} in {path}")),
         "instruction" | "prompt" | "task" => {
-            text("agent").map_or_else(|| told.to_owned(), |agent| format!("{agent}: {told}"))
+            text("agent").map_or_else(|| value.to_owned(), |agent| format!("{agent}: {value}"))
         }
-        _ => told.to_owned(),
+        _ => value.to_owned(),
     })
 }
 
@@ -62,23 +62,23 @@ mod tests {
     }
 
     #[test]
-    fn the_most_telling_argument_stands_for_the_call() {
+    fn the_most_informative_argument_is_shown() {
         let call = |input: Value| serde_json::json!({"name": "x", "input": input});
-        let told = |input: Value| line(call(input), false);
-        assert_eq!(told(serde_json::json!({"timeout": 5, "command": "ls\n-l"})), "→ x ls -l");
-        assert_eq!(told(serde_json::json!({"path": "app", "pattern": "a|b"})), "→ x a|b in app");
+        let shown = |input: Value| line(call(input), false);
+        assert_eq!(shown(serde_json::json!({"timeout": 5, "command": "ls\n-l"})), "→ x ls -l");
+        assert_eq!(shown(serde_json::json!({"path": "app", "pattern": "a|b"})), "→ x a|b in app");
         let delegated = serde_json::json!({"instruction": "Look.", "agent": "explorer"});
-        assert_eq!(told(delegated), "→ x explorer: Look.");
-        assert_eq!(told(serde_json::json!({"thing": "one"})), "→ x one");
-        assert_eq!(told(serde_json::json!({"a": 1, "b": "two"})), r#"→ x {"a":1,"b":"two"}"#);
-        assert_eq!(told(serde_json::json!({})), "→ x");
-        assert_eq!(told("{\"command\": \"ls\"}".into()), "→ x ls");
-        assert_eq!(told("no json".into()), "→ x no json");
-        assert_eq!(told(serde_json::json!({"command": "z".repeat(99)})).chars().count(), 60);
+        assert_eq!(shown(delegated), "→ x explorer: Look.");
+        assert_eq!(shown(serde_json::json!({"thing": "one"})), "→ x one");
+        assert_eq!(shown(serde_json::json!({"a": 1, "b": "two"})), r#"→ x {"a":1,"b":"two"}"#);
+        assert_eq!(shown(serde_json::json!({})), "→ x");
+        assert_eq!(shown("{\"command\": \"ls\"}".into()), "→ x ls");
+        assert_eq!(shown("no json".into()), "→ x no json");
+        assert_eq!(shown(serde_json::json!({"command": "z".repeat(99)})).chars().count(), 60);
     }
 
     #[test]
-    fn a_call_is_shown_whole_where_asked() {
+    fn a_call_can_be_shown_in_full() {
         let call = serde_json::json!({"name": "x", "input": {"command": "ls", "timeout": 5}});
         assert_eq!(line(call, true), r#"→ x {"command":"ls","timeout":5}"#);
     }

@@ -1,7 +1,6 @@
-//! `quickstart`: from nothing to an answer.
+//! `quickstart`: a first demonstration.
 //!
-//! The user's own sessions, where there are any, go into the store that is named; else the samples go into one that
-//! is thrown away again.
+//! The user's sessions are read into the configured store. If there are none, the samples are read into a temporary one.
 
 mod questions;
 
@@ -18,7 +17,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{search::names, sync::tell_what_was_left_out};
+use super::{search::names, sync::report_problems};
 use crate::{
     app::{App, Writer},
     args::QuickstartArgs,
@@ -26,24 +25,24 @@ use crate::{
     progress::Bar,
     render::{
         markdown::wrapped,
-        search::{Look, blocks},
+        search::{ResultOptions, blocks},
         summary,
         text::{counted, one_line, printable},
     },
     samples,
 };
 
-/// The most sessions that are taken in: enough to try it out, few enough not to wait for.
+/// At most this many sessions are read: enough to try it out, and few enough to be fast.
 const NEWEST: usize = 200;
-/// The results that are shown for each question.
+/// Number of results for each question.
 const RESULTS: usize = 3;
 
-/// What was done, as JSON.
+/// The result as JSON.
 #[derive(Serialize)]
 struct View {
     /// `own` or `samples`.
     source: &'static str,
-    /// How many sessions there are to take in.
+    /// The number of sessions in the folder.
     available: u64,
     sync: SyncReport,
     searches: Vec<Answer>,
@@ -56,13 +55,13 @@ struct Answer {
     found: SearchResults,
 }
 
-/// The sessions to begin with.
+/// The sessions to read.
 struct Source {
     name: &'static str,
     root: PathBuf,
     available: usize,
     writer: Writer,
-    /// Where samples and their store lie, until it is dropped.
+    /// The temporary folders of the samples and their store.
     _folders: Option<(TempDir, TempDir)>,
 }
 
@@ -81,7 +80,7 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         .with_newest(Some(NEWEST))
         .with_exclude(exclude);
     let report = sync(storage, &options, &Bar::new()).await?;
-    tell_what_was_left_out(&report);
+    report_problems(&report);
     let questions = match args.question.as_slice() {
         [] if source.is_samples() => samples::QUESTIONS.map(str::to_owned).to_vec(),
         [] => questions::pick(&first_prompts(storage, user).await?),
@@ -97,7 +96,7 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
         show(app, storage, &Scope::from(user.clone()), &answers).await?;
         say_what_is_next(app, &source)?;
     }
-    // Without a question of the user's there is nothing that they could have failed to find.
+    // Exit code 3 is for a question of the user only.
     Ok(Outcome::found(anything || args.question.is_empty()))
 }
 
@@ -107,7 +106,7 @@ impl Source {
     }
 }
 
-/// The folder of the user's own sessions, and how many it holds; `None` when there are none.
+/// The folder of the user's sessions, and how many it contains; `None` if there are none.
 fn own_sessions(app: &App) -> Option<(PathBuf, usize)> {
     let root = app.default_root().ok()?;
     let available = discover(&root).ok()?.sessions.len();
@@ -139,17 +138,17 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
     let available = source.available as u64;
     let text = if source.is_samples() {
         let samples = counted(available, "sample session");
-        format!("There are no sessions in ~/.amplifier yet: here is how it goes with {samples}.")
+        format!("There are no sessions in ~/.amplifier yet. This is a demonstration with {samples}.")
     } else if source.available > NEWEST {
         let sessions = counted(available, "session");
-        format!("There are {sessions} in {}; taking in the newest {NEWEST}.", source.root.display())
+        format!("Reading the newest {NEWEST} of {sessions} in {}.", source.root.display())
     } else {
-        format!("Taking in the {} of {}.", counted(available, "session"), source.root.display())
+        format!("Reading {} in {}.", counted(available, "session"), source.root.display())
     };
     let lines = wrapped(&printable(&text), app.out.wrap_at());
     lines.iter().try_for_each(|line| app.out.line(line))?;
     app.out.line("")?;
-    // What follows may take a while.
+    // The next step may take a while.
     app.out.finish()?;
     Ok(())
 }
@@ -189,11 +188,11 @@ async fn show(
             say("note", notice);
         }
         if found.results.is_empty() {
-            app.out.line("    nothing was found")?;
+            app.out.line("    no message matches")?;
         }
         let names = names(storage, scope, found).await?;
-        let look = Look { names: &names, owners: false, max_chars: &|_| None };
-        blocks(&mut app.out, &found.results, look, &app.now)?;
+        let options = ResultOptions { names: &names, owners: false, max_chars: &|_| None };
+        blocks(&mut app.out, &found.results, options, &app.now)?;
     }
     Ok(())
 }
@@ -202,19 +201,19 @@ fn say_what_is_next(app: &mut App, source: &Source) -> Result<(), Failure> {
     let rest = source.available.saturating_sub(NEWEST) as u64;
     let mut next = Vec::new();
     if source.is_samples() {
-        app.out.line("\nThese were samples, in a store that is gone now. Next:")?;
-        next.push(("quickstart YOUR QUESTION", "ask the samples something else".to_owned()));
-        next.push(("sync", "take in the sessions of ~/.amplifier, once there are some".to_owned()));
-        next.push(("sync --root DIR", "or those of a folder that holds projects/".to_owned()));
-        next.push(("search YOUR QUESTION", "then search them".to_owned()));
+        app.out.line("\nThese were samples in a temporary store. Next:")?;
+        next.push(("quickstart YOUR QUESTION", "search the samples".to_owned()));
+        next.push(("sync", "read the sessions in ~/.amplifier, once there are some".to_owned()));
+        next.push(("sync --root DIR", "or in another folder that contains projects/".to_owned()));
+        next.push(("search YOUR QUESTION", "search your sessions".to_owned()));
     } else {
         app.out.line("\nNext:")?;
         if rest > 0 {
-            next.push(("sync", format!("take in the other {}", counted(rest, "session"))));
+            next.push(("sync", format!("read the other {}", counted(rest, "session"))));
         }
         next.push(("search YOUR QUESTION", "search them".to_owned()));
         next.push(("sessions", "list them, newest first".to_owned()));
-        next.push(("show SESSION", "read one, by the beginning of its id".to_owned()));
+        next.push(("show SESSION", "show one, by the beginning of its id".to_owned()));
     }
     for (arguments, what) in next {
         let command = one_line(&format!("{} {arguments}", app.program()));

@@ -1,8 +1,8 @@
-//! What to ask of sessions that nobody told us anything about.
+//! Chooses questions to ask of unknown sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words that say nothing about a topic.
+/// Words that do not name a topic.
 const COMMON: &str = "about add after again also another because been before being below both can't change check \
     could create does doesn't doing done don't down each every file files find first from give given have help here \
     implement into it's just know last like look looks made make many more most much need needs next only other over \
@@ -10,14 +10,13 @@ const COMMON: &str = "about add after again also another because been before bei
     them then there these they thing things this those through time today under update using very want wants week were \
     what when where which while will with without work works would write year your";
 
-/// A question may be so many words long.
+/// The number of words that a question may have.
 const QUESTION_WORDS: std::ops::RangeInclusive<usize> = 4..=16;
 
-/// How many prompts are asked as they stand.
+/// How many prompts are used as questions.
 const PROMPTS: usize = 2;
 
-/// The topic that comes up in most of `prompts` (newest first), and the newest prompts that can be asked as they
-/// stand.
+/// The most frequent topic of `prompts` (newest first), and the newest prompts that can be used as questions.
 pub(super) fn pick(prompts: &[String]) -> Vec<String> {
     let mut picked: Vec<String> = topic(prompts).into_iter().collect();
     for asked in prompts.iter().filter_map(|prompt| question(prompt)) {
@@ -28,7 +27,7 @@ pub(super) fn pick(prompts: &[String]) -> Vec<String> {
     picked
 }
 
-/// The word that most prompts have, if several have it; of equals the longest.
+/// The word that is in the most prompts, if more than one has it; the longest of equally frequent words.
 fn topic(prompts: &[String]) -> Option<String> {
     let mut frequency: BTreeMap<String, usize> = BTreeMap::new();
     for word in prompts.iter().flat_map(|prompt| words(prompt)) {
@@ -38,7 +37,7 @@ fn topic(prompts: &[String]) -> Option<String> {
     frequent.max_by_key(|(word, count)| (*count, word.len())).map(|(word, _)| word)
 }
 
-/// The distinct words of a prompt that say something.
+/// The distinct words of a prompt that may name a topic.
 fn words(prompt: &str) -> BTreeSet<String> {
     let words = prompt.split(|c: char| !c.is_alphabetic() && c != '\'').map(str::to_lowercase);
     words
@@ -46,7 +45,7 @@ fn words(prompt: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The first sentence of a prompt, if it has the length of a question and the words of one.
+/// The first sentence of a prompt, if its length and words are those of a question.
 fn question(prompt: &str) -> Option<String> {
     let sentence =
         prompt.split_inclusive(['.', '?', '!', '\n']).map(str::trim).find(|part| !part.is_empty())?;
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_topic_comes_up_often_and_the_question_is_the_newest() {
+    fn the_topic_is_frequent_and_the_question_is_the_newest() {
         let prompts = [
             "{\"not\": \"a question\"}",
             "Why does the import of invoices fail?\n\nTrace: …",
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn few_or_odd_prompts_are_no_problem() {
+    fn few_or_unusual_prompts_are_fine() {
         assert!(picked(&[]).is_empty());
         assert!(picked(&["", "   ", "ok"]).is_empty());
         assert_eq!(picked(&["Explain what borrowing means here."]), ["Explain what borrowing means here"]);

@@ -1,4 +1,4 @@
-//! A chart for each thing that is counted.
+//! The charts.
 
 use amplifier_session_storage::{
     backend::Usage,
@@ -22,11 +22,11 @@ use crate::{
     },
 };
 
-/// What is counted by day, week and month.
+/// The columns of charts by day, week and month.
 const OVER_TIME: [&str; 4] = ["sessions", "messages", "events", "cost"];
-/// How many days, weeks or months are shown when no period is named.
+/// How many days, weeks or months are shown without a period.
 const DAYS: usize = 30;
-/// How many rows of the other charts.
+/// How many rows other charts show.
 const LARGEST: usize = 10;
 
 /// Sessions, messages, events or uses by something.
@@ -38,7 +38,7 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
         By::Project => {
             let project = |of: &SessionGroup<_>| sessions(of, ToString::to_string);
             let chart = new("Project", &["sessions", "messages", "events"], &statistics.projects, project);
-            Chart { ends_tell_most: true, ..chart }
+            Chart { cut_at_start: true, ..chart }
         }
         By::Bundle => {
             let bundle = |of: &SessionGroup<Option<String>>| {
@@ -49,15 +49,15 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
         By::Event => new("Event type", &["events", "failed"], &statistics.event_types, event_type),
         By::Tool => new("Tool", &["uses", "failed"], &statistics.tools, tool),
         By::Model => {
-            let told = statistics.models.iter().any(|of| tokens(of) > 0);
-            let model = |of: &ModelStatistics| model(of, told);
+            let has_tokens = statistics.models.iter().any(|of| tokens(of) > 0);
+            let model = |of: &ModelStatistics| model(of, has_tokens);
             let columns = ["calls", "tokens in", "tokens out", "cost", "cache read", "cache written"];
-            Chart { ends_tell_most: true, ..new("Model", &columns, &statistics.models, model) }
+            Chart { cut_at_start: true, ..new("Model", &columns, &statistics.models, model) }
         }
     }
 }
 
-/// The lines of a chart, with those of its rows that are to be shown.
+/// The lines of a chart, limited to the rows to show.
 pub(super) fn section(mut chart: Chart, by: By, shown: Shown<'_>, width: usize, paint: Paint) -> Vec<String> {
     let unit = match by {
         By::Day => Some("day"),
@@ -79,9 +79,9 @@ pub(super) fn section(mut chart: Chart, by: By, shown: Shown<'_>, width: usize, 
     let mut lines = chart.lines(width, paint);
     if let Some(unit) = unit.filter(|_| hidden > 0) {
         let before = counted(hidden as u64, unit);
-        lines.insert(1, paint.aside(&format!("… and {before} before, shown with --all")));
+        lines.insert(1, paint.aside(&format!("… and {before} before; --all shows all")));
     } else if hidden > 0 {
-        lines.push(paint.aside(&format!("… and {} more, shown with --all", grouped(hidden as u64))));
+        lines.push(paint.aside(&format!("… and {} more; --all shows all", grouped(hidden as u64))));
     } else if chart.rows.is_empty() {
         lines.push(paint.aside("none"));
     }
@@ -149,8 +149,8 @@ fn tool(of: &ToolStatistics) -> Row {
     }
 }
 
-/// The bar shows tokens where events tell of any, else calls.
-fn model(of: &ModelStatistics, tokens_told: bool) -> Row {
+/// The bar shows tokens if any events report them, or else calls.
+fn model(of: &ModelStatistics, has_tokens: bool) -> Row {
     let usage = of.usage;
     let provider = of.provider.as_ref().map_or_else(String::new, |provider| format!(" ({provider})"));
     Row {
@@ -164,11 +164,11 @@ fn model(of: &ModelStatistics, tokens_told: bool) -> Row {
             some(usage.cache_read_tokens),
             some(usage.cache_write_tokens),
         ],
-        value: if tokens_told { tokens(of) } else { usage.calls } as f64,
+        value: if has_tokens { tokens(of) } else { usage.calls } as f64,
     }
 }
 
-/// A number, or nothing where it is 0.
+/// A number, or nothing if it is 0.
 fn some(number: u64) -> String {
     if number == 0 { String::new() } else { grouped(number) }
 }

@@ -1,4 +1,4 @@
-//! Statistics: charts for people, lines for a pipe.
+//! Statistics: charts for a terminal, lines for a pipe.
 
 mod charts;
 mod svg;
@@ -21,12 +21,12 @@ pub(crate) use time::Unit;
 
 use crate::{args::By, paint::Paint};
 
-/// Everything there is to tell. As JSON it is one object.
+/// All data for the output; as JSON, one object.
 #[derive(Debug, Serialize)]
 pub(crate) struct Facts {
     #[serde(flatten)]
     pub(crate) statistics: Statistics,
-    /// Where store and index lie.
+    /// The files of the store and its index.
     pub(crate) places: Vec<StorePlace>,
     pub(crate) vectors: Vectors,
     /// Sessions that can't be read.
@@ -37,22 +37,22 @@ pub(crate) struct Facts {
 /// The vectors of the store.
 #[derive(Debug, Serialize)]
 pub(crate) struct Vectors {
-    /// What made them; `None` when there are none.
+    /// Their model; `None` if there are no vectors.
     pub(crate) space: Option<EmbeddingSpace>,
-    /// Messages that owe theirs; `None` when the sessions of more than one user are looked at.
+    /// Messages with pending vectors; `None` if the scope includes more than one user.
     pub(crate) owing_messages: Option<usize>,
     /// Whether there are more of these than were counted.
     pub(crate) owing_more: bool,
 }
 
-/// What is to be shown.
+/// What to show.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown<'a> {
-    /// Only these charts; everything when empty.
+    /// Only these charts; everything if empty.
     pub(crate) by: &'a [By],
-    /// All rows of each.
+    /// Whether to show all rows of each chart.
     pub(crate) all: bool,
-    /// Whether a period was named.
+    /// Whether a period was given.
     pub(crate) has_period: bool,
     /// The folder that `~` stands for.
     pub(crate) home: Option<&'a Path>,
@@ -63,7 +63,7 @@ impl Shown<'_> {
         self.by.is_empty()
     }
 
-    /// The charts that are to be shown, in their order.
+    /// The charts to show, in their order.
     fn sections(&self) -> impl Iterator<Item = By> {
         By::ALL.into_iter().filter(|by| match self.everything() {
             true => by.is_usual(),
@@ -72,7 +72,7 @@ impl Shown<'_> {
     }
 }
 
-/// Totals, charts and places; or only the charts that were asked for.
+/// Totals, charts and files; or only the requested charts.
 pub(crate) fn blocks(facts: &Facts, shown: Shown<'_>, width: usize, paint: Paint) -> Vec<String> {
     let mut blocks = Vec::new();
     if shown.everything() {

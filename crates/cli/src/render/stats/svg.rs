@@ -1,7 +1,7 @@
 //! A picture of the statistics: bars over time, by tool, and by model, as SVG.
 //!
-//! Written by hand: what draws charts brings fonts or a raster along, and knows no dark background. Text is the reader's
-//! own sans-serif, so that widths are guessed, with room to spare. The same statistics give the same bytes.
+//! Written by hand, because chart libraries include fonts or a rasteriser, and do not support dark backgrounds. Text uses
+//! the reader's sans-serif font, so widths are estimated generously. The same statistics give the same bytes.
 
 use std::fmt::Write as _;
 
@@ -12,25 +12,25 @@ use amplifier_session_storage::{
 
 use super::{
     text::cost,
-    time::{Bars, Unit, bars, stretches},
+    time::{Bars, Unit, bars, time_spans},
 };
 use crate::render::text::{fitted, grouped, one_line};
 
 /// The width of the picture, in pixels.
 const WIDTH: f64 = 860.0;
-/// What is kept free at the left for labels, and at the right for numbers.
+/// The space on the left for labels, and on the right for numbers.
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 150.0;
-/// How high the bars over time may be, and how high the bars of names are.
+/// The maximum height of bars over time, and the height of horizontal bars.
 const OVER_TIME_HEIGHT: f64 = 150.0;
 const BAR_HEIGHT: f64 = 16.0;
-/// From one bar of a name to the next.
+/// The distance between horizontal bars.
 const STEP: f64 = 24.0;
-/// How many names a chart shows: the rest is one bar more.
+/// How many bars a chart shows; the rest is combined into one more.
 const LARGEST: usize = 12;
-/// How many characters of a label fit into what is left free.
+/// The maximum length of a label in characters.
 const LABEL: usize = 24;
-/// From the end of a chart to the title of the next.
+/// The distance from the end of a chart to the title of the next.
 const GAP: f64 = 42.0;
 
 const STYLE: &str = "\
@@ -46,18 +46,18 @@ const STYLE: &str = "\
 </style>
 ";
 
-/// The parts of bars: their class and what they are called.
+/// The parts of bars: their class and name.
 type Names<'a> = [(&'a str, &'a str)];
 
-/// A bar with a name, and a part of it that is another colour.
+/// A bar with a label, and a part in another colour.
 struct Bar {
     label: String,
     value: u64,
     part: u64,
-    told: String,
+    value_text: String,
 }
 
-/// The picture, with a bar for each day, week or month. It shows what is there: a chart without rows says so.
+/// The picture, with a bar for each day, week or month. A chart without rows says so.
 pub(crate) fn svg(statistics: &Statistics, unit: Unit) -> String {
     let mut body = String::new();
     let totals = statistics.totals;
@@ -74,11 +74,11 @@ pub(crate) fn svg(statistics: &Statistics, unit: Unit) -> String {
     let line = format!("{sessions} sessions, {messages} messages, {events} events{period}");
     text(&mut body, (24.0, 57.0), "aside", "start", &line);
 
-    let stretches = stretches(statistics, unit);
+    let time_spans = time_spans(statistics, unit);
     let names = [("second", "of users"), ("main", "of agents and tools")];
-    let of_messages = bars(&stretches, unit, |of| (of.messages, of.user_messages));
+    let of_messages = bars(&time_spans, unit, |of| (of.messages, of.user_messages));
     let mut y = over_time(&mut body, 92.0, "messages", unit, &names, &of_messages);
-    let of_tokens = bars(&stretches, unit, |of| (tokens(of.usage), of.usage.output_tokens));
+    let of_tokens = bars(&time_spans, unit, |of| (tokens(of.usage), of.usage.output_tokens));
     let out_and_in = [("second", "out"), ("main", "in")];
     if !of_tokens.bars.is_empty() {
         y = over_time(&mut body, y + GAP, "tokens", unit, &out_and_in, &of_tokens);
@@ -106,7 +106,7 @@ fn tools(statistics: &Statistics) -> Vec<Bar> {
             label: of.tool.clone(),
             value: of.uses,
             part: of.failures.min(of.uses),
-            told: grouped(of.uses) + &failed,
+            value_text: grouped(of.uses) + &failed,
         }
     };
     shortened(statistics.tools.iter().map(bar).collect(), "tools", grouped)
@@ -123,7 +123,7 @@ fn models(statistics: &Statistics) -> Vec<Bar> {
             label: of.model.clone(),
             value: tokens,
             part: of.usage.output_tokens,
-            told: short(tokens) + &cost,
+            value_text: short(tokens) + &cost,
         }
     };
     shortened(statistics.models.iter().map(bar).collect(), "models", short)
@@ -133,19 +133,19 @@ fn tokens(usage: Usage) -> u64 {
     usage.input_tokens.saturating_add(usage.output_tokens)
 }
 
-/// The largest, and the rest as one.
-fn shortened(mut bars: Vec<Bar>, what: &str, told: fn(u64) -> String) -> Vec<Bar> {
+/// The largest bars, and the rest combined into one.
+fn shortened(mut bars: Vec<Bar>, what: &str, format: fn(u64) -> String) -> Vec<Bar> {
     if bars.len() > LARGEST + 1 {
         let rest = bars.split_off(LARGEST);
         let sum = |of: fn(&Bar) -> u64| rest.iter().map(of).fold(0, u64::saturating_add);
         let (value, part) = (sum(|bar| bar.value), sum(|bar| bar.part));
         let label = format!("{} other {what}", grouped(rest.len() as u64));
-        bars.push(Bar { label, value, part, told: told(value) });
+        bars.push(Bar { label, value, part, value_text: format(value) });
     }
     bars
 }
 
-/// Upright bars over time of what is called `of`; returns where they end. `names` are those of the parts.
+/// Draws vertical bars over time of `of`, and returns their lower end. `names` are those of the parts.
 fn over_time(body: &mut String, y: f64, of: &str, unit: Unit, names: &Names<'_>, bars: &Bars) -> f64 {
     let title = if of == "tokens" { "Tokens" } else { "Messages" };
     text(body, (24.0, y), "head", "start", &format!("{title} by {}", unit.name()));
@@ -169,7 +169,7 @@ fn over_time(body: &mut String, y: f64, of: &str, unit: Unit, names: &Names<'_>,
     text(body, (right, y), "aside", "end", &format!("{of} {period} (UTC)"));
     let step = (right - left) / bars.len() as f64;
     let width = (step * 0.8).clamp(1.0, 40.0);
-    // As many labels as there is room for; the last bar has one in any case.
+    // As many labels as there is room for; the last bar always has one.
     let every = bars.len().div_ceil(8);
     for (at, bar) in bars.iter().enumerate() {
         let x = left + step * (at as f64 + 0.5);
@@ -180,7 +180,7 @@ fn over_time(body: &mut String, y: f64, of: &str, unit: Unit, names: &Names<'_>,
         upright(body, "second", place, height(bar.part.min(bar.value)));
         body.push_str("</g>\n");
         if (bars.len() - 1 - at).is_multiple_of(every) {
-            // None reaches beyond the picture.
+            // Labels must not extend beyond the picture.
             let x = x.min(WIDTH - 12.0 - 3.5 * bar.label.len() as f64);
             text(body, (x, base + 16.0), "aside", "middle", &bar.label);
         }
@@ -190,7 +190,7 @@ fn over_time(body: &mut String, y: f64, of: &str, unit: Unit, names: &Names<'_>,
 
 fn upright(body: &mut String, class: &str, (x, base, width): (f64, f64, f64), height: f64) {
     if height > 0.0 {
-        // What is more than nothing is seen.
+        // Any value above 0 is visible.
         let height = height.max(1.0);
         let y = base - height;
         let _ = writeln!(
@@ -200,7 +200,7 @@ fn upright(body: &mut String, class: &str, (x, base, width): (f64, f64, f64), he
     }
 }
 
-/// Lying bars, one a name; returns where they end. `names` are those of the parts, the part of the bars among them.
+/// Draws horizontal bars, and returns their lower end. `names` are those of the parts.
 fn by_name(body: &mut String, y: f64, title: &str, names: &Names<'_>, bars: Vec<Bar>) -> f64 {
     text(body, (24.0, y), "head", "start", title);
     let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0);
@@ -213,7 +213,7 @@ fn by_name(body: &mut String, y: f64, title: &str, names: &Names<'_>, bars: Vec<
     for bar in bars {
         let width = |value: u64| if value == 0 { 0.0 } else { (value as f64 / most as f64 * room).max(2.0) };
         let label = one_line(&bar.label);
-        let _ = writeln!(body, "<g><title>{}: {}</title>", escaped(&label), escaped(&bar.told));
+        let _ = writeln!(body, "<g><title>{}: {}</title>", escaped(&label), escaped(&bar.value_text));
         for (class, width) in [("main", width(bar.value)), (part_class, width(bar.part))] {
             if width > 0.0 {
                 let place = format!(r#"x="{LEFT}" y="{top:.1}" width="{width:.1}" height="{BAR_HEIGHT}""#);
@@ -223,7 +223,7 @@ fn by_name(body: &mut String, y: f64, title: &str, names: &Names<'_>, bars: Vec<
         body.push_str("</g>\n");
         let middle = top + BAR_HEIGHT - 4.0;
         text(body, (LEFT - 8.0, middle), "label", "end", &fitted(&label, LABEL));
-        text(body, (LEFT + width(bar.value) + 8.0, middle), "aside", "start", &bar.told);
+        text(body, (LEFT + width(bar.value) + 8.0, middle), "aside", "start", &bar.value_text);
         top += STEP;
     }
     legend(body, (LEFT, top), names)
@@ -252,7 +252,7 @@ fn text(body: &mut String, (x, y): (f64, f64), class: &str, anchor: &str, text: 
     );
 }
 
-/// The end of an axis: a number of one digit and zeros, or a fraction of one, that is not below `most`.
+/// The end of an axis: a round number that is not below `most`.
 fn nice(most: u64) -> u64 {
     let mut power = 1_u64;
     while power.saturating_mul(10) < most {
@@ -262,7 +262,7 @@ fn nice(most: u64) -> u64 {
     fits.into_iter().find(|end| *end >= most).unwrap_or(most).max(4)
 }
 
-/// A number that is short whatever it is: `1.2M`.
+/// A number in short form: `1.2M`.
 fn short(number: u64) -> String {
     let of = |unit: f64, name: &str| {
         let number = number as f64 / unit;

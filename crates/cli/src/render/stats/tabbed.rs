@@ -8,10 +8,10 @@ use amplifier_session_storage::{
 use super::{Facts, Shown, Vectors};
 use crate::{args::By, render::text::one_line};
 
-/// What stands for what is not known.
+/// Marks unknown values.
 const UNKNOWN: &str = "-";
 
-/// A line for each thing that is counted, nothing left out; only of the charts that were asked for, if any were.
+/// One line per count, without leaving anything out, or only those of the requested charts.
 pub(crate) fn tabbed(facts: &Facts, shown: Shown<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     if shown.everything() {

@@ -1,4 +1,4 @@
-//! Totals and places, and numbers as they are shown.
+//! Totals and files, and the format of numbers.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// How much there is, a line each.
+/// The totals, one per line.
 pub(super) fn totals(statistics: &Statistics, has_period: bool, width: usize) -> Vec<String> {
     let (totals, days) = (statistics.totals, &statistics.days);
     let sum = |of: fn(&DayStatistics) -> u64| days.iter().map(of).sum::<u64>();
@@ -66,7 +66,7 @@ fn used(usage: Usage) -> String {
     format!("{calls}, {input} tokens in, {output} out{cache}{cost}")
 }
 
-/// Where the store lies, how large it is, and how it is with the vectors.
+/// The files of the store, their sizes, and the state of the vectors.
 pub(super) fn places(facts: &Facts, home: Option<&Path>, width: usize, paint: Paint) -> Vec<String> {
     let sizes: Vec<String> =
         facts.places.iter().map(|place| place.bytes().map_or_else(|| "?".to_owned(), size)).collect();
@@ -78,7 +78,7 @@ pub(super) fn places(facts: &Facts, home: Option<&Path>, width: usize, paint: Pa
         if line.width() + 2 + location.width() <= width {
             lines.push(format!("{line}  {location}"));
         } else {
-            // Whoever copies it gets it whole.
+            // The path stays on one line, so that it can be copied.
             lines.extend([line, format!("  {location}")]);
         }
     }
@@ -86,7 +86,7 @@ pub(super) fn places(facts: &Facts, home: Option<&Path>, width: usize, paint: Pa
     lines
 }
 
-/// The location as a shell takes it, which is shorter where it is in the home folder.
+/// The location, with `~` for the home folder.
 fn below_home(location: &str, home: Option<&Path>) -> String {
     let below = home.and_then(|home| Path::new(location).strip_prefix(home).ok());
     below.map_or_else(|| location.to_owned(), |below| format!("~/{}", below.display()))
@@ -96,15 +96,15 @@ fn vectors(vectors: &Vectors) -> String {
     let made = vectors.space.as_ref().map_or_else(|| "none".to_owned(), |space| one_line(&space.to_string()));
     let owing = match (vectors.owing_messages, vectors.owing_more) {
         (None, _) => return made,
-        (Some(0), _) => "none are owed".to_owned(),
-        (Some(1), false) => "1 message owes its own".to_owned(),
-        (Some(count), false) => format!("{} messages owe theirs", grouped(count as u64)),
-        (Some(count), true) => format!("more than {} messages owe theirs", grouped(count as u64)),
+        (Some(0), _) => "none pending".to_owned(),
+        (Some(1), false) => "1 message pending".to_owned(),
+        (Some(count), false) => format!("{} messages pending", grouped(count as u64)),
+        (Some(count), true) => format!("more than {} messages pending", grouped(count as u64)),
     };
     format!("{made}; {owing}")
 }
 
-/// A cost in dollars, rounded to cents, or nothing when none is told.
+/// A cost in dollars, rounded to cents, or nothing if it is 0.
 pub(super) fn cost(dollars: Cost) -> String {
     match u64::try_from(dollars.cents()).unwrap_or(0) {
         _ if dollars <= Cost::ZERO => String::new(),
@@ -113,12 +113,12 @@ pub(super) fn cost(dollars: Cost) -> String {
     }
 }
 
-/// How many of all, in per cent; nothing when it is none.
+/// A share in per cent, or nothing if it is 0.
 pub(super) fn share(part: u64, all: u64) -> String {
     match part as f64 * 100.0 / all.max(1) as f64 {
         0.0 => String::new(),
         percent if percent < 0.1 => "<0.1%".to_owned(),
-        // A use may leave several events that tell of its failure.
+        // Several events may report the failure of one use.
         percent => format!("{:.1}%", percent.min(100.0)),
     }
 }
@@ -128,20 +128,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_read_well() {
+    fn costs_are_readable() {
         let costs =
             ["0", "0.004", "0.005", "0.01", "1.239", "12345.6", "-3"].map(|text| cost(text.parse().unwrap()));
         assert_eq!(costs, ["", "<$0.01", "$0.01", "$0.01", "$1.24", "$12,345.60", ""]);
     }
 
     #[test]
-    fn shares_read_well() {
+    fn shares_are_readable() {
         let shares = [share(0, 10), share(0, 0), share(1, 3), share(1, 2_000), share(7, 4)];
         assert_eq!(shares, ["", "", "33.3%", "<0.1%", "100.0%"]);
     }
 
     #[test]
-    fn what_is_in_the_home_folder_is_named_from_there() {
+    fn paths_in_the_home_folder_begin_with_a_tilde() {
         let named = |location| below_home(location, Some(Path::new("/home/ana")));
         assert_eq!(named("/home/ana/.amplifier/s.sqlite"), "~/.amplifier/s.sqlite");
         assert_eq!(named("/home/anabel/s.sqlite"), "/home/anabel/s.sqlite");
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn vectors_that_are_owed_are_told() {
-        let told = |owing_messages, owing_more| vectors(&Vectors { space: None, owing_messages, owing_more });
-        assert_eq!(told(None, false), "none");
-        assert_eq!(told(Some(0), false), "none; none are owed");
-        assert_eq!(told(Some(1), false), "none; 1 message owes its own");
-        assert_eq!(told(Some(12), false), "none; 12 messages owe theirs");
-        assert_eq!(told(Some(1_000), true), "none; more than 1,000 messages owe theirs");
+    fn pending_vectors_are_counted() {
+        let text = |owing_messages, owing_more| vectors(&Vectors { space: None, owing_messages, owing_more });
+        assert_eq!(text(None, false), "none");
+        assert_eq!(text(Some(0), false), "none; none pending");
+        assert_eq!(text(Some(1), false), "none; 1 message pending");
+        assert_eq!(text(Some(12), false), "none; 12 messages pending");
+        assert_eq!(text(Some(1_000), true), "none; more than 1,000 messages pending");
     }
 }

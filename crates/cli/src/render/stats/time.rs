@@ -1,4 +1,4 @@
-//! What a picture shows over time: a bar for each day, week or month, or for several.
+//! Bars over time in a picture: one for each day, week or month, or for several.
 
 use amplifier_session_storage::{
     backend::Usage,
@@ -8,10 +8,10 @@ use jiff::{ToSpan as _, civil::Date};
 
 use crate::args::By;
 
-/// How many bars are shown at most: where there are more, several are put together.
+/// The maximum number of bars; if there are more, several units share a bar.
 const MOST: i64 = 90;
 
-/// The time that a bar stands for.
+/// The unit of time of a bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Day,
@@ -20,7 +20,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// The first that was asked for, else days.
+    /// The first requested unit, or days.
     pub(crate) fn of(by: &[By]) -> Self {
         let unit = |by: &By| match by {
             By::Day => Some(Self::Day),
@@ -60,8 +60,8 @@ impl Unit {
         first.checked_add(span).ok()
     }
 
-    /// What a day, week or month is called that begins on `first`.
-    fn called(self, first: Date) -> String {
+    /// The name of the day, week or month that begins on `first`.
+    fn title(self, first: Date) -> String {
         match self {
             Self::Day => first.to_string(),
             Self::Week => format!("week from {first}"),
@@ -69,7 +69,7 @@ impl Unit {
         }
     }
 
-    /// What stands below it.
+    /// The label below the bar.
     fn label(self, first: Date, of_one_year: bool) -> String {
         let format = match self {
             Self::Month => "%Y-%m",
@@ -80,16 +80,16 @@ impl Unit {
     }
 }
 
-/// What was written in a day, a week or a month.
+/// What was written in a day, week or month.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stretch {
+pub(super) struct TimeSpan {
     first: Date,
     pub(super) messages: u64,
     pub(super) user_messages: u64,
     pub(super) usage: Usage,
 }
 
-/// A bar over time, and a part of it that is another colour.
+/// A bar over time, and a part in another colour.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TimeBar {
     pub(super) name: String,
@@ -98,25 +98,25 @@ pub(super) struct TimeBar {
     pub(super) part: u64,
 }
 
-/// Bars from the first time with anything to the last.
+/// Bars from the first activity to the last.
 #[derive(Debug)]
 pub(super) struct Bars {
     pub(super) bars: Vec<TimeBar>,
-    /// How many units a bar stands for.
+    /// The number of units in a bar.
     pub(super) together: i64,
 }
 
 /// What was written, by `unit`.
-pub(super) fn stretches(statistics: &Statistics, unit: Unit) -> Vec<Stretch> {
+pub(super) fn time_spans(statistics: &Statistics, unit: Unit) -> Vec<TimeSpan> {
     let of_period = |of: &PeriodStatistics| {
         let first = of.first_day.parse().ok()?;
-        Some(Stretch { first, messages: of.messages, user_messages: of.user_messages, usage: of.usage })
+        Some(TimeSpan { first, messages: of.messages, user_messages: of.user_messages, usage: of.usage })
     };
     match unit {
         Unit::Day => {
             let days = statistics.days.iter().filter_map(|of| {
                 let first = of.day.parse().ok()?;
-                Some(Stretch {
+                Some(TimeSpan {
                     first,
                     messages: of.messages,
                     user_messages: of.user_messages,
@@ -130,14 +130,14 @@ pub(super) fn stretches(statistics: &Statistics, unit: Unit) -> Vec<Stretch> {
     }
 }
 
-/// Times without anything have a bar too; where there are too many, several are put together.
-pub(super) fn bars(stretches: &[Stretch], unit: Unit, of: impl Fn(&Stretch) -> (u64, u64)) -> Bars {
-    let told: Vec<(Date, (u64, u64))> = stretches
+/// The bars, including units without activity. If there are too many units, several share a bar.
+pub(super) fn bars(time_spans: &[TimeSpan], unit: Unit, of: impl Fn(&TimeSpan) -> (u64, u64)) -> Bars {
+    let used: Vec<(Date, (u64, u64))> = time_spans
         .iter()
-        .map(|stretch| (stretch.first, of(stretch)))
+        .map(|span| (span.first, of(span)))
         .filter(|(_, (value, _))| *value > 0)
         .collect();
-    let (Some((first, _)), Some((last, _))) = (told.first(), told.last()) else {
+    let (Some((first, _)), Some((last, _))) = (used.first(), used.last()) else {
         return Bars { bars: Vec::new(), together: 1 };
     };
     let units = unit.since(*first, *last) + 1;
@@ -145,9 +145,9 @@ pub(super) fn bars(stretches: &[Stretch], unit: Unit, of: impl Fn(&Stretch) -> (
     let of_one_year = first.year() == last.year();
     let mut bars: Vec<TimeBar> = (0..(units + together - 1) / together)
         .filter_map(|at| unit.after(*first, at * together))
-        .map(|day| TimeBar { name: unit.called(day), label: unit.label(day, of_one_year), value: 0, part: 0 })
+        .map(|day| TimeBar { name: unit.title(day), label: unit.label(day, of_one_year), value: 0, part: 0 })
         .collect();
-    for (day, (value, part)) in &told {
+    for (day, (value, part)) in &used {
         let at = usize::try_from(unit.since(*first, *day) / together).ok();
         if let Some(bar) = at.and_then(|at| bars.get_mut(at)) {
             (bar.value, bar.part) = (bar.value.saturating_add(*value), bar.part.saturating_add(*part));
@@ -161,19 +161,19 @@ mod tests {
     use super::*;
 
     fn shown(unit: Unit, days: &[(&str, u64)]) -> (Vec<(String, u64)>, i64) {
-        let stretch = |(first, messages): &(&str, u64)| Stretch {
+        let span = |(first, messages): &(&str, u64)| TimeSpan {
             first: first.parse().unwrap(),
             messages: *messages,
             user_messages: 0,
             usage: Usage::default(),
         };
-        let stretches: Vec<Stretch> = days.iter().map(stretch).collect();
-        let Bars { bars, together } = bars(&stretches, unit, |of| (of.messages, of.user_messages));
+        let time_spans: Vec<TimeSpan> = days.iter().map(span).collect();
+        let Bars { bars, together } = bars(&time_spans, unit, |of| (of.messages, of.user_messages));
         (bars.into_iter().map(|bar| (bar.label, bar.value)).collect(), together)
     }
 
     #[test]
-    fn times_without_anything_have_a_bar_between_others() {
+    fn units_without_activity_have_a_bar() {
         let bar = |label: &str, value| (label.to_owned(), value);
         let days = [("2026-01-30", 0), ("2026-01-31", 2), ("2026-02-01", 0), ("2026-02-02", 3)];
         assert_eq!(shown(Unit::Day, &days), (vec![bar("01-31", 2), bar("02-01", 0), bar("02-02", 3)], 1));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn many_times_share_bars() {
+    fn many_units_share_bars() {
         let (bars, together) = shown(Unit::Month, &[("2000-01-01", 1), ("2000-02-01", 2), ("2026-01-01", 4)]);
         assert_eq!((together, bars.len()), (4, 79));
         assert_eq!((bars.first().unwrap().1, bars.last().unwrap().1), (3, 4));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_unit_that_was_asked_for_counts() {
+    fn the_first_requested_unit_is_used() {
         assert_eq!(Unit::of(&[By::Tool, By::Month, By::Day]), Unit::Month);
         assert_eq!(Unit::of(&[By::Week]), Unit::Week);
         assert_eq!(Unit::of(&[By::Tool]), Unit::Day);
