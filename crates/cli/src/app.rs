@@ -278,7 +278,10 @@ impl App {
     pub(crate) fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
         let provider = self.config.embedding()?;
         if let Some(address) = self.config.plain_http_address() {
-            say("warning", &format!("texts are sent to {address} over plain http://, where others can read them"));
+            say(
+                "warning",
+                &format!("texts are sent to {address} over plain http://, where others can read them"),
+            );
         }
         Ok(provider)
     }

@@ -36,7 +36,10 @@ impl Period {
         {
             let (since, until) = (since.unwrap_or_default(), until.unwrap_or_default());
             let message = format!("--until {until} is before --since {since}");
-            return Err(Failure::wrong_use(message, "--since is the beginning of the period, and --until its end"));
+            return Err(Failure::wrong_use(
+                message,
+                "--since is the beginning of the period, and --until its end",
+            ));
         }
         if period.since.is_some_and(|since| since > timestamp(now.timestamp())) {
             say("note", &format!("--since {} is in the future", since.unwrap_or_default()));

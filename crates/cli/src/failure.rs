@@ -355,7 +355,9 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "session_id") => {
             &format!("type more of the id; `{program} sessions` lists all sessions")
         }
-        (ErrorKind::Validation, "address") => "the address of a message has its number after `#`, for example 7f3c9a52#4",
+        (ErrorKind::Validation, "address") => {
+            "the address of a message has its number after `#`, for example 7f3c9a52#4"
+        }
         (ErrorKind::Validation, "turn" | "sequence") => {
             &format!("`{program} show SESSION` shows the numbers of turns and messages")
         }
@@ -364,15 +366,13 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         ),
         (ErrorKind::Validation, "user_id") => "pass --user ID, or set AMPLIFIER_SESSIONS_USER",
         (ErrorKind::Validation, "store") => STORE,
-        (ErrorKind::Validation, "query") => &format!(
-            "`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables"
-        ),
+        (ErrorKind::Validation, "query") => {
+            &format!("`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables")
+        }
         (ErrorKind::Validation, "scope") => "--scope all reads everyone's sessions",
         (ErrorKind::Validation, "container") => return None,
         (ErrorKind::Validation, "archive") => "`import` reads files that `export --out FILE` wrote",
-        (ErrorKind::Validation, "config") => {
-            &format!("`{program} help config` shows an example of the file")
-        }
+        (ErrorKind::Validation, "config") => &format!("`{program} help config` shows an example of the file"),
         (ErrorKind::Validation, "model") => &format!("`{program} models` lists all models"),
         (ErrorKind::Validation, "embedding") => {
             "--embedding local needs no configuration; for services, see docs/embeddings.md"

@@ -24,10 +24,7 @@ pub(crate) async fn before_reading(app: &App, reader: &Reader, turned_off: bool)
     if let Err(failure) = refresh_store(app, reader).await
         && app.global.verbose > 0
     {
-        say(
-            "note",
-            &format!("changes since the last sync could not be read: {}", failure.message()),
-        );
+        say("note", &format!("changes since the last sync could not be read: {}", failure.message()));
     }
 }
 

@@ -17,13 +17,13 @@ use crate::files::{SessionFiles, Source};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionFolder {
-    /// The project, by the name of its folder.
+    /// The project: the name of its folder.
     pub project: ProjectSlug,
-    /// The session, by the name of its folder.
+    /// The session: the name of its folder.
     pub session: SessionId,
     /// The folder.
     pub path: PathBuf,
-    /// Size of all files in it that a sync reads.
+    /// The total size of the files that a sync reads.
     pub bytes: u64,
     /// When the newest of them changed.
     pub modified: Timestamp,
@@ -34,44 +34,44 @@ pub struct SessionFolder {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Discovery {
-    /// Those that can be taken in, newest first.
+    /// Folders that can be read, newest first.
     pub sessions: Vec<SessionFolder>,
-    /// Those that can't.
+    /// Folders that can't be read.
     pub rejected: Vec<Rejected>,
 }
 
-/// A folder that can't be taken in.
+/// A folder that can't be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rejected {
     /// The name of the project's folder.
     pub project: String,
-    /// The name of the session's folder; none when it is about the whole project.
+    /// The name of the session's folder; `None` for the whole project.
     pub session: Option<String>,
-    /// What kind of reason it is.
+    /// The kind of reason.
     pub because: RejectedBecause,
     /// The reason in words.
     pub reason: String,
 }
 
-/// Why a folder can't be taken in.
+/// Why a folder is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RejectedBecause {
-    /// Its name is no valid id.
+    /// Its name is not a valid id.
     InvalidName,
     /// It can't be read.
     Unreadable,
 }
 
-/// Lists the folders `projects/*/sessions/*` below `root` that hold a session.
+/// Lists the folders `projects/*/sessions/*` in `root` that contain a session.
 ///
-/// Folders without any file of a session are passed over. Links to folders are followed where they lead out of
-/// `projects`; one that leads into it would only show the same sessions again.
+/// Folders without any file of a session are ignored. Links to folders are followed if they lead out of `projects`; a link
+/// into it would only show the same sessions again.
 ///
 /// # Errors
 ///
-/// `Validation` when `root` has no folder `projects`, `StorageIo` when that can't be read.
+/// `Validation` if `root` has no folder `projects`, `StorageIo` if that can't be read.
 pub fn discover(root: &Path) -> Result<Discovery> {
     let projects = root.join("projects");
     let folders = subfolders(&projects, &projects).map_err(|error| unreadable_root(&projects, error))?;
@@ -91,7 +91,7 @@ pub fn discover(root: &Path) -> Result<Discovery> {
 fn unreadable_root(projects: &Path, error: io::Error) -> Error {
     let error = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            Error::validation("root", "there is no folder `projects` in it").with_source(error)
+            Error::validation("root", "no folder `projects` in the root").with_source(error)
         }
         _ => Error::new(ErrorKind::StorageIo, format!("can't read the session folders: {error}"))
             .with_source(error),
@@ -103,14 +103,14 @@ impl Discovery {
     fn add_project(&mut self, projects: &Path, project: &ProjectSlug, path: &Path) {
         let folders = match subfolders(projects, &path.join("sessions")) {
             Ok(folders) => folders,
-            // A project without sessions.
+            // The project has no sessions.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return;
             }
             Err(error) => return self.reject_unreadable(project, None, &error),
         };
         for (name, path) in folders {
-            match SessionFiles::look(&path) {
+            match SessionFiles::find(&path) {
                 Ok(Some(files)) => self.add_session(project, &name, path, files),
                 Ok(None) => {}
                 Err(error) => self.reject_unreadable(project, Some(name), &error),
@@ -134,7 +134,7 @@ impl Discovery {
             project: project.to_owned(),
             session: session.map(str::to_owned),
             because: RejectedBecause::InvalidName,
-            reason: format!("the folder's name is no valid id: {error}"),
+            reason: format!("the folder name is not a valid id: {error}"),
         });
     }
 
@@ -148,7 +148,7 @@ impl Discovery {
     }
 }
 
-/// Names and paths of the folders in `path`, those behind links too unless they lead into `projects`.
+/// Names and paths of the folders in `path`, including links to folders unless they lead into `projects`.
 fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -164,12 +164,12 @@ fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<(String, PathBuf)>
 fn leads_to_other_folder(projects: &Path, link: &Path) -> bool {
     let resolved = fs::canonicalize(link).and_then(|target| Ok((target, fs::canonicalize(projects)?)));
     resolved.is_ok_and(|(target, projects)| {
-        // A link upwards holds `projects` itself.
+        // The target of an upward link contains `projects` itself.
         target.is_dir() && !target.starts_with(&projects) && !projects.starts_with(&target)
     })
 }
 
-/// A name that is not UTF-8 gets U+FFFD, which no session id may hold.
+/// The name as text. If it is not UTF-8, it contains U+FFFD, which is not valid in ids.
 fn text(name: &OsStr) -> String {
     name.to_string_lossy().into_owned()
 }

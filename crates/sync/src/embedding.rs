@@ -1,4 +1,4 @@
-//! Making vectors beside the reading.
+//! Makes vectors while sessions are read.
 
 use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::UserId, storage::EmbedReport};
 use tokio::{
@@ -6,51 +6,55 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Embeds what is stored while more is read. Stops when it is dropped.
+/// Embeds stored messages while more are read. Stops when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Embedder {
-    news: Sender<()>,
+    stored: Sender<()>,
     task: JoinSet<Result<EmbedReport>>,
 }
 
 impl Embedder {
-    /// Starts; none where nothing makes vectors.
+    /// Starts the task, if there is an embedding provider.
     pub(crate) fn start(storage: &SessionStorage, user: &UserId) -> Option<Self> {
         storage.embedding()?;
-        // One word of news is enough: it is about all messages that owe vectors by then.
-        let (news, waiting) = mpsc::channel(1);
+        // One notification is enough: the task embeds all messages that are pending by then.
+        let (stored, notifications) = mpsc::channel(1);
         let mut task = JoinSet::new();
-        task.spawn(embed(storage.clone(), user.clone(), waiting));
-        Some(Self { news, task })
+        task.spawn(embed(storage.clone(), user.clone(), notifications));
+        Some(Self { stored, task })
     }
 
-    /// Tells that messages were stored. Never waits: reading must not be slowed by a slow provider.
+    /// Signals that messages were stored. Never waits: a slow provider must not slow down reading.
     pub(crate) fn wake(&self) {
-        // An error tells that the last news were not heard yet, or that the provider failed and is not asked again.
-        let _ = self.news.try_send(());
+        // An error means that the last notification was not received yet, or that the provider failed and is no longer used.
+        let _ = self.stored.try_send(());
     }
 
-    /// Waits for the vectors of all that was stored.
+    /// Waits for the vectors of all stored messages.
     pub(crate) async fn finish(self) -> Result<EmbedReport> {
-        let Self { news, mut task } = self;
-        drop(news);
+        let Self { stored, mut task } = self;
+        drop(stored);
         match task.join_next().await {
             Some(Ok(report)) => report,
             Some(Err(source)) => {
-                Err(Error::new(ErrorKind::Embedding, "embedding broke off").with_source(source))
+                Err(Error::new(ErrorKind::Embedding, "embedding was interrupted").with_source(source))
             }
             None => Ok(EmbedReport::default()),
         }
     }
 }
 
-/// Embeds what the user's messages owe, again at all news and a last time when there will be none, or until the
-/// provider fails. Many sessions make few large steps.
-async fn embed(storage: SessionStorage, user: UserId, mut news: Receiver<()>) -> Result<EmbedReport> {
+/// Embeds the user's pending messages at each notification, and once more after the last one, or until the provider fails.
+/// Many sessions are embedded in a few large steps.
+async fn embed(
+    storage: SessionStorage,
+    user: UserId,
+    mut notifications: Receiver<()>,
+) -> Result<EmbedReport> {
     let mut report = EmbedReport::default();
     let mut ended = false;
     while !ended && report.failure.is_none() {
-        ended = news.recv().await.is_none();
+        ended = notifications.recv().await.is_none();
         report.add(storage.embed_owed(&user, None).await?);
     }
     Ok(report)

@@ -1,4 +1,4 @@
-//! The files of a session folder: which there are, what they look like, which are read.
+//! The files of a session folder: which exist, their metadata, and which to read.
 
 use std::{
     fs::{self, File, Metadata},
@@ -16,22 +16,22 @@ pub(crate) const METADATA: [&str; 2] = ["metadata.json", "context-intelligence/m
 pub(crate) const EVENTS: [&str; 2] = ["events.jsonl", "context-intelligence/events.jsonl"];
 /// The transcript.
 pub(crate) const TRANSCRIPT: &str = "transcript.jsonl";
-/// Its last state that is to be trusted, while [`APPEND_PENDING`] is there.
+/// The last complete state of the transcript, while [`APPEND_PENDING`] exists.
 pub(crate) const TRANSCRIPT_BACKUP: &str = "transcript.jsonl.backup";
-/// Tells that somebody is about to append to the transcript.
+/// Exists while the transcript is being appended to.
 const APPEND_PENDING: &str = "transcript.jsonl.append-pending";
 
-/// How long a file must have been left alone before its time can be trusted: some file systems tell time in steps
-/// of two seconds, so that a second change within a step looks like none.
+/// How long a file must be unchanged before its modification time can be trusted. Some file systems have a resolution of
+/// two seconds, so a second change within that time is not visible.
 const SETTLE_NANOS: i64 = 2_000_000_000;
 
-/// What a file looks like from outside. If two stamps are the same, so is the content, once it has settled.
+/// The metadata of a file. If two stamps are equal, so is the content, once the stamp has settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     pub(crate) size: u64,
-    /// When it was changed, in nanoseconds since the epoch.
+    /// The modification time, in nanoseconds since the epoch.
     mtime: i64,
-    /// Which file it is, where the system has such a number.
+    /// The inode number, if the system has one.
     inode: Option<u64>,
 }
 
@@ -40,12 +40,12 @@ impl Stamp {
         Self { size: metadata.len(), mtime: nanoseconds(metadata), inode: inode(metadata) }
     }
 
-    /// When it was changed.
+    /// The modification time.
     pub(crate) fn modified(&self) -> Timestamp {
         Timestamp::from_micros(self.mtime.div_euclid(1_000))
     }
 
-    /// Whether a change after `read` would show, so that the stamp stands for what was read then.
+    /// Whether a change after `read` would change the stamp, so that the stamp identifies what was read then.
     pub(crate) fn is_settled(&self, read: Timestamp) -> bool {
         self.mtime < read.as_micros().saturating_mul(1_000).saturating_sub(SETTLE_NANOS)
     }
@@ -69,7 +69,7 @@ fn inode(_: &Metadata) -> Option<u64> {
     None
 }
 
-/// A file and what it looks like.
+/// A file and its stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Source {
     /// Path within the session folder.
@@ -77,22 +77,22 @@ pub(crate) struct Source {
     pub(crate) stamp: Stamp,
 }
 
-/// The files of a session folder that are ours.
+/// The files of a session folder that a sync reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SessionFiles {
     metadata: Vec<Source>,
     transcript: Option<Source>,
-    /// Whether there is a transcript that is not to be trusted, and no other.
+    /// Whether there is only a transcript that is being appended to, without a backup.
     transcript_withheld: bool,
     events: Vec<Source>,
 }
 
 impl SessionFiles {
-    /// Looks at the folder; none when it holds nothing of a session.
-    pub(crate) fn look(folder: &Path) -> io::Result<Option<Self>> {
-        let pending = look(folder, APPEND_PENDING)?.is_some();
-        let own = look(folder, TRANSCRIPT)?;
-        let transcript = if pending { look(folder, TRANSCRIPT_BACKUP)? } else { own };
+    /// Finds the files in a folder; `None` if it contains no session.
+    pub(crate) fn find(folder: &Path) -> io::Result<Option<Self>> {
+        let pending = stat(folder, APPEND_PENDING)?.is_some();
+        let own = stat(folder, TRANSCRIPT)?;
+        let transcript = if pending { stat(folder, TRANSCRIPT_BACKUP)? } else { own };
         let files = Self {
             metadata: present(folder, &METADATA)?,
             transcript,
@@ -113,13 +113,13 @@ impl SessionFiles {
         self.transcript
     }
 
-    /// Whether there is a transcript that is not to be trusted, and no other.
+    /// Whether there is only a transcript that is being appended to, without a backup.
     pub(crate) fn transcript_withheld(&self) -> bool {
         self.transcript_withheld
     }
 
-    /// The file to read the events from. `known` is the one that they were read from before: two logs hold the same
-    /// events in different words, and going from one to the other would replace them all.
+    /// The file to read the events from. `known` is the one that was read before: two logs contain the same events with
+    /// different text, and changing from one to the other would replace all of them.
     pub(crate) fn events(&self, known: Option<&str>) -> Option<Source> {
         let mut logs = self.events.iter().copied();
         match known {
@@ -128,17 +128,17 @@ impl SessionFiles {
         }
     }
 
-    /// All files that are there.
+    /// All existing files.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Source> {
         self.metadata.iter().chain(&self.transcript).chain(&self.events)
     }
 }
 
 fn present(folder: &Path, names: &[&'static str]) -> io::Result<Vec<Source>> {
-    names.iter().filter_map(|name| look(folder, name).transpose()).collect()
+    names.iter().filter_map(|name| stat(folder, name).transpose()).collect()
 }
 
-fn look(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
+fn stat(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
     match fs::metadata(folder.join(name)) {
         Ok(metadata) => Ok(Some(Source { name, stamp: Stamp::new(&metadata) })),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -148,18 +148,18 @@ fn look(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
     }
 }
 
-/// Opens a file for reading, with what it looks like now.
+/// Opens a file for reading, and returns its stamp at that time.
 ///
-/// A pipe or a device may have taken the place of a file at any moment: opening one does not wait for its other end, and
-/// what is open is looked at before it is read.
+/// A pipe or a device may have replaced the file at any moment, so opening does not wait for the other end of a pipe, and
+/// the kind of the opened file is checked before it is read.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Stamp)> {
-    // Opening a device may do something to it.
+    // Opening a device may have side effects.
     check_kind(&fs::metadata(path)?)?;
-    open_unseen(path)
+    open_unchecked(path)
 }
 
-/// Opens what may be anything by now.
-fn open_unseen(path: &Path) -> io::Result<(File, Stamp)> {
+/// Opens a path that may have been replaced by now.
+fn open_unchecked(path: &Path) -> io::Result<(File, Stamp)> {
     let file = open_at_once(path)?;
     let metadata = file.metadata()?;
     check_kind(&metadata)?;
@@ -190,14 +190,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_file_is_refused_without_waiting() {
+    fn pipes_devices_and_folders_are_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         for path in [pipe.as_path(), folder.path(), Path::new("/dev/null"), Path::new("/dev/tty")] {
-            // As if it had taken the place of a file that was just looked at.
-            assert!(open_unseen(path).is_err(), "{path:?}");
+            // As if it had replaced a file that was just checked.
+            assert!(open_unchecked(path).is_err(), "{path:?}");
             assert!(open(path).is_err(), "{path:?}");
         }
         let file = folder.path().join("file");

@@ -1,4 +1,4 @@
-//! What the last sync of a folder took in: a later look at the folder asks for no more than that.
+//! The options of the last sync of a folder, which a refresh uses too.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::SyncOptions;
 
-/// The key in the store's meta table. Its value is an object with an entry for each root.
+/// The key in the store's meta table. The value is an object with an entry for each root.
 const KEY: &str = "last_syncs";
 
-/// What a sync was asked for, and when it began.
+/// The options of a sync, and when it began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastSync {
     user: String,
@@ -37,14 +37,14 @@ impl LastSync {
         }
     }
 
-    /// What is remembered of the last sync of the root and user of `options`.
+    /// Reads the entry of the last sync with the root and user of `options`.
     pub(crate) async fn read(storage: &SessionStorage, options: &SyncOptions) -> Result<Option<Self>> {
         let entries = storage.backend().meta().await?;
         let last = entries.get(KEY).and_then(|value| parse(value).remove(&name(&options.root)));
         Ok(last.filter(|last| last.user == options.user.as_str()))
     }
 
-    /// Remembers a sync that has begun and come to its end.
+    /// Stores an entry for a sync that has ended.
     pub(crate) async fn write(
         storage: &SessionStorage,
         options: &SyncOptions,
@@ -56,13 +56,13 @@ impl LastSync {
         syncs.insert(name(&options.root), Self::new(storage, options, begun));
         let value = serde_json::to_string(&syncs).unwrap_or_default();
         match before {
-            // Where another sync ends at the same time, one of the two is remembered.
+            // If another sync ends at the same time, one of the two is stored.
             Some(before) => backend.replace_meta(KEY, &before, &value).await.map(drop),
             None => backend.put_meta_if_absent(KEY, &value).await.map(drop),
         }
     }
 
-    /// Whether files of this time are news to it. File systems tell time in steps of up to two seconds.
+    /// Whether files with this modification time may be new to it. File systems have a resolution of up to two seconds.
     pub(crate) fn is_older_than(&self, modified: Timestamp) -> bool {
         modified.as_micros() >= self.begun.saturating_sub(2_000_000)
     }

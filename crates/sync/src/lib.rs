@@ -1,21 +1,21 @@
 //! Reads session folders into a store.
 //!
-//! [`discover`] lists the session folders below a root, [`sync`] takes them in. A sync compares content, not counts:
-//! what is stored already is left alone, what was rewound on disk is rewound in the store, and a session whose files
-//! look as they did costs no more than asking for their size and time.
+//! [`discover`] lists the session folders in a root, and [`sync`] reads them. A sync compares content, not counts:
+//! unchanged rows are not written, a rewind on disk is a rewind in the store, and for a session whose files are unchanged,
+//! only their size and time are checked.
 //!
-//! What is read of a folder `projects/<project>/sessions/<session>`:
+//! What is read in a folder `projects/<project>/sessions/<session>`:
 //!
 //! | file | how |
 //! | --- | --- |
-//! | `metadata.json`, `context-intelligence/metadata.json` | the first wins, the second fills gaps; a broken or vanished one keeps what is stored of it |
-//! | `transcript.jsonl` | as a whole whenever it changed: writers replace it |
-//! | `transcript.jsonl.backup` | instead of the transcript while `transcript.jsonl.append-pending` is there |
-//! | `events.jsonl` | behind the last line that was read, if that line is still where it was; else as a whole |
-//! | `context-intelligence/events.jsonl` | the same, where the session has no `events.jsonl`; a session stays with the log that was read first |
+//! | `metadata.json`, `context-intelligence/metadata.json` | the first takes precedence, the second fills in missing fields; if one is broken or gone, the stored one is kept |
+//! | `transcript.jsonl` | completely whenever it changed, because writers replace it |
+//! | `transcript.jsonl.backup` | instead of the transcript while `transcript.jsonl.append-pending` exists |
+//! | `events.jsonl` | from the last line that was read, if that line is unchanged; otherwise completely |
+//! | `context-intelligence/events.jsonl` | the same, if the session has no `events.jsonl`; a session keeps using the log that was read first |
 //!
-//! Nothing is ever written to a session folder, and a file or folder that vanished takes nothing out of the store. Nor
-//! does a file that is damaged: see [`SyncReport::kept`].
+//! Nothing is ever written to a session folder. If a file or folder is gone or damaged, nothing is removed from the store:
+//! see [`SyncReport::kept`].
 
 mod discover;
 mod embedding;

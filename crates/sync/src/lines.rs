@@ -1,4 +1,4 @@
-//! Lines of a file, in batches, with memory that does not grow with the file.
+//! Reads the lines of a file in batches, with memory that does not depend on its size.
 
 use std::{
     fs::File,
@@ -7,23 +7,23 @@ use std::{
 
 use crate::state::ReadLine;
 
-/// How much is asked of the system at a time.
+/// The size of the read buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
-/// Lines of so many bytes are one batch; more where a single line is longer.
+/// The size of a batch, unless a single line is longer.
 const BATCH_BYTES: u64 = 1024 * 1024;
-/// Above it, the buffer that a line was read into is handed on instead of copied.
+/// Lines up to this size are copied out of the buffer; for longer ones, the buffer itself is returned.
 const COPIED_UP_TO: usize = 64 * 1024;
-/// What some editors put before UTF-8 text.
+/// The byte order mark, which some editors write before UTF-8 text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A line that is not blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// 1-based number in the file.
+    /// The line number in the file, from 1.
     pub(crate) number: u64,
-    /// Where its text begins.
+    /// The offset of its text.
     pub(crate) offset: u64,
-    /// Where the next line begins.
+    /// The offset of the next line.
     pub(crate) end: u64,
     pub(crate) text: LineText,
 }
@@ -33,23 +33,23 @@ pub(crate) struct Line {
 pub(crate) enum LineText {
     /// It has an ending.
     Ended(Vec<u8>),
-    /// It is the last one of the file and has no ending: perhaps it is still being written.
+    /// The last line of the file, without an ending: perhaps it is still being written.
     Unended(Vec<u8>),
-    /// It has an ending, and is larger than what is accepted.
+    /// It has an ending, and exceeds the maximum size.
     TooLarge,
 }
 
-/// Lines that follow each other.
+/// Consecutive lines.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) lines: Vec<Line>,
-    /// How many bytes were read for it.
+    /// The number of bytes that were read.
     pub(crate) bytes: u64,
-    /// Whether the file ends with it.
+    /// Whether this is the end of the file.
     pub(crate) is_last: bool,
-    /// Where the ended lines of the file up to here end, blank ones included.
+    /// The offset after the last line with an ending, including blank lines.
     pub(crate) end: u64,
-    /// How many lines end there.
+    /// The number of lines before that offset.
     pub(crate) number: u64,
 }
 
@@ -57,17 +57,17 @@ pub(crate) struct Batch {
 #[derive(Debug)]
 pub(crate) struct LineReader {
     file: BufReader<File>,
-    /// Where the next line begins.
+    /// The offset of the next line.
     offset: u64,
-    /// Lines before it.
+    /// The number of lines before it.
     number: u64,
     longest: usize,
     buffer: Vec<u8>,
 }
 
 impl LineReader {
-    /// Reads from `offset`, which is the beginning of the file or lies behind the ending of line `number`. Lines of
-    /// more than `longest` bytes are passed over.
+    /// Reads from `offset`, which is the beginning of the file or directly after line `number`. Lines of more than `longest`
+    /// bytes are skipped.
     pub(crate) fn new(mut file: File, offset: u64, number: u64, longest: usize) -> io::Result<Self> {
         file.seek(SeekFrom::Start(offset))?;
         let file = BufReader::with_capacity(BUFFER_BYTES, file);
@@ -91,7 +91,7 @@ impl LineReader {
         Ok(batch)
     }
 
-    /// Size of the next line, and the line unless it is blank; none at the end.
+    /// The size of the next line, and the line unless it is blank; `None` at the end.
     fn line(&mut self) -> io::Result<Option<(u64, Option<Line>)>> {
         // Room for CR and LF.
         let limit = self.longest as u64 + 2;
@@ -104,7 +104,7 @@ impl LineReader {
         let mut ended = self.buffer.ends_with(b"\n");
         let cut = read == limit && !ended;
         if cut {
-            size += self.pass_over_line(&mut ended)?;
+            size += self.skip_line(&mut ended)?;
         }
         let text = self.text();
         let start = self.offset + text.start as u64;
@@ -112,7 +112,7 @@ impl LineReader {
         self.number += 1;
         let text = match (text.len() > self.longest || cut, ended) {
             (true, true) => LineText::TooLarge,
-            // Half a line that is too large already: what will become of it shows when it has an ending.
+            // An incomplete line that is already too large is handled when it has an ending.
             (true, false) => LineText::Unended(Vec::new()),
             (false, true) if is_blank(self.buffer.get(text.clone())) => return Ok(Some((size, None))),
             (false, true) => LineText::Ended(self.take(text)),
@@ -121,8 +121,8 @@ impl LineReader {
         Ok(Some((size, Some(Line { number: self.number, offset: start, end: self.offset, text }))))
     }
 
-    /// Passes over the rest of a line; says how much that was.
-    fn pass_over_line(&mut self, ended: &mut bool) -> io::Result<u64> {
+    /// Skips the rest of a line, and returns its size.
+    fn skip_line(&mut self, ended: &mut bool) -> io::Result<u64> {
         let mut passed = 0;
         loop {
             let available = self.file.fill_buf()?;
@@ -140,7 +140,7 @@ impl LineReader {
         }
     }
 
-    /// Where the text stands in the buffer: without the ending, and without the byte order mark of a file.
+    /// The range of the text in the buffer, without the ending and the byte order mark.
     fn text(&self) -> std::ops::Range<usize> {
         let has_mark = self.offset == 0 && self.buffer.starts_with(BYTE_ORDER_MARK);
         let start = if has_mark { BYTE_ORDER_MARK.len() } else { 0 };
@@ -165,8 +165,8 @@ fn without_ending(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Whether `line` still stands in the file, followed by its ending.
-pub(crate) fn still_stands(file: &mut File, line: &ReadLine, longest: usize) -> io::Result<bool> {
+/// Whether `line` is still in the file at the same offset, followed by its ending.
+pub(crate) fn is_unchanged(file: &mut File, line: &ReadLine, longest: usize) -> io::Result<bool> {
     if line.length > longest as u64 {
         return Ok(false);
     }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_know_their_place() {
+    fn lines_have_numbers_and_offsets() {
         let expected = [(1, 0, 2, "a".into()), (3, 4, 8, "bc".into()), (4, 8, 9, "d…".into())];
         assert_eq!(lines(b"a\n \nbc\r\nd"), expected);
         assert_eq!(lines_from(b"a\n \nbc\r\nd", 4, 2), expected[1..]);
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_no_text() {
+    fn a_byte_order_mark_is_not_text() {
         assert_eq!(lines(b"\xef\xbb\xbfa\n"), [(1, 3, 5, "a".into())]);
         assert!(lines(b"\xef\xbb\xbf\n").is_empty());
     }
 
     #[test]
-    fn a_line_may_be_as_long_as_allowed_and_no_longer() {
+    fn lines_have_a_maximum_length() {
         assert_eq!(lines(b"0123456789\r\nb\n"), [(1, 0, 12, "0123456789".into()), (2, 12, 14, "b".into())]);
         let long = "x".repeat(BUFFER_BYTES * 2);
         for line in ["0123456789a", "0123456789ab", "0123456789abc", &long] {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_stay_small() {
+    fn batches_have_a_limited_size() {
         let line = format!("{}\n", "x".repeat(99_999));
         let mut reader = LineReader::new(file(line.repeat(100).as_bytes()), 0, 0, 1_000_000).unwrap();
         let mut lines = 0;
@@ -267,12 +267,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stands_while_its_text_and_ending_do() {
+    fn a_line_is_unchanged_if_its_text_and_ending_are() {
         let line = ReadLine::new(2, b"bc");
-        let stands = |content: &[u8]| still_stands(&mut file(content), &line, 10).unwrap();
-        assert!(stands(b"a\nbc\n") && stands(b"x\nbc\nd") && stands(b"a\nbc\r\n"));
+        let unchanged = |content: &[u8]| is_unchanged(&mut file(content), &line, 10).unwrap();
+        assert!(unchanged(b"a\nbc\n") && unchanged(b"x\nbc\nd") && unchanged(b"a\nbc\r\n"));
         for content in [&b"a\nbd\n"[..], b"a\nbcd\n", b"a\nbc", b"a\nb", b""] {
-            assert!(!stands(content), "{content:?}");
+            assert!(!unchanged(content), "{content:?}");
         }
     }
 }

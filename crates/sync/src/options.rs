@@ -1,10 +1,10 @@
-//! What to sync.
+//! Options of a sync.
 
 use std::path::PathBuf;
 
 use amplifier_session_core::model::{HostId, Timestamp, UserId};
 
-/// Which session folders to take in, and for whom.
+/// Which session folders to read, and for whom.
 ///
 /// ```
 /// use amplifier_session_core::model::{HostId, UserId};
@@ -18,7 +18,7 @@ use amplifier_session_core::model::{HostId, Timestamp, UserId};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SyncOptions {
-    /// The folder that holds `projects/`.
+    /// The folder that contains `projects/`.
     pub root: PathBuf,
     /// The owner of the sessions.
     pub user: UserId,
@@ -26,20 +26,20 @@ pub struct SyncOptions {
     pub host: HostId,
     /// Only sessions with a file that changed at this time or later.
     pub since: Option<Timestamp>,
-    /// Globs; a session whose `<project>/<session>` one of them matches is left out. `*` matches `/` too.
+    /// Globs: a session is left out if one of them matches its `<project>/<session>`. `*` also matches `/`.
     pub exclude: Vec<String>,
-    /// Only so many sessions, those that changed last.
+    /// Only this many sessions: the most recently changed.
     pub newest: Option<usize>,
-    /// Whether to say what would be done and do nothing.
+    /// Whether to only report what would be done.
     pub dry_run: bool,
-    /// Whether to remove what a damaged file no longer holds, instead of keeping it.
+    /// Whether to remove rows that a damaged file no longer contains, instead of keeping them.
     pub accept_removals: bool,
-    /// Whether to take in sessions that were deleted from the store, instead of passing them over.
+    /// Whether to read sessions that were deleted from the store, instead of skipping them.
     pub include_deleted: bool,
 }
 
 impl SyncOptions {
-    /// All sessions below `root`.
+    /// All sessions in `root`.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>, user: UserId, host: HostId) -> Self {
         Self {
@@ -55,42 +55,42 @@ impl SyncOptions {
         }
     }
 
-    /// Narrows to sessions that changed at `since` or later.
+    /// Only sessions that changed at `since` or later.
     #[must_use]
     pub fn with_since(mut self, since: Option<Timestamp>) -> Self {
         self.since = since;
         self
     }
 
-    /// Leaves out sessions whose `<project>/<session>` one of the globs matches.
+    /// Leaves out sessions if one of the globs matches `<project>/<session>`.
     #[must_use]
     pub fn with_exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.exclude = globs.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Narrows to the sessions that changed last.
+    /// Only the most recently changed sessions.
     #[must_use]
     pub fn with_newest(mut self, newest: Option<usize>) -> Self {
         self.newest = newest;
         self
     }
 
-    /// Sets whether to say what would be done and do nothing.
+    /// Sets whether to only report what would be done.
     #[must_use]
     pub fn with_dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
-    /// Sets whether to remove what a damaged file no longer holds.
+    /// Sets whether to remove rows that a damaged file no longer contains.
     #[must_use]
     pub fn with_accept_removals(mut self, accept_removals: bool) -> Self {
         self.accept_removals = accept_removals;
         self
     }
 
-    /// Sets whether to take in sessions that were deleted from the store.
+    /// Sets whether to read sessions that were deleted from the store.
     #[must_use]
     pub fn with_include_deleted(mut self, include_deleted: bool) -> Self {
         self.include_deleted = include_deleted;

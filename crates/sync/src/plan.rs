@@ -1,4 +1,4 @@
-//! What there is to do: which session folders, and what must be read of them.
+//! The plan of a sync: the session folders, and how much of each must be read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{
     discover, state::SyncState,
 };
 
-/// How many states are asked for at a time.
+/// Number of states to read at a time.
 const PAGE: usize = 1_000;
 
 /// The sessions of a sync, newest first.
@@ -22,30 +22,30 @@ pub(crate) struct Plan {
     pub(crate) sessions: Vec<Planned>,
 }
 
-/// A session and what is to be done with it.
+/// A session in a plan.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) folder: SessionFolder,
     /// Whether a sync read it before.
     pub(crate) is_known: bool,
-    /// Whether it has changed since it was read; else its files are only to be looked at again.
+    /// Whether it has changed since it was read. Otherwise, its files only have to be checked again.
     pub(crate) is_changed: bool,
-    /// How many bytes must be read; none when the store holds the session as it is.
+    /// The number of bytes to read; `None` if the stored session is up to date.
     pub(crate) bytes: Option<u64>,
     pub(crate) cost: Cost,
 }
 
-/// What taking in a session takes, in bytes.
+/// The cost of reading a session, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// Transcript lines that were not read before.
     pub(crate) new_lines: u64,
-    /// All other: lines that are compared with the store, metadata, events.
+    /// Everything else: lines that are compared with the store, metadata, events.
     pub(crate) other: u64,
 }
 
 impl Plan {
-    /// Looks at the folders and at what is known of them. What can't be taken in is told in `report`.
+    /// Compares the folders with the stored states. Folders that can't be read are added to `report`.
     pub(crate) async fn new(
         storage: &SessionStorage,
         options: &SyncOptions,
@@ -79,7 +79,7 @@ impl Plan {
 }
 
 fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option<&SyncState>) -> Option<u64> {
-    // Nothing but a transcript that is not to be trusted.
+    // There is nothing but a transcript that is being appended to.
     folder.files.all().next()?;
     let detail = storage.settings().events;
     match state {
@@ -90,7 +90,7 @@ fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option
     }
 }
 
-/// What reading `bytes` of a session takes. A transcript that has grown was mostly read before.
+/// The cost of reading `bytes` of a session. Most of a transcript that has grown was read before.
 fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> Cost {
     let Some(transcript) = folder.files.transcript() else { return Cost { new_lines: 0, other: bytes } };
     let known = state.and_then(|state| state.file(transcript.name)).map_or(0, |known| known.stamp.size);
@@ -99,7 +99,7 @@ fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> Cost {
     Cost { new_lines, other: bytes - new_lines }
 }
 
-/// The folders that the options ask for.
+/// The folders selected by the options.
 async fn folders(
     storage: &SessionStorage,
     options: &SyncOptions,
@@ -127,13 +127,13 @@ async fn folders(
     Ok(sessions)
 }
 
-/// The newest folder of each session: a session lies in one project, and two folders would take turns in the store.
+/// The newest folder of each session. A session belongs to one project, and two folders would overwrite each other.
 fn without_copies(sessions: Vec<SessionFolder>, report: &mut SyncReport) -> Vec<SessionFolder> {
     let mut seen = HashSet::new();
     let (newest, older): (Vec<_>, Vec<_>) =
         sessions.into_iter().partition(|folder| seen.insert(folder.session.clone()));
     for folder in older {
-        let reason = "a newer folder of this session lies in another project".to_owned();
+        let reason = "another project has a newer folder of this session".to_owned();
         report.skip(Skipped::file(&folder, None, reason));
     }
     newest
@@ -141,7 +141,7 @@ fn without_copies(sessions: Vec<SessionFolder>, report: &mut SyncReport) -> Vec<
 
 fn globs(patterns: &[String]) -> Result<GlobSet> {
     let invalid = |error: globset::Error| {
-        Error::validation("exclude", format!("is no valid glob: {error}"))
+        Error::validation("exclude", format!("is not a valid glob: {error}"))
             .with_operation("sync")
             .with_source(error)
     };
@@ -152,7 +152,7 @@ fn globs(patterns: &[String]) -> Result<GlobSet> {
     set.build().map_err(invalid)
 }
 
-/// What is known of all sessions of a user: a few queries, however many sessions there are.
+/// The states of all sessions of a user, with a few queries regardless of the number of sessions.
 async fn states(storage: &SessionStorage, user: &UserId) -> Result<HashMap<SessionId, SyncState>> {
     let mut states = HashMap::new();
     let mut after = None;
@@ -166,14 +166,14 @@ async fn states(storage: &SessionStorage, user: &UserId) -> Result<HashMap<Sessi
 }
 
 impl SyncReport {
-    /// Names the damaged files of a session that is not read again.
+    /// Reports the damaged files of a session that is not read again.
     fn keep_damages(&mut self, folder: &SessionFolder, state: &SyncState) {
         for (file, damage) in state.damages(&folder.files) {
             self.keep(Kept::of(folder, file.name, damage));
         }
     }
 
-    /// Tells of a folder that can't be taken in.
+    /// Reports a folder that can't be read.
     fn reject(&mut self, Rejected { project, session, because, reason }: Rejected) {
         match because {
             RejectedBecause::InvalidName => {

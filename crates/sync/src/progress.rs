@@ -1,58 +1,58 @@
-//! Telling how far a sync is.
+//! Progress of a sync.
 
 use crate::SessionFolder;
 
-/// Is told how far a sync is, for example to draw a bar. All methods do nothing by default.
+/// Receives the progress of a sync, for example to draw a progress bar. By default, all methods do nothing.
 pub trait Progress: Send + Sync {
-    /// It is known what there is to do: so many sessions to look at, so many bytes to read.
+    /// The plan is complete, with this number of sessions to check and bytes to read.
     fn begin(&self, sessions: u64, bytes: u64) {
         let _ = (sessions, bytes);
     }
 
-    /// So many more bytes are read.
+    /// This many more bytes were read.
     fn advance(&self, bytes: u64) {
         let _ = bytes;
     }
 
-    /// One session is done. In a dry run: this is what would become of it.
+    /// A session is done. In a dry run, `outcome` is what would happen.
     fn session(&self, folder: &SessionFolder, outcome: SessionOutcome) {
         let _ = (folder, outcome);
     }
 
-    /// Something else begins.
+    /// The next stage begins.
     fn stage(&self, stage: Stage) {
         let _ = stage;
     }
 }
 
-/// Tells nobody.
+/// Ignores progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProgress;
 
 impl Progress for NoProgress {}
 
-/// What a sync is busy with.
+/// A stage of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stage {
-    /// Reading session folders; vectors are made beside it.
+    /// Reading session folders; vectors are made at the same time.
     Reading,
-    /// Making the vectors that are still owed.
+    /// Making the remaining vectors.
     Embedding,
-    /// Bringing the search index up to the rows.
+    /// Updating the search index.
     Indexing,
 }
 
-/// What became of a session.
+/// The outcome for a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SessionOutcome {
-    /// It was not stored before.
+    /// It is new in the store.
     New,
-    /// Something of it is stored that was not, or removed.
+    /// Rows were stored or removed.
     Changed,
-    /// The store held it as it is.
+    /// The stored session was up to date.
     Unchanged,
-    /// Something of it could not be read or stored; see [`crate::SyncReport::failures`].
+    /// Part of it could not be read or stored; see [`crate::SyncReport::failures`].
     Failed,
 }

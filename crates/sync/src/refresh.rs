@@ -1,4 +1,4 @@
-//! Taking in what changed since the last sync before a read, where that takes but a moment.
+//! A refresh: before a read, reads what changed since the last sync, if that is fast.
 
 use std::sync::Mutex;
 
@@ -12,27 +12,27 @@ use crate::{
     Kept, Progress, SessionFolder, SessionOutcome, SyncOptions, SyncReport,
     last::LastSync,
     plan::{Cost, Plan},
-    run::take_in,
+    run::ingest,
     session::Context,
 };
 
-/// Bytes of new transcript lines a second, with the vectors of `local` and without: the figures of
-/// `docs/performance.md` for a whole sync, on two cores.
-const LINES_A_SECOND: [f64; 2] = [7e6, 13e6];
-/// Bytes a second of what is only compared with the store, and of event logs.
-const OTHER_A_SECOND: f64 = 80e6;
-/// What a session costs that has next to nothing to read.
-const SECONDS_A_SESSION: f64 = 0.004;
+/// Bytes of new transcript lines per second, with vectors of the local model and without: the figures of
+/// `docs/performance.md` for a complete sync on two cores.
+const LINES_PER_SECOND: [f64; 2] = [7e6, 13e6];
+/// Bytes per second of lines that are only compared with the store, and of event logs.
+const OTHER_PER_SECOND: f64 = 80e6;
+/// The time for a session with almost nothing to read.
+const SECONDS_PER_SESSION: f64 = 0.004;
 
-/// How much a refresh may cost.
+/// The maximum cost of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct RefreshLimits {
-    /// The estimated seconds beyond which nothing is done. Default: 1.
+    /// If the estimated time in seconds is longer than this, nothing is done. Default: 1.
     pub seconds: f64,
-    /// Whether vectors will be made of what is taken in. Default: false.
+    /// Whether vectors will be made for the new messages. Default: false.
     pub embeds: bool,
-    /// How much of event logs is kept. Default: as much as the last sync kept.
+    /// How much of event logs to store. Default: as much as in the last sync.
     pub events: Option<EventDetail>,
 }
 
@@ -57,7 +57,7 @@ impl RefreshLimits {
         self
     }
 
-    /// Sets how much of event logs is kept.
+    /// Sets how much of event logs to store.
     #[must_use]
     pub fn with_events(mut self, events: Option<EventDetail>) -> Self {
         self.events = events;
@@ -65,27 +65,27 @@ impl RefreshLimits {
     }
 }
 
-/// What became of a refresh.
+/// The outcome of a refresh.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Refreshed {
-    /// What changed was taken in.
+    /// The changes were read.
     Taken {
-        /// These sessions; none when nothing has changed. Their vectors are still to be made.
+        /// The sessions that changed. Their vectors are not made yet.
         sessions: Vec<SessionId>,
-        /// Damaged files among what was read, whose stored rows were kept.
+        /// Damaged files whose stored rows were kept.
         kept: Vec<Kept>,
     },
-    /// The number of sessions that changed, where taking them in would take too long.
+    /// Reading the changes would take too long. The number of sessions that changed.
     TooMuch(u64),
-    /// A sync is running: it takes in what changed.
+    /// A sync is running, which reads the changes.
     Busy,
 }
 
-/// Takes in what changed below a root since its last sync, if that is estimated to take no longer than `limits` say.
+/// Reads what changed in a root since its last sync, if the estimated time is within `limits`.
 ///
-/// What the last sync left out is left out again: sessions that it excluded, and those that it did not reach and whose
-/// files have not changed since. Makes no vectors, and does not bring the index up.
+/// Sessions that the last sync left out are left out again: those that it excluded, and those that it did not reach if
+/// their files have not changed since. Makes no vectors, and does not update the index.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub async fn refresh(
         seconds.sum::<f64>() > limits.seconds
     };
     if is_too_much(&plan) {
-        // What looks as it did can wait for the next sync.
+        // Sessions that look unchanged can wait for the next sync.
         plan.sessions.retain(|planned| planned.is_changed);
         if is_too_much(&plan) {
             return Ok(Refreshed::TooMuch(plan.sessions.len() as u64));
@@ -120,31 +120,31 @@ pub async fn refresh(
     }
     // Known damage has been reported before.
     report.kept.clear();
-    let taken = Taken::default();
-    let context = Context { storage, options: &options, progress: &taken };
-    // An estimate may be wrong: what is left after twice the time is for the next look.
+    let changed = ChangedSessions::default();
+    let context = Context { storage, options: &options, progress: &changed };
+    // The estimate may be wrong: what is left after twice the time is for the next refresh.
     let until = storage.now().as_micros().saturating_add((limits.seconds * 2e6) as i64);
-    take_in(context, &plan, &mut report, Some(Timestamp::from_micros(until))).await?;
-    Ok(Refreshed::Taken { sessions: taken.0.into_inner().unwrap_or_default(), kept: report.kept })
+    ingest(context, &plan, &mut report, Some(Timestamp::from_micros(until))).await?;
+    Ok(Refreshed::Taken { sessions: changed.0.into_inner().unwrap_or_default(), kept: report.kept })
 }
 
 fn seconds(cost: Cost, embeds: bool) -> f64 {
-    let [with_vectors, without] = LINES_A_SECOND;
+    let [with_vectors, without] = LINES_PER_SECOND;
     let lines = if embeds { with_vectors } else { without };
-    cost.new_lines as f64 / lines + cost.other as f64 / OTHER_A_SECOND + SECONDS_A_SESSION
+    cost.new_lines as f64 / lines + cost.other as f64 / OTHER_PER_SECOND + SECONDS_PER_SESSION
 }
 
-/// Remembers which sessions changed.
+/// Collects the sessions that changed.
 #[derive(Default)]
-struct Taken(Mutex<Vec<SessionId>>);
+struct ChangedSessions(Mutex<Vec<SessionId>>);
 
-impl Progress for Taken {
+impl Progress for ChangedSessions {
     fn session(&self, folder: &SessionFolder, outcome: SessionOutcome) {
         let is_changed = matches!(outcome, SessionOutcome::New | SessionOutcome::Changed);
-        if let Ok(mut taken) = self.0.lock()
+        if let Ok(mut changed) = self.0.lock()
             && is_changed
         {
-            taken.push(folder.session.clone());
+            changed.push(folder.session.clone());
         }
     }
 }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_estimate_goes_by_what_has_to_be_read() {
+    fn the_estimate_depends_on_what_must_be_read() {
         let cost = |new_lines, other| Cost { new_lines, other };
         assert!(seconds(cost(10_000, 5_000_000), true) < 0.1);
         assert!(seconds(cost(20_000_000, 0), true) > 1.0 && seconds(cost(1_000_000_000, 0), false) > 10.0);

@@ -1,4 +1,4 @@
-//! What a sync did.
+//! The report of a sync.
 
 use std::collections::BTreeMap;
 
@@ -10,67 +10,66 @@ use serde::Serialize;
 
 use crate::{SessionFolder, SessionOutcome, files::EVENTS, state::Damage};
 
-/// How many skipped lines and failures a report names; beyond it they are only counted.
-const NAMED: usize = 1_000;
+/// A report lists at most this many skipped lines or failures; further ones are only counted.
+const LISTED: usize = 1_000;
 
-/// What a sync did; in a dry run, what it would do.
+/// What a sync did, or would do in a dry run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SyncReport {
     /// Sessions.
     pub sessions: SessionCounts,
-    /// Bytes of the files that were to be read; unchanged sessions are not read.
+    /// Total size of the files to read; unchanged sessions are not read.
     pub bytes: u64,
     /// Messages.
     pub messages: MessageCounts,
     /// Events.
     pub events: EventCounts,
-    /// Vectors that were made, by content type; those that earlier runs owed are among them.
+    /// Vectors that were made, by content type, including those that earlier runs left pending.
     pub vectors: BTreeMap<ContentType, u64>,
-    /// Messages of which the embedding service refuses a text.
+    /// Messages with a text that the embedding service refused.
     pub texts_refused: u64,
     /// Secrets that were masked before a text left this machine.
     pub secrets_masked: u64,
-    /// Why vectors are still owed, where making them failed. The next sync makes them.
+    /// Why vectors are still pending, if making them failed. The next sync makes them.
     pub vectors_owed_reason: Option<String>,
-    /// Why the search index could not be brought up to date, if so. All is stored nevertheless, and searches are right,
-    /// only slower.
+    /// Why the search index could not be updated, if it failed. All rows are stored, and searches are correct but slower.
     pub index_problem: Option<String>,
-    /// Lines, files and folders that were left out: the first 1,000.
+    /// Lines, files and folders that were skipped: the first 1,000.
     pub skipped: Vec<Skipped>,
-    /// The number of all that was left out.
+    /// The total number of skipped lines, files and folders.
     pub skipped_count: u64,
-    /// Files that are damaged, and how many stored rows were kept that are missing from them: the first 1,000.
+    /// Damaged files, with the number of stored rows that are missing from them and were kept: the first 1,000.
     pub kept: Vec<Kept>,
-    /// The number of all rows that were kept.
+    /// The total number of rows that were kept.
     pub kept_rows: u64,
-    /// Lines that were taken although something that they say can't be read, a time or a turn: the first 1,000.
+    /// Lines that were stored although their time or turn can't be read: the first 1,000.
     pub warnings: Vec<Skipped>,
-    /// The number of all such lines.
+    /// The total number of such lines.
     pub warning_count: u64,
-    /// What could not be read or stored: the first 1,000.
+    /// Sessions and files that could not be read or stored: the first 1,000.
     pub failures: Vec<Failure>,
-    /// How long it took, by the storage's clock.
+    /// The duration in seconds, by the storage's clock.
     pub seconds: f64,
-    /// Whether nothing was done.
+    /// Whether this was a dry run, so nothing was done.
     pub dry_run: bool,
 }
 
-/// Counts of sessions; every session that was found is one of the other four.
+/// Counts of sessions. Each found session is new, changed, unchanged or failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionCounts {
-    /// All that were looked at.
+    /// All sessions that were checked.
     pub found: u64,
-    /// Those that were not stored before.
+    /// New sessions.
     pub new: u64,
-    /// Those of which something was stored or removed. In a dry run: those whose files look different.
+    /// Sessions with stored or removed rows. In a dry run: sessions whose files look different.
     pub changed: u64,
-    /// Those that were stored as they are.
+    /// Sessions whose stored rows were up to date.
     pub unchanged: u64,
-    /// Those of which something could not be read or stored.
+    /// Sessions that could not be completely read or stored.
     pub failed: u64,
-    /// Those that were passed over because they were deleted from the store; they are not among the found ones.
+    /// Sessions that were skipped because they were deleted from the store. They do not count as found.
     pub deleted: u64,
 }
 
@@ -80,11 +79,11 @@ pub struct SessionCounts {
 pub struct MessageCounts {
     /// New or changed ones.
     pub written: u64,
-    /// Those that are gone from the transcript.
+    /// Messages that are gone from the transcript.
     pub removed: u64,
-    /// Those that were there already and got another time: events or metadata said more than before.
+    /// Stored messages whose time changed because events or metadata changed.
     pub retimed: u64,
-    /// The written ones by the texts they hold; a message may hold several or none.
+    /// The written messages by content type; a message may have several or none.
     pub by_content_type: BTreeMap<ContentType, u64>,
 }
 
@@ -94,23 +93,23 @@ pub struct MessageCounts {
 pub struct EventCounts {
     /// New or changed ones.
     pub written: u64,
-    /// Those that are gone from the log.
+    /// Events that are gone from the log.
     pub removed: u64,
 }
 
-/// Something that was left out.
+/// A line, file or folder that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Skipped {
     /// The project folder.
     pub project: String,
-    /// The session folder; none where it is about the whole project.
+    /// The session folder; `None` for the whole project.
     pub session: Option<String>,
-    /// Path within the session folder; the whole folder where there is none.
+    /// The path within the session folder; `None` for the whole folder.
     pub file: Option<String>,
-    /// 1-based number of the line; the whole file where there is none.
+    /// The line number, from 1; `None` for the whole file.
     pub line: Option<u64>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -122,7 +121,7 @@ pub struct Kept {
     pub project: String,
     /// The session folder.
     pub session: String,
-    /// Path within the session folder.
+    /// The path within the session folder.
     pub file: String,
     /// What is wrong with the file, for example "is empty".
     pub reason: String,
@@ -132,15 +131,15 @@ pub struct Kept {
     pub events: u64,
 }
 
-/// Something that could not be read or stored.
+/// A session or file that could not be read or stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Failure {
     /// The project folder.
     pub project: String,
-    /// The session folder; none where the whole project can't be read.
+    /// The session folder; `None` if the whole project can't be read.
     pub session: Option<String>,
-    /// What happened.
+    /// The error.
     pub error: String,
 }
 
@@ -167,7 +166,7 @@ impl SyncReport {
         self.events.removed += ingest.events_removed;
     }
 
-    /// Adds what was found in one session.
+    /// Adds the report of one session.
     pub(crate) fn merge(&mut self, other: Self) {
         self.messages.written += other.messages.written;
         self.messages.removed += other.messages.removed;
@@ -177,18 +176,18 @@ impl SyncReport {
         self.events.removed += other.events.removed;
         self.skipped_count += other.skipped_count;
         self.skipped.extend(other.skipped);
-        self.skipped.truncate(NAMED);
+        self.skipped.truncate(LISTED);
         self.kept_rows += other.kept_rows;
         self.kept.extend(other.kept);
-        self.kept.truncate(NAMED);
+        self.kept.truncate(LISTED);
         self.warning_count += other.warning_count;
         self.warnings.extend(other.warnings);
-        self.warnings.truncate(NAMED);
+        self.warnings.truncate(LISTED);
         self.failures.extend(other.failures);
-        self.failures.truncate(NAMED);
+        self.failures.truncate(LISTED);
     }
 
-    /// Adds the vectors that were made; none at all is no reason, a failure is one.
+    /// Adds the vectors that were made, and the reason if making them failed.
     pub(crate) fn add_vectors(&mut self, embedded: EmbedReport) {
         self.texts_refused += embedded.refused;
         self.secrets_masked += embedded.secrets;
@@ -198,33 +197,33 @@ impl SyncReport {
         }
     }
 
-    /// Names something that was left out, or only counts it when there is much of it.
+    /// Adds something that was skipped; it is only counted if the list is full.
     pub(crate) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
-        if self.skipped.len() < NAMED {
+        if self.skipped.len() < LISTED {
             self.skipped.push(skipped);
         }
     }
 
-    /// Names a damaged file whose rows were kept, or only counts them when there are many files.
+    /// Adds a damaged file whose rows were kept; they are only counted if the list is full.
     pub(crate) fn keep(&mut self, kept: Kept) {
         self.kept_rows += kept.messages + kept.events;
-        if self.kept.len() < NAMED {
+        if self.kept.len() < LISTED {
             self.kept.push(kept);
         }
     }
 
-    /// Names a line that was taken with a doubt, or only counts it when there are many.
+    /// Adds a warning about a line; it is only counted if the list is full.
     pub(crate) fn warn(&mut self, warning: Skipped) {
         self.warning_count += 1;
-        if self.warnings.len() < NAMED {
+        if self.warnings.len() < LISTED {
             self.warnings.push(warning);
         }
     }
 
-    /// Names something that failed, unless there is much of it.
+    /// Adds a failure, unless the list is full.
     pub(crate) fn fail(&mut self, failure: Failure) {
-        if self.failures.len() < NAMED {
+        if self.failures.len() < LISTED {
             self.failures.push(failure);
         }
     }

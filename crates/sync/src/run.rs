@@ -1,4 +1,4 @@
-//! One sync from beginning to end.
+//! Runs a sync.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
@@ -15,28 +15,28 @@ use crate::{
     writer::Writer,
 };
 
-/// How many sessions are read at once: much of it is waiting, for files and for what the store has of them.
+/// Number of sessions to read at once: most of the time is spent waiting for files and for the store.
 const READ_AT_ONCE: usize = 2;
-/// How many sessions may wait to be written, or be on the way.
+/// Number of sessions that may wait to be written or be written at the same time.
 const WRITTEN_AT_ONCE: usize = 16;
 
-/// Takes the session folders below a root into `storage`.
+/// Reads the session folders in a root into `storage`.
 ///
-/// Bad lines, unreadable files and sessions that can't be stored do not stop it: the report names them. Vectors are
-/// made beside the reading; where that fails, the messages are stored nevertheless and owe their vectors until a
-/// later sync makes them. A sync that is broken off at any moment is completed by the next one.
+/// Invalid lines, unreadable files and sessions that can't be stored do not stop it: the report lists them. Vectors are
+/// made while sessions are read. If that fails, the messages are stored anyway, and a later sync makes their vectors. If a
+/// sync is interrupted at any moment, the next one completes it.
 ///
 /// # Errors
 ///
-/// `Validation` for a root without `projects` or a bad glob; those of the store that concern all sessions, for example
-/// a full disk, with `synced` in their context: how many sessions are done.
+/// `Validation` for a root without `projects` or an invalid glob; errors of the store that affect all sessions, for example
+/// a full disk, with the number of finished sessions in their context as `synced`.
 pub async fn sync(
     storage: &SessionStorage,
     options: &SyncOptions,
     progress: &dyn Progress,
 ) -> Result<SyncReport> {
     let begun = storage.now();
-    // Whether another one runs is no matter: the rows are compared when they are written.
+    // Another sync may run at the same time: rows are compared when they are written.
     let _turn = storage.backend().begin_sync();
     let mut report = SyncReport { dry_run: options.dry_run, ..SyncReport::default() };
     let plan = Plan::new(storage, options, &mut report).await?;
@@ -45,11 +45,11 @@ pub async fn sync(
     progress.begin(plan.sessions.len() as u64, report.bytes);
     let context = Context { storage, options, progress };
     match options.dry_run {
-        true => foretell(context, &plan, &mut report).await?,
+        true => dry_run(context, &plan, &mut report).await?,
         false => {
-            carry_out(context, &plan, &mut report).await?;
+            write_sessions(context, &plan, &mut report).await?;
             if let Err(error) = LastSync::write(storage, options, begun).await {
-                tracing::debug!(%error, "the sync can't be remembered");
+                tracing::debug!(%error, "the options of the sync can't be stored");
             }
         }
     }
@@ -57,8 +57,8 @@ pub async fn sync(
     Ok(report)
 }
 
-/// Says what would become of each session.
-async fn foretell(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
+/// Reports what would happen to each session.
+async fn dry_run(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
     for planned in &plan.sessions {
         let outcome = match planned.bytes {
             None => SessionOutcome::Unchanged,
@@ -76,12 +76,12 @@ async fn is_stored(context: Context<'_>, planned: &Planned) -> Result<bool> {
     Ok(planned.is_known || context.storage.backend().get_session(&key).await?.is_some())
 }
 
-async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
+async fn write_sessions(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
     let Context { storage, options, progress } = context;
     storage.pin_user(&options.user).await?;
-    // Also where no file has changed since an earlier version wrote the store.
+    // Also if no file has changed since an earlier version wrote the store.
     storage.renew().await?;
-    if let Some(embedder) = take_in(context, plan, report, None).await? {
+    if let Some(embedder) = ingest(context, plan, report, None).await? {
         progress.stage(Stage::Embedding);
         report.add_vectors(embedder.finish().await?);
     }
@@ -90,9 +90,9 @@ async fn carry_out(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -
     Ok(())
 }
 
-/// Reads and writes the sessions of a plan, up to a time. The answer is what makes their vectors meanwhile, if something
-/// does.
-pub(crate) async fn take_in(
+/// Reads and writes the sessions of a plan, up to a time limit. Returns the task that makes their vectors, if there is an
+/// embedding provider.
+pub(crate) async fn ingest(
     context: Context<'_>,
     plan: &Plan,
     report: &mut SyncReport,
@@ -124,7 +124,7 @@ pub(crate) async fn take_in(
     Ok(embedder)
 }
 
-/// Reads one session; nothing of one that is unchanged.
+/// Reads a session, unless it is unchanged.
 async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> (&'a Planned, Option<Prepared<'a>>) {
     match planned.bytes {
         Some(_) => (planned, Some(prepare(context, planned).await)),
@@ -132,7 +132,7 @@ async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> (&'a Planned, O
     }
 }
 
-/// Has one session written, behind those before it.
+/// Queues a session for writing.
 async fn begin<'a>(
     planned: &'a Planned,
     prepared: Option<Prepared<'a>>,
@@ -144,7 +144,7 @@ async fn begin<'a>(
     }
 }
 
-/// Waits until one session is written.
+/// Waits until a session is written.
 async fn end<'a>(planned: &'a Planned, begun: Option<Begun<'a>>, writer: &Writer) -> (&'a Planned, Ended) {
     match begun {
         Some(begun) => (planned, begun.end(writer).await),
@@ -152,24 +152,24 @@ async fn end<'a>(planned: &'a Planned, begun: Option<Begun<'a>>, writer: &Writer
     }
 }
 
-/// Reports what became of one session; the error is one that concerns all of them.
+/// Adds the outcome of a session to the report. Returns errors that affect all sessions.
 fn settle(planned: &Planned, ended: Ended, report: &mut SyncReport) -> Result<SessionOutcome> {
     match ended {
         Ok((found, outcome)) => {
             report.merge(found);
             Ok(outcome)
         }
-        Err(error) if concerns_all(&error) => Err(error.with_operation("sync")),
+        Err(error) if affects_all(&error) => Err(error.with_operation("sync")),
         Err(error) => {
-            tracing::warn!(session = %planned.folder.session, %error, "session not taken in");
+            tracing::warn!(session = %planned.folder.session, %error, "session could not be read");
             report.fail(Failure::of(&planned.folder, error.to_string()));
             Ok(SessionOutcome::Failed)
         }
     }
 }
 
-/// Whether the next session would fail in the same way.
-fn concerns_all(error: &Error) -> bool {
+/// Whether the error affects all sessions.
+fn affects_all(error: &Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::StorageIo

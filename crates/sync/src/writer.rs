@@ -1,4 +1,4 @@
-//! Writing beside the reading, in the order in which sessions were read.
+//! Writes sessions while others are read, in the order in which they were read.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How much may wait to be written, or be on the way. A session with more is written all the same, alone.
+/// How much may wait to be written or be written at the same time. A larger session is written alone.
 const WAITING_KIB: usize = 16 * 1024;
-/// How many sessions are written together at most. Between two writes searches have their turn.
-const TOGETHER: usize = 16;
+/// The maximum number of sessions in one write. Searches can run between two writes.
+const MAX_SESSIONS: usize = 16;
 
-/// Writes sessions while more are read: the store waits for a disk, and reading for a processor. What came while
-/// others were written is written together. Stops when it is dropped.
+/// Writes sessions while more are read: writing waits for the disk, and reading for the processor. Sessions that arrive
+/// during a write are written together. Stops when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Writer {
     queue: UnboundedSender<Job>,
@@ -29,11 +29,11 @@ pub(crate) struct Writer {
     _task: JoinSet<()>,
 }
 
-/// A session to write, where to tell what came of it, and the room that it takes until then.
+/// A session to write, where to send the result, and the room that it takes until then.
 #[derive(Debug)]
 struct Job {
     ingest: SessionIngest,
-    told: oneshot::Sender<Result<IngestReport>>,
+    reply: oneshot::Sender<Result<IngestReport>>,
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -49,40 +49,40 @@ impl Writer {
         Self { queue, room: Arc::new(Semaphore::new(WAITING_KIB)), _task: task }
     }
 
-    /// Has a session written. Waits while there is too much before it.
+    /// Queues a session for writing. Waits while there is too much in the queue.
     pub(crate) async fn commit(&self, ingest: SessionIngest) -> Writing {
         let kib = (ingest.pending_bytes() / 1024).clamp(1, WAITING_KIB) as u32;
-        // Never closed, so that there is always room some day.
+        // The semaphore is never closed, so there will be room.
         let room = Arc::clone(&self.room).acquire_many_owned(kib).await.ok();
-        let (told, outcome) = oneshot::channel();
-        // Where the writer has gone the answer is dropped, which `Writing::done` tells.
-        let _ = self.queue.send(Job { ingest, told, room });
+        let (reply, outcome) = oneshot::channel();
+        // If the writer has stopped, the reply is dropped, and `Writing::done` returns an error.
+        let _ = self.queue.send(Job { ingest, reply, room });
         Writing(outcome)
     }
 }
 
 impl Writing {
-    /// What was written.
+    /// Waits until the session is written, and returns the report.
     ///
     /// # Errors
     ///
     /// Those of [`SessionIngest::commit`].
     pub(crate) async fn done(self) -> Result<IngestReport> {
         self.0.await.unwrap_or_else(|source| {
-            Err(Error::new(ErrorKind::StorageIo, "writing sessions broke off").with_source(source))
+            Err(Error::new(ErrorKind::StorageIo, "writing sessions was interrupted").with_source(source))
         })
     }
 }
 
 async fn write(storage: SessionStorage, mut jobs: UnboundedReceiver<Job>) {
     let mut waiting = Vec::new();
-    while jobs.recv_many(&mut waiting, TOGETHER).await > 0 {
+    while jobs.recv_many(&mut waiting, MAX_SESSIONS).await > 0 {
         storage.backend().give_way().await;
-        let (ingests, tell): (Vec<_>, Vec<_>) =
-            waiting.drain(..).map(|job| (job.ingest, (job.told, job.room))).unzip();
-        for ((told, room), outcome) in tell.into_iter().zip(storage.commit_all(ingests).await) {
-            // Nobody listens any more when the sync was broken off.
-            let _ = told.send(outcome);
+        let (ingests, replies): (Vec<_>, Vec<_>) =
+            waiting.drain(..).map(|job| (job.ingest, (job.reply, job.room))).unzip();
+        for ((reply, room), outcome) in replies.into_iter().zip(storage.commit_all(ingests).await) {
+            // If the sync was cancelled, nobody receives the reply.
+            let _ = reply.send(outcome);
             drop(room);
         }
     }

@@ -75,7 +75,8 @@ impl FromArgMatches for WithArgs {
             (["public"], _) => Ok(Self(Sharing::public())),
             (["private"], _) => Ok(Self(Sharing::private())),
             _ => {
-                let message = "exactly one of --team, --org, --public and --private is required after `share`\n";
+                let message =
+                    "exactly one of --team, --org, --public and --private is required after `share`\n";
                 Err(Error::raw(ErrorKind::ArgumentConflict, message))
             }
         }

@@ -27,10 +27,7 @@ Examples:
   amplifier-sessions sql 'SELECT model, sum(cost) FROM tokens_by_model_and_day GROUP BY model'
   amplifier-sessions sql 'FROM messages_by_day' --out days.csv
   amplifier-sessions sql 'FROM events' --out events.parquet --scope all")]
-#[cfg_attr(
-    not(feature = "duckdb-system"),
-    allow(dead_code, reason = "only a build with DuckDB reads them")
-)]
+#[cfg_attr(not(feature = "duckdb-system"), allow(dead_code, reason = "only a build with DuckDB reads them"))]
 pub(crate) struct SqlArgs {
     /// The query; without one, the views are listed
     #[arg(value_name = "QUERY", value_parser = NonEmptyStringValueParser::new())]

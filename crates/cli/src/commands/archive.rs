@@ -27,7 +27,10 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
     app.check_out(&args.out)?;
     let format = args.format.unwrap_or_else(|| ArchiveFormat::of(&args.out));
     if is_stdout(&args.out) && format == ArchiveFormat::Parquet {
-        return Err(Failure::wrong_use("Parquet can't be written to stdout", "pass a folder with --out FOLDER"));
+        return Err(Failure::wrong_use(
+            "Parquet can't be written to stdout",
+            "pass a folder with --out FOLDER",
+        ));
     }
     let reader = app.patient_reader(false).await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
@@ -73,8 +76,7 @@ async fn to_lines(
     let mut file = WholeFile::begin(out)?;
     let mut lines = JsonLinesWriter::new(file.writer());
     let report = reader.storage.export_sessions(scope, filter, &mut lines).await;
-    let report =
-        report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
+    let report = report.map_err(|error| if is_stdout(out) { export_failure(error) } else { error.into() })?;
     if report.sessions > 0 {
         file.place()?;
     }

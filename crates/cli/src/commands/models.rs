@@ -92,8 +92,7 @@ impl From<&KnownModel> for ModelView {
 }
 
 pub(super) async fn run(app: &mut App, args: ModelsArgs) -> Result<Outcome, Failure> {
-    let unknown =
-        || Failure::failed("the folder for models is unknown", "set XDG_DATA_HOME or HOME");
+    let unknown = || Failure::failed("the folder for models is unknown", "set XDG_DATA_HOME or HOME");
     let models = app.config.models().ok_or_else(unknown)?;
     match args.action {
         None | Some(ModelsAction::List) => list(app, &models),

@@ -79,7 +79,8 @@ impl Part {
         let named = match line {
             Some(AddressedLine::Message(sequence)) if args.events => {
                 let message = format!("{} names a message, but --events shows events", args.session);
-                let hint = format!("events are numbered separately: --from {sequence} begins at event {sequence}");
+                let hint =
+                    format!("events are numbered separately: --from {sequence} begins at event {sequence}");
                 return Err(Failure::wrong_use(message, hint));
             }
             Some(AddressedLine::Message(sequence) | AddressedLine::Event(sequence)) => Some(sequence),

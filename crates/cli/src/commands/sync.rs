@@ -77,7 +77,10 @@ fn root(app: &App, root: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let hint = match named {
         true => "pass the folder that contains projects/".to_owned(),
         false => {
-            format!("pass another folder with --root DIR, or try the samples with `{} quickstart`", app.program())
+            format!(
+                "pass another folder with --root DIR, or try the samples with `{} quickstart`",
+                app.program()
+            )
         }
     };
     Err(Failure::failed(format!("no folder `projects` in {}", root.display()), hint))
@@ -175,10 +178,7 @@ pub(super) fn report_problems(report: &SyncReport) {
     }
     if let Some(problem) = &report.index_problem {
         say("warning", &format!("the search index could not be updated: {problem}"));
-        say(
-            "hint",
-            "all sessions are stored; if you delete the folder of the index, it is built again",
-        );
+        say("hint", "all sessions are stored; if you delete the folder of the index, it is built again");
     }
 }
 

@@ -43,7 +43,12 @@ impl MessageOptions {
 }
 
 /// The lines of a message, each indented by `indent`.
-pub(crate) fn body(line: &Map<String, Value>, role: Role, options: MessageOptions, indent: &str) -> Vec<String> {
+pub(crate) fn body(
+    line: &Map<String, Value>,
+    role: Role,
+    options: MessageOptions,
+    indent: &str,
+) -> Vec<String> {
     let width = options.width.map(|width| width.saturating_sub(indent.len()));
     let options = MessageOptions { width, ..options };
     let mut lines = Vec::new();
@@ -61,7 +66,8 @@ pub(crate) fn body(line: &Map<String, Value>, role: Role, options: MessageOption
                 lines.extend(tool_output(&text.text, options));
             }
             ContentType::ToolOutput if options.tools => {
-                lines.extend(room.take(&text.text).map(|text| tool_output(text, options)).unwrap_or_default());
+                lines
+                    .extend(room.take(&text.text).map(|text| tool_output(text, options)).unwrap_or_default());
             }
             // Calls are shown below, one per line.
             ContentType::AssistantThinking | ContentType::ToolOutput | ContentType::ToolCall => {}
@@ -73,7 +79,8 @@ pub(crate) fn body(line: &Map<String, Value>, role: Role, options: MessageOption
     }
     if options.tools {
         let calls = called_tools(line);
-        let calls = calls.iter().map(|call| tool_call::shown(call, options.full, options.width, options.paint));
+        let calls =
+            calls.iter().map(|call| tool_call::shown(call, options.full, options.width, options.paint));
         lines.extend(calls.filter_map(|call| room.take(&call).map(str::to_owned)));
     }
     lines.extend(room.cut().map(|cut| options.paint.aside(&cut)));

@@ -124,7 +124,12 @@ pub(crate) struct ResultOptions<'a> {
 }
 
 /// Writes results as blocks for a terminal: rank and title, address, snippet.
-pub(crate) fn blocks(out: &mut Out, results: &[SearchResult], options: ResultOptions<'_>, now: &Zoned) -> io::Result<()> {
+pub(crate) fn blocks(
+    out: &mut Out,
+    results: &[SearchResult],
+    options: ResultOptions<'_>,
+    now: &Zoned,
+) -> io::Result<()> {
     for (rank, result) in results.iter().enumerate() {
         if rank > 0 {
             out.line("")?;
@@ -143,7 +148,12 @@ pub(crate) fn blocks(out: &mut Out, results: &[SearchResult], options: ResultOpt
 
 /// Writes results as lines for a pipe, separated by tabs: score, session, message, time, project, content type, snippet,
 /// the owner if requested, and the address. Complete messages follow, indented.
-pub(crate) fn lines(out: &mut Out, results: &[SearchResult], options: ResultOptions<'_>, now: &Zoned) -> io::Result<()> {
+pub(crate) fn lines(
+    out: &mut Out,
+    results: &[SearchResult],
+    options: ResultOptions<'_>,
+    now: &Zoned,
+) -> io::Result<()> {
     for (rank, result) in results.iter().enumerate() {
         let mut fields = vec![
             format!("{:.3}", result.score),
@@ -157,7 +167,8 @@ pub(crate) fn lines(out: &mut Out, results: &[SearchResult], options: ResultOpti
         fields.extend(options.owners.then(|| one_line(result.user_id.as_str())));
         fields.push(options.names.address(result));
         out.line(&fields.join("\t"))?;
-        let message = MessageOptions { max_chars: (options.max_chars)(rank), ..MessageOptions::whole(out.paint) };
+        let message =
+            MessageOptions { max_chars: (options.max_chars)(rank), ..MessageOptions::whole(out.paint) };
         whole_message(result, "  ", message).iter().try_for_each(|line| out.line(line))?;
     }
     Ok(())

@@ -64,8 +64,10 @@ pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], options: ListOptions<'
         return lines.iter().try_for_each(|line| out.line(&line.tabbed(options.owners, options.now)));
     }
     let narrow = out.width < ROOMY;
-    let rows: Vec<Vec<Cell>> =
-        lines.iter().map(|line| row(&line.tree.session, line.title(options.short_ids), narrow, options)).collect();
+    let rows: Vec<Vec<Cell>> = lines
+        .iter()
+        .map(|line| row(&line.tree.session, line.title(options.short_ids), narrow, options))
+        .collect();
     table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
 }
 

@@ -1,7 +1,7 @@
-//! What a damaged log may take out of the store: nothing.
+//! A damaged log must not remove rows from the store.
 //!
-//! A log that has whole lines and ends with one is what its writer wants it to be, also when it is shorter than it was:
-//! that is a rewind. One that is empty, has lines that can't be read, or ends within a line lost something instead.
+//! A log with complete lines is what its writer intended, even if it is shorter than before: that is a rewind. A log that is
+//! empty, has unreadable lines, or ends in the middle of a line has lost something instead.
 
 use amplifier_session_core::{
     backend::SkippedLine,
@@ -10,7 +10,7 @@ use amplifier_session_core::{
 };
 
 use super::{
-    Taking,
+    SessionReader,
     logs::{Kind, Reading},
 };
 use crate::{
@@ -19,23 +19,23 @@ use crate::{
     state::{Damage, FileState},
 };
 
-/// What is noticed of damage while a log is read.
+/// Signs of damage that were found while a log is read.
 #[derive(Debug, Default)]
-pub(super) struct Noticed {
-    /// Lines that could not be read before either, when what is stored was read.
+pub(super) struct DamageNotes {
+    /// Lines that were already unreadable when the stored rows were read.
     known: Vec<SkippedLine>,
     /// The first damaged line, and what is wrong with the file.
     first: Option<(u64, String)>,
-    /// The last line, where it has no ending.
+    /// The last line, if it has no ending.
     unended: Option<u64>,
-    /// Whether the file was damaged or larger when it was last read: lines that begin otherwise are no rewind of it.
+    /// Whether the file was damaged or larger when it was last read. Then a different first line is not a rewind.
     was_more: bool,
-    /// Whether removals are accepted, so that none of this matters.
+    /// Whether removals are accepted, so damage does not matter.
     accepted: bool,
 }
 
-impl Noticed {
-    /// Nothing yet, of a file whose unreadable lines are `skipped` according to the store.
+impl DamageNotes {
+    /// For a file with the unreadable lines `skipped`, according to the store.
     pub(super) fn new(
         file: Source,
         skipped: &[SkippedLine],
@@ -57,18 +57,18 @@ impl Noticed {
 
     fn note(&mut self, line: u64, is_binary: bool, otherwise: impl FnOnce() -> String) {
         let reason = || match is_binary {
-            true => format!("holds binary data in line {line}"),
+            true => format!("contains binary data in line {line}"),
             false => otherwise(),
         };
         self.first.get_or_insert_with(|| (line, reason()));
     }
 
-    /// What is wrong with a log of which `rows` good lines were read.
+    /// What is wrong with a log with `rows` valid lines.
     fn reason(&self, file: Source, rows: u32) -> Option<(u64, String)> {
         let unended = || Some((self.unended?, format!("ends without a newline in line {}", self.unended?)));
         let blank = || match (rows, file.stamp.size) {
             (0, 0) => Some((1, "is empty".to_owned())),
-            (0, _) => Some((1, "holds no readable line".to_owned())),
+            (0, _) => Some((1, "has no readable line".to_owned())),
             _ => None,
         };
         self.first.clone().or_else(unended).or_else(blank)
@@ -106,30 +106,29 @@ impl Kind {
 }
 
 impl Reading {
-    /// Whether the last line, which has no ending, is left for the next time: it is not complete, or it stands where the
-    /// file was cut off.
+    /// Whether the last line, which has no ending, is left for the next sync: it is incomplete, or the file was cut off there.
     pub(super) fn leaves_unended(&mut self, ingest: &SessionIngest, line: u64, text: &RawJson) -> bool {
-        self.noticed.unended = Some(line);
+        self.notes.unended = Some(line);
         if text.parse().is_err() {
             let is_binary = is_binary(text.as_bytes());
-            self.noticed.note(line, is_binary, || format!("ends in the middle of line {line}"));
+            self.notes.note(line, is_binary, || format!("ends in the middle of line {line}"));
             return true;
         }
-        !self.noticed.accepted && self.kind.cuts_off(ingest, text)
+        !self.notes.accepted && self.kind.cuts_off(ingest, text)
     }
 
-    /// Keeps all that is stored where the first line is another one and the file has become shorter: as when it was
-    /// emptied, and lines were appended since.
+    /// Keeps all stored rows if the first line is different and the file has become shorter, as when it was emptied and
+    /// appended to since.
     pub(super) fn check_beginning(&mut self, ingest: &mut SessionIngest, line: u64, text: &RawJson) {
-        let is_suspect = self.noticed.was_more && !self.noticed.accepted && self.position.rows == 0;
+        let is_suspect = self.notes.was_more && !self.notes.accepted && self.position.rows == 0;
         if is_suspect && self.kind.begins_otherwise(ingest, text) && text.parse_object().is_ok() {
-            self.noticed.note(line, false, || "does not begin as it did before".to_owned());
+            self.notes.note(line, false, || "begins differently than before".to_owned());
             self.kind.keep_stored(ingest);
             self.resumable = false;
         }
     }
 
-    /// Keeps what is stored from an unreadable line on, unless that line is no news.
+    /// Keeps the stored rows from an unreadable line on, unless the line was already unreadable before.
     pub(super) fn unreadable(
         &mut self,
         ingest: &mut SessionIngest,
@@ -137,30 +136,30 @@ impl Reading {
         reason: &str,
         is_binary: bool,
     ) {
-        if self.noticed.accepted || self.noticed.is_known(line, reason) {
+        if self.notes.accepted || self.notes.is_known(line, reason) {
             return;
         }
-        self.noticed.note(line, is_binary, || format!("can't be read in line {line}"));
+        self.notes.note(line, is_binary, || format!("can't be read in line {line}"));
         self.kind.keep_stored(ingest);
         if self.kind.missing(ingest) > 0 {
-            // Lines and rows don't go together any more.
+            // Lines and rows no longer correspond.
             self.resumable = false;
         }
     }
 
-    /// What is wrong with the log that keeps stored rows in the store.
+    /// The damage because of which stored rows are kept, if any.
     fn damage(&self, ingest: &SessionIngest) -> Option<Damage> {
         let missing = self.kind.missing(ingest);
-        if missing == 0 || self.noticed.accepted {
+        if missing == 0 || self.notes.accepted {
             return None;
         }
-        let (line, reason) = self.noticed.reason(self.file, self.position.rows)?;
+        let (line, reason) = self.notes.reason(self.file, self.position.rows)?;
         Some(Damage { reason, line, missing })
     }
 }
 
-impl Taking<'_> {
-    /// Ends a log. Returns what is wrong with it where stored rows are kept for that.
+impl SessionReader<'_> {
+    /// Ends a log. Returns the damage because of which stored rows are kept, if any.
     pub(super) fn end_log(&mut self, ingest: &mut SessionIngest, reading: &Reading) -> Option<Damage> {
         let damage = reading.damage(ingest);
         let extent = if damage.is_some() { Extent::Part } else { Extent::Whole };
@@ -171,7 +170,7 @@ impl Taking<'_> {
         damage
     }
 
-    /// Names a log that is damaged as it was, and therefore not read again.
+    /// Reports a damaged log that is unchanged and therefore not read again.
     pub(super) fn keep_damaged(&mut self, file: Source) {
         if let Some(damage) = self.state.damage(file) {
             self.report.keep(Kept::of(self.folder, file.name, damage));
@@ -179,7 +178,7 @@ impl Taking<'_> {
     }
 }
 
-/// Whether a text holds a NUL, which no JSON text does.
+/// Whether a text contains a NUL, which JSON text never does.
 pub(super) fn is_binary(text: &[u8]) -> bool {
     text.contains(&0)
 }

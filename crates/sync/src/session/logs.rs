@@ -7,14 +7,14 @@ use amplifier_session_core::{
 };
 
 use super::{
-    Taking, Trouble,
-    damage::{Noticed, is_binary},
+    FileError, SessionReader,
+    damage::{DamageNotes, is_binary},
     open::OpenLog,
 };
 use crate::{
     files::{EVENTS, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
     lines::{Batch, Line, LineText},
-    state::{FileState, LogPosition, ReadLine, WasRead},
+    state::{FileEnd, FileState, LogPosition, ReadLine},
 };
 
 /// The two kinds of logs.
@@ -25,7 +25,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The files that may hold it; one of them is read.
+    /// The files that may contain it; one of them is read.
     fn files(self) -> [&'static str; 2] {
         match self {
             Self::Transcript => [TRANSCRIPT, TRANSCRIPT_BACKUP],
@@ -58,36 +58,36 @@ impl Kind {
 /// Where to begin with a log.
 #[derive(Debug)]
 enum Start {
-    /// At its beginning.
+    /// At the beginning.
     Beginning,
-    /// Behind what is known of it, if that still stands.
-    Behind(FileState),
-    /// At its beginning, writing also what is stored: less of it was kept than is wanted now.
+    /// After the last line that was read, if that is unchanged.
+    After(FileState),
+    /// At the beginning, and write all rows again: less was stored than is wanted now.
     Rewriting,
 }
 
-/// How far a log is read.
+/// The state of reading a log.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) kind: Kind,
     /// The file as it was when it was opened.
     pub(super) file: Source,
-    /// Whether the position is worth storing on the way.
+    /// Whether to store the position while reading.
     pub(super) resumable: bool,
     pub(super) position: LogPosition,
-    /// What is noticed of damage.
-    pub(super) noticed: Noticed,
+    /// Signs of damage.
+    pub(super) notes: DamageNotes,
 }
 
-impl Taking<'_> {
-    /// Takes in the transcript, as a whole: writers replace it.
+impl SessionReader<'_> {
+    /// Reads the transcript completely, because writers replace it.
     pub(super) async fn transcript(
         &mut self,
         ingest: &mut SessionIngest,
         files: &SessionFiles,
     ) -> Result<()> {
         match files.transcript() {
-            Some(file) if !self.state.holds(file) => {
+            Some(file) if !self.state.is_current(file) => {
                 let taken = self.log(ingest, Kind::Transcript, file, Start::Beginning).await;
                 self.settle(file.name, taken)
             }
@@ -99,19 +99,19 @@ impl Taking<'_> {
         }
     }
 
-    /// Takes in the events behind those that were read before. Where the store keeps no events, their times are read.
+    /// Reads the events after those that were read before. If the store keeps no events, only their times are read.
     pub(super) async fn events(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
         let detail = self.context.storage.settings().events;
         match files.events(self.state.known_events()) {
             Some(file) if detail == EventDetail::None => {
                 self.keep_damaged(file);
-                if self.state.holds_events(file, detail) && !ingest.may_have_other_times() {
+                if self.state.has_current_events(file, detail) && !ingest.may_have_other_times() {
                     return Ok(());
                 }
                 let taken = self.times(ingest, file).await;
                 self.settle(file.name, taken)
             }
-            Some(file) if !self.state.holds_events(file, detail) => {
+            Some(file) if !self.state.has_current_events(file, detail) => {
                 let start = self.start_of_events(ingest, file);
                 let taken = self.log(ingest, Kind::Events, file, start).await;
                 self.settle(file.name, taken)
@@ -124,8 +124,8 @@ impl Taking<'_> {
         }
     }
 
-    /// Reads an event log for its times alone. No event is stored, so it is read from its beginning each time.
-    async fn times(&mut self, ingest: &mut SessionIngest, file: Source) -> Result<(), Trouble> {
+    /// Reads an event log only for its times. No event is stored, so it is read from the beginning each time.
+    async fn times(&mut self, ingest: &mut SessionIngest, file: Source) -> Result<(), FileError> {
         let read = self.context.storage.now();
         let mut open = OpenLog::open(self.folder.path.join(file.name), None).await?;
         while let Some(batch) = open.batch().await? {
@@ -146,7 +146,7 @@ impl Taking<'_> {
         let known = self.state.file(file.name);
         match known.and_then(|known| known.log.as_ref()) {
             Some(log) if self.keeps_payloads() && !log.payloads => Start::Rewriting,
-            Some(log) if log.rows <= stored => known.cloned().map_or(Start::Beginning, Start::Behind),
+            Some(log) if log.rows <= stored => known.cloned().map_or(Start::Beginning, Start::After),
             _ => Start::Beginning,
         }
     }
@@ -161,14 +161,14 @@ impl Taking<'_> {
         kind: Kind,
         file: Source,
         start: Start,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), FileError> {
         let read = self.context.storage.now();
         let rewriting = matches!(start, Start::Rewriting);
-        let known = if let Start::Behind(known) = start { Some(known) } else { None };
+        let known = if let Start::After(known) = start { Some(known) } else { None };
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
         let accepted = self.context.options.accept_removals;
         let opened = Source { stamp: open.stamp, ..file };
-        let noticed = Noticed::new(opened, &self.skipped, self.state.file(file.name), accepted);
+        let notes = DamageNotes::new(opened, &self.skipped, self.state.file(file.name), accepted);
         for name in kind.files() {
             self.forget_skipped(name, if name == file.name { open.start.lines } else { 0 });
         }
@@ -179,24 +179,24 @@ impl Taking<'_> {
         let mut reading = Reading {
             kind,
             file: opened,
-            // A rewriting that is broken off must begin anew: what is stored does not show how far it came.
+            // An interrupted rewrite must start over: the stored rows do not show how far it came.
             resumable: kind == Kind::Events && !rewriting,
             position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
-            noticed,
+            notes,
         };
         while let Some(batch) = open.batch().await? {
             self.batch(ingest, &mut reading, batch).await?;
         }
         let damage = self.end_log(ingest, &reading);
         let position = match damage {
-            // Rows and lines don't go together: it is compared from its beginning when it changes.
+            // Rows and lines do not correspond: when it changes, it is compared from the beginning.
             Some(_) => {
                 LogPosition { payloads: reading.position.payloads && !rewriting, ..LogPosition::default() }
             }
             None => reading.position,
         };
         let log = (kind == Kind::Events).then_some(position);
-        self.state.set_read(reading.file, read, WasRead { log, damage });
+        self.state.set_read(reading.file, read, FileEnd { log, damage });
         Ok(())
     }
 
@@ -214,7 +214,7 @@ impl Taking<'_> {
         (position.bytes, position.lines) = (batch.end, batch.number);
         position.last = last.or(position.last.take());
         if reading.resumable {
-            // It is stored whenever the ingest writes rows, which are at least those before this position.
+            // It is stored whenever the ingest writes rows, and then all rows before this position are written.
             self.state.set_reading(reading.file, position.clone());
             self.save(ingest);
         }

@@ -13,20 +13,20 @@ use amplifier_session_core::{
     storage::SessionIngest,
 };
 
-use super::{Taking, Trouble};
+use super::{FileError, SessionReader};
 use crate::{
     files::{self, METADATA, SessionFiles, Source, Stamp},
     lines::BYTE_ORDER_MARK,
-    state::WasRead,
+    state::FileEnd,
 };
 
-impl Taking<'_> {
-    /// Takes in the metadata files. Of one that is broken, what is stored stays; so it does of one that is gone.
+impl SessionReader<'_> {
+    /// Reads the metadata files. If one is broken or gone, the stored one is kept.
     pub(super) async fn metadata(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
         let before = ingest.stored().map_or_else(Vec::new, |stored| stored.metadata_files.clone());
         let mut kept = before.clone();
         for file in
-            files.metadata().iter().filter(|file| !self.state.holds(**file)).copied().collect::<Vec<_>>()
+            files.metadata().iter().filter(|file| !self.state.is_current(**file)).copied().collect::<Vec<_>>()
         {
             let taken = self.metadata_file(&mut kept, file).await;
             self.settle(file.name, taken)?;
@@ -38,13 +38,13 @@ impl Taking<'_> {
         Ok(())
     }
 
-    async fn metadata_file(&mut self, kept: &mut Vec<MetadataFile>, file: Source) -> Result<(), Trouble> {
+    async fn metadata_file(&mut self, kept: &mut Vec<MetadataFile>, file: Source) -> Result<(), FileError> {
         let read = self.context.storage.now();
         let path = self.folder.path.join(file.name);
         let (stamp, content) = blocking(move || read_whole(&path)).await??;
         self.context.progress.advance(stamp.size);
         self.forget_skipped(file.name, 0);
-        self.state.set_read(Source { stamp, ..file }, read, WasRead::default());
+        self.state.set_read(Source { stamp, ..file }, read, FileEnd::default());
         match content.map(|raw| (raw.parse_object(), raw)) {
             Some((Ok(object), raw)) => {
                 if let Some(reason) = unreadable_times(&object) {
@@ -59,7 +59,7 @@ impl Taking<'_> {
     }
 }
 
-/// The content of a file; none when it is too large to be metadata.
+/// The content of a file; `None` if it is too large.
 fn read_whole(path: &Path) -> io::Result<(Stamp, Option<RawJson>)> {
     let (file, stamp) = files::open(path)?;
     let mut content = Vec::new();
@@ -71,7 +71,7 @@ fn read_whole(path: &Path) -> io::Result<(Stamp, Option<RawJson>)> {
     Ok((stamp, Some(RawJson::new(text))))
 }
 
-/// Puts a file in its place: the session's own first.
+/// Replaces or adds a file, keeping the order of [`METADATA`].
 fn replace(files: &mut Vec<MetadataFile>, file: MetadataFile) {
     files.retain(|other| other.name != file.name);
     files.push(file);

@@ -1,4 +1,4 @@
-//! Taking in one session folder.
+//! Reads one session folder.
 
 mod damage;
 mod logs;
@@ -23,12 +23,12 @@ use crate::{
     writer::{Writer, Writing},
 };
 
-/// How often a session is begun anew when somebody else wrote it in between.
+/// How often to retry a session if another process wrote it in the meantime.
 const ATTEMPTS: usize = 5;
-/// How many bad lines of a session are kept in the store.
+/// At most this many invalid lines of a session are recorded in the store.
 const SKIPPED_KEPT: usize = 1_000;
 
-/// What every session of a sync is taken in with.
+/// What all sessions of a sync share.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) storage: &'a SessionStorage,
@@ -43,11 +43,11 @@ pub(crate) struct Prepared<'a> {
     read: Result<Read<'a>>,
 }
 
-/// What came of reading.
+/// The result of reading.
 enum Read<'a> {
-    /// There is something to write, perhaps.
-    Taken(Box<(Taking<'a>, SessionIngest)>),
-    /// There is nothing to write, and this is what became of it.
+    /// There may be something to write.
+    Complete(Box<(SessionReader<'a>, SessionIngest)>),
+    /// There is nothing to write.
     Settled(Box<SyncReport>, SessionOutcome),
 }
 
@@ -58,22 +58,22 @@ pub(crate) struct Begun<'a> {
     step: Result<Step<'a>>,
 }
 
-/// What became of a session.
+/// The report and outcome of a session.
 pub(crate) type Ended = Result<(SyncReport, SessionOutcome)>;
 
-/// How far writing has come.
+/// The state of writing.
 enum Step<'a> {
-    Writing(Box<Taking<'a>>, Writing),
+    Writing(Box<SessionReader<'a>>, Writing),
     Settled(Box<SyncReport>, SessionOutcome),
 }
 
-/// Reads a session folder. Of a session with more than fits in memory, the first parts are written.
+/// Reads a session folder. If a session is too large for memory, its first parts are written already.
 pub(crate) async fn prepare<'a>(context: Context<'a>, planned: &'a Planned) -> Prepared<'a> {
-    Prepared { context, planned, read: Taking::read(context, planned).await }
+    Prepared { context, planned, read: SessionReader::read(context, planned).await }
 }
 
 impl<'a> Prepared<'a> {
-    /// Has it written by `writer`, behind those that came before.
+    /// Queues it for writing.
     pub(crate) async fn begin(self, writer: &Writer) -> Begun<'a> {
         let Self { context, planned, read } = self;
         let step = match read {
@@ -87,9 +87,9 @@ impl<'a> Prepared<'a> {
 impl<'a> Read<'a> {
     async fn begin(self, writer: &Writer) -> Step<'a> {
         match self {
-            Self::Taken(taken) => {
-                let (taking, ingest) = *taken;
-                Step::Writing(Box::new(taking), writer.commit(ingest).await)
+            Self::Complete(read) => {
+                let (reader, ingest) = *read;
+                Step::Writing(Box::new(reader), writer.commit(ingest).await)
             }
             Self::Settled(report, outcome) => Step::Settled(report, outcome),
         }
@@ -97,8 +97,8 @@ impl<'a> Read<'a> {
 }
 
 impl Begun<'_> {
-    /// Waits until it is written. What can't be read is told in the report. Where somebody else wrote the session in
-    /// between, it is begun anew.
+    /// Waits until it is written. Files that can't be read are in the report. If another process wrote the session in the
+    /// meantime, it is read again.
     ///
     /// # Errors
     ///
@@ -113,7 +113,7 @@ impl Begun<'_> {
             };
             match ended {
                 Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
-                    tracing::debug!(session = %planned.folder.session, attempt, %error, "beginning the session anew");
+                    tracing::debug!(session = %planned.folder.session, attempt, %error, "retrying the session");
                     attempt += 1;
                     step = prepare(context, planned).await.begin(writer).await.step;
                 }
@@ -126,26 +126,26 @@ impl Begun<'_> {
 impl Step<'_> {
     async fn end(self) -> Ended {
         match self {
-            Self::Writing(taking, writing) => Ok(taking.finish(&writing.done().await?)),
+            Self::Writing(reader, writing) => Ok(reader.finish(&writing.done().await?)),
             Self::Settled(report, outcome) => Ok((*report, outcome)),
         }
     }
 }
 
-/// One attempt to take in a session folder.
-struct Taking<'a> {
+/// One attempt to read a session folder.
+struct SessionReader<'a> {
     context: Context<'a>,
     folder: &'a SessionFolder,
-    /// What is known of the files, from the sync before and from this one.
+    /// The state of the files, from the previous sync and from this one.
     state: SyncState,
-    /// The bad lines as they are to be stored.
+    /// The invalid lines to store.
     skipped: Vec<SkippedLine>,
     report: SyncReport,
     /// Whether something changed that the ingest does not count.
     changed: bool,
 }
 
-impl<'a> Taking<'a> {
+impl<'a> SessionReader<'a> {
     async fn read(context: Context<'a>, planned: &'a Planned) -> Result<Read<'a>> {
         let folder = &planned.folder;
         let target = IngestTarget {
@@ -154,31 +154,31 @@ impl<'a> Taking<'a> {
             project_slug: folder.project.clone(),
         };
         let mut ingest = context.storage.ingest(target).await?;
-        let mut taking = Self::new(context, folder, ingest.stored());
+        let mut reader = Self::new(context, folder, ingest.stored());
         if planned.is_known && ingest.stored().is_none() {
-            // Somebody deleted it since the sync began.
-            return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Unchanged));
+            // It was deleted since the sync began.
+            return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Unchanged));
         }
         ingest.set_seen(folder.modified);
-        if let Some(had_payloads) = taking.state.is_of_earlier_version() {
-            ingest.derive_again(had_payloads == taking.keeps_payloads());
+        if let Some(had_payloads) = reader.state.is_of_earlier_version() {
+            ingest.derive_again(had_payloads == reader.keeps_payloads());
         }
         let path = folder.path.clone();
-        match blocking(move || SessionFiles::look(&path)).await? {
-            Ok(Some(files)) => taking.files(&mut ingest, &files).await?,
-            // It vanished since it was found.
-            Ok(None) => return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Unchanged)),
+        match blocking(move || SessionFiles::find(&path)).await? {
+            Ok(Some(files)) => reader.files(&mut ingest, &files).await?,
+            // The folder is gone since it was found.
+            Ok(None) => return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Unchanged)),
             Err(error) => {
-                taking.fail("the folder", &error);
-                return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Failed));
+                reader.fail("the folder", &error);
+                return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Failed));
             }
         }
-        if taking.state.is_empty() && !taking.report.failures.is_empty() {
-            // There is nothing to store, and a session without anything would look like an empty one.
-            return Ok(Read::Settled(Box::new(taking.report), SessionOutcome::Failed));
+        if reader.state.is_empty() && !reader.report.failures.is_empty() {
+            // There is nothing to store, and a stored session without rows would look like an empty one.
+            return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Failed));
         }
-        taking.save(&mut ingest);
-        Ok(Read::Taken(Box::new((taking, ingest))))
+        reader.save(&mut ingest);
+        Ok(Read::Complete(Box::new((reader, ingest))))
     }
 
     fn new(context: Context<'a>, folder: &'a SessionFolder, stored: Option<&StoredSession>) -> Self {
@@ -204,7 +204,7 @@ impl<'a> Taking<'a> {
         self.events(ingest, files).await
     }
 
-    /// Has what is known so far stored with the rows that are taken so far.
+    /// Makes the ingest store the current state together with its rows.
     fn save(&self, ingest: &mut SessionIngest) {
         ingest.set_sync_state(self.state.to_json());
         ingest.set_skipped(self.skipped.clone());
@@ -224,15 +224,15 @@ impl<'a> Taking<'a> {
         (self.report, outcome)
     }
 
-    /// Tells of a file that can't be read, which is no reason to leave the others.
-    fn settle(&mut self, file: &str, taken: Result<(), Trouble>) -> Result<()> {
+    /// Reports a file that can't be read; the others are still read.
+    fn settle(&mut self, file: &str, taken: Result<(), FileError>) -> Result<()> {
         match taken {
             Ok(()) => Ok(()),
-            Err(Trouble::Unreadable(error)) => {
+            Err(FileError::Unreadable(error)) => {
                 self.fail(file, &error);
                 Ok(())
             }
-            Err(Trouble::Store(error)) => Err(error),
+            Err(FileError::Store(error)) => Err(error),
         }
     }
 
@@ -251,28 +251,28 @@ impl<'a> Taking<'a> {
         self.report.warn(Skipped::line(self.folder, file, line, reason));
     }
 
-    /// Forgets the bad lines of a file that is read again behind its first `lines` lines.
+    /// Forgets the invalid lines of a file after its first `lines` lines, because these are read again.
     fn forget_skipped(&mut self, file: &str, lines: u64) {
         self.skipped.retain(|skipped| skipped.file != file || skipped.line <= lines);
     }
 }
 
-/// Why a file was not taken in.
+/// Why a file could not be read.
 #[derive(Debug)]
-enum Trouble {
-    /// The file can't be read, which concerns this file alone.
+enum FileError {
+    /// The file can't be read. This affects only this file.
     Unreadable(io::Error),
     /// The store failed.
     Store(Error),
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for FileError {
     fn from(error: io::Error) -> Self {
         Self::Unreadable(error)
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for FileError {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }

@@ -1,36 +1,36 @@
-//! Opening a log at the right place.
+//! Opens a log at the right position.
 
 use std::{fs::File, io, path::PathBuf};
 
 use amplifier_session_core::{Result, blocking, events::MAX_LINE_BYTES};
 
-use super::Trouble;
+use super::FileError;
 use crate::{
     files::{self, Stamp},
-    lines::{Batch, LineReader, still_stands},
+    lines::{Batch, LineReader, is_unchanged},
     state::{FileState, LogPosition},
 };
 
 /// A log that is being read.
 #[derive(Debug)]
 pub(super) struct OpenLog {
-    /// What the file looked like when it was opened.
+    /// The stamp of the file when it was opened.
     pub(super) stamp: Stamp,
-    /// Where reading begins.
+    /// The position where reading begins.
     pub(super) start: LogPosition,
-    /// The first lines: they are read with the opening, since most files have no more.
+    /// The first lines. They are read when the log is opened, because most files have no more.
     first: Option<Batch>,
-    /// None at the end, and after an error.
+    /// `None` at the end, and after an error.
     reader: Option<LineReader>,
 }
 
 impl OpenLog {
-    /// Opens a log behind what is known of it, where that still stands; else at its beginning.
-    pub(super) async fn open(path: PathBuf, known: Option<FileState>) -> Result<Self, Trouble> {
+    /// Opens a log after the last line that was read if that is unchanged, or else at the beginning.
+    pub(super) async fn open(path: PathBuf, known: Option<FileState>) -> Result<Self, FileError> {
         let open = move || -> io::Result<Self> {
             let (mut file, stamp) = files::open(&path)?;
             let start = match known {
-                Some(known) => position_behind(&mut file, stamp, known)?.unwrap_or_default(),
+                Some(known) => position_after(&mut file, stamp, known)?.unwrap_or_default(),
                 None => LogPosition::default(),
             };
             let mut reader = LineReader::new(file, start.bytes, start.lines, MAX_LINE_BYTES)?;
@@ -41,8 +41,8 @@ impl OpenLog {
         Ok(blocking(open).await??)
     }
 
-    /// The next lines; none behind the last.
-    pub(super) async fn batch(&mut self) -> Result<Option<Batch>, Trouble> {
+    /// The next lines; `None` at the end.
+    pub(super) async fn batch(&mut self) -> Result<Option<Batch>, FileError> {
         if self.first.is_some() {
             return Ok(self.first.take());
         }
@@ -58,15 +58,15 @@ impl OpenLog {
     }
 }
 
-/// The place behind what was read of a log, if the log was only appended to since.
+/// The position after the last line that was read, if the log has only been appended to since.
 ///
-/// A log that looks different and has the same size was changed in the middle, and a shorter one was rewritten. One
-/// that looks the same and is read nevertheless was left in the middle, or had not settled.
-fn position_behind(file: &mut File, stamp: Stamp, known: FileState) -> io::Result<Option<LogPosition>> {
+/// A log with a different stamp and the same size was changed in the middle; a shorter one was rewritten. If the stamp is
+/// the same, the last sync was interrupted, or the stamp had not settled.
+fn position_after(file: &mut File, stamp: Stamp, known: FileState) -> io::Result<Option<LogPosition>> {
     let appended = stamp.size > known.stamp.size || stamp == known.stamp;
     let Some(log) = known.log.filter(|_| appended) else { return Ok(None) };
     match &log.last {
-        Some(last) if still_stands(file, last, MAX_LINE_BYTES)? => Ok(Some(log)),
+        Some(last) if is_unchanged(file, last, MAX_LINE_BYTES)? => Ok(Some(log)),
         _ => Ok(None),
     }
 }

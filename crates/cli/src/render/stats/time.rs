@@ -132,11 +132,8 @@ pub(super) fn time_spans(statistics: &Statistics, unit: Unit) -> Vec<TimeSpan> {
 
 /// The bars, including units without activity. If there are too many units, several share a bar.
 pub(super) fn bars(time_spans: &[TimeSpan], unit: Unit, of: impl Fn(&TimeSpan) -> (u64, u64)) -> Bars {
-    let used: Vec<(Date, (u64, u64))> = time_spans
-        .iter()
-        .map(|span| (span.first, of(span)))
-        .filter(|(_, (value, _))| *value > 0)
-        .collect();
+    let used: Vec<(Date, (u64, u64))> =
+        time_spans.iter().map(|span| (span.first, of(span))).filter(|(_, (value, _))| *value > 0).collect();
     let (Some((first, _)), Some((last, _))) = (used.first(), used.last()) else {
         return Bars { bars: Vec::new(), together: 1 };
     };
