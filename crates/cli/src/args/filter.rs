@@ -20,7 +20,7 @@ pub(crate) struct FilterArgs {
     /// Only from this date on
     #[arg(long, value_name = "DATE")]
     pub(crate) since: Option<String>,
-    /// Only until this date, including the whole day
+    /// Only until this date; the whole day is included
     #[arg(long, value_name = "DATE")]
     pub(crate) until: Option<String>,
 }

@@ -58,7 +58,7 @@ const ABOUT: &str = "Stores and searches the sessions of AI agents";
 
 const EXAMPLES: &str = "\
 Examples:
-  amplifier-sessions quickstart                        a demonstration, on your sessions or on samples
+  amplifier-sessions quickstart                        try it on your sessions or on samples
   amplifier-sessions sync                              read new sessions from ~/.amplifier
   amplifier-sessions search why did the import fail    search by words and by meaning
   amplifier-sessions recent                            list what you worked on recently

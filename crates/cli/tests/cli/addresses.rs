@@ -127,12 +127,12 @@ fn a_project_is_named_by_its_slug_a_part_of_it_or_its_folder() {
     }
     fs::create_dir_all(home.path().join("shop/deep/down")).unwrap();
     let (_, ids, stderr) = found("shop/deep/down", ".");
-    assert!(ids == "s3" && stderr.contains("is part of the project"), "{ids} {stderr}");
+    assert!(ids == "s3" && stderr.contains("is in the project"), "{ids} {stderr}");
     let (code, _, stderr) = found("", "bakery-");
     assert_eq!(code, 0, "only one slug goes on: {stderr}");
     let (code, _, stderr) = found("", "baker");
     assert_eq!(code, 2);
     assert!(stderr.contains("may be ") && stderr.contains("-bakery-ovens"), "{stderr}");
     let (code, _, stderr) = found("", "brewery");
-    assert!(code == 3 && stderr.contains("there is no project \"brewery\""), "{code} {stderr}");
+    assert!(code == 3 && stderr.contains("the store has no project \"brewery\""), "{code} {stderr}");
 }

@@ -43,7 +43,7 @@ fn sessions_go_from_store_to_store() {
 
     let again = home.run(&["import", &at("a.jsonl"), "--embedding", "none", "--json"]);
     assert_eq!(again.code, 1);
-    assert!(again.stderr.contains("12 sessions were not taken\nhint: --replace"), "{}", again.stderr);
+    assert!(again.stderr.contains("12 sessions were not imported\nhint: --replace"), "{}", again.stderr);
     let replaced = home.json(&["import", &at("a.jsonl"), "--embedding", "none", "--replace"]);
     assert_eq!((&replaced["sessions"], &replaced["replaced"]), (&12.into(), &12.into()));
     home.ok(&["export", "--out", &at("c.jsonl")]);

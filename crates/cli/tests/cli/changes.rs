@@ -157,7 +157,7 @@ fn nobody_changes_the_sessions_of_others() {
     ] {
         let ran = home.run(&[command, &["--user", "eve"]].concat());
         assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{command:?}");
-        assert!(ran.stderr.starts_with("error: there is no session 38e6\n"), "{}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: no session matches 38e6\n"), "{}", ran.stderr);
     }
     assert_eq!((&session(&home, FLAKY)["visibility"], count(&home)), (&json!("public"), 12));
 }

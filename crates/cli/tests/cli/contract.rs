@@ -182,10 +182,10 @@ fn quickstart_takes_the_newest_and_tells_of_the_rest() {
         std::fs::write(folder.join("transcript.jsonl"), line).unwrap();
     }
     let shown = home.ok(&["quickstart"]);
-    assert!(shown.starts_with("There are 205 sessions in "), "{shown}");
+    assert!(shown.starts_with("Reading the newest 200 of 205 sessions in "), "{shown}");
     assert!(shown.contains("sessions  200 (200 new)"), "{shown}");
     assert!(shown.contains("search invoice\n"), "{shown}");
-    assert!(shown.contains("take in the other 5 sessions"), "{shown}");
+    assert!(shown.contains("read the other 5 sessions"), "{shown}");
     home.ok(&["sync"]);
     assert_eq!(home.json(&["sessions", "--limit", "500"])["sessions"].as_array().unwrap().len(), 205);
 }
@@ -223,7 +223,7 @@ fn reading_makes_no_store() {
     for command in [&["search", "x"][..], &["sessions"], &["show", "x"], &["context", "x", "--turn", "1"]] {
         let ran = home.run(command);
         assert_eq!(ran.code, 1);
-        assert!(ran.stderr.contains("there is no store"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("no store at"), "{}", ran.stderr);
         assert!(!home.amplifier().exists());
     }
     home.run(&["sync", "--dry-run"]);
@@ -238,7 +238,7 @@ fn another_user_is_warned_of_unless_named() {
     };
     let (code, stderr) = as_bob(&["sessions"]);
     assert_eq!(code, 3);
-    assert!(stderr.starts_with("warning: the store was made by dana, and you are bob\nhint: "), "{stderr}");
+    assert!(stderr.starts_with("warning: the store belongs to dana, and you are bob\nhint: "), "{stderr}");
     assert_eq!(as_bob(&["sessions", "--user", "dana"]), (0, String::new()));
     assert!(!as_bob(&["sessions", "--user", "bob"]).1.contains("warning"));
 }

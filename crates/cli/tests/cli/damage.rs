@@ -259,5 +259,5 @@ fn damaged_sessions_are_left_out_of_lists_and_named() {
     assert!(ran.code == 0 && of_damaged.is_some_and(|one| one["title"].is_null()), "{}", ran.all());
     let notices = found["notices"].to_string();
     assert!(notices.contains(&first) && notices.contains(&last), "{notices}");
-    assert!(ran.stderr.contains("can't be read and were left out"), "{}", ran.all());
+    assert!(ran.stderr.contains("can't be read and were skipped"), "{}", ran.all());
 }

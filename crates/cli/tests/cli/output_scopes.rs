@@ -84,7 +84,7 @@ fn what_is_written_is_ones_own() {
     ] {
         let ran = SHARED.run(&[command, &["--scope", "all"]].concat());
         assert_ne!(ran.code, 0, "{command:?}");
-        assert!(ran.stderr.contains("there is no session e7e00001"), "{command:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("no session matches e7e00001"), "{command:?}: {}", ran.stderr);
     }
 }
 

@@ -73,7 +73,7 @@ fn errors() {
     check("error_sql_of_sqlite", &ASKED, &ASKED.run(&["sql", "SELECT 1"]).all());
     let missing = ASKED.run(&["sql", "SELECT 1", "--store", "duckdb:~/missing.duckdb"]);
     assert_eq!(missing.code, 1, "{}", missing.stderr);
-    assert!(missing.stderr.contains("there is no store"), "{}", missing.stderr);
+    assert!(missing.stderr.contains("no store at"), "{}", missing.stderr);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_picture() {
     let file = SYNCED.path().join("stats.svg");
     let plot = ["stats", "--by", "tool", "--plot", file.to_str().unwrap()];
     let ran = SYNCED.run(&plot);
-    assert_eq!(ran.stderr, format!("note: the picture is in {}\n", file.display()));
+    assert_eq!(ran.stderr, format!("note: the picture was written to {}\n", file.display()));
     let picture = std::fs::read_to_string(&file).unwrap();
     check("stats_svg", &SYNCED, &picture);
     SYNCED.ok(&plot);

@@ -123,7 +123,7 @@ fn pictures_are_svg() {
     let ran = SYNCED.run(&["stats", "--plot", "days.png"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(
-        ran.stderr.contains("as SVG, not as PNG") && ran.stderr.contains("--plot days.svg"),
+        ran.stderr.contains("as SVG, not PNG") && ran.stderr.contains("--plot days.svg"),
         "{}",
         ran.stderr
     );
@@ -157,7 +157,7 @@ fn one_without_sessions_is_told_of_those_of_others() {
     let eve = ran("eve");
     assert_eq!(eve.code, 3);
     assert!(
-        eve.stderr.contains("others do, such as dana: `")
+        eve.stderr.contains("others do, for example dana; `")
             && eve.stderr.contains("sessions --scope all` lists"),
         "{}",
         eve.stderr

@@ -108,7 +108,7 @@ fn other_stores_and_other_roots_are_left_as_they_are() {
     configure(&home, "root = '/nowhere'\n");
     assert_eq!(
         search(&home, "okapi", &[]),
-        (3, "note: nothing was found\n".to_owned()),
+        (3, "note: no message matches\n".to_owned()),
         "a root that is not there"
     );
     configure(&home, &format!("store = '{store}'\nroot = '~/.amplifier'\n"));
@@ -161,7 +161,7 @@ fn a_note_about_missing_vectors_says_what_it_counts_and_what_helps() {
     );
     assert_eq!(
         note(&["--scope", "all", "--user", "eve"]),
-        "note: 1 of 7 messages have no vectors yet; all of them are messages of other users, who can run `backfill`"
+        "note: 1 of 7 messages have no vectors yet; they belong to other users, who can run `backfill`"
     );
     assert!(
         note(&["--scope", "all"]).contains("; run `as --scope all backfill`"),

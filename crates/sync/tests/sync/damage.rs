@@ -75,19 +75,19 @@ async fn an_empty_file_keeps_everything() {
 
 #[tokio::test]
 async fn a_file_of_white_space_keeps_everything() {
-    keeps("\n  \n\n", "holds no readable line", 4, &[]).await;
+    keeps("\n  \n\n", "has no readable line", 4, &[]).await;
     keeps("   ", "ends in the middle of line 1", 4, &[]).await;
 }
 
 #[tokio::test]
 async fn a_file_of_nuls_keeps_everything() {
-    keeps([0; 5_000], "holds binary data in line 1", 4, &[]).await;
+    keeps([0; 5_000], "contains binary data in line 1", 4, &[]).await;
 }
 
 #[tokio::test]
 async fn a_file_of_other_data_keeps_everything() {
     let noise: Vec<u8> = (0..20_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    keeps(noise, "holds binary data in line 1", 4, &[]).await;
+    keeps(noise, "contains binary data in line 1", 4, &[]).await;
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_last_line_that_is_not_the_stored_one_waits_for_its_newline() {
 #[tokio::test]
 async fn nuls_in_the_middle_keep_the_lines_in_their_place() {
     let content = [&transcript(&["one"])[..], &[0; 60], b"\n", &transcript(&["four"])].concat();
-    keeps(content, "holds binary data in line 2", 2, &["one", "four"]).await;
+    keeps(content, "contains binary data in line 2", 2, &["one", "four"]).await;
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_line_that_breaks_keeps_its_message() {
 async fn new_lines_after_a_damaged_place_follow_what_is_kept() {
     let content = [&transcript(&["one", "two"])[..], &[0; 99], b"\n", &transcript(&["five", "six"])].concat();
     let (fixture, before, report) = damaged(content).await;
-    assert_eq!(kept(&report), [(TRANSCRIPT, "holds binary data in line 3", 2, 0)]);
+    assert_eq!(kept(&report), [(TRANSCRIPT, "contains binary data in line 3", 2, 0)]);
     assert_eq!((report.messages.written, report.messages.removed), (2, 0));
     assert_eq!(fixture.texts().await, ["one", "two", "three", "four", "five", "six"]);
     assert_eq!(fixture.messages("s").await[..4], before);
@@ -158,7 +158,7 @@ async fn lines_that_follow_after_a_file_was_emptied_are_added() {
         let (fixture, before, _) = damaged(if seen { Vec::new() } else { transcript(&["five"]) }).await;
         fixture.folder().file(TRANSCRIPT, transcript(&["five", "six"])).unwrap();
         let report = fixture.sync().await;
-        assert_eq!(kept(&report), [(TRANSCRIPT, "does not begin as it did before", 4, 0)], "{seen}");
+        assert_eq!(kept(&report), [(TRANSCRIPT, "begins differently than before", 4, 0)], "{seen}");
         assert_eq!(fixture.texts().await, ["one", "two", "three", "four", "five", "six"]);
         assert_eq!(fixture.messages("s").await[..4], before);
         assert_eq!(fixture.sync_and_count().await.1, 0);
@@ -271,11 +271,11 @@ async fn an_event_log_is_kept_like_a_transcript() {
     let nuls = [&log(&["a"])[..], &[0; 300], b"\n", &log(&["d"])].concat();
     let cases = [
         (&b""[..], "is empty", 4),
-        (&b"\n\n"[..], "holds no readable line", 4),
-        (&[0; 700][..], "holds binary data in line 1", 4),
+        (&b"\n\n"[..], "has no readable line", 4),
+        (&[0; 700][..], "contains binary data in line 1", 4),
         (half, "ends in the middle of line 3", 2),
         (&whole[..log(&["a"]).len() - 1], "ends without a newline in line 1", 3),
-        (&nuls, "holds binary data in line 2", 2),
+        (&nuls, "contains binary data in line 2", 2),
     ];
     for (content, reason, missing) in cases {
         let (fixture, report) = damaged_log(content).await;
@@ -304,7 +304,7 @@ async fn removals_of_events_can_be_accepted() {
 async fn a_log_that_goes_on_after_lost_events_is_read_on() {
     let content = [&log(&["a", "b"])[..], &[0; 300], &log(&["e"]), &log(&["f"])].concat();
     let (fixture, report) = damaged_log(&content).await;
-    assert_eq!(kept(&report), [("events.jsonl", "holds binary data in line 3", 0, 2)]);
+    assert_eq!(kept(&report), [("events.jsonl", "contains binary data in line 3", 0, 2)]);
     assert_eq!(fixture.event_types().await, ["a", "b", "c", "d", "f"]);
     fixture.folder().append_events([lines::logger_event("g")]).unwrap();
     let report = fixture.sync().await;
