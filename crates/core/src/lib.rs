@@ -2,6 +2,7 @@
 
 pub mod backend;
 mod blocking;
+pub mod config;
 pub mod content;
 pub mod embedding;
 mod error;

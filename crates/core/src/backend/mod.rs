@@ -15,6 +15,7 @@
 mod change;
 mod counts;
 mod events;
+mod factory;
 mod info;
 mod messages;
 pub mod meta;
@@ -34,6 +35,7 @@ pub use counts::{
     RESPONSE, RowSpan, SessionRows, Usage, VectorCounts, repeats_usage,
 };
 pub use events::Events;
+pub use factory::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening};
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
 pub use messages::Messages;
 pub use meta::Meta;

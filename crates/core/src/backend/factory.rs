@@ -1,0 +1,118 @@
+//! How a kind of store is registered and opened.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use futures_util::future::BoxFuture;
+
+use super::StorageBackend;
+use crate::{
+    Result,
+    config::{Setting, Settings, Variables},
+};
+
+/// A kind of store: what its URLs look like, which settings it has, and how it is opened.
+///
+/// A backend crate has one, `pub static FACTORY`, which the facade lists. Messages, `--help` and `config show` are made
+/// from it.
+#[derive(Debug)]
+pub struct BackendFactory {
+    /// What messages call it, for example `DuckDB`.
+    pub name: &'static str,
+    /// The schemes of its URLs. The first is the one that is shown.
+    pub schemes: &'static [&'static str],
+    /// What its URLs look like, for example `duckdb:[PATH]`.
+    pub form: &'static str,
+    /// What it is for: a phrase without a full stop.
+    pub help: &'static str,
+    /// Whether a store can be opened read-only. If not, asking for it is an error before `open` is called.
+    pub read_only: bool,
+    /// The settings that it alone has. A setting `cosmos.database` is `database` in a URL: `cosmos://host?database=name`.
+    pub settings: &'static [Setting],
+    /// Opens a store.
+    pub open: Open,
+}
+
+/// What follows the scheme of a store URL, and the function that opens the store.
+#[derive(Clone, Copy)]
+pub enum Open {
+    /// The path of a file, with a leading `~` replaced.
+    File {
+        /// The path if the URL has none. `None` makes that an error.
+        default: Option<&'static str>,
+        /// Opens the file.
+        open: OpenFile,
+    },
+    /// The address of a service, which the function reads: `//host/database`.
+    Service(OpenService),
+}
+
+/// Opens the store in a file.
+pub type OpenFile = fn(PathBuf, OpenRequest) -> Opening;
+
+/// Opens the store at what follows `SCHEME:` in the URL, without the parameters.
+pub type OpenService = fn(String, OpenRequest) -> Opening;
+
+/// A store that is being opened.
+pub type Opening = BoxFuture<'static, Result<Arc<dyn StorageBackend>>>;
+
+impl fmt::Debug for Open {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File { .. } => "File",
+            Self::Service(_) => "Service",
+        })
+    }
+}
+
+/// How a store is to be opened.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OpenRequest {
+    /// Whether it is opened read-only: writes then fail with `Unsupported`.
+    pub read_only: bool,
+    /// Whether it must exist. Otherwise it is created if it is missing. Files have been looked for before.
+    pub must_exist: bool,
+    /// The length of the vectors that the embedding provider makes, if there is one.
+    pub dimensions: Option<usize>,
+    /// The values of [`BackendFactory::settings`].
+    pub settings: Settings,
+    /// The environment, for what is not a setting of this project, such as `AZURE_TENANT_ID`.
+    pub environment: Variables,
+}
+
+impl OpenRequest {
+    /// Sets whether the store is opened read-only.
+    #[must_use]
+    pub fn with_read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Sets whether the store must exist.
+    #[must_use]
+    pub fn with_must_exist(mut self, must_exist: bool) -> Self {
+        self.must_exist = must_exist;
+        self
+    }
+
+    /// Sets the length of the vectors.
+    #[must_use]
+    pub fn with_dimensions(mut self, dimensions: Option<usize>) -> Self {
+        self.dimensions = dimensions;
+        self
+    }
+
+    /// Sets the values of the backend's settings.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sets the environment.
+    #[must_use]
+    pub fn with_environment(mut self, environment: Variables) -> Self {
+        self.environment = environment;
+        self
+    }
+}

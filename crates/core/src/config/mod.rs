@@ -1,0 +1,12 @@
+//! Settings: their names, and the values that the environment, a file or a store URL gives them.
+//!
+//! A backend declares its settings as data ([`Setting`]). The facade finds their values and hands them over as
+//! [`Settings`], so that a backend reads neither the environment nor a configuration file.
+
+mod setting;
+mod values;
+mod variables;
+
+pub use setting::{Kind, Setting};
+pub use values::{Entry, Origin, Settings};
+pub use variables::Variables;
