@@ -1,8 +1,8 @@
-//! Keeps the sessions of AI agents and finds them again.
+//! Stores the sessions of AI agents and finds them again.
 //!
-//! This is the crate to depend on. It opens a store by its URL ([`open`]), says who is asking ([`identity`]) and
-//! what is configured ([`config`]), and re-exports the rest: the storage and its model from `core`, the backends, the embedding providers and the sync
-//! of session folders.
+//! This is the crate to depend on. It opens a store by its URL ([`open`]), finds out who is asking ([`identity`]) and
+//! what is configured ([`config`]), and re-exports the rest: the storage and its model from `core`, the backends, the
+//! embedding providers and the sync of session folders.
 //!
 //! # A whole program
 //!
@@ -44,9 +44,10 @@
 //! }
 //! ```
 //!
-//! Whole folders are taken in by [`sync::sync`]. Every read names its [`Scope`]: nothing returns everybody's data by
-//! accident, and nothing returns a vector.
+//! [`sync::sync`] reads whole folders. Every read names its [`Scope`]: nothing returns everybody's data by accident, and
+//! nothing returns a vector.
 
+mod backends;
 pub mod config;
 pub mod identity;
 mod open;
@@ -65,10 +66,11 @@ pub use amplifier_session_duckdb as duckdb;
 pub use amplifier_session_parquet as parquet;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
-pub use open::{OpenOptions, Variables, open, open_at};
-pub use store_url::{CosmosAddress, StoreUrl};
+pub use backends::BACKENDS;
+pub use open::{OpenOptions, open, open_at};
+pub use store_url::StoreUrl;
 
-/// What turns texts into vectors: the trait, and the providers that come with the library.
+/// What turns texts into vectors: the trait, and the providers of the library.
 pub mod embedding {
     pub use amplifier_session_core::embedding::*;
     pub use amplifier_session_embed::*;

@@ -2,21 +2,28 @@
 
 use std::{
     fmt,
-    path::{Path, PathBuf},
+    path::{MAIN_SEPARATOR, Path, PathBuf},
 };
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening},
+    config::{Entry, Origin, Setting},
+};
+use percent_encoding::percent_decode_str;
 
-/// Where a store is.
+use crate::backends::{BACKENDS, LEFT_OUT, forms};
+
+/// Where a store is: `SCHEME:ADDRESS`, perhaps with settings of its backend, `?NAME=VALUE&NAME=VALUE`.
 ///
 /// | URL | store | feature |
 /// | --- | --- | --- |
 /// | `sqlite:PATH` | a SQLite file | |
 /// | `duckdb:PATH` | a DuckDB file; without PATH, `~/.amplifier/sessions.duckdb` | `duckdb` or `duckdb-system` |
-/// | `cosmos://HOST[:PORT][/DATABASE]` | an account of Azure Cosmos DB | `cosmos` |
+/// | `cosmos://HOST[:PORT][/DATABASE]` | a database in Azure Cosmos DB | `cosmos` |
 ///
-/// A `~/` at the beginning of a path stands for the home folder. `sqlite://PATH` is taken for the same as `sqlite:PATH`. What a URL of
-/// Cosmos DB does not say, the variables `AMPLIFIER_COSMOS_*` do; `cosmos://` alone leaves it all to them.
+/// [`BACKENDS`](crate::BACKENDS) lists those of this build with their settings. A `~/` at the beginning of a path stands
+/// for the home folder; `sqlite://PATH` means the same as `sqlite:PATH`. In a value, `%26` stands for `&`, and so on.
 ///
 /// ```
 /// use std::path::Path;
@@ -26,133 +33,165 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 /// assert_eq!(url.file(), Some(Path::new("/home/ana/sessions.sqlite")));
 /// # Ok::<(), amplifier_session_storage::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum StoreUrl {
-    /// A SQLite file.
-    Sqlite(PathBuf),
-    /// A DuckDB file.
-    DuckDb(PathBuf),
-    /// A database in an account of Azure Cosmos DB.
-    Cosmos(CosmosAddress),
+#[derive(Debug, Clone)]
+pub struct StoreUrl {
+    backend: &'static BackendFactory,
+    target: Target,
+    settings: Vec<Entry>,
 }
 
-/// Where a database of Azure Cosmos DB is, as far as a URL says it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CosmosAddress {
-    /// Host of the account, and perhaps a port.
-    pub host: Option<String>,
-    /// The database.
-    pub database: Option<String>,
-}
-
-impl CosmosAddress {
-    /// The address of the account. A server on this machine, for tests, speaks no TLS.
-    #[must_use]
-    pub fn endpoint(&self) -> Option<String> {
-        let host = self.host.as_ref()?;
-        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-        let scheme = if ["localhost", "127.0.0.1", "[::1]"].contains(&name) { "http" } else { "https" };
-        Some(format!("{scheme}://{host}/"))
-    }
-
-    pub(crate) fn parse(url: &str, rest: &str) -> Result<Self> {
-        let wrong = || invalid(url, "a URL of Cosmos DB is cosmos://HOST[:PORT][/DATABASE]".to_owned());
-        let rest = rest.strip_prefix("//").ok_or_else(wrong)?;
-        let (host, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_plain =
-            |part: &str| !part.contains(['/', '\\', '?', '#', '@']) && !part.contains(char::is_whitespace);
-        if !is_plain(host) || !is_plain(database) || (host.is_empty() && !database.is_empty()) {
-            return Err(wrong());
-        }
-        let said = |part: &str| (!part.is_empty()).then(|| part.to_owned());
-        Ok(Self { host: said(host), database: said(database) })
-    }
+/// What is opened, and the function that does it.
+#[derive(Debug, Clone)]
+enum Target {
+    File(PathBuf, OpenFile),
+    Service(String, OpenService),
 }
 
 impl StoreUrl {
-    /// The schemes of the backends that there are.
-    pub const SCHEMES: [&str; 3] = ["sqlite", "duckdb", "cosmos"];
-
-    /// Schemes of backends that are still to come.
-    const NOT_BUILT_IN: [&str; 2] = ["postgres", "postgresql"];
-
-    /// The DuckDB file when none is named.
-    const DUCKDB_FILE: &str = "~/.amplifier/sessions.duckdb";
-
     /// Reads a URL. `home` is what `~` stands for.
     ///
     /// # Errors
     ///
-    /// `Validation` when `url` has no or an unknown scheme or no path, or begins with a `~` that stands for nothing
-    /// known; `Unsupported` when its scheme is that of a backend that is not built in.
+    /// `Validation` when `url` has no scheme, an unknown one or no path, sets what its backend has no setting for, or
+    /// begins with a `~` and `home` is `None`; `Unsupported` when this build does not have its backend.
     pub fn parse(url: &str, home: Option<&Path>) -> Result<Self> {
-        let known = || Self::SCHEMES.map(|scheme| format!("{scheme}:")).join(", ");
         let Some((scheme, rest)) = url.split_once(':') else {
-            return Err(invalid(url, format!("a store's URL begins with its scheme; known are {}", known())));
+            return Err(invalid(
+                url,
+                format!("a store URL begins with a scheme; this build has {}", forms()),
+            ));
         };
-        if Self::NOT_BUILT_IN.contains(&scheme) {
-            let message = format!("the backend for PostgreSQL is not built in yet; known are {}", known());
-            return Err(Error::new(ErrorKind::Unsupported, message));
-        }
-        if !Self::SCHEMES.contains(&scheme) {
-            return Err(invalid(url, format!("no such kind of store: {scheme:?}; known are {}", known())));
-        }
-        if scheme == "cosmos" {
-            let address = CosmosAddress::parse(url, rest)?;
-            return if cfg!(feature = "cosmos") {
-                Ok(Self::Cosmos(address))
-            } else {
-                Err(Self::cosmos_not_built_in())
-            };
-        }
-        let path = match rest.strip_prefix("//").unwrap_or(rest) {
-            "" if scheme == "duckdb" => Self::DUCKDB_FILE,
-            path => path,
+        let backend = backend(url, scheme)?;
+        let (address, parameters) = match backend.open {
+            Open::File { .. } => split_file(rest),
+            Open::Service(_) => rest.split_once('?').unwrap_or((rest, "")),
         };
-        if path.is_empty() {
-            return Err(invalid(url, "the URL names no file".to_owned()));
-        }
-        let path =
-            expanded(path, home).ok_or_else(|| invalid(url, "the home folder is unknown".to_owned()))?;
-        match scheme {
-            "duckdb" if cfg!(feature = "duckdb-system") => Ok(Self::DuckDb(path)),
-            "duckdb" => Err(Self::duckdb_not_built_in()),
-            _ => Ok(Self::Sqlite(path)),
-        }
+        let target = match backend.open {
+            Open::File { default, open } => Target::File(path(url, address, default, home)?, open),
+            Open::Service(open) => Target::Service(address.to_owned(), open),
+        };
+        let parameters = parameters.split('&').filter(|parameter| !parameter.is_empty());
+        let settings = parameters.map(|parameter| setting(url, backend, parameter)).collect::<Result<_>>()?;
+        Ok(Self { backend, target, settings })
     }
 
-    pub(crate) fn duckdb_not_built_in() -> Error {
-        let message = "this build has no DuckDB; it is there with the cargo feature `duckdb`, or with \
-            `duckdb-system` and the library in DUCKDB_LIB_DIR";
-        Error::new(ErrorKind::Unsupported, message)
+    /// The kind of store.
+    #[must_use]
+    pub fn backend(&self) -> &'static BackendFactory {
+        self.backend
     }
 
-    pub(crate) fn cosmos_not_built_in() -> Error {
-        let message = "this build has no Azure Cosmos DB; it is there with the cargo feature `cosmos`";
-        Error::new(ErrorKind::Unsupported, message)
-    }
-
-    /// The database file of an embedded store.
+    /// The file of a store in a file.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Sqlite(path) | Self::DuckDb(path) => Some(path),
-            Self::Cosmos(_) => None,
+        match &self.target {
+            Target::File(path, _) => Some(path),
+            Target::Service(..) => None,
+        }
+    }
+
+    /// The settings that it gives values to.
+    pub(crate) fn settings(&self) -> &[Entry] {
+        &self.settings
+    }
+
+    /// Opens the store.
+    pub(crate) fn open(&self, request: OpenRequest) -> Opening {
+        match &self.target {
+            Target::File(path, open) => open(path.clone(), request),
+            Target::Service(address, open) => open(address.clone(), request),
         }
     }
 }
 
+/// Without the settings.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::DuckDb(path) => write!(f, "duckdb:{}", path.display()),
-            Self::Cosmos(CosmosAddress { host, database }) => {
-                write!(f, "cosmos://{}", host.as_deref().unwrap_or_default())?;
-                database.as_ref().map_or(Ok(()), |database| write!(f, "/{database}"))
-            }
+        let scheme = self.backend.schemes.first().copied().unwrap_or_default();
+        match &self.target {
+            Target::File(path, _) => write!(f, "{scheme}:{}", path.display()),
+            Target::Service(address, _) => write!(f, "{scheme}:{address}"),
         }
+    }
+}
+
+/// The backend of a scheme.
+fn backend(url: &str, scheme: &str) -> Result<&'static BackendFactory> {
+    if let Some(backend) = BACKENDS.iter().find(|backend| backend.schemes.contains(&scheme)) {
+        return Ok(backend);
+    }
+    let Some(left_out) = LEFT_OUT.iter().find(|left_out| left_out.schemes.contains(&scheme)) else {
+        return Err(invalid(url, format!("unknown store scheme {scheme:?}; this build has {}", forms())));
+    };
+    let message = match left_out.feature {
+        Some(feature) => format!(
+            "this build has no {} stores; build it with `--features {feature}`, or use one of {}",
+            left_out.name,
+            forms()
+        ),
+        None => format!("there are no {} stores yet; this build has {}", left_out.name, forms()),
+    };
+    Err(Error::new(ErrorKind::Unsupported, message))
+}
+
+/// The path of a file and the parameters after it. A path may contain a `?`: only what reads as `NAME=VALUE` after the
+/// last one is a parameter.
+fn split_file(rest: &str) -> (&str, &str) {
+    let is_name =
+        |name: &str| !name.is_empty() && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
+    let is_parameter = |text: &str| text.split_once('=').is_some_and(|(name, _)| is_name(name));
+    match rest.rsplit_once('?') {
+        Some((path, parameters)) if parameters.split('&').all(is_parameter) => (path, parameters),
+        _ => (rest, ""),
+    }
+}
+
+/// The path of a file, with a leading `~` replaced.
+fn path(url: &str, address: &str, default: Option<&str>, home: Option<&Path>) -> Result<PathBuf> {
+    let address = match (address.strip_prefix("//").unwrap_or(address), default) {
+        ("", Some(default)) => default,
+        ("", None) => return Err(invalid(url, "the URL has no path".to_owned())),
+        (address, _) => address,
+    };
+    expanded(address, home).ok_or_else(|| invalid(url, "the home folder, `~`, is not known".to_owned()))
+}
+
+/// `path` with a leading `~` replaced; `None` if there is nothing to replace it with.
+fn expanded(path: &str, home: Option<&Path>) -> Option<PathBuf> {
+    match path.strip_prefix('~') {
+        Some("") => home.map(Path::to_owned),
+        Some(rest) if rest.starts_with(['/', MAIN_SEPARATOR]) => {
+            home.map(|home| home.join(rest.trim_start_matches(['/', MAIN_SEPARATOR])))
+        }
+        _ => Some(PathBuf::from(path)),
+    }
+}
+
+/// The setting that `NAME=VALUE` gives a value to.
+fn setting(url: &str, backend: &'static BackendFactory, parameter: &str) -> Result<Entry> {
+    let wrong = |message: String| Err(invalid(url, message));
+    let Some((name, value)) = parameter.split_once('=') else {
+        return wrong(format!("settings in a store URL are NAME=VALUE, not {parameter:?}"));
+    };
+    let Some(setting) = backend.settings.iter().find(|setting| setting.name() == name) else {
+        return wrong(format!("{} stores have no setting {name:?}{}", backend.name, known(backend.settings)));
+    };
+    if setting.is_secret() {
+        // Without the URL, which has the secret.
+        let message =
+            format!("{name} does not belong in a store URL, which is shown; set {}", setting.variable);
+        return Err(Error::validation("store", message));
+    }
+    let value = percent_decode_str(value).decode_utf8_lossy();
+    Ok(Entry::new(setting, Origin::StoreUrl, Some(&value)))
+}
+
+/// The settings that a URL can give values to, to end a message.
+fn known(settings: &[Setting]) -> String {
+    let names = settings.iter().filter(|setting| !setting.is_secret()).map(Setting::name);
+    match names.collect::<Vec<_>>().join(", ") {
+        names if names.is_empty() => String::new(),
+        names => format!("; they have {names}"),
     }
 }
 
@@ -160,83 +199,83 @@ fn invalid(url: &str, message: String) -> Error {
     Error::validation("store", message).with("url", format_args!("{url:?}"))
 }
 
-/// `path` with a leading `~` replaced; `None` when there is nothing to replace it with.
-fn expanded(path: &str, home: Option<&Path>) -> Option<PathBuf> {
-    match path.strip_prefix('~') {
-        Some("") => home.map(Path::to_owned),
-        Some(rest) if rest.starts_with(['/', std::path::MAIN_SEPARATOR]) => {
-            home.map(|home| home.join(rest.trim_start_matches(['/', std::path::MAIN_SEPARATOR])))
-        }
-        _ => Some(PathBuf::from(path)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(url: &str) -> Result<StoreUrl> {
+        StoreUrl::parse(url, Some(Path::new("/home/ana")))
+    }
+
     fn file(url: &str) -> String {
-        let url = StoreUrl::parse(url, Some(Path::new("/home/ana"))).unwrap();
-        url.file().unwrap().to_str().unwrap().replace('\\', "/")
+        parse(url).unwrap().file().unwrap().to_str().unwrap().replace('\\', "/")
+    }
+
+    #[track_caller]
+    fn assert_refused(url: &str, kind: ErrorKind, says: &str) {
+        let error = StoreUrl::parse(url, None).unwrap_err();
+        assert_eq!(error.kind(), kind, "{url}");
+        assert!(error.to_string().contains(says), "{error}");
     }
 
     #[test]
-    fn paths_are_taken_as_they_are_but_for_the_home_folder() {
+    fn paths_are_taken_as_they_are_except_the_home_folder() {
         assert_eq!(file("sqlite:sessions.sqlite"), "sessions.sqlite");
         assert_eq!(file("sqlite:/var/lib/s.db"), "/var/lib/s.db");
         assert_eq!(file("sqlite:///var/lib/s.db"), "/var/lib/s.db");
         assert_eq!(file("sqlite:~/.amplifier/s.db"), "/home/ana/.amplifier/s.db");
         assert_eq!(file("sqlite:~ana/s.db"), "~ana/s.db");
         assert_eq!(file("sqlite:a:b?c"), "a:b?c");
+        assert_eq!(file("sqlite:a?b=c?d"), "a?b=c?d");
     }
 
     #[test]
     fn other_urls_are_refused() {
-        for (url, kind, says) in [
-            ("sessions.sqlite", ErrorKind::Validation, "known are sqlite:"),
-            ("mysql:x", ErrorKind::Validation, "known are sqlite:"),
-            ("sqlite:", ErrorKind::Validation, "names no file"),
-            ("sqlite:~/x", ErrorKind::Validation, "home folder"),
-            ("postgres://h/db", ErrorKind::Unsupported, "PostgreSQL is not built in yet"),
-            ("postgresql://h/db", ErrorKind::Unsupported, "PostgreSQL is not built in yet"),
-            ("cosmos:x", ErrorKind::Validation, "cosmos://HOST"),
-            ("cosmos://h/d/e", ErrorKind::Validation, "cosmos://HOST"),
-            ("cosmos://ana:secret@h/d", ErrorKind::Validation, "cosmos://HOST"),
-            ("cosmos:///d", ErrorKind::Validation, "cosmos://HOST"),
+        for (url, says) in [
+            ("sessions.sqlite", "begins with a scheme; this build has sqlite:PATH"),
+            ("mysql:x", "unknown store scheme \"mysql\"; this build has sqlite:PATH"),
+            ("sqlite:", "no path"),
+            ("sqlite:~/x", "home folder"),
+            ("sqlite:x?unknown=1", "SQLite stores have no setting \"unknown\""),
         ] {
-            let error = StoreUrl::parse(url, None).unwrap_err();
-            assert_eq!(error.kind(), kind, "{url}");
-            assert!(error.to_string().contains(says), "{error}");
+            assert_refused(url, ErrorKind::Validation, says);
+        }
+        for url in ["postgres://h/db", "postgresql://h/db"] {
+            assert_refused(url, ErrorKind::Unsupported, "there are no PostgreSQL stores yet");
         }
     }
 
     #[test]
-    fn a_url_of_cosmos_db_says_what_it_likes() {
-        let address = |rest: &str| CosmosAddress::parse("", rest).unwrap();
-        let all = address("//team.documents.azure.com/db");
-        assert_eq!(all.endpoint().unwrap(), "https://team.documents.azure.com/");
-        assert_eq!(all.database.as_deref(), Some("db"));
-        assert_eq!(address("//127.0.0.1:8081").endpoint().unwrap(), "http://127.0.0.1:8081/");
-        assert_eq!(address("//"), CosmosAddress { host: None, database: None });
+    #[cfg(not(feature = "duckdb-system"))]
+    fn without_its_feature_duckdb_is_left_out() {
+        let says = "this build has no DuckDB stores; build it with `--features duckdb`";
+        assert_refused("duckdb:x", ErrorKind::Unsupported, says);
+    }
+
+    #[test]
+    #[cfg(feature = "duckdb-system")]
+    fn settings_follow_a_question_mark() {
+        assert_eq!(file("duckdb:x.duckdb?hnsw=true"), "x.duckdb");
+        assert_eq!(file("duckdb:?hnsw=true"), file("duckdb://"));
+        assert_eq!(file("duckdb:"), "/home/ana/.amplifier/sessions.duckdb");
+        let url = parse("duckdb:x?hnsw=on&extension_directory=/a%26b").unwrap();
+        let settings: Vec<_> =
+            url.settings().iter().map(|entry| (entry.setting.key, entry.value())).collect();
+        assert_eq!(settings, [("hnsw", Some("on")), ("extension_directory", Some("/a&b"))]);
+        assert_eq!(url.to_string(), "duckdb:x");
+        let says = "DuckDB stores have no setting \"hsnw\"; they have hnsw, extension_directory";
+        assert_refused("duckdb:x?hsnw=true", ErrorKind::Validation, says);
+    }
+
+    #[test]
+    #[cfg(feature = "cosmos")]
+    fn a_secret_does_not_belong_in_a_url() {
         for url in ["cosmos://", "cosmos://h", "cosmos://h:1/db"] {
-            match StoreUrl::parse(url, None) {
-                Ok(parsed) if cfg!(feature = "cosmos") => assert_eq!(parsed.to_string(), url),
-                other => assert_eq!(other.unwrap_err().kind(), ErrorKind::Unsupported),
-            }
+            assert_eq!(parse(&format!("{url}?vector_index=flat")).unwrap().to_string(), url);
         }
-    }
-
-    #[test]
-    fn duckdb_is_there_with_its_feature() {
-        let parsed = StoreUrl::parse("duckdb:x.duckdb", None);
-        if cfg!(feature = "duckdb-system") {
-            assert_eq!(parsed.unwrap(), StoreUrl::DuckDb(PathBuf::from("x.duckdb")));
-            assert_eq!(file("duckdb:"), "/home/ana/.amplifier/sessions.duckdb");
-            assert_eq!(file("duckdb:"), file("duckdb://"));
-        } else {
-            let error = parsed.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unsupported);
-            assert!(error.to_string().contains("feature `duckdb`"), "{error}");
-        }
+        let error = parse("cosmos://h/db?key=c2VjcmV0").unwrap_err();
+        assert!(error.to_string().contains("set AMPLIFIER_COSMOS_KEY"), "{error}");
+        assert!(!format!("{error:?}").contains("c2VjcmV0"));
+        assert_refused("cosmos://h?auth", ErrorKind::Validation, "NAME=VALUE, not \"auth\"");
     }
 }

@@ -19,20 +19,18 @@ use crate::StoreUrl;
 ///
 /// Those of [`amplifier_session_upgrade::upgrade`]; `Unsupported` for a backend that is not built in.
 pub async fn upgrade(url: &StoreUrl, options: UpgradeOptions, progress: OnProgress) -> Result<Upgrade> {
-    match url {
-        StoreUrl::Sqlite(file) => {
+    match (url.backend().name, url.file()) {
+        ("SQLite", Some(file)) => {
             amplifier_session_upgrade::upgrade(Arc::new(SqliteUpgrade::default()), file, options, progress)
                 .await
         }
         #[cfg(feature = "duckdb-system")]
-        StoreUrl::DuckDb(file) => {
+        ("DuckDB", Some(file)) => {
             let driver = amplifier_session_duckdb::DuckDbUpgrade::default();
             amplifier_session_upgrade::upgrade(Arc::new(driver), file, options, progress).await
         }
-        #[cfg(not(feature = "duckdb-system"))]
-        StoreUrl::DuckDb(_) => Err(StoreUrl::duckdb_not_built_in()),
-        StoreUrl::Cosmos(_) => {
-            let message = "files of the Python library are upgraded; what lies in Cosmos DB is none";
+        (name, _) => {
+            let message = format!("the Python library wrote no {name} stores");
             Err(Error::new(ErrorKind::Unsupported, message))
         }
     }

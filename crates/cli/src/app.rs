@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_session_storage::{
-    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Variables, Viewer,
+    OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     config::Configuration,
     embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
     identity::{Identity, Sources},
@@ -142,9 +142,9 @@ impl App {
         if !url.file()?.exists() {
             return None;
         }
-        // A DuckDB file that somebody writes can't be opened at all, and must not be kept from those who will.
-        let read_only = self.global.read_only || matches!(url, StoreUrl::DuckDb(_));
-        let options = self.open_options(&url).ok()?.with_existing(true).with_read_only(read_only);
+        // A file that one process at a time can write must not be kept from others.
+        let read_only = self.global.read_only || url.backend().read_only;
+        let options = self.open_options().with_existing(true).with_read_only(read_only);
         Some((self.open(&url, options).await.ok()?, scope))
     }
 
@@ -173,7 +173,7 @@ impl App {
         let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
         let url = self.store_url()?;
-        let options = self.open_options(&url)?.with_embedding(provider).with_existing(true);
+        let options = self.open_options().with_embedding(provider).with_existing(true);
         self.open(&url, options).await
     }
 
@@ -193,7 +193,7 @@ impl App {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
         let url = self.store_url()?;
-        let StoreUrl::DuckDb(file) = &url else {
+        let Some(file) = url.file().filter(|_| url.backend().name == "DuckDB") else {
             let hint = format!(
                 "`{} --store duckdb:~/.amplifier/sessions.duckdb sync` creates one with the same sessions (or use `export` and `import`)",
                 program::name()
@@ -250,22 +250,18 @@ impl App {
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
-        let options = self.open_options(url)?.with_embedding(self.embedding()?).with_settings(settings);
+        let options = self.open_options().with_embedding(self.embedding()?).with_settings(settings);
         self.open(url, options).await
     }
 
-    /// How stores are opened, as far as it is the same for all commands.
-    fn open_options(&self, url: &StoreUrl) -> Result<OpenOptions, Failure> {
-        let variables = match url {
-            // The file with the key of an account is no matter of other stores.
-            StoreUrl::Cosmos(_) => self.config.variables()?,
-            _ => Variables::from_env(),
-        };
-        Ok(OpenOptions::default()
-            .with_read_only(self.global.read_only)
-            .with_hnsw(self.config.switch("hnsw")?)
-            .with_extension_directory(self.config.extension_directory())
-            .with_variables(variables))
+    /// The URL of a store in `folder`, which is removed soon.
+    pub(crate) fn temporary_store(folder: &Path) -> Result<StoreUrl, Failure> {
+        Ok(StoreUrl::parse(&format!("sqlite:{}", folder.join("sessions.sqlite").display()), None)?)
+    }
+
+    /// How all commands open stores.
+    fn open_options(&self) -> OpenOptions {
+        OpenOptions::default().with_read_only(self.global.read_only).with_configuration(self.config.clone())
     }
 
     /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.

@@ -342,8 +342,12 @@ fn is_about_arguments(error: &Error) -> bool {
 
 /// What to do about an error, if known.
 fn hint_for(error: &Error, program: &str) -> Option<String> {
-    const READ_ONLY: &str = "the store was opened for reading only";
-    const STORE: &str = "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite";
+    let stores = || {
+        format!(
+            "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite; `{program} help config` lists \
+             the kinds of stores and their settings"
+        )
+    };
     let field = error.context("field").unwrap_or_default();
     if PythonDatabase::cause_of(error).is_some() {
         return Some(format!(
@@ -365,14 +369,16 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
             "type more of the project's slug, or its folder; `{program} recent --days 365` lists projects"
         ),
         (ErrorKind::Validation, "user_id") => "pass --user ID, or set AMPLIFIER_SESSIONS_USER",
-        (ErrorKind::Validation, "store") => STORE,
+        (ErrorKind::Validation, "store") => &stores(),
         (ErrorKind::Validation, "query") => {
             &format!("`{program} sql` lists the views, and `{program} sql 'SHOW TABLES'` all tables")
         }
         (ErrorKind::Validation, "scope") => "--scope all reads everyone's sessions",
         (ErrorKind::Validation, "container") => return None,
         (ErrorKind::Validation, "archive") => "`import` reads files that `export --out FILE` wrote",
-        (ErrorKind::Validation, "config") => &format!("`{program} help config` shows an example of the file"),
+        (ErrorKind::Validation, "config") => {
+            &format!("`{program} help config` lists the settings and shows an example of the file")
+        }
         (ErrorKind::Validation, "model") => &format!("`{program} models` lists all models"),
         (ErrorKind::Validation, "embedding") => {
             "--embedding local needs no configuration; for services, see docs/embeddings.md"
@@ -381,8 +387,10 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {
             "search by words with --mode full-text, select the model of the store's vectors with --embedding, or make all vectors again with `rebuild`"
         }
-        (ErrorKind::Unsupported, _) if error.message() == READ_ONLY => "run the command without --read-only",
-        (ErrorKind::Unsupported, _) => STORE,
+        (ErrorKind::Unsupported, _) if error.context("option") == Some("read_only") => {
+            "run the command without --read-only"
+        }
+        (ErrorKind::Unsupported, _) => &stores(),
         (ErrorKind::Authentication, _) if error.context("account").is_some() => {
             "sign in with `az login`, or set AMPLIFIER_COSMOS_AUTH_METHOD=key and AMPLIFIER_COSMOS_KEY"
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_session_storage::{
-    SessionStorage, StoreUrl,
+    SessionStorage,
     config::Origin,
     model::{SessionId, UserId},
     sync::{RefreshLimits, Refreshed, SyncOptions, refresh},
@@ -68,7 +68,7 @@ async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
 /// Whether the refresh is on, and store and root are the defaults or configured, and the store is a local file.
 fn is_wanted(app: &App) -> Result<bool, Failure> {
     let is_usual = |key| matches!(app.config.origin(key), Origin::Default | Origin::File { .. });
-    let is_here = matches!(app.store_url()?, StoreUrl::Sqlite(_) | StoreUrl::DuckDb(_));
+    let is_here = app.store_url()?.file().is_some();
     let is_on = app.config.switch("refresh")? && !app.global.read_only;
     Ok(is_on && is_here && is_usual("store") && is_usual("root"))
 }

@@ -1,23 +1,76 @@
-//! How to reach an account: the variables `AMPLIFIER_COSMOS_*`.
+//! How to reach an account, and the settings that say so.
 
 use std::{fmt, time::Duration};
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{
+    Error, Result,
+    config::{Setting, Settings},
+};
 use azure_core::http::Url;
 
-/// The database when none is named.
+/// The database unless another one is named.
 pub const DEFAULT_DATABASE: &str = "amplifier-db";
 
-/// Length of vectors when neither the configuration nor a provider says it: that of `text-embedding-3-large`.
+/// Length of vectors if neither the configuration nor an embedding provider sets it: that of `text-embedding-3-large`.
 pub const DEFAULT_DIMENSIONS: usize = 3072;
 
-/// How to prove who is asking.
+/// The settings of stores in Cosmos DB.
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting::text(
+        "cosmos.endpoint",
+        "AMPLIFIER_COSMOS_ENDPOINT",
+        "The address of the account, unless the store URL names a host",
+    ),
+    Setting::text(
+        "cosmos.database",
+        "AMPLIFIER_COSMOS_DATABASE",
+        "The database, unless the store URL names one",
+    )
+    .with_default(DEFAULT_DATABASE),
+    Setting::choice(
+        "cosmos.auth_method",
+        "AMPLIFIER_COSMOS_AUTH_METHOD",
+        &["default_credential", "key"],
+        "How to sign in: with Microsoft Entra ID (default_credential), or with a key of the account",
+    )
+    .with_default("default_credential"),
+    Setting::secret(
+        "cosmos.key",
+        "AMPLIFIER_COSMOS_KEY",
+        "The key of the account, for auth_method = \"key\"",
+    )
+    .not_in_file(),
+    Setting::text(
+        "cosmos.key_file",
+        "AMPLIFIER_COSMOS_KEY_FILE",
+        "A file with the key, unless cosmos.key is set",
+    ),
+    Setting::switch(
+        "cosmos.enable_vector",
+        "AMPLIFIER_COSMOS_ENABLE_VECTOR",
+        "Let the service compare vectors, which needs the account's capability EnableNoSQLVectorSearch",
+    )
+    .with_default("true"),
+    Setting::count(
+        "cosmos.vector_dimensions",
+        "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS",
+        "The length of the vectors that the index is made for, unless --embedding sets it; at most 4,096",
+    ),
+    Setting::choice(
+        "cosmos.vector_index",
+        "AMPLIFIER_COSMOS_VECTOR_INDEX",
+        &["quantizedFlat", "diskANN", "flat"],
+        "The kind of vector index. An existing container keeps its own; a new one gets quantizedFlat",
+    ),
+];
+
+/// How to sign in.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Authentication {
-    /// Microsoft Entra ID, with the credentials that the environment offers.
+    /// With Microsoft Entra ID, and the credentials that the environment offers.
     DefaultCredential,
-    /// A key of the account.
+    /// With a key of the account.
     Key(String),
 }
 
@@ -30,16 +83,16 @@ impl fmt::Debug for Authentication {
     }
 }
 
-/// The kind of index that the service finds vectors with.
+/// A kind of vector index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum VectorIndexKind {
-    /// Compressed vectors, all of which are compared: for some ten thousand a partition.
+    /// Compares all vectors, compressed: for some ten thousand vectors in a partition.
     #[default]
     QuantizedFlat,
-    /// A graph over compressed vectors: for more than that; nearest with high probability.
+    /// Follows a graph over compressed vectors: for more of them. Finds the nearest with high probability.
     DiskAnn,
-    /// The vectors as they are, all of which are compared: exact, for at most 505 dimensions.
+    /// Compares all vectors as they are: exact, for at most 505 dimensions.
     Flat,
 }
 
@@ -47,7 +100,7 @@ impl VectorIndexKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::QuantizedFlat, Self::DiskAnn, Self::Flat];
 
-    /// The name by which the service knows it.
+    /// Its name in the service.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,48 +110,49 @@ impl VectorIndexKind {
         }
     }
 
-    /// Reads a name in any case.
+    /// The kind of this name, in any case.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(name))
     }
 }
 
-/// Where the store is, and how it is made and spoken to.
+/// Where a store is, how it is created, and how patient its client is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CosmosConfig {
-    /// Address of the account: `https://<account>.documents.azure.com/`. Plain `http://` is taken on this machine only,
-    /// for emulators.
+    /// The address of the account: `https://<account>.documents.azure.com/`. Plain `http://` is accepted only for this
+    /// machine, for emulators.
     pub endpoint: String,
     /// The database. Default: `amplifier-db`.
     pub database: String,
-    /// How to prove who is asking. Default: Entra ID.
+    /// How to sign in. Default: with Entra ID.
     pub authentication: Authentication,
-    /// Whether the server compares vectors, which an account has to be enabled for. Without it they are read and
-    /// compared here, which is slow. Default: true.
+    /// Whether the service compares vectors, which an account has to be enabled for. Otherwise they are read and compared
+    /// here, which is slow. Default: true.
     pub enable_vector: bool,
-    /// Length of the vectors that the container's index is to be for. Default: that of the container that is there; one that
-    /// is made is for 3072.
+    /// The length of the vectors that the container's index is for. Default: that of the existing container; a new one is
+    /// made for 3072.
     pub vector_dimensions: Option<usize>,
-    /// The kind of that index. Default: that of the container that is there; one that is made has
+    /// The kind of that index. Default: that of the existing container; a new one gets
     /// [`VectorIndexKind::QuantizedFlat`].
     pub vector_index: Option<VectorIndexKind>,
-    /// Whether the database and its containers are made where they are missing, which needs a key. Default: true.
+    /// Whether a missing database and missing containers are created, which needs a key. Default: true.
     pub create: bool,
-    /// How long the write of another process, which may be throttled, may stand still before it counts as dead. Default: 40 seconds.
+    /// How long the write of another process, which may be throttled, can make no progress before that process counts as
+    /// dead. Default: 40 seconds.
     pub takeover_after: Duration,
-    /// How long a request that the service throttles is repeated, counted in waits, before it is an error that says when
-    /// to come back. Default: 30 seconds.
+    /// How long, in total, to wait before a throttled request is an error that says when to come back. Default: 30
+    /// seconds.
     pub throttle_patience: Duration,
-    /// How many batches of writes may be under way at once. Default: 8.
+    /// How many batches of writes are sent at the same time. Default: 8.
     pub write_concurrency: usize,
-    /// How many texts are scored for one search by words. Default: 10,000.
+    /// The most texts that are scored for one search by words. Default: 10,000.
     pub most_texts: usize,
 }
 
 impl CosmosConfig {
-    /// The account at `endpoint`, with the defaults of everything else.
+    /// The account at `endpoint`, with defaults for everything else.
     #[must_use]
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
@@ -116,57 +170,36 @@ impl CosmosConfig {
         }
     }
 
-    /// Reads the variables `AMPLIFIER_COSMOS_ENDPOINT`, `_DATABASE`, `_AUTH_METHOD` (`default_credential` or `key`),
-    /// `_KEY`, `_ENABLE_VECTOR`, `_VECTOR_DIMENSIONS` and `_VECTOR_INDEX` (`quantizedFlat`, `diskANN` or `flat`) with
-    /// `variable`, which gives the value of a name. `None` when there is no endpoint.
+    /// The account at `endpoint`, configured by [`SETTINGS`]. A file with the key is read.
     ///
     /// # Errors
     ///
-    /// `Validation` naming the variable whose value makes no sense.
-    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>> {
-        let set = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|v| !v.is_empty());
-        let Some(endpoint) = set("AMPLIFIER_COSMOS_ENDPOINT") else { return Ok(None) };
+    /// `Validation` when a value is not what its setting holds, or there is no key to sign in with.
+    pub(crate) fn from_settings(endpoint: impl Into<String>, settings: &Settings) -> Result<Self> {
         let mut config = Self::new(endpoint);
-        if let Some(database) = set("AMPLIFIER_COSMOS_DATABASE") {
-            config.database = database;
+        if let Some(database) = settings.text("cosmos.database") {
+            config.database = database.to_owned();
         }
-        config.authentication =
-            authentication(set("AMPLIFIER_COSMOS_AUTH_METHOD"), set("AMPLIFIER_COSMOS_KEY"))?;
-        if let Some(value) = set("AMPLIFIER_COSMOS_ENABLE_VECTOR") {
-            config.enable_vector = boolean("AMPLIFIER_COSMOS_ENABLE_VECTOR", &value)?;
+        if settings.choice("cosmos.auth_method")? == Some("key") {
+            config.authentication = Authentication::Key(key(settings)?);
         }
-        if let Some(value) = set("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS") {
-            let name = "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS";
-            let wrong = |_| Error::validation(name, "must be a number of dimensions");
-            config.vector_dimensions = Some(value.parse().map_err(wrong)?);
-        }
-        if let Some(value) = set("AMPLIFIER_COSMOS_VECTOR_INDEX") {
-            let wrong = || {
-                Error::validation("AMPLIFIER_COSMOS_VECTOR_INDEX", "must be quantizedFlat, diskANN or flat")
-            };
-            config.vector_index = Some(VectorIndexKind::parse(&value).ok_or_else(wrong)?);
-        }
-        Ok(Some(config))
+        config.enable_vector = settings.switch("cosmos.enable_vector")?;
+        config.vector_dimensions =
+            settings.count("cosmos.vector_dimensions")?.map(|length| length.try_into().unwrap_or(usize::MAX));
+        config.vector_index = settings.choice("cosmos.vector_index")?.and_then(VectorIndexKind::parse);
+        Ok(config)
     }
 
-    /// [`CosmosConfig::from_variables`] with those of the process.
+    /// The address of the account, and whether it is plain HTTP on this machine.
     ///
     /// # Errors
     ///
-    /// As there.
-    pub fn from_env() -> Result<Option<Self>> {
-        Self::from_variables(|name| std::env::var(name).ok())
-    }
-
-    /// The address, and whether it is one of a server of plain HTTP on this machine.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` when it is no address, or asks for plain HTTP to another machine: keys and tokens would be on the wire.
+    /// `Validation` when it is not an address, or asks for plain HTTP to another machine, which would expose keys and
+    /// tokens.
     pub(crate) fn address(&self) -> Result<(Url, bool)> {
         let wrong = |what| Error::validation("endpoint", what).with("value", &self.endpoint);
-        let url: Url = self.endpoint.parse().map_err(|e| wrong("is no address").with_source(e))?;
-        // As the SDK has it, which knows no other names of this machine.
+        let url: Url = self.endpoint.parse().map_err(|e| wrong("is not an address").with_source(e))?;
+        // The SDK knows no other names of this machine.
         let is_here = matches!(url.host_str(), Some("127.0.0.1" | "[::1]" | "localhost"));
         match url.scheme() {
             "https" => Ok((url, false)),
@@ -183,14 +216,14 @@ impl CosmosConfig {
         self
     }
 
-    /// Sets how to prove who is asking.
+    /// Sets how to sign in.
     #[must_use]
     pub fn with_authentication(mut self, authentication: Authentication) -> Self {
         self.authentication = authentication;
         self
     }
 
-    /// Sets whether the server compares vectors.
+    /// Sets whether the service compares vectors.
     #[must_use]
     pub fn with_vector(mut self, enable_vector: bool) -> Self {
         self.enable_vector = enable_vector;
@@ -204,42 +237,42 @@ impl CosmosConfig {
         self
     }
 
-    /// Sets the kind of the index of vectors.
+    /// Sets the kind of the vector index.
     #[must_use]
     pub fn with_vector_index(mut self, kind: VectorIndexKind) -> Self {
         self.vector_index = Some(kind);
         self
     }
 
-    /// Sets whether the database and its containers are made where they are missing.
+    /// Sets whether a missing database and missing containers are created.
     #[must_use]
     pub fn with_create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Sets how long the write of another process may stand still.
+    /// Sets how long the write of another process can make no progress.
     #[must_use]
     pub fn with_takeover_after(mut self, takeover_after: Duration) -> Self {
         self.takeover_after = takeover_after;
         self
     }
 
-    /// Sets how long a throttled request is repeated.
+    /// Sets how long to wait, in total, for a throttled request.
     #[must_use]
     pub fn with_throttle_patience(mut self, patience: Duration) -> Self {
         self.throttle_patience = patience;
         self
     }
 
-    /// Sets how many texts are scored for one search by words.
+    /// Sets the most texts that are scored for one search by words.
     #[must_use]
     pub fn with_most_texts(mut self, most_texts: usize) -> Self {
         self.most_texts = most_texts;
         self
     }
 
-    /// Sets how many batches of writes may be under way at once.
+    /// Sets how many batches of writes are sent at the same time.
     #[must_use]
     pub fn with_write_concurrency(mut self, batches: usize) -> Self {
         self.write_concurrency = batches;
@@ -247,73 +280,89 @@ impl CosmosConfig {
     }
 }
 
-fn authentication(method: Option<String>, key: Option<String>) -> Result<Authentication> {
-    match (method.as_deref(), key) {
-        (None | Some("default_credential"), _) => Ok(Authentication::DefaultCredential),
-        (Some("key"), Some(key)) => Ok(Authentication::Key(key)),
-        (Some("key"), None) => {
-            Err(Error::validation("AMPLIFIER_COSMOS_KEY", "must be set with the method `key`"))
-        }
-        (Some(_), _) => {
-            Err(Error::validation("AMPLIFIER_COSMOS_AUTH_METHOD", "must be default_credential or key"))
-        }
+fn key(settings: &Settings) -> Result<String> {
+    if let Some(key) = settings.text("cosmos.key") {
+        return Ok(key.to_owned());
     }
-}
-
-fn boolean(name: &'static str, value: &str) -> Result<bool> {
-    match value.to_ascii_lowercase().as_str() {
-        "1" | "true" | "yes" | "on" => Ok(true),
-        "0" | "false" | "no" | "off" => Ok(false),
-        _ => Err(Error::validation(name, "must be true or false")),
-    }
+    let Some(file) = settings.path("cosmos.key_file") else {
+        let message =
+            "auth_method `key` needs a key: set AMPLIFIER_COSMOS_KEY, or name a file with cosmos.key_file";
+        return Err(Error::validation("config", message));
+    };
+    let unreadable = |error: std::io::Error| {
+        let message = format!("the file of cosmos.key_file can't be read: {}: {error}", file.display());
+        Error::validation("config", message).with_source(error)
+    };
+    Ok(std::fs::read_to_string(&file).map_err(unreadable)?.trim().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use amplifier_session_core::config::{Entry, Origin};
+
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Option<CosmosConfig>> {
-        CosmosConfig::from_variables(|name| {
-            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-        })
+    /// The configuration by these values of settings, with the defaults of the others.
+    fn read(values: &[(&str, &str)]) -> Result<CosmosConfig> {
+        let entry = |setting: &'static Setting| match values.iter().find(|(key, _)| *key == setting.key) {
+            Some((_, value)) => Entry::new(setting, Origin::StoreUrl, Some(value)),
+            None => Entry::new(setting, Origin::Default, setting.default),
+        };
+        let home = std::env::temp_dir();
+        CosmosConfig::from_settings(
+            "https://a/",
+            &Settings::new(SETTINGS.iter().map(entry).collect(), Some(home)),
+        )
     }
 
     #[test]
-    fn without_an_endpoint_there_is_no_store() {
-        assert_eq!(read(&[("AMPLIFIER_COSMOS_KEY", "k")]).unwrap(), None);
-    }
-
-    #[test]
-    fn every_variable_counts() {
+    fn every_setting_counts() {
         let config = read(&[
-            ("AMPLIFIER_COSMOS_ENDPOINT", "https://a.documents.azure.com/"),
-            ("AMPLIFIER_COSMOS_DATABASE", "d"),
-            ("AMPLIFIER_COSMOS_AUTH_METHOD", "key"),
-            ("AMPLIFIER_COSMOS_KEY", "c2VjcmV0"),
-            ("AMPLIFIER_COSMOS_ENABLE_VECTOR", "false"),
-            ("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS", "1536"),
-            ("AMPLIFIER_COSMOS_VECTOR_INDEX", "diskann"),
+            ("cosmos.database", "d"),
+            ("cosmos.auth_method", "key"),
+            ("cosmos.key", "c2VjcmV0"),
+            ("cosmos.key_file", "/nowhere"),
+            ("cosmos.enable_vector", "off"),
+            ("cosmos.vector_dimensions", "1536"),
+            ("cosmos.vector_index", "diskann"),
         ]);
-        let expected = CosmosConfig::new("https://a.documents.azure.com/")
+        let expected = CosmosConfig::new("https://a/")
             .with_database("d")
             .with_authentication(Authentication::Key("c2VjcmV0".to_owned()))
             .with_vector(false)
             .with_vector_dimensions(1536)
             .with_vector_index(VectorIndexKind::DiskAnn);
-        assert_eq!(config.unwrap(), Some(expected));
+        assert_eq!(config.unwrap(), expected);
+        assert_eq!(read(&[]).unwrap(), CosmosConfig::new("https://a/"));
     }
 
     #[test]
-    fn a_value_that_makes_no_sense_is_named() {
-        let field = |name, value| {
-            let error = read(&[("AMPLIFIER_COSMOS_ENDPOINT", "https://a/"), (name, value)]).unwrap_err();
-            error.context("field").unwrap().to_owned()
-        };
-        assert_eq!(field("AMPLIFIER_COSMOS_AUTH_METHOD", "password"), "AMPLIFIER_COSMOS_AUTH_METHOD");
-        assert_eq!(field("AMPLIFIER_COSMOS_AUTH_METHOD", "key"), "AMPLIFIER_COSMOS_KEY");
-        assert_eq!(field("AMPLIFIER_COSMOS_ENABLE_VECTOR", "perhaps"), "AMPLIFIER_COSMOS_ENABLE_VECTOR");
-        assert_eq!(field("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS", "x"), "AMPLIFIER_COSMOS_VECTOR_DIMENSIONS");
-        assert_eq!(field("AMPLIFIER_COSMOS_VECTOR_INDEX", "hnsw"), "AMPLIFIER_COSMOS_VECTOR_INDEX");
+    fn the_key_may_be_in_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, "c2VjcmV0\n").unwrap();
+        let read = |file: &str| read(&[("cosmos.auth_method", "key"), ("cosmos.key_file", file)]);
+        let config = read(file.path().to_str().unwrap()).unwrap();
+        assert_eq!(config.authentication, Authentication::Key("c2VjcmV0".to_owned()));
+        let error = read("~/there/is/no/such/file").unwrap_err();
+        assert!(error.message().contains("cosmos.key_file") && !error.message().contains('~'), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named() {
+        for (key, value, rule) in [
+            ("cosmos.auth_method", "password", "cosmos.auth_method must be one of default_credential, key"),
+            ("cosmos.auth_method", "key", "set AMPLIFIER_COSMOS_KEY"),
+            ("cosmos.enable_vector", "perhaps", "cosmos.enable_vector must be true or false"),
+            ("cosmos.vector_dimensions", "x", "cosmos.vector_dimensions must be a whole number"),
+            (
+                "cosmos.vector_index",
+                "hnsw",
+                "cosmos.vector_index must be one of quantizedFlat, diskANN, flat",
+            ),
+        ] {
+            let error = read(&[(key, value)]).unwrap_err();
+            assert!(error.message().contains(rule), "{error}");
+        }
     }
 
     #[test]

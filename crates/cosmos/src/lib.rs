@@ -25,6 +25,7 @@ mod counts;
 mod documents;
 mod error;
 mod events;
+mod factory;
 mod fence;
 mod generations;
 mod ids;
@@ -48,3 +49,4 @@ mod tests;
 
 pub use backend::CosmosBackend;
 pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS, VectorIndexKind};
+pub use factory::FACTORY;

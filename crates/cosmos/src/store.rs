@@ -112,7 +112,7 @@ impl Store {
 }
 
 /// The SDK's HTTP client takes the provider of TLS from the process: ring, unless the program has chosen another one.
-fn provide_tls() {
+pub(crate) fn provide_tls() {
     // An error says that somebody else was faster.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

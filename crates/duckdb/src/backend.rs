@@ -179,8 +179,8 @@ impl Database for DuckDb {
     ) -> Result<T> {
         self.check_writable()?;
         if self.access == Access::ReadOnly {
-            let message = "the store was opened for reading only";
-            return Err(Error::new(ErrorKind::Unsupported, message).with("file", self.path().display()));
+            let error = Error::new(ErrorKind::Unsupported, "the store was opened read-only");
+            return Err(error.with("option", "read_only").with("file", self.path().display()));
         }
         self.inner.pool.transaction(operation, write)
     }

@@ -13,6 +13,7 @@
 //! | `python.rs` | files of the Python library: read, and upgraded |
 //! | `hnsw/` | the HNSW index of the extension VSS, for those who ask for it |
 //! | `sql/` | questions in SQL, and the views that are there for them |
+//! | `factory.rs` | how a store is opened by its URL; its settings |
 //! | `quote.rs`, `error.rs` | names and texts in statements; DuckDB's errors as ours |
 //!
 //! One process at a time may write a file; several may read it while none writes.
@@ -23,6 +24,7 @@ mod connect;
 mod connection;
 mod error;
 mod event_counts;
+mod factory;
 mod hnsw;
 mod lookups;
 mod numbers;
@@ -38,6 +40,7 @@ mod vectors;
 
 pub use backend::{DuckDb, DuckDbBackend};
 pub use connect::Access;
+pub use factory::FACTORY;
 pub use hnsw::HnswOptions;
 pub use python::DuckDbUpgrade;
 pub use sql::{READY_VIEWS, ReadyView, SqlAnswer, SqlColumn, SqlForm, SqlQuery, SqlRow};

@@ -7,16 +7,20 @@ use amplifier_session_core::{
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
     model::EmbeddingSpace,
 };
+use amplifier_session_entra as entra;
 use async_trait::async_trait;
-use azure_core::credentials::TokenCredential;
+use azure_core::{
+    credentials::TokenCredential,
+    http::{ClientOptions, Transport},
+};
 use reqwest::{
     Url,
     header::{AUTHORIZATION, HeaderName},
 };
 
 use crate::{
-    EntraIdentity, ModelConfig, Secret, entra,
-    http::{check_key_is_safe, is_loopback, parse_url},
+    EntraIdentity, ModelConfig, Secret,
+    http::{self, check_key_is_safe, is_loopback, parse_url},
     service_model::{Variable, allows_http, is_known},
     wire::{Credentials, Endpoint},
 };
@@ -25,6 +29,8 @@ use crate::{
 /// <https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle>. The undated `v1` takes no token of
 /// Microsoft Entra ID for embeddings.
 const API_VERSION: &str = "2024-10-21";
+/// Where tokens come from. In whichever cloud: the address only decides that the client can do TLS.
+const SIGN_IN: &str = "https://login.microsoftonline.com";
 /// What a token has to be for.
 const SCOPE: &str = "https://cognitiveservices.azure.com/.default";
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
@@ -211,7 +217,7 @@ impl AzureOpenAiEmbedding {
     pub fn new(config: &AzureOpenAiConfig) -> Result<Self> {
         let caller = match &config.sign_in {
             AzureSignIn::Key(key) => Caller::Key(Credentials::new(API_KEY, "", key.clone())?),
-            AzureSignIn::Entra(identity) => Caller::Entra(identity.credential()?),
+            AzureSignIn::Entra(identity) => Caller::Entra(identity.credential(client_options)?),
         };
         Self::with_caller(config, caller)
     }
@@ -238,12 +244,26 @@ impl AzureOpenAiEmbedding {
         match &self.caller {
             Caller::Key(credentials) => self.endpoint.embed(Some(credentials), texts).await,
             Caller::Entra(credential) => {
-                let token = entra::token(credential.as_ref(), SCOPE).await?;
+                let token = entra::token(credential.as_ref(), SCOPE).await.map_err(of_service)?;
                 let credentials = Credentials::new(AUTHORIZATION, "Bearer ", token)?;
                 self.endpoint.embed(Some(&credentials), texts).await
             }
         }
     }
+}
+
+/// With a client of ours: the one that the SDK builds itself panics where no TLS provider is installed.
+fn client_options() -> Result<ClientOptions> {
+    let client = http::client(&parse_url("entra", SIGN_IN)?, &http::ClientOptions::default())?;
+    Ok(ClientOptions { transport: Some(Transport::new(Arc::new(client))), ..ClientOptions::default() })
+}
+
+/// A sign-in that may succeed later is an outage of the embedding service, not a wrong credential.
+fn of_service(error: Error) -> Error {
+    if error.is_retryable() {
+        return Error::new(ErrorKind::Embedding, error.message()).retryable();
+    }
+    error
 }
 
 #[async_trait]

@@ -11,10 +11,6 @@ pub mod azure_openai;
 pub mod clock;
 #[cfg(feature = "cache")]
 pub mod disk_cache;
-#[cfg(feature = "entra")]
-// The SDK of a store asks for tokens itself.
-#[cfg_attr(not(feature = "azure-openai"), allow(dead_code))]
-mod entra;
 #[cfg(feature = "http")]
 // Each feature that needs HTTP uses a part of it.
 #[cfg_attr(not(feature = "openai"), allow(dead_code))]
@@ -24,7 +20,6 @@ pub mod models;
 mod named;
 #[cfg(feature = "openai")]
 pub mod openai;
-mod secret;
 #[cfg(feature = "redact")]
 pub mod secrets;
 #[cfg(feature = "openai")]
@@ -35,17 +30,17 @@ pub mod transformer;
 mod wire;
 pub mod wrappers;
 
+pub use amplifier_session_core::Secret;
+#[cfg(feature = "azure-openai")]
+pub use amplifier_session_entra::EntraIdentity;
 #[cfg(feature = "azure-openai")]
 pub use azure_openai::{AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn};
-#[cfg(feature = "entra")]
-pub use entra::EntraIdentity;
 #[cfg(feature = "openai")]
 pub use http::plain_http_address;
 pub use local::LocalEmbedding;
 pub use named::{Configured, PROVIDERS, check_provider, provider, provider_from_env};
 #[cfg(feature = "openai")]
 pub use openai::{OpenAiConfig, OpenAiEmbedding};
-pub use secret::Secret;
 #[cfg(feature = "openai")]
 pub use service_model::ModelConfig;
 #[cfg(feature = "local-transformer")]

@@ -9,6 +9,7 @@
 //! | `functions.rs` | functions of the library that SQL calls |
 //! | `read_only.rs` | files that can't be written |
 //! | `python.rs` | files of the Python library |
+//! | `factory.rs` | how a store is opened by its URL |
 //! | `error.rs` | SQLite's errors as ours |
 //!
 //! Many processes may use one file: readers see the last committed state, writers take turns.
@@ -18,6 +19,7 @@ mod columns;
 mod connection;
 mod error;
 mod event_counts;
+mod factory;
 mod functions;
 mod lookups;
 #[cfg(test)]
@@ -29,4 +31,5 @@ mod schema;
 mod tables;
 
 pub use backend::{Sqlite, SqliteBackend};
+pub use factory::FACTORY;
 pub use python::SqliteUpgrade;

@@ -1,4 +1,4 @@
-//! From the configuration to what makes vectors.
+//! The embedding provider that is configured.
 
 use std::sync::Arc;
 
@@ -10,14 +10,13 @@ use amplifier_session_embed::{
 use super::Configuration;
 
 impl Configuration {
-    /// What makes vectors, in its wrappers: `None` for the provider `none`.
+    /// The embedding provider in its wrappers; `None` for the provider `none`.
     ///
-    /// The model that is compiled in needs none: it is as fast as a cache, and its texts stay here.
+    /// The compiled-in model has no wrappers: it is as fast as a cache, and its texts stay on this machine.
     ///
     /// # Errors
     ///
-    /// `Validation` for an unknown provider, or a setting that makes no sense; `Unsupported` for a provider that is not
-    /// built in.
+    /// `Validation` for an unknown provider or a wrong setting; `Unsupported` for a provider that this build does not have.
     pub fn embedding(&self) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
         let name = self.text("embedding").unwrap_or("local");
         let models = self.models();
@@ -30,7 +29,7 @@ impl Configuration {
         }
     }
 
-    /// The address of the embedding service, where texts go to another machine over plain `http://`.
+    /// The address of the embedding service, if texts go to another machine over plain `http://`.
     #[must_use]
     #[cfg(feature = "openai")]
     pub fn plain_http_address(&self) -> Option<String> {
@@ -42,15 +41,15 @@ impl Configuration {
         amplifier_session_embed::plain_http_address(self.text(key)?)
     }
 
-    /// The address of the embedding service, where texts go to another machine over plain `http://`.
+    /// The address of the embedding service, if texts go to another machine over plain `http://`.
     #[must_use]
     #[cfg(not(feature = "openai"))]
     pub fn plain_http_address(&self) -> Option<String> {
         None
     }
 
-    /// The models that `local:NAME` names: in the folder for data of the XDG Base Directory Specification,
-    /// `~/.local/share/amplifier-sessions/models` by default. `None` where the home folder is unknown.
+    /// The models that `local:NAME` names. They are in the data folder of the XDG Base Directory Specification, by default
+    /// `~/.local/share/amplifier-sessions/models`. `None` if the home folder is not known.
     #[must_use]
     pub fn models(&self) -> Option<InstalledModels> {
         let folder = self.sources.folder("XDG_DATA_HOME", ".local/share")?;
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_provider_is_what_is_configured() {
+    fn the_configuration_names_the_provider() {
         let local = configured(&ConfigSources::default()).embedding().unwrap().unwrap();
         assert_eq!((local.space().model.as_str(), local.is_local()), ("static-256", true));
         let sources = ConfigSources::default().with_option("embedding", "none");
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn models_lie_in_the_folder_for_data() {
+    fn models_are_in_the_folder_for_data() {
         let folder =
             |sources: ConfigSources| configured(&sources).models().map(|models| models.folder().to_owned());
         let home = ConfigSources::default().with_home(Some(PathBuf::from("/home/ana")));
@@ -127,7 +126,7 @@ mod tests {
 
     #[cfg(feature = "openai")]
     #[test]
-    fn a_key_goes_over_plain_http_only_where_that_is_allowed() {
+    fn a_key_goes_over_plain_http_only_if_that_is_allowed() {
         let sources = ConfigSources::default()
             .with_option("embedding", "openai")
             .with_variable("OPENAI_API_KEY", "none that works")
@@ -152,7 +151,7 @@ mod tests {
 
     #[cfg(feature = "openai")]
     #[test]
-    fn a_service_is_masked_unless_somebody_says_so() {
+    fn secrets_are_masked_for_a_service_unless_turned_off() {
         let sources = ConfigSources::default()
             .with_option("embedding", "openai")
             .with_variable("OPENAI_API_KEY", "none that works");

@@ -1,25 +1,29 @@
 //! The configuration file.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     io,
     ops::Range,
     path::{Path, PathBuf},
 };
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{
+    Error, Result,
+    config::{Kind, Setting},
+};
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use super::settings::{Kind, SETTINGS, Setting};
+use super::settings::settings;
+use crate::backends::LEFT_OUT;
 
-/// What a file says: each value with its line, by its key.
-pub(super) type Said = HashMap<&'static str, (String, usize)>;
+/// The values in a file, each with its line, by the keys of the settings.
+pub(super) type Values = HashMap<&'static str, (String, usize)>;
 
-/// What the file at `path` says; `None` when there is none.
-pub(super) fn read(path: &Path) -> Result<Option<Said>> {
+/// The values in the file at `path`; `None` if there is no such file.
+pub(super) fn read(path: &Path) -> Result<Option<Values>> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(path, &text).map(Some),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -30,25 +34,25 @@ pub(super) fn read(path: &Path) -> Result<Option<Said>> {
     }
 }
 
-/// What `text` says; `path` is for errors.
-fn parse(path: &Path, text: &str) -> Result<Said> {
+/// The values in `text`; `path` is for errors.
+fn parse(path: &Path, text: &str) -> Result<Values> {
     let file = File { path: path.to_owned(), text };
-    // The message alone: the error as a whole shows the line, which may hold a key.
+    // Only the message: the whole error shows the line, which may hold a key.
     let document = DeTable::parse(text)
         .map_err(|error| file.wrong(error.span().unwrap_or_default(), error.message()))?;
-    let mut said = Said::new();
+    let mut values = Values::new();
     for (key, value) in document.get_ref() {
         match value.get_ref() {
             DeValue::Table(table) => {
                 for (inner, value) in table {
                     let name = format!("{}.{}", key.get_ref(), inner.get_ref());
-                    file.take(&mut said, &name, inner.span(), value)?;
+                    file.take(&mut values, &name, inner.span(), value)?;
                 }
             }
-            _ => file.take(&mut said, key.get_ref(), key.span(), value)?,
+            _ => file.take(&mut values, key.get_ref(), key.span(), value)?,
         }
     }
-    Ok(said)
+    Ok(values)
 }
 
 struct File<'a> {
@@ -59,19 +63,21 @@ struct File<'a> {
 impl File<'_> {
     fn take(
         &self,
-        said: &mut Said,
+        values: &mut Values,
         name: &str,
         place: Range<usize>,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<()> {
-        let Some(setting) = SETTINGS.iter().find(|setting| setting.key == name) else {
-            return Err(self.wrong(place, &unknown(name)));
+        let Some(setting) = in_file().find(|setting| setting.key == name) else {
+            // Other builds of the program may read the same file.
+            let of_other_build = LEFT_OUT.iter().any(|backend| backend.has_setting(name));
+            return if of_other_build { Ok(()) } else { Err(self.wrong(place, &unknown(name))) };
         };
         let Some(text) = text_of(setting, value.get_ref()) else {
             return Err(self.wrong(place, &format!("{name} must be {}", setting.kind.rule())));
         };
         if !text.trim().is_empty() {
-            said.insert(setting.key, (text, self.line(&place)));
+            values.insert(setting.key, (text, self.line(&place)));
         }
         Ok(())
     }
@@ -88,7 +94,12 @@ impl File<'_> {
     }
 }
 
-/// The value as a text; `None` when it is not of the setting's kind.
+/// The settings that a file may have.
+fn in_file() -> impl Iterator<Item = &'static Setting> {
+    settings().filter(|setting| setting.in_file)
+}
+
+/// The value as a text; `None` if it is not of the setting's kind.
 fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
     match (setting.kind, value) {
         (Kind::Text | Kind::Secret, DeValue::String(text)) => Some(text.clone().into_owned()),
@@ -106,7 +117,7 @@ fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
         (Kind::List, DeValue::Array(items)) => items
             .iter()
             .map(|item| match item.get_ref() {
-                // A line each: nothing in one is taken for what stands between two.
+                // One line for each, so that commas in a text do not separate.
                 DeValue::String(text) if !text.contains('\n') => Some(format!("{text}\n")),
                 _ => None,
             })
@@ -116,11 +127,13 @@ fn text_of(setting: &Setting, value: &DeValue<'_>) -> Option<String> {
 }
 
 fn unknown(name: &str) -> String {
-    let table = name.split_once('.').map_or("", |(table, _)| table);
-    let beside = |setting: &&Setting| setting.key.split_once('.').map_or("", |(table, _)| table) == table;
-    let mut known: Vec<&str> = SETTINGS.iter().filter(beside).map(|setting| setting.key).collect();
+    let table_of = |key: &'static str| key.split_once('.').map(|(table, _)| table);
+    let table = name.split_once('.').map(|(table, _)| table);
+    let beside = in_file().map(|setting| setting.key).filter(|key| table_of(key) == table);
+    let mut known: Vec<String> = beside.map(str::to_owned).collect();
     if known.is_empty() {
-        known = vec!["[cosmos]", "[cache]", "[openai]", "[azure_openai]"];
+        let tables: BTreeSet<_> = in_file().filter_map(|setting| table_of(setting.key)).collect();
+        known = tables.into_iter().map(|table| format!("[{table}]")).collect();
     }
     format!("there is no setting {name:?}; known are {}", known.join(", "))
 }
@@ -129,23 +142,23 @@ fn unknown(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<Said> {
+    fn parsed(text: &str) -> Result<Values> {
         parse(Path::new("config.toml"), text)
     }
 
     #[test]
     fn every_kind_of_value_is_read_with_its_line() {
-        let said = parsed(
+        let values = parsed(
             "store = 'sqlite:a'\nredact = false\n\nprice_per_million_tokens = 0.13\n[openai]\n# a comment\ndimensions = 1_024\napi_key = \"k\"\nmodel = ''\n",
         )
         .unwrap();
-        assert_eq!(said["store"], ("sqlite:a".to_owned(), 1));
-        assert_eq!(said["redact"], ("false".to_owned(), 2));
-        assert_eq!(said["price_per_million_tokens"], ("0.13".to_owned(), 4));
-        assert_eq!(said["openai.dimensions"], ("1024".to_owned(), 7));
-        assert_eq!(said["openai.api_key"], ("k".to_owned(), 8));
-        // Nothing between the quotes is nothing said.
-        assert_eq!(said.len(), 5);
+        assert_eq!(values["store"], ("sqlite:a".to_owned(), 1));
+        assert_eq!(values["redact"], ("false".to_owned(), 2));
+        assert_eq!(values["price_per_million_tokens"], ("0.13".to_owned(), 4));
+        assert_eq!(values["openai.dimensions"], ("1024".to_owned(), 7));
+        assert_eq!(values["openai.api_key"], ("k".to_owned(), 8));
+        // An empty text is not a value.
+        assert_eq!(values.len(), 5);
         assert_eq!(parsed("price_per_million_tokens = 2").unwrap()["price_per_million_tokens"].0, "2");
         assert_eq!(parsed("events = 'none'").unwrap()["events"].0, "none");
         assert_eq!(parsed("exclude = ['a/{b,c}', 'd,e']").unwrap()["exclude"].0, "a/{b,c}\nd,e\n");
@@ -154,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_file_and_line() {
+    fn an_error_names_file_and_line() {
         for (text, says) in [
             (
                 "\nstor = 'x'",
@@ -166,7 +179,7 @@ mod tests {
             ),
             (
                 "[opnai]\nmodel = 'x'",
-                "line 2: there is no setting \"opnai.model\"; known are [cosmos], [cache], [openai]",
+                "line 2: there is no setting \"opnai.model\"; known are [azure_openai], [cache], ",
             ),
             ("store = 7", "line 1: store must be a text in quotes"),
             ("redact = 'off'", "line 1: redact must be true or false"),
@@ -175,7 +188,6 @@ mod tests {
             ("events = 'some'", "line 1: events must be one of full, summary, none"),
             ("teams = 'a'", "line 1: teams must be a list of texts in quotes"),
             ("exclude = ['a', 1]", "line 1: exclude must be a list of texts in quotes"),
-            ("[cosmos]\nkey = 'c2VjcmV0'", "there is no setting \"cosmos.key\"; known are cosmos.endpoint"),
             ("openai = 3", "there is no setting \"openai\""),
             ("openai.model.name = 'x'", "openai.model must be a text"),
             ("a\nb", "line 1: "),
@@ -184,6 +196,14 @@ mod tests {
             assert_eq!(error.context("field"), Some("config"));
             assert!(error.message().contains(says), "{error}");
         }
+    }
+
+    #[test]
+    #[cfg(feature = "cosmos")]
+    fn the_key_of_an_account_is_not_in_the_file() {
+        let error = parsed("[cosmos]\nkey = 'c2VjcmV0'").unwrap_err();
+        let known = "there is no setting \"cosmos.key\"; known are cosmos.endpoint, cosmos.database";
+        assert!(error.message().contains(known) && !format!("{error:?}").contains("c2VjcmV0"), "{error}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn the_command_line_comes_before_the_environment_before_the_file_before_the_defa
 }
 
 #[test]
-fn the_file_is_looked_for_where_it_is_named() {
+fn the_file_is_the_one_that_is_named() {
     let (home, sources) = home("user = 'ana'");
     let other = home.path().join("other.toml");
     std::fs::write(&other, "user = 'bob'").unwrap();
@@ -42,7 +42,7 @@ fn the_file_is_looked_for_where_it_is_named() {
     assert_eq!(user(&by_variable).as_deref(), Some("bob"));
     let xdg = home.path().join("xdg");
     assert_eq!(user(&sources.clone().with_variable("XDG_CONFIG_HOME", xdg.to_str().unwrap())), None);
-    // A relative path is passed over.
+    // A relative path is ignored.
     assert_eq!(user(&sources.clone().with_variable("XDG_CONFIG_HOME", "xdg")).as_deref(), Some("ana"));
 
     let missing = sources.with_file(Some(home.path().join("missing.toml")));
@@ -53,7 +53,7 @@ fn the_file_is_looked_for_where_it_is_named() {
 }
 
 #[test]
-fn values_are_read_as_what_they_are_and_errors_name_who_said_them() {
+fn values_are_read_as_their_kind_and_errors_name_the_origin() {
     let (_home, sources) =
         home("redact = false\nprice_per_million_tokens = 0.13\n[cache]\nmax_megabytes = 7");
     let read = Configuration::read(&sources).unwrap();
@@ -69,7 +69,7 @@ fn values_are_read_as_what_they_are_and_errors_name_who_said_them() {
 }
 
 #[test]
-fn providers_see_the_file_as_an_environment() {
+fn embedding_providers_see_the_file_as_an_environment() {
     let (_home, sources) = home("[openai]\nmodel = 'from-file'\ndimensions = 7\napi_key = 'hunter2'");
     let sources = sources.with_variable("AZURE_CLIENT_ID", "app");
     let read = Configuration::read(&sources).unwrap();
@@ -77,7 +77,7 @@ fn providers_see_the_file_as_an_environment() {
     assert_eq!(read.variable("OPENAI_EMBEDDING_DIMENSIONS").as_deref(), Some("7"));
     assert_eq!(read.variable("OPENAI_API_KEY").as_deref(), Some("hunter2"));
     assert_eq!(read.variable("AZURE_CLIENT_ID").as_deref(), Some("app"));
-    // What nobody said is not set.
+    // A default is not set.
     assert_eq!(read.variable("OPENAI_BASE_URL"), None);
 }
 
@@ -87,12 +87,12 @@ fn no_key_is_shown() {
     let sources = sources.with_variable("AZURE_OPENAI_API_KEY", "hunter3");
     let read = Configuration::read(&sources).unwrap();
     assert!(!format!("{sources:?} {read:?} {read:#?}").contains("hunter"));
-    let shown = read.entries().iter().filter(|entry| entry.setting.is_secret()).map(Entry::shown);
-    assert_eq!(shown.collect::<Vec<_>>(), [Some("set (hidden)"); 2]);
+    let shown = read.entries().iter().filter(|entry| entry.setting.is_secret()).filter_map(Entry::shown);
+    assert_eq!(shown.collect::<Vec<_>>(), ["set (hidden)"; 2]);
 }
 
 #[test]
-fn the_cache_is_where_caches_are() {
+fn the_cache_is_in_the_folder_for_caches() {
     let (home, sources) = home("");
     let folder = |sources: &ConfigSources| Configuration::read(sources).unwrap().cache_directory().unwrap();
     assert_eq!(folder(&sources), home.path().join(".cache/amplifier-sessions"));
@@ -103,17 +103,7 @@ fn the_cache_is_where_caches_are() {
 }
 
 #[test]
-fn extensions_are_where_duckdb_has_them_or_where_they_are_said_to_be() {
-    let (home, sources) = home("hnsw = true");
-    let read = |sources: &ConfigSources| Configuration::read(sources).unwrap();
-    assert!(read(&sources).switch("hnsw").unwrap());
-    assert_eq!(read(&sources).extension_directory(), None);
-    let named = sources.with_variable("AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY", "~/extensions");
-    assert_eq!(read(&named).extension_directory(), Some(home.path().join("extensions")));
-}
-
-#[test]
-fn lists_are_texts_in_the_file_and_stand_between_commas_elsewhere() {
+fn lists_are_arrays_in_the_file_and_have_commas_elsewhere() {
     let (_home, sources) =
         home("teams = ['a', 'b c']\nexclude = ['x/{y,z}-*', 'q,r']\norg = 'acme'\nevents = 'summary'");
     let read = Configuration::read(&sources).unwrap();
@@ -122,10 +112,7 @@ fn lists_are_texts_in_the_file_and_stand_between_commas_elsewhere() {
         (&["a".to_owned(), "b c".to_owned()][..], Some("a, b c"))
     );
     assert_eq!(read.list("exclude"), ["x/{y,z}-*", "q,r"]);
-    assert_eq!(
-        (read.text("org"), read.choice("events").unwrap().as_deref()),
-        (Some("acme"), Some("summary"))
-    );
+    assert_eq!((read.text("org"), read.choice("events").unwrap()), (Some("acme"), Some("summary")));
     let sources = sources
         .with_variable("AMPLIFIER_SESSIONS_TEAMS", "c, d")
         .with_variable("AMPLIFIER_SESSIONS_EXCLUDE", "*/{a,b},c")
@@ -147,27 +134,29 @@ fn lists_are_texts_in_the_file_and_stand_between_commas_elsewhere() {
 }
 
 #[test]
-fn services_see_the_file_as_an_environment_and_the_key_of_its_own_file() {
-    let (home, sources) = home(
-        "[cosmos]\nendpoint = 'https://a.documents.azure.com/'\nauth_method = 'key'\nkey_file = '~/key'\nvector_dimensions = 512",
+#[cfg(feature = "cosmos")]
+fn a_backend_gets_its_own_settings_and_the_environment() {
+    let (_home, sources) = home(
+        "[cosmos]\nendpoint = 'https://a.documents.azure.com/'\nvector_dimensions = 512\nvector_index = 'flat'",
     );
-    let sources = sources.with_variable("AZURE_CLIENT_ID", "app");
-    let unreadable = Configuration::read(&sources).unwrap().variables().unwrap_err();
-    assert!(unreadable.to_string().contains("cosmos.key_file"), "{unreadable}");
-    std::fs::write(home.path().join("key"), "hunter2\n").unwrap();
+    let sources =
+        sources.with_variable("AZURE_CLIENT_ID", "app").with_variable("AMPLIFIER_COSMOS_KEY", "hunter2");
     let read = Configuration::read(&sources).unwrap();
-    let variables = read.variables().unwrap();
-    let of = |name: &str| variables.get(name).map(str::to_owned);
-    assert_eq!(of("AMPLIFIER_COSMOS_ENDPOINT").as_deref(), Some("https://a.documents.azure.com/"));
-    assert_eq!(
-        (of("AMPLIFIER_COSMOS_KEY").as_deref(), of("AZURE_CLIENT_ID").as_deref()),
-        (Some("hunter2"), Some("app"))
-    );
-    assert_eq!(of("AMPLIFIER_COSMOS_VECTOR_DIMENSIONS").as_deref(), Some("512"));
-    // What nobody said is not set, and the environment comes first.
-    assert_eq!(of("AMPLIFIER_COSMOS_DATABASE"), None);
-    assert!(!format!("{read:?} {variables:?}").contains("hunter"));
-    let sources = sources.with_variable("AMPLIFIER_COSMOS_KEY", "other");
-    let variables = Configuration::read(&sources).unwrap().variables().unwrap();
-    assert_eq!(variables.get("AMPLIFIER_COSMOS_KEY"), Some("other"));
+    let url = StoreUrl::parse("cosmos://?vector_index=diskANN", None).unwrap();
+    let request = read.open_request(&url);
+    assert_eq!(request.environment.get("AZURE_CLIENT_ID"), Some("app"));
+    assert_eq!(request.settings.text("cosmos.endpoint"), Some("https://a.documents.azure.com/"));
+    assert_eq!(request.settings.count("cosmos.vector_dimensions").unwrap(), Some(512));
+    assert_eq!(request.settings.text("cosmos.key"), Some("hunter2"));
+    assert_eq!(request.settings.origin("cosmos.vector_index"), &Origin::StoreUrl);
+    assert_eq!(request.settings.text("store"), None);
+    assert!(!format!("{read:?} {request:?}").contains("hunter"));
+    // The URL of one store does not change the configuration of others.
+    assert_eq!(read.text("cosmos.vector_index"), Some("flat"));
+}
+
+#[test]
+fn settings_of_backends_that_this_build_leaves_out_are_accepted() {
+    let (_home, sources) = home("hnsw = true\n[cosmos]\ndatabase = 'd'");
+    Configuration::read(&sources).unwrap();
 }

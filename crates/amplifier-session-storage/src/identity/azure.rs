@@ -1,4 +1,4 @@
-//! The account that the Azure CLI is signed in with, read from its profile file.
+//! The account of the Azure CLI, from its profile file.
 
 use std::path::Path;
 
@@ -26,14 +26,14 @@ struct Account {
 }
 
 impl Account {
-    /// The name of a person. Managed identities are called the same on every machine
-    /// (`systemAssignedIdentity`), so their name would make one user of many.
+    /// The name, if this is a person. Managed identities have the same name on every machine
+    /// (`systemAssignedIdentity`), so that different users would become one.
     fn person(self) -> Option<String> {
         self.kind.is_none_or(|kind| kind.eq_ignore_ascii_case("user")).then_some(self.name)?
     }
 }
 
-/// The user of the default subscription; `None` when nobody is signed in or the file can't be read.
+/// The user of the default subscription; `None` if nobody is signed in or the file can't be read.
 pub(super) fn signed_in_user(profile: &Path) -> Option<String> {
     // The Azure CLI writes the file with a byte order mark.
     let text = std::fs::read_to_string(profile).ok()?;
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_signed_in_is_nobody() {
+    fn without_a_signed_in_person_there_is_no_user() {
         for profile in [
             "",
             "{",

@@ -1,12 +1,12 @@
 //! Who is asking, and from which machine.
 //!
-//! | | the first that there is of |
+//! | | the first of these that is known |
 //! | --- | --- |
-//! | user | the configuration; the account that the Azure CLI is signed in with; the system's user |
-//! | host | the machine id of the operating system, hashed; the host's name |
+//! | user | the configured user; the account of the Azure CLI; the user of the system |
+//! | host | the machine id of the operating system, hashed; the name of the host |
 //!
 //! [`Sources::from_env`] reads the environment of the process; everything after that is a function of the
-//! [`Sources`], so that tests and embedding programs say themselves where to look.
+//! [`Sources`], so that tests and other programs can look elsewhere.
 
 mod azure;
 mod host;
@@ -18,39 +18,39 @@ use amplifier_session_core::{
     model::{HostId, UserId},
 };
 
-/// Where an identity is looked for.
+/// Where to look for an identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sources {
-    /// The user that the configuration names.
+    /// The configured user.
     pub configured_user: Option<String>,
     /// The Azure CLI's profile file.
     pub azure_profile: Option<PathBuf>,
-    /// What the system calls its user, the best source first.
+    /// The user of the system, the best source first.
     pub system_users: Vec<String>,
-    /// Files that hold the machine's id, the best first.
+    /// Files with the machine's id, the best first.
     pub machine_id_files: Vec<PathBuf>,
     /// The host's name.
     pub host_name: Option<String>,
 }
 
-/// A user, and how it became known.
+/// A user, and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The user.
     pub user_id: UserId,
-    /// How it became known.
+    /// Where it comes from.
     pub source: UserSource,
 }
 
-/// How a user became known.
+/// Where a user comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserSource {
-    /// The configuration names it.
+    /// The configuration.
     Configuration,
-    /// The Azure CLI is signed in with it.
+    /// The account of the Azure CLI.
     AzureCli,
-    /// The operating system calls it so.
+    /// The operating system.
     System,
 }
 
@@ -81,7 +81,7 @@ impl Sources {
         }
     }
 
-    /// Sets the user that the configuration names.
+    /// Sets the configured user.
     #[must_use]
     pub fn with_configured_user(mut self, user: Option<String>) -> Self {
         self.configured_user = user;
@@ -95,14 +95,14 @@ impl Sources {
         self
     }
 
-    /// Sets what the system calls its user, the best source first.
+    /// Sets the user of the system, the best source first.
     #[must_use]
     pub fn with_system_users(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.system_users = names.into_iter().collect();
         self
     }
 
-    /// Sets the files that may hold the machine's id, the best first.
+    /// Sets the files with the machine's id, the best first.
     #[must_use]
     pub fn with_machine_id_files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
         self.machine_id_files = files.into_iter().collect();
@@ -116,13 +116,11 @@ impl Sources {
         self
     }
 
-    /// The user.
-    ///
-    /// Only a name from the configuration that breaks the rules is an error; other sources are passed over.
+    /// The user. An invalid name in the configuration is an error; in other sources it is ignored.
     ///
     /// # Errors
     ///
-    /// `Validation` when the configured name is no user id, or when no source has one.
+    /// `Validation` when the configured name is not a user id, or no source has one.
     pub fn user(&self) -> Result<Identity> {
         if let Some(name) = &self.configured_user {
             return Ok(Identity { user_id: UserId::new(name.trim())?, source: UserSource::Configuration });
@@ -132,13 +130,13 @@ impl Sources {
             return Ok(Identity { user_id, source: UserSource::AzureCli });
         }
         let user_id = self.system_users.iter().find_map(|name| UserId::new(name.trim()).ok());
-        let user_id = user_id.ok_or_else(|| Error::validation("user_id", "nothing tells who the user is"))?;
+        let user_id = user_id.ok_or_else(|| Error::validation("user_id", "the user is not known"))?;
         Ok(Identity { user_id, source: UserSource::System })
     }
 
-    /// The machine: the same in every process, and after every start, of one installation.
+    /// The machine. The id is the same in every process of one installation, also after a restart.
     ///
-    /// The machine id itself is confidential by `machine-id(5)`, so a hash of it is what leaves the machine.
+    /// The machine id itself is confidential according to `machine-id(5)`, so only a hash of it leaves the machine.
     ///
     /// # Errors
     ///
@@ -149,7 +147,7 @@ impl Sources {
             return HostId::new(host::hashed(&id));
         }
         let name = self.host_name.as_deref().map(str::trim).and_then(|name| HostId::new(name).ok());
-        name.ok_or_else(|| Error::validation("host_id", "nothing tells which machine this is"))
+        name.ok_or_else(|| Error::validation("host_id", "the id and the name of this machine are not known"))
     }
 }
 
@@ -157,7 +155,7 @@ impl Sources {
 mod tests {
     use super::*;
 
-    /// The first file names a user to the Azure CLI, the second identifies the machine.
+    /// Sources of every kind, with their files in `folder`.
     fn sources(folder: &std::path::Path) -> Sources {
         let (profile, machine) = (folder.join("azureProfile.json"), folder.join("machine-id"));
         let subscription = r#"{"isDefault":true,"user":{"name":"ana@example.com","type":"user"}}"#;
@@ -171,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_comes_before_azure_before_the_system() {
+    fn the_configuration_wins_over_azure_and_azure_over_the_system() {
         let folder = tempfile::tempdir().unwrap();
         let all = sources(folder.path()).with_configured_user(Some("bob".to_owned()));
         let user =
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_name_in_the_configuration_is_an_error_not_another_user() {
+    fn an_invalid_configured_user_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let error = sources(folder.path()).with_configured_user(Some(" ".to_owned())).user().unwrap_err();
         assert_eq!(error.context("field"), Some("user_id"));
@@ -204,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_machine_id_the_host_goes_by_its_name() {
+    fn without_a_machine_id_the_host_has_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let files = [folder.path().join("missing"), folder.path().join("machine-id")];
         let sources = sources(folder.path()).with_machine_id_files(files);

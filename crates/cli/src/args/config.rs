@@ -1,14 +1,40 @@
 //! `config`.
 
+use amplifier_session_storage::{
+    BACKENDS,
+    config::{Setting, settings},
+};
 use clap::{Args, Subcommand};
 
-/// Show what is configured, and where
+/// Show the configuration, and where each value comes from
 #[derive(Debug, Args)]
-#[command(after_help = "\
-What the command line says comes first, then the environment, then the file ~/.config/amplifier-sessions/config.toml \
-(or the one that --config or AMPLIFIER_SESSIONS_CONFIG names), then the default. Keys are never shown.
+#[command(after_help = EXAMPLES, after_long_help = long_help())]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<ConfigAction>,
+}
 
-The file, with the settings as `config show` names them:
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Show every setting with its value, and where the value comes from
+    Show,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  amplifier-sessions config show
+  amplifier-sessions config show --embedding none --json
+  amplifier-sessions help config                             all settings";
+
+const FILE: &str = "\
+The first of these that has a value for a setting wins: the store URL (for settings of stores), the command line, the \
+environment, the file ~/.config/amplifier-sessions/config.toml (or the one that --config or AMPLIFIER_SESSIONS_CONFIG \
+names), the default. Keys are never shown.
+
+In a pipe, `config show` prints one line for each setting: name, value and origin, separated by tabs.
+
+A file:
 
   store = \"sqlite:~/sessions.sqlite\"
   exclude = [\"*-scratch/*\"]
@@ -25,21 +51,28 @@ The file, with the settings as `config show` names them:
   [cosmos]
   endpoint = \"https://NAME.documents.azure.com/\"
   auth_method = \"key\"
-  key_file = \"~/.config/amplifier-sessions/cosmos-key\"
+  key_file = \"~/.config/amplifier-sessions/cosmos-key\"";
 
-In a pipe, one line each of setting, value and origin, separated by tabs.
-
-Examples:
-  amplifier-sessions config show
-  amplifier-sessions config show --embedding none --json")]
-pub(crate) struct ConfigArgs {
-    #[command(subcommand)]
-    pub(crate) action: Option<ConfigAction>,
+/// The file, the kinds of stores with their settings, and all other settings.
+fn long_help() -> String {
+    let stores: String = BACKENDS
+        .iter()
+        .map(|backend| {
+            let settings: String = backend.settings.iter().map(|setting| line(setting, "    ")).collect();
+            format!("  {}\n          {}\n{settings}", backend.form, backend.help)
+        })
+        .collect();
+    let of_stores = |setting: &Setting| BACKENDS.iter().any(|backend| backend.settings.contains(setting));
+    let others: String =
+        settings().filter(|setting| !of_stores(setting)).map(|setting| line(setting, "  ")).collect();
+    format!(
+        "{FILE}\n\nStores, and their settings, which can also follow a store URL as ?NAME=VALUE&NAME=VALUE:\n\n\
+         {stores}\nOther settings:\n\n{others}\n{EXAMPLES}"
+    )
 }
 
-/// What to do with the configuration.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ConfigAction {
-    /// Show every setting as it is in force, and who says so
-    Show,
+/// A setting with its variable and what it is for.
+fn line(setting: &Setting, indent: &str) -> String {
+    let default = setting.default.map(|default| format!(" [default: {default}]")).unwrap_or_default();
+    format!("{indent}{}, {}\n{indent}        {}{default}\n", setting.key, setting.variable, setting.help)
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use amplifier_session_storage::{
-    Error,
+    BACKENDS, Error,
     config::{ConfigSources, Configuration, FILE_VARIABLE, Origin},
 };
 use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
@@ -12,12 +12,12 @@ use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
-    /// The store with the sessions
+    // The help is `store_help`.
     #[arg(long, global = true, value_name = "URL", env = STORE_VARIABLE, default_value = DEFAULT_STORE)]
-    #[arg(hide_env_values = true)]
+    #[arg(hide_env_values = true, help = store_help())]
     pub(crate) store: String,
-    /// Open the store read-only; lets several processes read a DuckDB store at the same time
-    #[arg(long, global = true)]
+    // The help is `read_only_help`.
+    #[arg(long, global = true, help = read_only_help())]
     pub(crate) read_only: bool,
     /// Your user id; by default the account of the Azure CLI, or the system user
     #[arg(long, global = true, value_name = "ID", env = USER_VARIABLE, hide_env_values = true)]
@@ -108,6 +108,25 @@ const SCOPE_VARIABLE: &str = "AMPLIFIER_SESSIONS_SCOPE";
 const TEAMS_VARIABLE: &str = "AMPLIFIER_SESSIONS_TEAMS";
 /// The environment variable for `--org`.
 const ORG_VARIABLE: &str = "AMPLIFIER_SESSIONS_ORG";
+
+/// The help of `--store`: the stores of this build.
+fn store_help() -> String {
+    let forms: Vec<&str> = BACKENDS.iter().map(|backend| backend.form).collect();
+    format!("Where the sessions are stored: {}; `help config` lists their settings", forms.join(", "))
+}
+
+/// The help of `--read-only`: which stores of this build can be opened that way.
+fn read_only_help() -> String {
+    let names = BACKENDS.iter().filter(|backend| backend.read_only).map(|backend| backend.name);
+    match names.collect::<Vec<_>>().join(" or ") {
+        names if names.is_empty() => {
+            "Open the store read-only, which no store of this build can do".to_owned()
+        }
+        names => {
+            format!("Open a {names} store read-only, so that several processes can read it at the same time")
+        }
+    }
+}
 
 impl GlobalArgs {
     /// Fills in options from the configuration where none was typed, according to `matches`.

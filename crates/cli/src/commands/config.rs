@@ -1,6 +1,9 @@
-//! `config`: what is configured, and where.
+//! `config`: the configuration, and where each value comes from.
 
-use amplifier_session_storage::config::{Entry, Origin};
+use amplifier_session_storage::{
+    StoreUrl,
+    config::{Configuration, Entry, Origin},
+};
 use serde::Serialize;
 
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
     },
 };
 
-/// What is configured, as JSON.
+/// The configuration, as JSON.
 #[derive(Serialize)]
 struct View {
     file: Option<String>,
@@ -27,12 +30,12 @@ struct View {
 #[derive(Serialize)]
 struct SettingView {
     key: &'static str,
-    /// `null` where it is not set, and for keys.
+    /// `null` if it is not set, and for keys.
     value: Option<String>,
     is_set: bool,
-    /// One of `command line`, `environment`, `file`, `default`.
+    /// One of `store URL`, `command line`, `environment`, `file`, `default`.
     origin: &'static str,
-    /// The option, the variable, or the line of the file.
+    /// The option, the variable, or the line in the file.
     origin_name: Option<String>,
     variable: &'static str,
 }
@@ -40,6 +43,7 @@ struct SettingView {
 impl From<&Entry> for SettingView {
     fn from(entry: &Entry) -> Self {
         let (origin, origin_name) = match &entry.origin {
+            Origin::StoreUrl => ("store URL", None),
             Origin::CommandLine(option) => ("command line", Some((*option).to_owned())),
             Origin::Environment(variable) => ("environment", Some((*variable).to_owned())),
             Origin::File { line, .. } => ("file", Some(format!("line {line}"))),
@@ -62,8 +66,17 @@ pub(super) fn run(app: &mut App, args: &ConfigArgs) -> Result<Outcome, Failure> 
     }
 }
 
+/// The configuration with the settings in the store URL. A URL that makes no sense is shown as it is.
+fn in_force(app: &App) -> Configuration {
+    let config = app.config.clone();
+    match StoreUrl::parse(&app.global.store, app.home()) {
+        Ok(url) => config.for_store(&url),
+        Err(_) => config,
+    }
+}
+
 fn show(app: &mut App) -> Result<Outcome, Failure> {
-    let config = &app.config;
+    let config = &in_force(app);
     if app.out.is_json() {
         let file = config.file().map(|file| file.display().to_string());
         let settings = config.entries().iter().map(SettingView::from).collect();
@@ -80,12 +93,12 @@ fn show(app: &mut App) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// A line each, in columns: people look for what they have set, so that stands out.
+/// One line for each setting, in columns. People look for what they have set, so defaults are dimmed.
 fn table(out: &mut Out, entries: &[Entry]) -> std::io::Result<()> {
     let columns = [
         Column::text(""),
         Column::text(""),
-        // A file with a line: the end tells most.
+        // The end of a file with its line says most.
         Column::text("").giving_way(1, 12).cut_at_start(),
     ];
     let row = |entry: &Entry| {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, io, path::PathBuf};
 
 use amplifier_session_storage::{
-    StorageSettings, StoreUrl,
+    StorageSettings,
     sync::{Skipped, SyncOptions, SyncReport, sync},
 };
 use serde::Serialize;
@@ -96,7 +96,7 @@ async fn dry_run(
     let writer = if app.store_exists()? {
         app.writer_on(&app.existing_store()?, settings).await?
     } else {
-        app.writer_on(&StoreUrl::Sqlite(empty.path().join("empty.sqlite")), settings).await?
+        app.writer_on(&App::temporary_store(empty.path())?, settings).await?
     };
     let plan = Plan::default();
     let report = sync(&writer.storage, &options(&writer), &plan).await?;

@@ -1,7 +1,7 @@
-//! The same list on a real account: that of the variables `AMPLIFIER_COSMOS_*`, with a key, so that databases can be made.
-//! It costs money, so it runs only when asked for:
+//! The same list on a real account, with a key, so that databases can be created. It costs money, so it runs only when
+//! asked for:
 //!
-//!     AMPLIFIER_COSMOS_ENDPOINT=... AMPLIFIER_COSMOS_AUTH_METHOD=key AMPLIFIER_COSMOS_KEY=... \
+//!     AMPLIFIER_COSMOS_ENDPOINT=... AMPLIFIER_COSMOS_KEY=... \
 //!         cargo nextest run -p amplifier-session-cosmos --run-ignored only -E 'test(/^live::/)'
 
 use std::{
@@ -25,7 +25,9 @@ struct Live(CosmosConfig);
 impl Live {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let config = CosmosConfig::from_env().unwrap().expect("AMPLIFIER_COSMOS_ENDPOINT is not set");
+        let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+        let config = CosmosConfig::new(variable("AMPLIFIER_COSMOS_ENDPOINT"))
+            .with_authentication(Authentication::Key(variable("AMPLIFIER_COSMOS_KEY")));
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("amplifier-live-{}-{}-{number}", since.as_nanos(), std::process::id());

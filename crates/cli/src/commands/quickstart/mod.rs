@@ -7,7 +7,7 @@ mod questions;
 use std::path::PathBuf;
 
 use amplifier_session_storage::{
-    Scope, SessionStorage, StorageSettings, StoreUrl,
+    Scope, SessionStorage, StorageSettings,
     backend::SessionQuery,
     model::{HostId, UserId},
     search::{SearchOptions, SearchResults},
@@ -120,7 +120,7 @@ async fn own(app: &App, root: PathBuf, available: usize) -> Result<Source, Failu
 
 async fn sample(app: &App) -> Result<Source, Failure> {
     let (files, store) = (samples::unpack()?, tempfile::tempdir()?);
-    let url = StoreUrl::Sqlite(store.path().join("sessions.sqlite"));
+    let url = App::temporary_store(store.path())?;
     let (user, host) = (UserId::new(samples::OWNER)?, HostId::new(samples::HOST)?);
     let storage = app.storage(&url, StorageSettings::default()).await?;
     let available = discover(files.path())?.sessions.len();

@@ -1,11 +1,11 @@
-//! What must not be shown.
+//! Keys and tokens, which are never shown.
 
 use std::fmt;
 
 /// A key or token. Neither `Debug` nor an error shows it; [`Secret::expose`] is the only way to it.
 ///
 /// ```
-/// use amplifier_session_embed::Secret;
+/// use amplifier_session_core::Secret;
 ///
 /// let key = Secret::new("hunter2");
 /// assert_eq!(format!("{key:?}"), "Secret(hidden)");
@@ -15,7 +15,7 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a secret, without the white space that copying and files put around it.
+    /// A secret, without the white space that copying and files put around it.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.trim().to_owned())

@@ -1,34 +1,26 @@
 //! Signing in with Microsoft Entra ID, without a key.
 //!
-//! `azure_identity` has credentials, but nothing that chooses among them. The choice here is that of the Azure SDKs
+//! `azure_identity` has credentials, but nothing that chooses among them. The choice here is the one of the Azure SDKs
 //! for other languages, <https://aka.ms/azsdk/go/identity/credential-chains>, made once from the environment:
 //!
-//! | there is | who signs in |
+//! | the environment has | who signs in |
 //! | --- | --- |
 //! | `AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET` | a service principal |
 //! | `AZURE_FEDERATED_TOKEN_FILE` | a workload identity, as in Kubernetes |
 //! | `IDENTITY_ENDPOINT`, or `AZURE_TOKEN_CREDENTIALS=prod` | a managed identity; `AZURE_CLIENT_ID` names one of several |
-//! | nothing of these | whoever is signed in with the Azure CLI, or the Azure Developer CLI |
+//! | none of these | the user of the Azure CLI, or of the Azure Developer CLI |
 
 use std::{path::PathBuf, sync::Arc};
 
-use amplifier_session_core::{Error, ErrorKind, Result};
-use azure_core::{
-    credentials::TokenCredential,
-    error::ErrorKind as AzureErrorKind,
-    http::{ClientOptions, Transport},
-};
+use amplifier_session_core::{Error, ErrorKind, Result, Secret};
+use azure_core::{credentials::TokenCredential, error::ErrorKind as AzureErrorKind, http::ClientOptions};
 use azure_identity::{
     ClientAssertionCredentialOptions, ClientSecretCredential, ClientSecretCredentialOptions,
     DeveloperToolsCredential, ManagedIdentityCredential, ManagedIdentityCredentialOptions, UserAssignedId,
     WorkloadIdentityCredential, WorkloadIdentityCredentialOptions,
 };
 
-use crate::{Secret, http};
-
-/// Where tokens come from, whatever cloud they are for: what the client is built for is TLS.
-const SIGN_IN: &str = "https://login.microsoftonline.com";
-/// Words of an error that are worth repeating.
+/// The most characters of an Azure error that are quoted.
 const QUOTED_CHARACTERS: usize = 300;
 
 /// Who signs in with Microsoft Entra ID.
@@ -41,10 +33,10 @@ pub enum EntraIdentity {
         tenant_id: String,
         /// The application's id.
         client_id: String,
-        /// Its secret.
+        /// The application's secret.
         client_secret: Secret,
     },
-    /// A workload identity, by a token in a file.
+    /// A workload identity, with a token in a file.
     Workload {
         /// The tenant's id.
         tenant_id: Option<String>,
@@ -53,17 +45,17 @@ pub enum EntraIdentity {
         /// The file with the token.
         token_file: PathBuf,
     },
-    /// The identity of the machine or the service that the program runs on.
+    /// The identity of the machine or service that the program runs on.
     Managed {
-        /// Which of several.
+        /// The client id of one of several.
         client_id: Option<String>,
     },
-    /// Whoever is signed in with the Azure CLI, or the Azure Developer CLI.
+    /// The user of the Azure CLI, or of the Azure Developer CLI.
     DeveloperTools,
 }
 
 impl EntraIdentity {
-    /// Chooses by the environment, which `env` looks up.
+    /// Chooses by the environment; `env` looks up a variable.
     #[must_use]
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
         let read =
@@ -87,29 +79,30 @@ impl EntraIdentity {
         Self::DeveloperTools
     }
 
-    /// What gets tokens for this identity. It keeps a token until shortly before it expires, so that it can be asked
-    /// before every call.
+    /// A credential that gets tokens for this identity, and keeps each until shortly before it expires. `options` makes
+    /// the options of its HTTP client; it is called only if there is one.
     ///
     /// # Errors
     ///
-    /// `Authentication` when what is configured can't be an identity; `Embedding` when the system lacks what TLS needs.
-    pub fn credential(&self) -> Result<Arc<dyn TokenCredential>> {
+    /// `Authentication` when the configured ids are malformed; those of `options`.
+    pub fn credential(
+        &self,
+        options: impl FnOnce() -> Result<ClientOptions>,
+    ) -> Result<Arc<dyn TokenCredential>> {
         let unusable = |error: azure_core::Error| {
             let message = format!("{} can't sign in: {}", self.name(), first_line(&error.to_string()));
             Error::new(ErrorKind::Authentication, message)
         };
         Ok(match self {
             Self::ServicePrincipal { tenant_id, client_id, client_secret } => {
-                let options = ClientSecretCredentialOptions { client_options: client_options()? };
+                let options = ClientSecretCredentialOptions { client_options: options()? };
                 let secret = client_secret.expose().to_owned().into();
                 ClientSecretCredential::new(tenant_id, client_id.clone(), secret, Some(options))
                     .map_err(unusable)?
             }
             Self::Workload { tenant_id, client_id, token_file } => {
                 let options = WorkloadIdentityCredentialOptions {
-                    credential_options: ClientAssertionCredentialOptions {
-                        client_options: client_options()?,
-                    },
+                    credential_options: ClientAssertionCredentialOptions { client_options: options()? },
                     tenant_id: tenant_id.clone(),
                     client_id: client_id.clone(),
                     token_file_path: Some(token_file.clone()),
@@ -119,11 +112,11 @@ impl EntraIdentity {
             Self::Managed { client_id } => {
                 let options = ManagedIdentityCredentialOptions {
                     user_assigned_id: client_id.clone().map(UserAssignedId::ClientId),
-                    client_options: client_options()?,
+                    client_options: options()?,
                 };
                 ManagedIdentityCredential::new(Some(options)).map_err(unusable)?
             }
-            // Runs a program; no client is needed.
+            // Runs a program of Azure, without an HTTP client.
             Self::DeveloperTools => DeveloperToolsCredential::new(None).map_err(unusable)?,
         })
     }
@@ -142,30 +135,18 @@ impl EntraIdentity {
 ///
 /// # Errors
 ///
-/// `Authentication` when there is none to be had; `Embedding`, retryable, when the service that gives them can't be
-/// reached or is too busy.
-pub(crate) async fn token(credential: &dyn TokenCredential, scope: &str) -> Result<Secret> {
-    match credential.get_token(&[scope], None).await {
-        Ok(token) => Ok(Secret::new(token.token.secret())),
-        Err(error) => {
-            let words = first_line(&error.to_string());
-            if is_temporary(&error) {
-                let message = format!("Microsoft Entra ID gives no token right now: {words}");
-                return Err(Error::new(ErrorKind::Embedding, message).retryable());
-            }
-            let message = format!("Microsoft Entra ID gives no token: {words}");
-            Err(Error::new(ErrorKind::Authentication, message))
-        }
-    }
+/// `Authentication`; retryable when Microsoft Entra ID can't be reached or is too busy.
+pub async fn token(credential: &dyn TokenCredential, scope: &str) -> Result<Secret> {
+    let refused = |error: azure_core::Error| {
+        let message = format!("Microsoft Entra ID gave no token: {}", first_line(&error.to_string()));
+        let refused = Error::new(ErrorKind::Authentication, message);
+        if is_temporary(&error) { refused.retryable() } else { refused }
+    };
+    let token = credential.get_token(&[scope], None).await.map_err(refused)?;
+    Ok(Secret::new(token.token.secret()))
 }
 
-/// With a client of ours: the one that the SDK builds itself panics where no provider of TLS is installed.
-fn client_options() -> Result<ClientOptions> {
-    let client = http::client(&http::parse_url("entra", SIGN_IN)?, &http::ClientOptions::default())?;
-    Ok(ClientOptions { transport: Some(Transport::new(Arc::new(client))), ..ClientOptions::default() })
-}
-
-/// Whether an error, or what caused it, may be gone the next time.
+/// Whether an error or one of its causes may pass.
 fn is_temporary(error: &azure_core::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -181,7 +162,7 @@ fn is_temporary(error: &azure_core::Error) -> bool {
     false
 }
 
-/// The SDK's errors go on with advice and links, in lines of their own.
+/// The first line of an error of the SDK; advice and links follow it.
 fn first_line(text: &str) -> String {
     text.trim_start().lines().next().unwrap_or_default().chars().take(QUOTED_CHARACTERS).collect()
 }
@@ -197,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_chooses_who_signs_in() {
+    fn the_environment_decides_who_signs_in() {
         let client = ("AZURE_CLIENT_ID", "app");
         let tenant = ("AZURE_TENANT_ID", "tenant");
         let secret = ("AZURE_CLIENT_SECRET", "hunter2");
@@ -215,26 +196,19 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_identity_is_an_error() {
+    fn a_malformed_tenant_is_an_error() {
         let bad = identity(&[
             ("AZURE_CLIENT_ID", "app"),
             ("AZURE_TENANT_ID", "no/tenant"),
             ("AZURE_CLIENT_SECRET", "hunter2"),
         ]);
-        match bad.credential() {
-            Ok(_) => panic!("a tenant with a slash was taken"),
-            Err(error) => {
-                assert!(
-                    error.kind() == ErrorKind::Authentication || error.to_string().contains("TLS"),
-                    "{error}"
-                );
-                assert!(!format!("{error:?}").contains("hunter2"));
-            }
-        }
+        let error = bad.credential(|| Ok(ClientOptions::default())).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Authentication, "{error}");
+        assert!(!format!("{error:?}").contains("hunter2"));
     }
 
     #[test]
-    fn what_may_pass_is_told_from_what_may_not() {
+    fn errors_of_the_connection_and_busy_services_are_temporary() {
         let http = |status: u16| AzureErrorKind::HttpResponse {
             status: status.into(),
             error_code: None,
@@ -256,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_left_out() {
+    fn only_the_first_line_of_an_error_is_quoted() {
         assert_eq!(
             first_line("\nAzureCliCredential failed. Run az login\nTo troubleshoot, visit"),
             "AzureCliCredential failed. Run az login"

@@ -1,0 +1,140 @@
+//! Stores in Cosmos DB as the facade knows them.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    Error, Result,
+    backend::{BackendFactory, Open, OpenRequest, StorageBackend},
+};
+use amplifier_session_entra::EntraIdentity;
+use azure_core::http::ClientOptions;
+
+use crate::{Authentication, CosmosBackend, CosmosConfig, config::SETTINGS, store::provide_tls};
+
+/// What a URL looks like.
+const FORM: &str = "cosmos://HOST[:PORT][/DATABASE]";
+
+/// Stores in Azure Cosmos DB: `cosmos://HOST[:PORT][/DATABASE]`. What a URL leaves out, the settings say.
+pub static FACTORY: BackendFactory = BackendFactory {
+    name: "Azure Cosmos DB",
+    schemes: &["cosmos"],
+    form: FORM,
+    help: "a database in the cloud, for a team",
+    // Nothing would be gained: readers and writers do not block each other.
+    read_only: false,
+    settings: SETTINGS,
+    open: Open::Service(|address, request| Box::pin(open(address, request))),
+};
+
+async fn open(address: String, request: OpenRequest) -> Result<Arc<dyn StorageBackend>> {
+    let config = config(&Address::parse(&address)?, &request)?;
+    Ok(Arc::new(match config.authentication {
+        Authentication::DefaultCredential => {
+            let variable = |name: &str| request.environment.get(name).map(str::to_owned);
+            provide_tls();
+            let credential = EntraIdentity::from_env(variable).credential(|| Ok(ClientOptions::default()))?;
+            CosmosBackend::connect_with(config, credential).await?
+        }
+        Authentication::Key(_) => CosmosBackend::connect(config).await?,
+    }))
+}
+
+/// The URL comes first, then the settings, then the embedding provider.
+fn config(address: &Address, request: &OpenRequest) -> Result<CosmosConfig> {
+    let endpoint = address.endpoint().or_else(|| request.settings.text("cosmos.endpoint").map(str::to_owned));
+    let endpoint = endpoint.ok_or_else(|| {
+        let message =
+            "cosmos:// names no account, and neither do cosmos.endpoint and AMPLIFIER_COSMOS_ENDPOINT";
+        Error::validation("store", message)
+    })?;
+    let mut config =
+        CosmosConfig::from_settings(endpoint, &request.settings)?.with_create(!request.must_exist);
+    if let Some(database) = &address.database {
+        config.database.clone_from(database);
+    }
+    config.vector_dimensions = config.vector_dimensions.or(request.dimensions);
+    Ok(config)
+}
+
+/// The parts of a URL.
+#[derive(Debug, PartialEq, Eq)]
+struct Address {
+    /// Host of the account, perhaps with a port.
+    host: Option<String>,
+    database: Option<String>,
+}
+
+impl Address {
+    /// Reads what follows `cosmos:`.
+    fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            Error::validation("store", format!("the URL of a store in Cosmos DB is {FORM}"))
+                .with("url", format_args!("\"cosmos:{text}\""))
+        };
+        let rest = text.strip_prefix("//").ok_or_else(wrong)?;
+        let (host, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let is_plain =
+            |part: &str| !part.contains(['/', '\\', '#', '@']) && !part.contains(char::is_whitespace);
+        if !is_plain(host) || !is_plain(database) || (host.is_empty() && !database.is_empty()) {
+            return Err(wrong());
+        }
+        let given = |part: &str| (!part.is_empty()).then(|| part.to_owned());
+        Ok(Self { host: given(host), database: given(database) })
+    }
+
+    /// The address of the account. A server on this machine, for tests, speaks no TLS.
+    fn endpoint(&self) -> Option<String> {
+        let host = self.host.as_ref()?;
+        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+        let scheme = if ["localhost", "127.0.0.1", "[::1]"].contains(&name) { "http" } else { "https" };
+        Some(format!("{scheme}://{host}/"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use amplifier_session_core::config::{Entry, Origin, Settings};
+
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_url_may_be_left_out() {
+        let address = |rest: &str| Address::parse(rest).unwrap();
+        let all = address("//team.documents.azure.com/db");
+        assert_eq!(all.endpoint().unwrap(), "https://team.documents.azure.com/");
+        assert_eq!(all.database.as_deref(), Some("db"));
+        assert_eq!(address("//127.0.0.1:8081").endpoint().unwrap(), "http://127.0.0.1:8081/");
+        assert_eq!(address("//"), Address { host: None, database: None });
+    }
+
+    #[test]
+    fn malformed_urls_are_refused() {
+        for rest in ["x", "//h/d/e", "//ana:secret@h/d", "///d", "//h/a b"] {
+            let error = Address::parse(rest).unwrap_err();
+            assert!(error.to_string().contains("cosmos://HOST"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_url_overrides_the_settings_and_they_the_embedding_provider() {
+        let values = [
+            ("cosmos.endpoint", "https://b.documents.azure.com/"),
+            ("cosmos.database", "b"),
+            ("cosmos.vector_dimensions", "64"),
+        ];
+        let entries = SETTINGS.iter().filter_map(|setting| {
+            let (_, value) = values.iter().find(|(key, _)| *key == setting.key)?;
+            Some(Entry::new(setting, Origin::Environment(setting.variable), Some(value)))
+        });
+        let empty = OpenRequest::default().with_dimensions(Some(256));
+        let request = empty.clone().with_settings(Settings::new(entries.collect(), None));
+        let read = |rest: &str, request| config(&Address::parse(rest).unwrap(), request);
+        let url = read("//a.documents.azure.com/a", &request).unwrap();
+        assert_eq!((url.endpoint.as_str(), url.database.as_str()), ("https://a.documents.azure.com/", "a"));
+        let settings = read("//", &request).unwrap();
+        assert_eq!((settings.endpoint.as_str(), settings.database.as_str()), (values[0].1, "b"));
+        assert_eq!(settings.vector_dimensions, Some(64));
+        assert_eq!(read("//a", &empty).unwrap().vector_dimensions, Some(256));
+        assert!(read("//", &empty).unwrap_err().to_string().contains("AMPLIFIER_COSMOS_ENDPOINT"));
+    }
+}

@@ -1,0 +1,27 @@
+//! SQLite stores as the facade knows them.
+
+use std::sync::Arc;
+
+use amplifier_session_core::backend::{BackendFactory, Open, StorageBackend};
+
+use crate::Sqlite;
+
+/// SQLite stores: `sqlite:PATH`.
+pub static FACTORY: BackendFactory = BackendFactory {
+    name: "SQLite",
+    schemes: &["sqlite"],
+    form: "sqlite:PATH",
+    help: "a file that many programs may use at the same time",
+    // Nothing would be gained: readers and a writer do not block each other.
+    read_only: false,
+    settings: &[],
+    open: Open::File {
+        default: None,
+        open: |path, _| {
+            Box::pin(async move {
+                let store: Arc<dyn StorageBackend> = Arc::new(Sqlite::open(path).await?);
+                Ok(store)
+            })
+        },
+    },
+};
