@@ -16,7 +16,7 @@ use amplifier_session_testkit::{AmplifierHome, lines};
 
 use crate::support::Home;
 
-const SESSIONS: usize = 60;
+const SESSIONS: usize = 20;
 const QUERIES: [&str; 3] = ["violin in the harbour", "deadlock of a ledger import", "needle17"];
 
 /// Everything that a store holds and finds, as text.
@@ -118,13 +118,13 @@ fn size(folder: &Path) -> u64 {
 
 #[test]
 fn a_killed_sync_is_completed_by_the_next() {
-    kill_and_go_on("sqlite", &[], 50);
+    kill_and_go_on("sqlite", &[], kills(20));
 }
 
 #[cfg(feature = "duckdb-system")]
 #[test]
 fn a_killed_sync_to_duckdb_is_completed_by_the_next() {
-    kill_and_go_on("duckdb", &[], kills(16));
+    kill_and_go_on("duckdb", &[], kills(8));
 }
 
 #[cfg(feature = "duckdb-system")]
@@ -134,11 +134,10 @@ fn a_killed_sync_to_duckdb_with_an_hnsw_index_is_completed_by_the_next() {
     let directory = std::env::var("AMPLIFIER_TEST_DUCKDB_VSS").unwrap();
     let settings =
         [("AMPLIFIER_SESSIONS_HNSW", "true"), ("AMPLIFIER_SESSIONS_EXTENSION_DIRECTORY", &directory)];
-    kill_and_go_on("duckdb", &settings, kills(6));
+    kill_and_go_on("duckdb", &settings, kills(4));
 }
 
-/// `AMPLIFIER_TEST_KILLS` sets how many are killed: those of DuckDB take their time.
-#[cfg(feature = "duckdb-system")]
+/// How many syncs are killed: `AMPLIFIER_TEST_KILLS` sets more.
 fn kills(usual: u32) -> u32 {
     std::env::var("AMPLIFIER_TEST_KILLS").map_or(usual, |number| number.parse().unwrap())
 }

@@ -134,7 +134,7 @@ async fn several_read_while_none_writes() {
 async fn what_was_committed_survives_a_kill() {
     let folder = Folder::new();
     let mut stored = 0;
-    for round in 1..=6_u32 {
+    for round in 1..=4_u32 {
         let mut writer = Other::new(&folder, "write");
         // Each child begins at 0, and goes further than the one before: its first sessions are there already.
         stored = round * 5;
@@ -165,12 +165,12 @@ async fn ten_nearest(storage: &SessionStorage, text: &str) -> (Vec<f32>, bool) {
     (found.results.into_iter().map(|result| result.score).collect(), is_by_hnsw)
 }
 
-/// Killed at any moment: `HNSW_TEST_KILLS` says how often, 8 by default.
+/// Killed at any moment: `HNSW_TEST_KILLS` says how often, 4 by default.
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_while_an_hnsw_index_is_written_loses_nothing() {
     let folder = Folder::new();
-    let kills = std::env::var("HNSW_TEST_KILLS").map_or(8, |kills| kills.parse().unwrap());
+    let kills = std::env::var("HNSW_TEST_KILLS").map_or(4, |kills| kills.parse().unwrap());
     for round in 1..=kills {
         let mut writer = Other::new(&folder, "hnsw");
         let stored: u32 = round.min(12);
