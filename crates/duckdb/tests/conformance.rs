@@ -1,37 +1,8 @@
-//! The conformance suite of the testkit on DuckDB.
+//! The conformance suite of the testkit on DuckDB. A second handle shares the database, as all handles of a process do.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+use std::path::PathBuf;
 
-use std::{path::PathBuf, sync::Arc};
-
-use amplifier_session_core::backend::prelude::*;
 use amplifier_session_duckdb::{Access, DuckDb};
-use amplifier_session_testkit::{conformance::Subject, conformance_suite};
+use amplifier_session_testkit::{InFolder, conformance_suite};
 
-/// A file in a folder of its own; a second handle shares its database, as all of a process do.
-struct OnDisk {
-    folder: tempfile::TempDir,
-}
-
-impl OnDisk {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("sessions.duckdb")
-    }
-}
-
-#[async_trait::async_trait]
-impl Subject for OnDisk {
-    async fn open(&self) -> Arc<dyn StorageBackend> {
-        Arc::new(DuckDb::open(self.path(), Access::ReadWrite).await.unwrap())
-    }
-
-    async fn open_again(&self) -> Arc<dyn StorageBackend> {
-        self.open().await
-    }
-}
-
-conformance_suite!(OnDisk::new());
+conformance_suite!(InFolder::new(|path: PathBuf| DuckDb::open(path, Access::ReadWrite)));

@@ -10,6 +10,8 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
+use crate::Random;
+
 /// A model of words: a text's vector is the sum of fixed random vectors of its words, so that texts that
 /// share words are near to each other and others are not. The same text has the same vector in every process.
 ///
@@ -246,17 +248,11 @@ impl State {
     }
 }
 
-/// Adds the word's own random vector, drawn by SplitMix64 from a hash of the word (FNV-1a).
+/// Adds the word's own random vector, drawn from a hash of the word (FNV-1a).
 fn add_word(sum: &mut [f32], word: &str) {
     let hash = |seed: u64, byte: u8| (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let mut state = word.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
-    for x in sum {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut random = state;
-        random = (random ^ (random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        random = (random ^ (random >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        *x += ((random ^ (random >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0;
-    }
+    let mut random = Random(word.bytes().fold(0xcbf2_9ce4_8422_2325, hash));
+    sum.iter_mut().for_each(|x| *x += (random.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0);
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 //! - [`corpus`] makes up sessions of realistic shape, for benchmarks.
 //! - [`python_library`] has the databases of the Python library, all generations.
 //! - `http`, a feature, is an embedding service on this machine; `cosmos`, another one, an account of Azure Cosmos DB.
+//! - [`Store`] is a store under test; [`samples`] has lines that are easily damaged.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
 mod clock;
@@ -27,7 +28,11 @@ pub mod lines;
 #[cfg(any(feature = "cosmos", feature = "http"))]
 mod loopback;
 mod memory;
+pub mod prelude;
 pub mod python_library;
+mod random;
+pub mod samples;
+pub mod store;
 mod tiny_model;
 
 pub use clock::TestClock;
@@ -35,4 +40,6 @@ pub use embedding::{Answer, FakeEmbedding};
 pub use flaky::{FlakyBackend, Operation};
 pub use folder::{AmplifierHome, SessionFolder};
 pub use memory::MemoryBackend;
+pub use random::Random;
+pub use store::{InFolder, Store, Subject};
 pub use tiny_model::{TinyModel, write_json};

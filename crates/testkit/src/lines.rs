@@ -114,7 +114,8 @@ const EPOCH: &str = "2026-01-05T08:00:00Z";
 impl Line {
     /// Sets when it was written (ISO 8601), in the field that belongs to its kind.
     #[must_use]
-    pub fn at(self, time: &str) -> Self {
+    pub fn at(self, time: impl ToString) -> Self {
+        let time = time.to_string();
         match self.time {
             TimeField::InMetadata => self.with("metadata", json!({"timestamp": time})),
             TimeField::Ts => self.with("ts", json!(time)),

@@ -14,7 +14,7 @@ use std::{
 
 use amplifier_session_core::backend::prelude::*;
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
-use amplifier_session_testkit::{conformance::Subject, conformance_suite};
+use amplifier_session_testkit::{Subject, conformance_suite};
 use azure_data_cosmos::{
     AccountReference, CosmosClient, CosmosRuntimeBuilder, RoutingStrategy, options::ConnectionPoolOptions,
 };

@@ -10,8 +10,7 @@ use std::{sync::Arc, time::Duration};
 use amplifier_session_core::backend::prelude::*;
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
 use amplifier_session_testkit::{
-    conformance::Subject,
-    conformance_suite,
+    Subject, conformance_suite,
     cosmos::{AccountOptions, CosmosAccount},
 };
 use tokio::sync::OnceCell;
@@ -70,13 +69,16 @@ mod vectors_compared_here {
 
     amplifier_session_testkit::conformance_tests! { Account::bare();
         search_text: [
-            words_are_found_wherever_they_stand,
             candidates_are_scored_by_bm25,
+            each_text_of_a_message_is_a_candidate,
+            long_identifiers_are_found,
         ]
         search_vectors: [
-            the_nearest_message_comes_first,
             candidates_are_exact,
-            the_nearest_chunk_stands_for_its_message,
+            it_agrees_with_brute_force,
+        ]
+        filters: [
+            filters_narrow_before_the_ranking,
         ]
     }
 }

@@ -2,22 +2,11 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{
-    ErrorKind, SessionStorage,
-    backend::prelude::*,
-    model::{Digest, RawJson, Timestamp},
-    search::SearchOptions,
-    storage::{Extent, IngestTarget, SyncLines},
-};
 use tokio::task::JoinSet;
 
-use super::{
-    Subject,
-    store::{Store, raw, scope, target, target_of, words},
-};
-use crate::lines::{self, Line};
+use crate::prelude::*;
 
-const TASKS: usize = 16;
+const TASKS: usize = 8;
 
 fn transcript(label: &str, count: usize) -> Vec<Line> {
     (0..count).map(|n| lines::user(&format!("{label} message number{n}"))).collect()
@@ -42,13 +31,12 @@ where
     }
 }
 
-/// 16 tasks write, search and read different sessions at once, and all is there in the end.
-pub async fn sixteen_tasks_on_sessions_of_their_own(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let again = Store::open_again(subject).await;
+/// Tasks write, search and read different sessions at once, and all is there in the end.
+pub async fn tasks_on_sessions_of_their_own(store: Store) {
+    let again = store.again().await;
     at_once([&store, &again], |storage, n| async move {
         let target = target_of(if n % 3 == 0 { "ben" } else { "ana" }, "shop", &format!("s{n}"));
-        for round in 1..=4 {
+        for round in 1..=2 {
             sync(&storage, &target, transcript(&format!("task{n}"), round * 5)).await;
             let events = (0..round * 3).map(|e| lines::logger_event(&format!("e:{e}"))).collect::<Vec<_>>();
             storage.sync_event_lines(&target, SyncLines::whole(raw(events))).await.unwrap();
@@ -62,37 +50,34 @@ pub async fn sixteen_tasks_on_sessions_of_their_own(subject: &dyn Subject) {
     for n in 0..TASKS {
         let target = target_of(if n % 3 == 0 { "ben" } else { "ana" }, "shop", &format!("s{n}"));
         let session = store.stored(&target).await.session;
-        assert_eq!((session.message_count, session.event_count), (20, 12));
-        assert_eq!(store.messages(&target).await.len(), 20);
-        assert_eq!(store.events(&target).await.len(), 12);
-        assert_eq!(store.vectors(&target).await.len(), 20);
-        assert_eq!(store.find(&target, &format!("task{n}")).await.len(), 20);
+        assert_eq!((session.message_count, session.event_count), (10, 6));
+        let (_, (messages, events, vectors)) = store.everything(&target).await;
+        assert_eq!((messages.len(), events.len(), vectors.len()), (10, 6, 10));
+        assert_eq!(store.find(&target, &format!("task{n}")).await.len(), 10);
     }
 }
 
-/// 16 tasks sync the same lines of the same session at once: each line is there once, with its vector.
-pub async fn sixteen_tasks_with_the_same_lines(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let again = Store::open_again(subject).await;
+/// Tasks sync the same lines of the same session at once: each line is there once, with its vector.
+pub async fn tasks_with_the_same_lines(store: Store) {
+    let again = store.again().await;
     at_once([&store, &again], |storage, _| async move {
-        sync(&storage, &target("s"), transcript("same", 30)).await;
+        sync(&storage, &target("s"), transcript("same", 20)).await;
         storage.sync_session_metadata(&target("s"), RawJson::from(r#"{"name":"same"}"#)).await.unwrap();
     })
     .await;
     let messages = store.messages(&target("s")).await;
-    assert!(messages.iter().map(|message| message.raw.clone()).eq(raw(transcript("same", 30))));
-    assert!(store.vectors(&target("s")).await.iter().map(|(n, _)| *n).eq(0..30));
+    assert!(messages.iter().map(|message| message.raw.clone()).eq(raw(transcript("same", 20))));
+    assert!(store.vectors(&target("s")).await.iter().map(|(n, _)| *n).eq(0..20));
     assert!(store.owing(&target("s")).await.is_empty());
     let session = store.stored(&target("s")).await.session;
-    assert_eq!((session.message_count, session.name.as_deref()), (30, Some("same")));
-    assert_eq!(store.find(&target("s"), "same").await.len(), 30);
+    assert_eq!((session.message_count, session.name.as_deref()), (20, Some("same")));
+    assert_eq!(store.find(&target("s"), "same").await.len(), 20);
 }
 
-/// 16 tasks sync different lines of the same session at once: conflicts are met and tried again, and what
+/// Tasks sync different lines of the same session at once: conflicts are met and tried again, and what
 /// stays is one of the transcripts, whole.
-pub async fn sixteen_tasks_with_different_lines(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let again = Store::open_again(subject).await;
+pub async fn tasks_with_different_lines(store: Store) {
+    let again = store.again().await;
     at_once([&store, &again], |storage, n| async move {
         sync(&storage, &target("s"), transcript(&format!("task{n}"), 10 + n)).await;
     })
@@ -103,7 +88,7 @@ pub async fn sixteen_tasks_with_different_lines(subject: &dyn Subject) {
         messages.iter().map(|m| m.raw.clone()).eq(raw(transcript(&format!("task{winner}"), 10 + winner)))
     );
     assert_eq!(store.stored(&target("s")).await.session.message_count as usize, messages.len());
-    store.storage.embed_owed(&target("s").key.user_id, None).await.unwrap();
+    store.embed().await;
     let vectors = store.vectors(&target("s")).await;
     assert_eq!(vectors.len(), messages.len());
     for (sequence, record) in vectors {
@@ -113,10 +98,10 @@ pub async fn sixteen_tasks_with_different_lines(subject: &dyn Subject) {
     assert_eq!(store.find(&target("s"), &format!("task{winner}")).await.len(), messages.len());
 }
 
-/// 16 tasks each append a line of their own: none is lost.
-pub async fn sixteen_tasks_that_append(subject: &dyn Subject) {
-    let store = Arc::new(Store::open(subject).await);
-    let again = Store::open_again(subject).await;
+/// Tasks append a line each: none is lost.
+pub async fn tasks_that_append(store: Store) {
+    let store = Arc::new(store);
+    let again = store.again().await;
     store.sync(&target("s"), transcript("first", 1)).await;
     at_once([&store, &again], |storage, n| async move { append(&storage, &format!("task{n}")).await }).await;
     let messages = store.messages(&target("s")).await;
@@ -126,7 +111,7 @@ pub async fn sixteen_tasks_that_append(subject: &dyn Subject) {
     }
 }
 
-/// Appends one line behind the last one, whatever that is by now.
+/// Appends one line after the last one, whatever that is by now.
 async fn append(storage: &SessionStorage, text: &str) {
     loop {
         let mut ingest = storage.ingest(target("s")).await.unwrap();
@@ -142,9 +127,8 @@ async fn append(storage: &SessionStorage, text: &str) {
 }
 
 /// Of two that began from the same state, the second to write meets a conflict and changes nothing.
-pub async fn the_second_of_two_writers_meets_a_conflict(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let again = Store::open_again(subject).await;
+pub async fn the_second_of_two_writers_meets_a_conflict(store: Store) {
+    let again = store.again().await;
     for round in 0..2 {
         let mut ingests = Vec::new();
         for (handle, label) in [(&store, "first"), (&again, "second")] {
@@ -169,16 +153,16 @@ pub async fn the_second_of_two_writers_meets_a_conflict(subject: &dyn Subject) {
 
 /// Where writes are atomic, who reads meanwhile sees one state or the other; elsewhere, the last one in the
 /// end.
-pub async fn readers_see_whole_writes(subject: &dyn Subject) {
-    let store = Arc::new(Store::open(subject).await);
-    let reader = Store::open_again(subject).await;
+pub async fn readers_see_whole_writes(store: Store) {
+    let store = Arc::new(store);
+    let reader = store.again().await;
     let atomic = store.backend.info().atomic_writes;
     let states = [transcript("one", 12), transcript("two", 25)];
     store.sync(&target("s"), states[0].clone()).await;
     let writer = tokio::spawn({
         let (store, states) = (store.clone(), states.clone());
         async move {
-            for round in 1..=20 {
+            for round in 1..=10 {
                 sync(&store.storage_with(None), &target("s"), states[round % 2].clone()).await;
             }
         }
@@ -197,19 +181,18 @@ pub async fn readers_see_whole_writes(subject: &dyn Subject) {
 }
 
 /// Searching and bringing the index up to date while others write fails nowhere.
-pub async fn searching_while_others_write(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let again = Store::open_again(subject).await;
+pub async fn searching_while_others_write(store: Store) {
+    let again = store.again().await;
     at_once([&store, &again], |storage, n| async move {
-        let target = target(&format!("s{}", n % 4));
+        let target = target(&format!("s{}", n % 2));
         for round in 0..5 {
-            match n / 4 {
+            match n / 2 {
                 0 => sync(&storage, &target, transcript(&format!("round{round}"), 6)).await,
                 1 => storage.update_index().await.unwrap(),
                 2 => {
                     let query = SearchOptions::new("message number3").with_limit(50);
                     let results = storage.search_transcripts(&scope(&target), &query).await.unwrap().results;
-                    assert!(results.len() <= 24);
+                    assert!(results.len() <= 12);
                 }
                 _ => {
                     let (user, session) = (&target.key.user_id, &target.key.session_id);
@@ -219,23 +202,22 @@ pub async fn searching_while_others_write(subject: &dyn Subject) {
         }
     })
     .await;
-    for n in 0..4 {
+    for n in 0..2 {
         let target = target(&format!("s{n}"));
         sync(&store.storage, &target, transcript("last", 6)).await;
         assert_eq!(store.messages(&target).await.len(), 6);
     }
-    assert_eq!(again.find(&target("s0"), "last").await.len(), 24);
+    assert_eq!(again.find(&target("s0"), "last").await.len(), 12);
     assert!(again.find(&target("s0"), "round0 round1 round2 round3 round4").await.is_empty());
 }
 
 /// A sync that is given up at any moment is completed by the next one.
-pub async fn an_abandoned_sync_is_completed_by_the_next(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    for round in 0..12_u64 {
+pub async fn an_abandoned_sync_is_completed_by_the_next(store: Store) {
+    for round in 0..8_u64 {
         let lines = transcript(&format!("round{round}"), 10 + (round as usize * 7) % 13);
         let (storage, abandoned) = (store.storage.clone(), lines.clone());
         let task = tokio::spawn(async move { sync(&storage, &target("s"), abandoned).await });
-        for _ in 0..round * 3 {
+        for _ in 0..round * 5 {
             tokio::task::yield_now().await;
         }
         task.abort();

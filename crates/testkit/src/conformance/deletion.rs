@@ -1,19 +1,7 @@
 //! Deleting: afterwards no read of any kind shows anything of what was deleted.
 
-use amplifier_session_core::{
-    ErrorKind, Scope, Viewer,
-    backend::{SessionQuery, prelude::*},
-    model::{ProjectSlug, RawJson, UserId},
-    search::{EventSearchOptions, SearchOptions, VectorSearchOptions},
-    storage::{EventLines, IngestTarget, Sharing, StatisticsOptions},
-};
-use serde_json::json;
-
-use super::{
-    Subject,
-    store::{Store, kind, meaning, range, scope, target_of, words},
-};
-use crate::lines;
+use super::sessions::check_unknown;
+use crate::prelude::*;
 
 /// A session whose every name is its own: what is left of it is seen in any answer.
 fn target(name: &str) -> IngestTarget {
@@ -24,8 +12,8 @@ fn target(name: &str) -> IngestTarget {
 async fn fill(store: &Store, name: &str) {
     let target = target(name);
     let metadata = json!({"name": format!("{name} name"), "bundle": format!("{name}-bundle"),
-        "description": format!("{name} text"), "tags": [format!("{name}-tag")], "parent_id": "parent"});
-    store.storage.sync_session_metadata(&target, RawJson::new(metadata.to_string())).await.unwrap();
+        "description": format!("{name} text"), "tags": [format!("{name}-tag")]});
+    store.sync_metadata(&target, &metadata.to_string()).await;
     let answer = format!("the needle of {name}");
     let transcript =
         vec![lines::user(&format!("needle {name}")), lines::thinking(&answer, &answer), lines::tool(&answer)];
@@ -41,89 +29,65 @@ async fn fill(store: &Store, name: &str) {
     store.storage.share_session(&target.key, &Sharing::public()).await.unwrap();
 }
 
-/// All that reads of more than one session answer, for the owner, for somebody else and for administrators.
+/// What reads of more than one session answer, for the owner, for somebody else and for administrators.
 async fn all_answers(store: &Store) -> String {
-    let storage = &store.storage;
+    let (storage, backend) = (&store.storage, &store.backend);
     let viewer = Viewer::new(target_of("ben", "p", "s").key.user_id);
     let mut answers = String::new();
-    for scope in [scope(&target("x")), Scope::Visible(viewer), Scope::Everyone] {
-        let mut say =
-            |what: &str, answer: &dyn std::fmt::Debug| answers.push_str(&format!("{what}: {answer:?}\n"));
-        say("sessions", &storage.search_sessions(&SessionQuery::new(scope.clone())).await.unwrap());
+    for scope in [ana(), Scope::Visible(viewer), Scope::Everyone] {
+        let mut say = |answer: &dyn std::fmt::Debug| answers.push_str(&format!("{answer:?}\n"));
+        say(&backend.list_sessions(&SessionQuery::new(scope.clone())).await.unwrap());
+        say(&backend.session_names(&scope).await.unwrap());
         for options in [words("needle"), meaning("needle"), SearchOptions::new("needle")] {
             let options = options.with_message(true).with_limit(100);
             // How they were found, which the notices tell, may change in between.
-            say("search", &storage.search_transcripts(&scope, &options).await.unwrap().results);
+            say(&storage.search_transcripts(&scope, &options).await.unwrap().results);
         }
-        let near = VectorSearchOptions::new(store.embedding.vector("needle")).with_limit(100);
-        say("vectors", &storage.vector_search(&scope, &near).await.unwrap().results);
-        say("events", &storage.search_events(&scope, &EventSearchOptions::default()).await.unwrap());
-        say("statistics", &storage.get_statistics(&scope, &StatisticsOptions::default()).await.unwrap());
-        say("counts", &storage.get_session_statistics(&scope, None).await.unwrap());
-        say("users", &storage.list_users(&scope, None, None).await.unwrap());
-        say("projects", &storage.list_projects(&scope, None, None).await.unwrap());
-        let children =
-            SessionQuery::new(scope).with_parent(Some(target_of("ana", "p", "parent").key.session_id));
-        say("children", &storage.search_sessions(&children).await.unwrap());
+        say(&backend.search_events(&scope, &EventSearchOptions::default()).await.unwrap());
+        say(&backend.count_events(&scope, &EventFilter::default()).await.unwrap());
+        let messages = backend.count_messages(&scope, &SearchFilter::default()).await.unwrap();
+        let vectors = backend.count_vectors(&scope).await.unwrap().embeddable;
+        say(&(messages.iter().map(|count| count.messages).sum::<u64>(), vectors));
     }
     answers
 }
 
-/// Reads of one session say that it is not there, and its rows are gone.
-async fn check_gone(store: &Store, target: &IngestTarget) {
-    let (storage, backend, key) = (&store.storage, &store.backend, &target.key);
-    let (scope, id) = (scope(target), &target.key.session_id);
-    assert_eq!(storage.get_session(&scope, id).await.unwrap(), None);
-    let kinds = [
-        kind(storage.find_session(&scope, id.as_str()).await),
-        kind(storage.get_transcript_lines(&scope, id, None, 10).await),
-        kind(storage.get_event_lines(&scope, id, EventLines::default()).await),
-        kind(storage.get_message_context(&scope, id, 0, 1, 1).await),
-        kind(storage.get_turn_context(&scope, id, 1, 1, 1).await),
-        kind(storage.get_sync_statistics(&scope, id).await),
-        kind(storage.vector_content_types(&scope, id).await),
-        kind(storage.session_tree(&scope, id).await),
-    ];
-    assert!(kinds.iter().all(|kind| *kind == ErrorKind::SessionNotFound), "{kinds:?}");
-    assert_eq!(backend.session_rows(key).await.unwrap(), Default::default());
-    assert!(backend.vector_types(0, key, range(0, 10)).await.unwrap().is_empty());
-    assert!(backend.event_payloads(key, &[0, 1, 2]).await.unwrap().is_empty());
-    assert!(store.vectors(target).await.is_empty() && store.owing(target).await.is_empty());
-}
-
-async fn delete(store: &Store, target: &IngestTarget, project: &ProjectSlug) -> bool {
-    store.storage.delete_session(&target.key.user_id, project, &target.key.session_id).await.unwrap()
+async fn delete(store: &Store, target: &IngestTarget) {
+    assert!(store.backend.delete_session(&target.key).await.unwrap());
 }
 
 /// No read of any kind shows anything of a deleted session, before and after the index is brought up to it.
-pub async fn no_read_shows_a_deleted_session(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    fill(&store, "gone").await;
+pub async fn no_read_shows_a_deleted_session(store: Store) {
     fill(&store, "kept").await;
+    let without = all_answers(&store).await;
+    fill(&store, "gone").await;
     store.storage.update_index().await.unwrap();
     assert!(all_answers(&store).await.contains("gone"));
-    assert!(delete(&store, &target("gone"), &target("gone").project_slug).await);
+    delete(&store, &target("gone")).await;
+    let id = ["gone-id".to_owned()];
     for round in 0..2 {
-        for handle in [&store, &Store::open_again(subject).await] {
+        for handle in [&store, &store.again().await] {
             let answers = all_answers(handle).await;
             let left: Vec<&str> = answers.lines().filter(|answer| answer.contains("gone")).collect();
             assert!(left.is_empty(), "{round} {left:?}");
-            check_gone(handle, &target("gone")).await;
+            assert_eq!(answers.lines().count(), without.lines().count());
+            check_unknown(&*handle.backend, &target("gone").key).await;
+            let found = handle.backend.find_events(&target("gone").key.user_id, &id).await.unwrap();
+            assert!(found.is_empty());
         }
         store.storage.update_index().await.unwrap();
     }
 }
 
 /// What another session says in the same words is found as before.
-pub async fn the_same_words_elsewhere_are_still_found(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+pub async fn the_same_words_elsewhere_are_still_found(store: Store) {
     for name in ["gone", "kept"] {
         fill(&store, name).await;
     }
     let bens = target_of("ben", "gone-project", "gone-session");
     store.sync(&bens, vec![lines::user("needle of ben")]).await;
     store.storage.update_index().await.unwrap();
-    assert!(delete(&store, &target("gone"), &target("gone").project_slug).await);
+    delete(&store, &target("gone")).await;
     for _ in 0..2 {
         for options in [words("needle"), meaning("needle"), SearchOptions::new("needle")] {
             let options = options.with_limit(100);
@@ -141,31 +105,13 @@ pub async fn the_same_words_elsewhere_are_still_found(subject: &dyn Subject) {
     assert_eq!(store.events(&target("kept")).await.len(), 3);
 }
 
-/// Deleting a session in another project than its own, or another user's, changes no answer.
-pub async fn deleting_what_is_not_there_changes_no_answer(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    for name in ["one", "two"] {
-        fill(&store, name).await;
-    }
-    let before = all_answers(&store).await;
-    for project in ["two-project", "One-project", "default", "%"] {
-        assert!(!delete(&store, &target("one"), &ProjectSlug::new(project).unwrap()).await, "{project}");
-    }
-    let bens = target_of("ben", "one-project", "one-session");
-    assert!(!delete(&store, &bens, &bens.project_slug).await);
-    let missing = target_of("ana", "one-project", "one-sessio");
-    assert!(!delete(&store, &missing, &missing.project_slug).await);
-    assert_eq!(all_answers(&store).await, before);
-}
-
 /// A session of the same id that comes afterwards begins anew: private, unedited and empty.
-pub async fn a_session_that_comes_again_begins_anew(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+pub async fn a_session_that_comes_again_begins_anew(store: Store) {
     fill(&store, "again").await;
-    let edit = amplifier_session_core::storage::SessionEdit::default().set_name("mine");
-    store.storage.update_session(&target("again").key, &edit).await.unwrap();
+    let edited = [SessionField::Name].into();
+    store.write(&target("again"), |change| change.session.edited = edited).await;
     store.storage.update_index().await.unwrap();
-    assert!(delete(&store, &target("again"), &target("again").project_slug).await);
+    delete(&store, &target("again")).await;
     store.sync(&target("again"), vec![lines::user("a fresh start")]).await;
     let stored = store.stored(&target("again")).await;
     assert!(stored.metadata_files.is_empty() && stored.session.edited.is_empty());
@@ -185,8 +131,7 @@ async fn remembered(store: &Store, user: &UserId) -> Vec<String> {
 
 /// A deletion is remembered, in order of session id and for its user alone, until the session is written again. What was
 /// not there was not deleted.
-pub async fn deletions_are_remembered(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+pub async fn deletions_are_remembered(store: Store) {
     let ana = target("x").key.user_id;
     assert!(remembered(&store, &ana).await.is_empty());
     for name in ["b", "a", "c"] {
@@ -200,7 +145,7 @@ pub async fn deletions_are_remembered(subject: &dyn Subject) {
         assert!(!store.backend.delete_session(&target(name).key).await.unwrap());
     }
     assert!(!store.backend.delete_session(&target("missing").key).await.unwrap());
-    for handle in [&store, &Store::open_again(subject).await] {
+    for handle in [&store, &store.again().await] {
         assert_eq!(remembered(handle, &ana).await, ["a-session", "b-session"]);
         assert!(remembered(handle, &bens.key.user_id).await.is_empty());
     }
@@ -211,8 +156,7 @@ pub async fn deletions_are_remembered(subject: &dyn Subject) {
 }
 
 /// What is remembered of a user's deletions goes with another name, and a session that the new name has is not deleted.
-pub async fn deletions_follow_a_new_name(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+pub async fn deletions_follow_a_new_name(store: Store) {
     let (ana, eve) = (target("x").key.user_id, target_of("eve", "p", "x").key.user_id);
     let of_eve = |name: &str| target_of("eve", "p", &format!("{name}-session"));
     for name in ["both", "only"] {

@@ -2,35 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use amplifier_session_core::{
-    model::{Message, ProjectSlug, RawJson, Role, Session, Timestamp},
-    search::{SearchFilter, SearchMode, SearchOptions, SessionFilter, VectorSearchOptions},
-    storage::{IngestTarget, SessionEdit},
-};
-
-use super::{
-    Subject, samples,
-    store::{Store, scope, target, target_of},
-};
-use crate::lines::{self, Line};
+use crate::prelude::*;
 
 /// Session and sequence of messages of ana.
 type Found = BTreeSet<(String, u32)>;
-
-fn day(n: u64) -> String {
-    format!("2026-01-{n:02}T00:00:00Z")
-}
-
-fn time(n: u64) -> Timestamp {
-    Timestamp::parse(&day(n)).unwrap()
-}
 
 fn project(name: &str) -> ProjectSlug {
     ProjectSlug::new(name).unwrap()
 }
 
 /// Lines that all hold the word, of every role that is searched, some days apart.
-fn lines_with(random: &mut samples::Random, word: &str, count: usize) -> Vec<Line> {
+fn lines_with(random: &mut Random, word: &str, count: usize) -> Vec<Line> {
     let lines = (0..count).map(|n| {
         let text = format!("{word} {}", random.words(3, 50));
         let line = match random.below(4) {
@@ -39,7 +21,7 @@ fn lines_with(random: &mut samples::Random, word: &str, count: usize) -> Vec<Lin
             2 => lines::thinking("so be it", &text),
             _ => lines::user(&text),
         };
-        line.at(&day(1 + (random.below(8) + n as u64) % 8))
+        line.at(day(1 + (random.below(8) + n) as u32 % 8))
     });
     lines.collect()
 }
@@ -50,7 +32,7 @@ fn targets() -> Vec<IngestTarget> {
 
 /// Sessions of ana that differ in all that can be asked for; half of them are in the index.
 async fn fill(store: &Store) {
-    let mut random = samples::Random(23);
+    let mut random = Random(23);
     let metadata = [
         r#"{"bundle":"x","tags":["red","blue"]}"#,
         r#"{"bundle":"y","tags":["red"]}"#,
@@ -58,9 +40,9 @@ async fn fill(store: &Store) {
         "{}",
     ];
     for (n, target) in targets().iter().enumerate() {
-        let count = 3 + random.below(8) as usize;
+        let count = 3 + random.below(8);
         store.sync(target, lines_with(&mut random, "needle", count)).await;
-        store.storage.sync_session_metadata(target, RawJson::from(metadata[n % 4])).await.unwrap();
+        store.sync_metadata(target, metadata[n % 4]).await;
         if n == 4 {
             store.storage.update_index().await.unwrap();
         }
@@ -68,28 +50,21 @@ async fn fill(store: &Store) {
     // The same, by somebody else.
     let stranger = target_of("ben", "shop", "s0");
     store.sync(&stranger, lines_with(&mut random, "needle", 5)).await;
-    store.storage.sync_session_metadata(&stranger, RawJson::from(metadata[0])).await.unwrap();
+    store.sync_metadata(&stranger, metadata[0]).await;
 }
 
 /// What each way to search finds of ana's for the word that all messages hold.
-async fn found(store: &Store, filter: &SearchFilter) -> Vec<(String, Found)> {
-    let scope = scope(&target("s"));
+async fn found(store: &Store, filter: &SearchFilter) -> Vec<(SearchMode, Found)> {
     let mut answers = Vec::new();
-    for mode in [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid] {
-        let options =
-            SearchOptions::new("needle").with_mode(mode).with_filter(filter.clone()).with_limit(200);
-        let answer = store.storage.search_transcripts(&scope, &options).await.unwrap();
-        assert_eq!(answer.mode, mode);
-        answers.push((mode.to_string(), answer.results));
+    for options in [words("needle"), meaning("needle")] {
+        let options = options.with_filter(filter.clone()).with_limit(200);
+        let answer = store.search(&target("s"), &options).await;
+        assert_eq!(answer.mode, options.mode);
+        assert!(answer.results.iter().all(|result| result.user_id.as_str() == "ana"));
+        let places = answer.results.iter().map(|result| (result.session_id.to_string(), result.sequence));
+        answers.push((options.mode, places.collect()));
     }
-    let options = VectorSearchOptions::new(store.embedding.vector("needle")).with_filter(filter.clone());
-    let answer = store.storage.vector_search(&scope, &options.with_limit(200)).await.unwrap();
-    answers.push(("vector".to_owned(), answer.results));
-    let places = answers.into_iter().map(|(way, results)| {
-        assert!(results.iter().all(|result| result.user_id.as_str() == "ana"), "{way}");
-        (way, results.iter().map(|result| (result.session_id.to_string(), result.sequence)).collect())
-    });
-    places.collect()
+    answers
 }
 
 /// Every message of ana, with its session as it is now.
@@ -130,16 +105,16 @@ fn narrowings() -> Vec<Narrowing> {
         (none().with_role(Role::User), |_, m| m.role == Role::User),
         (none().with_role(Role::Tool), |_, m| m.role == Role::Tool),
         (none().with_role(Role::System), |_, _| false),
-        (none().with_since(time(5)), |_, m| m.ts >= time(5)),
-        (none().with_until(time(5)), |_, m| m.ts < time(5)),
-        (none().with_since(time(3)).with_until(time(4)), |_, m| m.ts == time(3)),
-        (none().with_since(time(4)).with_until(time(3)), |_, _| false),
+        (none().with_since(day(5)), |_, m| m.ts >= day(5)),
+        (none().with_until(day(5)), |_, m| m.ts < day(5)),
+        (none().with_since(day(3)).with_until(day(4)), |_, m| m.ts == day(3)),
+        (none().with_since(day(4)).with_until(day(3)), |_, _| false),
         (of_sessions(|f| f.with_tags(["blue"]).with_max_turns(4)).with_role(Role::Assistant), |s, m| {
             s.tags.contains(&"blue".to_owned()) && s.turn_count <= 4 && m.role == Role::Assistant
         }),
         (
-            of_sessions(|f| f.with_project(project("shop")).with_bundle("y".to_owned())).with_since(time(2)),
-            |s, m| s.project_slug.as_str() == "shop" && s.bundle.as_deref() == Some("y") && m.ts >= time(2),
+            of_sessions(|f| f.with_project(project("shop")).with_bundle("y".to_owned())).with_since(day(2)),
+            |s, m| s.project_slug.as_str() == "shop" && s.bundle.as_deref() == Some("y") && m.ts >= day(2),
         ),
     ]
 }
@@ -160,88 +135,121 @@ async fn check(store: &Store, label: &str) {
     assert!(sizes.len() > 8, "the filters tell nothing apart: {sizes:?}");
 }
 
-/// Every filter, in every way to search, equals a look at every message: whatever part is in the index.
-pub async fn every_filter_equals_brute_force(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+/// Every filter, in every way to search, equals a look at every message, whatever part is in the index: also what was
+/// written after it.
+pub async fn every_filter_equals_brute_force(store: Store) {
     fill(&store).await;
     check(&store, "half indexed").await;
     store.storage.update_index().await.unwrap();
-    check(&store, "indexed").await;
-}
-
-/// What was written after the last update of the index is filtered as what was written before it.
-pub async fn filters_hold_for_what_came_after_the_index(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    fill(&store).await;
-    store.storage.update_index().await.unwrap();
-    let mut random = samples::Random(29);
+    let mut random = Random(29);
     for target in targets().iter().step_by(2) {
         let start = store.messages(target).await.len() as u32;
         store.sync_from(target, start, lines_with(&mut random, "needle", 2)).await.unwrap();
     }
-    let rewritten = lines_with(&mut random, "needle", 6);
-    store.sync(&targets()[1], rewritten).await;
-    check(&store, "after the index").await;
-    check(&Store::open_again(subject).await, "another handle").await;
+    store.sync(&targets()[1], lines_with(&mut random, "needle", 6)).await;
+    check(&store.again().await, "after the index").await;
     store.storage.update_index().await.unwrap();
-    check(&store, "indexed again").await;
+    check(&store, "indexed").await;
 }
 
-/// A session is filtered by what it is now: tags that were edited, metadata that was synced, turns that were added,
-/// a project that it moved to. No index needs to be made again.
-pub async fn a_session_is_filtered_by_what_it_is_now(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+/// A session is filtered by what it is now: tags that were edited, metadata that was synced, turns that were added, a
+/// project that it moved to. No index needs to be made again.
+pub async fn a_session_is_filtered_by_what_it_is_now(store: Store) {
     fill(&store).await;
     store.storage.update_index().await.unwrap();
     let targets = targets();
-    let edit = |edit: SessionEdit, n: usize| {
-        let (store, key) = (&store, targets[n].key.clone());
-        async move { store.storage.update_session(&key, &edit).await.unwrap() }
-    };
-    edit(SessionEdit::default().add_tags(["red"]), 3).await;
-    edit(SessionEdit::default().remove_tags(["red"]), 0).await;
-    edit(SessionEdit::default().set_tags(["red", "blue"]), 7).await;
-    check(&store, "tags").await;
-    let metadata = RawJson::from(r#"{"bundle":"y","tags":["red","blue"]}"#);
-    store.storage.sync_session_metadata(&targets[2], metadata).await.unwrap();
-    check(&store, "metadata").await;
+    for (n, edit) in [
+        (3, SessionEdit::default().add_tags(["red"])),
+        (0, SessionEdit::default().remove_tags(["red"])),
+        (7, SessionEdit::default().set_tags(["red", "blue"])),
+    ] {
+        store.storage.update_session(&targets[n].key, &edit).await.unwrap();
+    }
+    store.sync_metadata(&targets[2], r#"{"bundle":"y","tags":["red","blue"]}"#).await;
     let start = store.messages(&targets[5]).await.len() as u32;
-    let turns = (0..5).map(|_| lines::user("needle again").at(&day(2))).collect();
+    let turns = (0..5).map(|_| lines::user("needle again").at(day(2))).collect();
     store.sync_from(&targets[5], start, turns).await.unwrap();
-    check(&store, "turns").await;
     let moved = IngestTarget { project_slug: project("club"), ..targets[4].clone() };
-    let metadata = RawJson::from(r#"{"bundle":"x","tags":["red","blue"]}"#);
-    store.storage.sync_session_metadata(&moved, metadata).await.unwrap();
-    check(&store, "project").await;
-    check(&Store::open_again(subject).await, "another handle").await;
+    store.sync_metadata(&moved, r#"{"bundle":"x","tags":["red","blue"]}"#).await;
+    check(&store.again().await, "as it is now").await;
     store.storage.update_index().await.unwrap();
     check(&store, "indexed again").await;
 }
 
 /// A filter narrows before the ranking: what it leaves is found, among however many that match better.
-pub async fn filters_narrow_before_the_ranking(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let crowd = (0..160).map(|_| lines::user("needle")).collect();
-    store.sync(&target("crowd"), crowd).await;
+pub async fn filters_narrow_before_the_ranking(store: Store) {
+    let crowd: Vec<Line> = (0..160).map(|_| lines::user("needle")).collect();
+    for target in [target_of("ana", "crowd", "crowd"), target_of("ben", "crowd", "rare")] {
+        store.sync(&target, crowd.clone()).await;
+    }
+    let rare = target_of("ana", "rare", "rare");
     let filler = "something else altogether ".repeat(20);
-    let rare = vec![lines::user(&format!("{filler} needle")), lines::assistant(&format!("needle {filler}"))];
-    store.sync(&target("rare"), rare).await;
-    let metadata = RawJson::from(r#"{"bundle":"rare"}"#);
-    store.storage.sync_session_metadata(&target("rare"), metadata).await.unwrap();
+    let lines = vec![lines::user(&format!("{filler} needle")), lines::assistant(&format!("needle {filler}"))];
+    store.sync(&rare, lines).await;
+    store.sync_metadata(&rare, r#"{"bundle":"rare"}"#).await;
     let edit = SessionEdit::default().add_tags(["rare"]);
     for round in 0..2 {
-        store.storage.update_session(&target("rare").key, &edit).await.unwrap();
+        store.storage.update_session(&rare.key, &edit).await.unwrap();
         let filters = [
-            of_sessions(|f| f.with_tags(["rare"])),
+            of_sessions(|f| f.with_project(rare.project_slug.clone())),
+            of_sessions(|f| f.with_session(rare.key.session_id.clone())),
             of_sessions(|f| f.with_bundle("rare".to_owned())),
             of_sessions(|f| f.with_max_turns(1)),
             of_sessions(|f| f.with_tags(["rare"]).with_min_turns(1)),
+            of_sessions(|f| f.with_tags(["rare"])).with_role(Role::User),
         ];
-        for filter in filters {
+        for (n, filter) in filters.into_iter().enumerate() {
             for (way, found) in found(&store, &filter).await {
                 let expected = [("rare".to_owned(), 0), ("rare".to_owned(), 1)];
-                assert_eq!(found, Found::from(expected), "{round} {way} {filter:?}");
+                let expected = Found::from_iter(expected.into_iter().take(if n == 5 { 1 } else { 2 }));
+                assert_eq!(found, expected, "{round} {way} {filter:?}");
             }
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// The content types that are asked for are searched, and no others.
+pub async fn content_types_are_searched_as_asked(store: Store) {
+    let lines = vec![
+        lines::user("needle asked"),
+        lines::thinking("needle thought", "needle answered"),
+        lines::tool("needle returned"),
+        lines::thinking("needle only thought", "something else"),
+        lines::system("needle ruled"),
+        lines::tool_call("needle", json!({"command": "ran"})),
+    ];
+    store.sync(&target("s"), lines).await;
+    let cases: [(ContentType, &[u32], &[u32]); 6] = [
+        (ContentType::UserQuery, &[0], &[0]),
+        (ContentType::AssistantThinking, &[1, 3], &[1, 3]),
+        (ContentType::ToolOutput, &[2], &[2]),
+        // By meaning, the other answer is a candidate too.
+        (ContentType::AssistantResponse, &[1], &[1, 3]),
+        // No vectors are made of these.
+        (ContentType::System, &[4], &[]),
+        (ContentType::ToolCall, &[5], &[]),
+    ];
+    for _ in 0..2 {
+        for (content_type, by_words, by_meaning) in cases {
+            for (options, expected) in [(words("needle"), by_words), (meaning("needle"), by_meaning)] {
+                let options = options.with_content_types(only(content_type));
+                let results = store.search(&target("s"), &options).await.results;
+                assert!(results.iter().all(|result| result.content_type == content_type), "{content_type}");
+                let mut found = sequences(&results);
+                found.sort_unstable();
+                assert_eq!(found, expected, "{content_type} {}", options.mode);
+            }
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// An empty store answers every search with nothing.
+pub async fn an_empty_store_has_no_results(store: Store) {
+    for _ in 0..2 {
+        for (way, found) in found(&store, &SearchFilter::default()).await {
+            assert!(found.is_empty(), "{way}");
         }
         store.storage.update_index().await.unwrap();
     }

@@ -1,22 +1,13 @@
 //! Another name for a user.
 
-use amplifier_session_core::{
-    ErrorKind, Scope,
-    model::UserId,
-    search::{EventSearchOptions, SearchMode, SearchOptions},
-    storage::SessionEdit,
-};
-
-use super::{Subject, store::*};
-use crate::lines;
+use crate::prelude::*;
 
 fn user(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
 /// Everything of a user is found under the new name, in every mode, and nothing under the old one.
-pub async fn everything_follows_the_new_name(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+pub async fn everything_follows_the_new_name(store: Store) {
     let (own, other) = (target("s"), target_of("ben", "p", "s"));
     store.storage.pin_user(&own.key.user_id).await.unwrap();
     for one in [&own, &other] {
@@ -53,8 +44,7 @@ pub async fn everything_follows_the_new_name(subject: &dyn Subject) {
 }
 
 /// Two users with sessions of one id are not put together, and nothing is changed.
-pub async fn names_with_the_same_session_stay_apart(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+pub async fn names_with_the_same_session_stay_apart(store: Store) {
     for one in [target("s"), target("only-ana"), target_of("ben", "p", "s")] {
         store.sync(&one, vec![lines::user("hello")]).await;
     }
@@ -66,8 +56,7 @@ pub async fn names_with_the_same_session_stay_apart(subject: &dyn Subject) {
 }
 
 /// Nobody's sessions are none, and a name that stays changes nothing.
-pub async fn nobody_is_renamed_without_harm(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+pub async fn nobody_is_renamed_without_harm(store: Store) {
     store.sync(&target("s"), vec![lines::user("hello")]).await;
     assert_eq!(store.storage.rename_user(&user("nobody"), &user("somebody")).await.unwrap(), 0);
     let same = target("s").key.user_id;

@@ -1,42 +1,21 @@
-//! Lists of sessions, narrowed by what a session is, says, and when it was active.
+//! Lists of sessions: their order, their pages, and what narrows them.
 
-use amplifier_session_core::{
-    backend::{SessionCursor, SessionQuery},
-    model::{ProjectSlug, Session, SessionId, Timestamp},
-    search::SessionFilter,
-};
-
-use super::{
-    Subject, samples,
-    store::{Store, scope, target, target_of},
-};
-
-fn time(text: &str) -> Timestamp {
-    Timestamp::parse(text).unwrap()
-}
-
-fn day(n: u64) -> Timestamp {
-    time(&format!("2026-01-{n:02}T00:00:00Z"))
-}
+use crate::prelude::*;
 
 fn query() -> SessionQuery {
-    SessionQuery::new(scope(&target("x"))).with_limit(1_000)
+    SessionQuery::new(ana()).with_limit(1_000)
 }
 
 fn none() -> SessionFilter {
     SessionFilter::default()
 }
 
-fn texts(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
+fn project(name: &str) -> SessionFilter {
+    none().with_project(ProjectSlug::new(name).unwrap())
 }
 
-/// A session of ana, from day 1 on, to be changed by `fill`.
-async fn put(store: &Store, id: &str, fill: impl FnOnce(&mut Session)) {
-    let target = target(id);
-    let mut session = Session::new(target.key, target.host_id, target.project_slug, day(1));
-    fill(&mut session);
-    store.storage.create_session(session).await.unwrap();
+fn texts(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// The ids of the sessions that a query finds, in order of ids.
@@ -47,32 +26,115 @@ async fn found(store: &Store, query: SessionQuery) -> Vec<String> {
     ids
 }
 
-/// Bundle, tags and turns narrow a list. Of several tags a session must carry all.
-pub async fn each_filter_narrows_the_list(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    put(&store, "a", |s| (s.bundle, s.turn_count) = (Some("bundle:x".to_owned()), 1)).await;
-    put(&store, "b", |s| (s.tags, s.turn_count) = (texts(&["red", "blue"]), 5)).await;
-    put(&store, "c", |s| (s.tags, s.turn_count) = (texts(&["blue"]), 9)).await;
-    put(&store, "d", |s| s.bundle = Some("bundle".to_owned())).await;
-    let of = async |filter: SessionFilter| found(&store, query().with_filter(filter)).await;
-    assert_eq!(of(none()).await, ["a", "b", "c", "d"]);
-    assert_eq!(of(none().with_bundle("bundle:x".to_owned())).await, ["a"]);
-    assert_eq!(of(none().with_bundle("bundle".to_owned())).await, ["d"]);
-    assert_eq!(of(none().with_tags(["blue"])).await, ["b", "c"]);
-    assert_eq!(of(none().with_tags(["blue", "red"])).await, ["b"]);
-    assert_eq!(of(none().with_tags(["blue", "blue"])).await, ["b", "c"]);
-    assert!(of(none().with_tags(["blue", "green"])).await.is_empty());
-    assert_eq!(of(none().with_min_turns(5)).await, ["b", "c"]);
-    assert_eq!(of(none().with_max_turns(5)).await, ["a", "b", "d"]);
-    assert_eq!(of(none().with_min_turns(2).with_max_turns(8)).await, ["b"]);
-    assert!(of(none().with_min_turns(9).with_max_turns(1)).await.is_empty());
-    assert_eq!(of(none().with_min_turns(0).with_max_turns(u32::MAX)).await.len(), 4);
-    assert_eq!(of(none().with_session(SessionId::new("c").unwrap())).await, ["c"]);
+/// The whole list, read in pages of `limit`.
+async fn in_pages(store: &Store, query: &SessionQuery, limit: usize) -> Vec<Session> {
+    let (mut query, mut paged) = (query.clone().with_limit(limit), Vec::new());
+    loop {
+        let page = store.storage.search_sessions(&query).await.unwrap();
+        query = query.with_after(page.last().map(SessionCursor::from));
+        let is_last = page.len() < limit;
+        paged.extend(page);
+        if is_last {
+            return paged;
+        }
+    }
 }
 
-/// Bundles and tags are plain text, compared in full: nothing in them is a pattern, and case counts.
-pub async fn bundles_and_tags_are_plain_text(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+/// Sessions are listed by their last change, newest first; then by user and id. Pages make the whole list, also among
+/// equal times.
+pub async fn sessions_are_listed_newest_first_in_pages(store: Store) {
+    let (early, late) = (time("2026-01-05T08:00:00.000001Z"), time("2026-01-05T08:00:00.000002Z"));
+    let (mut of_late, mut of_early) = (Vec::new(), Vec::new());
+    for user in ["ana", "ben"] {
+        for n in 0..12 {
+            let updated = if n % 2 == 0 { early } else { late };
+            let target = target_of(user, "p", &format!("s{n:02}"));
+            store.create(&target, |session| session.updated = updated).await;
+            let of = if n % 2 == 0 { &mut of_early } else { &mut of_late };
+            of.push(format!("{user}/s{n:02}"));
+        }
+    }
+    let all = [of_late, of_early].concat();
+    let own: Vec<String> = all.iter().filter(|name| name.starts_with("ana")).cloned().collect();
+    for (scope, expected) in [(Scope::Everyone, all), (ana(), own)] {
+        let query = SessionQuery::new(scope);
+        assert_eq!(store.listed(&query).await, expected);
+        let whole = store.storage.search_sessions(&query).await.unwrap();
+        for limit in [1, 8, expected.len()] {
+            assert_eq!(in_pages(&store, &query, limit).await, whole, "{limit}");
+        }
+        assert!(store.listed(&query.with_limit(0)).await.is_empty());
+    }
+}
+
+/// Each condition narrows a list alone.
+pub async fn each_condition_narrows_the_list(store: Store) {
+    let parent = |id: &str| Some(SessionId::new(id).unwrap());
+    // Created and last changed on these days.
+    let days = |session: &mut Session, from: u32, to: u32| {
+        (session.created, session.updated) = (day(from), day(to));
+    };
+    let blog = target_of("ana", "blog", "a");
+    store.create(&blog, |s| (s.bundle, s.turn_count) = (Some("bundle:x".to_owned()), 1)).await;
+    store.create(&target("b"), |s| (s.tags, s.turn_count) = (texts(&["red", "blue"]), 5)).await;
+    store.create(&target("c"), |s| (s.tags, s.turn_count) = (texts(&["blue"]), 9)).await;
+    store.create(&target("d"), |s| s.bundle = Some("bundle".to_owned())).await;
+    store.create(&target("p1"), |s| s.parent_id = parent("a")).await;
+    store.create(&target("p2"), |s| (s.parent_id, s.forked_from_turn) = (parent("a"), Some(2))).await;
+    store.create(&target("p3"), |s| s.parent_id = parent("p1")).await;
+    store.create(&target("t1"), |s| days(s, 11, 19)).await;
+    store.create(&target("t2"), |s| days(s, 11, 13)).await;
+    store.create(&target("t3"), |s| days(s, 14, 15)).await;
+    store.create(&target("t4"), |s| days(s, 17, 19)).await;
+    let of = |filter: SessionFilter| query().with_filter(filter);
+    let active = |since: u32, until: u32| query().active_in(Some(day(since)), Some(day(until)));
+    let cases = [
+        (query(), "a b c d p1 p2 p3 t1 t2 t3 t4"),
+        (of(project("blog")), "a"),
+        (of(project("Blog")), ""),
+        (of(none().with_session(target("c").key.session_id)), "c"),
+        (of(none().with_bundle("bundle:x".to_owned())), "a"),
+        (of(none().with_bundle("bundle".to_owned())), "d"),
+        (of(none().with_tags(["blue"])), "b c"),
+        (of(none().with_tags(["blue", "red"])), "b"),
+        (of(none().with_tags(["blue", "blue"])), "b c"),
+        (of(none().with_tags(["blue", "green"])), ""),
+        (of(none().with_min_turns(5)), "b c"),
+        (of(none().with_max_turns(5).with_min_turns(1)), "a b"),
+        (of(none().with_min_turns(9).with_max_turns(1)), ""),
+        (of(none().with_min_turns(9).with_max_turns(u32::MAX)), "c"),
+        (query().with_parent(parent("a")), "p1 p2"),
+        (query().with_parent(parent("p1")), "p3"),
+        (query().with_parent(parent("A")), ""),
+        (query().with_since(Some(day(15))), "t1 t3 t4"),
+        (query().with_until(Some(day(15))).with_since(Some(day(2))), "t2"),
+        (active(14, 16), "t1 t3"),
+        (active(16, 17), "t1"),
+        (active(13, 14), "t1 t2"),
+        (query().active_in(Some(day(15)), None), "t1 t3 t4"),
+        (query().active_in(Some(day(2)), Some(day(12))), "t1 t2"),
+        (query().active_in(None, Some(day(1))), ""),
+        (query().active_in(Some(time("2026-01-19T00:00:00.000001Z")), None), ""),
+    ];
+    for (query, expected) in cases {
+        assert_eq!(found(&store, query.clone()).await.join(" "), expected, "{query:?}");
+    }
+}
+
+/// Sessions that are left out of a list are not in it, and the others fill its pages.
+pub async fn sessions_that_are_left_out_are_not_listed(store: Store) {
+    for n in 0..9 {
+        store.create(&target(&format!("s{n}")), |_| {}).await;
+    }
+    let mut query = query();
+    query.without = vec![target("s1").key, target("s4").key, target_of("ben", "shop", "s2").key];
+    let expected = ["s0", "s2", "s3", "s5", "s6", "s7", "s8"];
+    assert_eq!(found(&store, query.clone()).await, expected);
+    assert_eq!(in_pages(&store, &query, 3).await.len(), expected.len());
+}
+
+/// Bundles, tags and prefixes of ids are plain text: nothing in them is a pattern, and case counts.
+pub async fn names_in_lists_are_plain_text(store: Store) {
     let names = [
         "a",
         "A",
@@ -90,133 +152,100 @@ pub async fn bundles_and_tags_are_plain_text(subject: &dyn Subject) {
         "🦀",
     ];
     for (n, name) in names.iter().enumerate() {
-        put(&store, &format!("s{n:02}"), |s| {
-            s.bundle = Some((*name).to_owned());
-            s.tags = texts(&[name, "all"]);
-        })
-        .await;
+        let (bundle, tags) = (Some((*name).to_owned()), texts(&[name, "all"]));
+        store.create(&target(&format!("s{n:02}")), |s| (s.bundle, s.tags) = (bundle, tags)).await;
     }
+    let by_bundle = |name: &str| query().with_filter(none().with_bundle(name.to_owned()));
+    let by_tags = |tags: &[&str]| query().with_filter(none().with_tags(tags.iter().copied()));
     for (n, name) in names.iter().enumerate() {
         let expected = [format!("s{n:02}")];
-        let by_bundle = query().with_filter(none().with_bundle((*name).to_owned()));
-        assert_eq!(found(&store, by_bundle).await, expected, "{name}");
-        assert_eq!(
-            found(&store, query().with_filter(none().with_tags([*name, "all"]))).await,
-            expected,
-            "{name}"
-        );
+        assert_eq!(found(&store, by_bundle(name)).await, expected, "{name}");
+        assert_eq!(found(&store, by_tags(&[name, "all"])).await, expected, "{name}");
     }
     for name in ["", "al", "all\",\"", "_", "*", "b", "a\0"] {
-        assert!(found(&store, query().with_filter(none().with_tags([name]))).await.is_empty(), "{name:?}");
-        let by_bundle = query().with_filter(none().with_bundle(name.to_owned()));
-        assert!(found(&store, by_bundle).await.is_empty(), "{name:?}");
+        assert!(found(&store, by_tags(&[name])).await.is_empty(), "{name:?}");
+        assert!(found(&store, by_bundle(name)).await.is_empty(), "{name:?}");
     }
-}
-
-/// Words are looked for in title and description, as parts of words too; case and accents make no difference, and
-/// all words must be there.
-pub async fn words_of_title_and_description_are_found(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let named = |name: &str, description: &str| {
-        let (name, description) = (Some(name.to_owned()), Some(description.to_owned()));
-        move |s: &mut Session| (s.name, s.description) = (name, description)
-    };
-    put(&store, "cafe", named("Café Payments", "Retries of the GATEWAY")).await;
-    put(&store, "decomposed", named("cafe\u{301}", "ÜBERSICHT: straße")).await;
-    put(&store, "marks", named("100% of a_b", "\"it's\" [done]\\")).await;
-    put(&store, "prompt", |s| s.first_prompt = Some("Fix the basket".to_owned())).await;
-    put(&store, "blank", |s| {
-        (s.name, s.first_prompt) = (Some(" ".to_owned()), Some("Cup of tea".to_owned()))
-    })
-    .await;
-    put(&store, "named", |s| {
-        (s.name, s.first_prompt) = (Some("Other".to_owned()), Some("hidden basket".to_owned()));
-    })
-    .await;
-    let of = async |text: &str| found(&store, query().with_text(Some(text.to_owned()))).await;
-    assert_eq!(of("café").await, ["cafe", "decomposed"]);
-    assert_eq!(of("CAFE").await, ["cafe", "decomposed"]);
-    assert_eq!(of("pay gateway").await, ["cafe"]);
-    assert!(of("pay refund").await.is_empty());
-    assert_eq!(of("übersicht").await, ["decomposed"]);
-    assert_eq!(of("uber").await, ["decomposed"]);
-    assert_eq!(of("basket").await, ["prompt"]);
-    assert_eq!(of("tea").await, ["blank"]);
-    assert_eq!(of("0% a_b").await, ["marks"]);
-    assert_eq!(of("[done]\\").await, ["marks"]);
-    assert_eq!(of("\"it's\"").await, ["marks"]);
-    for text in ["a%b", "axb", "%%", "d_ne", "*", "'; --"] {
-        assert!(of(text).await.is_empty(), "{text}");
+    for id in ["a_b", "axb", "A_B", "b"] {
+        store.create(&target(id), |_| {}).await;
     }
-    assert_eq!(of(" \n").await.len(), 6);
-}
-
-/// Sessions that were active in a period are listed: also one that began before it and ended after it.
-pub async fn sessions_active_in_a_period_are_listed(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    for (id, created, updated) in [("long", 1, 9), ("early", 1, 3), ("within", 4, 5), ("late", 7, 9)] {
-        put(&store, id, |s| (s.created, s.updated) = (day(created), day(updated))).await;
+    let by_prefix = async |text: &str| found(&store, query().with_id_prefix(Some(text.to_owned()))).await;
+    assert_eq!(by_prefix("a_").await, ["a_b"]);
+    assert_eq!(by_prefix("A").await, ["A_B"]);
+    assert_eq!(by_prefix("a").await, ["a_b", "axb"]);
+    for text in ["%", "_", "a%", "*", "a*", "[a]", "a\\", "é", "a_bc"] {
+        assert!(by_prefix(text).await.is_empty(), "{text}");
     }
-    let of = async |since, until| found(&store, query().active_in(since, until)).await;
-    assert_eq!(of(None, None).await.len(), 4);
-    assert_eq!(of(Some(day(4)), Some(day(6))).await, ["long", "within"]);
-    assert_eq!(of(Some(day(6)), Some(day(7))).await, ["long"]);
-    assert_eq!(of(Some(day(3)), Some(day(4))).await, ["early", "long"]);
-    assert_eq!(of(Some(day(5)), None).await, ["late", "long", "within"]);
-    assert_eq!(of(None, Some(day(2))).await, ["early", "long"]);
-    assert!(of(None, Some(day(1))).await.is_empty());
-    assert!(of(Some(time("2026-01-09T00:00:00.000001Z")), None).await.is_empty());
+    assert_eq!(by_prefix("").await.len(), names.len() + 4);
 }
 
-/// The sessions that come from another are listed by that one's id.
-pub async fn children_of_a_session_are_listed(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let parent = |id: &str| Some(SessionId::new(id).unwrap());
-    put(&store, "top", |_| {}).await;
-    put(&store, "one", |s| s.parent_id = parent("top")).await;
-    put(&store, "two", |s| (s.parent_id, s.forked_from_turn) = (parent("top"), Some(2))).await;
-    put(&store, "grandchild", |s| s.parent_id = parent("one")).await;
-    put(&store, "orphan", |s| s.parent_id = parent("gone")).await;
-    let of = async |id: &str| found(&store, query().with_parent(parent(id))).await;
-    assert_eq!(of("top").await, ["one", "two"]);
-    assert_eq!(of("one").await, ["grandchild"]);
-    assert_eq!(of("gone").await, ["orphan"]);
-    assert!(of("two").await.is_empty() && of("TOP").await.is_empty());
-}
-
-/// Sessions of all sorts, the same in every run.
-fn random_sessions() -> Vec<Session> {
-    let mut random = samples::Random(11);
-    let sessions = (0..60).map(|n| {
-        let target = target_of("ana", ["shop", "blog"][random.below(2) as usize], &format!("s{n:02}"));
-        let created = day(1 + random.below(5));
-        let mut session = Session::new(target.key, target.host_id, target.project_slug, created);
-        session.updated = day(5 + random.below(4));
-        session.bundle = [None, Some("x".to_owned()), Some("y".to_owned())][random.below(3) as usize].clone();
-        session.tags = ["red", "blue", "green"].map(str::to_owned).to_vec();
-        session.tags.retain(|_| random.below(3) > 0);
-        session.turn_count = random.below(6) as u32;
-        session.name = Some(format!("Café {}", random.words(2, 4)));
-        session.parent_id = (random.below(3) == 0).then(|| SessionId::new("s00").unwrap());
-        session
-    });
-    sessions.collect()
+/// Words are looked for in title and description, as parts of words too; case and accents make no difference, and all
+/// words must be there.
+pub async fn words_of_title_and_description_are_found(store: Store) {
+    let sessions = [
+        ("cafe", "Café Payments", "Retries of the GATEWAY", ""),
+        ("decomposed", "cafe\u{301}", "ÜBERSICHT: straße", ""),
+        ("marks", "100% of a_b", "\"it's\" [done]\\", ""),
+        ("prompt", "", "", "Fix the basket"),
+        ("blank", " ", "", "Cup of tea"),
+        ("named", "Other", "", "hidden basket"),
+    ];
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    for (id, name, description, prompt) in sessions {
+        let fill = |s: &mut Session| {
+            (s.name, s.description, s.first_prompt) = (some(name), some(description), some(prompt));
+        };
+        store.create(&target(id), fill).await;
+    }
+    let cases = [
+        ("café", "cafe decomposed"),
+        ("CAFE", "cafe decomposed"),
+        ("pay gateway", "cafe"),
+        ("pay refund", ""),
+        ("übersicht", "decomposed"),
+        ("uber", "decomposed"),
+        ("basket", "prompt"),
+        ("tea", "blank"),
+        ("0% a_b", "marks"),
+        ("[done]\\", "marks"),
+        ("\"it's\"", "marks"),
+        ("a%b", ""),
+        ("%%", ""),
+        ("d_ne", ""),
+        ("*", ""),
+        ("'; --", ""),
+        (" \n", "blank cafe decomposed marks named prompt"),
+    ];
+    for (text, expected) in cases {
+        let found = found(&store, query().with_text(Some(text.to_owned()))).await;
+        assert_eq!(found.join(" "), expected, "{text}");
+    }
 }
 
 /// Conditions hold together, and the pages of a narrowed list make the whole list, in its order.
-pub async fn filters_of_lists_hold_together(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let sessions = random_sessions();
-    for session in &sessions {
-        store.storage.create_session(session.clone()).await.unwrap();
+pub async fn conditions_of_lists_hold_together(store: Store) {
+    let mut random = Random(11);
+    let mut sessions = Vec::new();
+    for n in 0..60 {
+        let project = *random.one(&["shop", "blog"]);
+        let fill = |session: &mut Session| {
+            session.created = day(1 + random.below(5) as u32);
+            session.updated = day(5 + random.below(4) as u32);
+            session.bundle = random.one(&[None, Some("x".to_owned()), Some("y".to_owned())]).clone();
+            session.tags = texts(&["red", "blue", "green"]);
+            session.tags.retain(|_| random.below(3) > 0);
+            session.turn_count = random.below(6) as u32;
+            session.name = Some(format!("Café {}", random.words(2, 4)));
+            session.parent_id = (random.below(3) == 0).then(|| SessionId::new("s00").unwrap());
+        };
+        sessions.push(store.create(&target_of("ana", project, &format!("s{n:02}")), fill).await);
     }
-    let shop = none().with_project(ProjectSlug::new("shop").unwrap());
     let queries = [
-        query().with_filter(shop.clone().with_tags(["red"]).with_min_turns(2)),
+        query().with_filter(project("shop").with_tags(["red"]).with_min_turns(2)),
         query().with_filter(none().with_bundle("x".to_owned()).with_max_turns(4)).with_since(Some(day(6))),
         query().with_filter(none().with_tags(["red", "blue"])).active_in(Some(day(6)), Some(day(4))),
         query().with_text(Some("cafe word1".to_owned())).with_until(Some(day(8))),
-        query().with_filter(shop).with_parent(Some(SessionId::new("s00").unwrap())),
+        query().with_filter(project("shop")).with_parent(Some(SessionId::new("s00").unwrap())),
         query().with_filter(none().with_min_turns(1)).with_id_prefix(Some("s1".to_owned())),
     ];
     for query in queries {
@@ -224,16 +253,7 @@ pub async fn filters_of_lists_hold_together(subject: &dyn Subject) {
         expected.sort_by_key(|session| (std::cmp::Reverse(session.updated), session.key()));
         assert!((3..60).contains(&expected.len()), "{}: {query:?}", expected.len());
         for limit in [1, 4, 1_000] {
-            let (mut query, mut paged) = (query.clone().with_limit(limit), Vec::new());
-            loop {
-                let page = store.storage.search_sessions(&query).await.unwrap();
-                query = query.with_after(page.last().map(SessionCursor::from));
-                let is_last = page.len() < limit;
-                paged.extend(page);
-                if is_last {
-                    break;
-                }
-            }
+            let paged = in_pages(&store, &query, limit).await;
             assert!(paged.iter().eq(expected.iter().copied()), "{query:?}");
         }
     }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::Random;
+
 /// What a call to a mock service meets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -79,13 +81,13 @@ pub(super) struct Script {
     pub(super) always: Option<Fault>,
     pub(super) refused_text: Option<String>,
     share: f64,
-    random: u64,
+    random: Random,
 }
 
 impl Script {
     pub(super) fn fail_share(&mut self, share: f64, seed: u64) {
         self.share = share;
-        self.random = seed;
+        self.random = Random(seed);
     }
 
     /// What a call with these texts meets.
@@ -97,7 +99,7 @@ impl Script {
         if let Some(fault) = self.next.pop_front().or_else(|| self.always.clone()) {
             return fault;
         }
-        let drawn = self.draw();
+        let drawn = self.random.bits();
         // The upper half says whether, the lower half how.
         if ((drawn >> 32) as f64) >= self.share * f64::from(u32::MAX) {
             return Fault::None;
@@ -109,15 +111,6 @@ impl Script {
             3 => Fault::CutBefore,
             _ => Fault::CutInside,
         }
-    }
-
-    /// The next number of SplitMix64.
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut drawn = self.random;
-        drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        drawn ^ (drawn >> 31)
     }
 }
 

@@ -1,84 +1,76 @@
-//! Candidates by looking at everything, a page at a time.
+//! Candidates for searches, by looking at everything.
 
 use amplifier_session_core::{
-    Error, Result,
-    backend::{TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    Result,
+    backend::{Candidates, Search, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     content::extract,
-    model::{ContentType, Place},
+    model::SessionKey,
     text::{
         Analyzer,
-        bm25::{CollectionStatistics, DocumentTerms, count_terms, score},
+        bm25::{CollectionStatistics, count_terms, score},
     },
 };
+use async_trait::async_trait;
 
 use super::MemoryBackend;
 
-impl MemoryBackend {
-    /// Texts that match, scored with the statistics of all texts in the store.
-    pub(super) fn matching_texts(&self, query: &TextQuery) -> Vec<TextCandidate> {
+#[async_trait]
+impl Search for MemoryBackend {
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let mut analyzer = Analyzer::new();
+        // How rare a word is shows in all texts, not only in those that are asked for.
         let mut statistics = CollectionStatistics::new(query.terms.len());
-        let mut matching: Vec<(Place, ContentType, DocumentTerms)> = Vec::new();
-        let sessions = self.sessions_within(&query.scope, &query.filter.sessions);
-        self.each_message(|message| {
-            let within = sessions.contains(&message.place().session)
-                && query.filter.admits_message(message.role, message.ts);
-            for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
-                let terms = count_terms(&mut analyzer, &text.text, &query.terms);
-                statistics.add_document(&terms);
-                if within && query.content_types.contains(text.content_type) && terms.matches() {
-                    matching.push((message.place(), text.content_type, terms));
-                }
-            }
-        });
-        let scored = matching.into_iter().map(|(place, content_type, terms)| TextCandidate {
-            score: score(&statistics, &terms),
-            place,
-            content_type,
-        });
-        let mut candidates: Vec<TextCandidate> = scored.collect();
-        candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.place.cmp(&b.place)));
-        candidates.truncate(query.limit);
-        candidates
-    }
-
-    /// Chunks in scope by their similarity.
-    pub(super) fn nearest_chunks(&self, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
-        let mut candidates = Vec::new();
-        let sessions = self.sessions_within(&query.scope, &query.filter.sessions);
-        let mut after = None;
-        loop {
-            let page = self.documents().vectors.page_across(after.as_ref(), self.settings.page_size);
-            let Some((last, _)) = page.last() else { break };
-            after = Some(last.clone());
-            for ((key, (sequence, generation, content_type, _)), document) in page {
-                let within = generation == query.generation
-                    && sessions.contains(&key)
-                    && query.filter.admits_message(document.role, document.ts)
-                    && query.content_types.contains(content_type);
-                if within {
-                    candidates.push(VectorCandidate {
-                        place: Place::new(key, sequence),
-                        content_type,
-                        span_start: document.record.span_start,
-                        span_end: document.record.span_end,
-                        similarity: similarity(&query.vector, &document.record.vector)?,
-                        vector: document.record.vector,
-                    });
+        let mut matching = Vec::new();
+        for session in self.rows().sessions.values() {
+            let is_within = session.is_within(&query.scope, &query.filter.sessions);
+            for message in session.messages.values().map(|row| &row.message) {
+                let is_asked_for = is_within && query.filter.admits_message(message.role, message.ts);
+                for text in extract(&message.raw.parse_object().unwrap_or_default(), message.role) {
+                    let terms = count_terms(&mut analyzer, &text.text, &query.terms);
+                    statistics.add_document(&terms);
+                    if is_asked_for && terms.matches() && query.content_types.contains(text.content_type) {
+                        matching.push((message.place(), text.content_type, terms));
+                    }
                 }
             }
         }
-        candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then_with(|| a.place.cmp(&b.place)));
-        candidates.truncate(query.limit);
-        Ok(candidates)
+        let candidates = matching.into_iter().map(|(place, content_type, terms)| {
+            let score = score(&statistics, &terms);
+            TextCandidate { place, content_type, score }
+        });
+        Ok(best(candidates.collect(), |candidate| candidate.score, query.limit))
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        let mut candidates = Vec::new();
+        for row in self.rows().messages(&query.scope, &query.filter) {
+            let records = row.records(query.generation).iter();
+            let records = records.filter(|record| query.content_types.contains(record.content_type));
+            candidates.extend(records.map(|record| VectorCandidate {
+                place: row.message.place(),
+                content_type: record.content_type,
+                span_start: record.span_start,
+                span_end: record.span_end,
+                // Both are of unit length, so this is the cosine.
+                similarity: query.vector.iter().zip(&record.vector).map(|(x, y)| x * y).sum(),
+                vector: record.vector.clone(),
+            }));
+        }
+        Ok(best(candidates, |candidate| candidate.similarity, query.limit))
+    }
+
+    async fn update_index(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+        Ok(())
     }
 }
 
-/// Both are of unit length, so this is the cosine.
-fn similarity(a: &[f32], b: &[f32]) -> Result<f32> {
-    if a.len() != b.len() {
-        let message = format!("has {} dimensions, the store has {}", a.len(), b.len());
-        return Err(Error::validation("vector", message));
-    }
-    Ok(a.iter().zip(b).map(|(x, y)| x * y).sum())
+/// The best first. The sort is stable: equals stay in the order of their sequences, the same at every call.
+fn best<T>(mut items: Vec<T>, score: impl Fn(&T) -> f32, limit: usize) -> Candidates<T> {
+    items.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    items.truncate(limit);
+    Candidates { items, notice: None }
 }

@@ -47,7 +47,6 @@ async fn the_backend_in_memory_answers_in_pages() {
     storage.sync_transcript_lines(&target, sync).await.unwrap();
     let range = amplifier_session_core::backend::SequenceRange { start: 0, limit: 100 };
     assert_eq!(backend.read_messages(&target.key, range).await.unwrap().len(), 3);
-    assert!(backend.with_atomic_writes().info().atomic_writes);
 }
 
 #[test]

@@ -62,12 +62,12 @@ async fn an_interrupted_write_is_completed_by_the_next_sync() {
                 storage.sync_event_lines(&target(project), SyncLines::whole(events(label, count))).await
             };
             sync("old", "first", 12).await.unwrap();
-            backend.interrupt_after(batches);
+            backend.interrupt_after(Some(batches));
             let interrupted = sync("new", "second", 20).await;
             if let Err(error) = interrupted {
                 assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageIo, true));
             }
-            backend.interrupt_after(usize::MAX);
+            backend.interrupt_after(None);
             sync("new", "second", again).await.unwrap();
             check(&storage, &messages("second", again), &events("second", again)).await;
         }
@@ -81,11 +81,11 @@ async fn an_interrupted_first_write_is_completed_by_the_next_sync() {
             let backend = MemoryBackend::new();
             let storage = SessionStorage::new(Arc::new(backend.clone()))
                 .with_embedding(Some(Arc::new(FakeEmbedding::new())));
-            backend.interrupt_after(batches);
+            backend.interrupt_after(Some(batches));
             let first =
                 storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 20))).await;
             assert_eq!(first.is_err(), batches < 5);
-            backend.interrupt_after(usize::MAX);
+            backend.interrupt_after(None);
             storage
                 .sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", again)))
                 .await
@@ -102,7 +102,7 @@ async fn an_interrupted_deletion_is_completed_by_the_next() {
         let storage = SessionStorage::new(Arc::new(backend.clone()));
         storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("m", 15))).await.unwrap();
         storage.sync_event_lines(&target("p"), SyncLines::whole(events("e", 15))).await.unwrap();
-        backend.interrupt_after(batches);
+        backend.interrupt_after(Some(batches));
         let target = target("p");
         let delete =
             || storage.delete_session(&target.key.user_id, &target.project_slug, &target.key.session_id);
@@ -112,18 +112,4 @@ async fn an_interrupted_deletion_is_completed_by_the_next() {
         assert!(backend.message_states(&target.key).await.unwrap().is_empty());
         assert!(!delete().await.unwrap());
     }
-}
-
-#[tokio::test]
-async fn an_atomic_write_is_interrupted_as_a_whole() {
-    let backend = MemoryBackend::new().with_atomic_writes();
-    let storage = SessionStorage::new(Arc::new(backend.clone()));
-    storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("first", 12))).await.unwrap();
-    backend.interrupt_after(0);
-    assert!(
-        storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages("second", 20))).await.is_err()
-    );
-    let (scope, id) = (Scope::Everyone, SessionId::new("s").unwrap());
-    let found = storage.get_transcript_lines(&scope, &id, None, 100).await.unwrap();
-    assert!(found.iter().map(|message| &message.raw).eq(&messages("first", 12)));
 }

@@ -1,42 +1,17 @@
-//! The conformance suite on the in-memory backend, in both of its manners, and tests of the backend itself.
+//! Tests of the storage that need no particular backend, the conformance suite on the backend in memory, and tests of the
+//! fakes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
-
-use std::sync::Arc;
-
-use amplifier_session_core::backend::prelude::*;
-use amplifier_session_testkit::{MemoryBackend, conformance::Subject, conformance_suite};
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests fail by panicking")]
 
 mod archives;
 mod completeness;
 mod fakes;
 mod faults;
 mod interruption;
+mod storage;
 
-/// Stores in memory; a second handle is a clone.
-struct InMemory(MemoryBackend);
+mod conformance {
+    use amplifier_session_testkit::{MemoryBackend, conformance_suite};
 
-#[async_trait::async_trait]
-impl Subject for InMemory {
-    async fn open(&self) -> Arc<dyn StorageBackend> {
-        Arc::new(self.0.clone())
-    }
-
-    async fn open_again(&self) -> Arc<dyn StorageBackend> {
-        Arc::new(self.0.clone())
-    }
-}
-
-/// As a remote document store: small pages, and writes that do not happen as a whole.
-mod paged {
-    use super::*;
-
-    conformance_suite!(InMemory(MemoryBackend::new()));
-}
-
-/// As a database: every write happens as a whole, answers are as long as asked for.
-mod atomic {
-    use super::*;
-
-    conformance_suite!(InMemory(MemoryBackend::new().with_atomic_writes().with_page_size(usize::MAX)));
+    conformance_suite!(MemoryBackend::new());
 }

@@ -1,12 +1,13 @@
 //! What stands around a message or a turn.
 
-use amplifier_session_core::{ErrorKind, Scope, model::Message};
+use amplifier_session_testkit::prelude::*;
 
-use super::{
-    Subject,
-    store::{Store, kind, scope, target, target_of},
-};
-use crate::lines::{self, Line};
+on_both_stores![
+    a_message_comes_with_its_neighbours,
+    a_turn_comes_with_its_neighbours,
+    a_place_that_does_not_exist_is_refused,
+    context_stays_in_scope,
+];
 
 /// A system message, then `turns` turns of a question, a tool's output and an answer.
 fn conversation(turns: u32) -> Vec<Line> {
@@ -25,16 +26,12 @@ fn sequences(messages: &[Message]) -> Vec<u32> {
 }
 
 /// A message comes with those before and behind it, cut at the ends of the transcript.
-pub async fn a_message_comes_with_its_neighbours(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn a_message_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |sequence: u32, before: u32, after: u32| {
         let session = target("s").key.session_id;
-        let context = store
-            .storage
-            .get_message_context(&scope(&target("s")), &session, sequence, before, after)
-            .await
-            .unwrap();
+        let context =
+            store.storage.get_message_context(&ana(), &session, sequence, before, after).await.unwrap();
         assert_eq!((context.sequence, context.session.message_count), (sequence, 31));
         (sequences(&context.messages), context.has_more_before, context.has_more_after)
     };
@@ -46,16 +43,11 @@ pub async fn a_message_comes_with_its_neighbours(subject: &dyn Subject) {
 }
 
 /// A turn comes with whole turns before and behind it.
-pub async fn a_turn_comes_with_its_neighbours(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn a_turn_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |turn: u32, before: u32, after: u32| {
         let session = target("s").key.session_id;
-        let context = store
-            .storage
-            .get_turn_context(&scope(&target("s")), &session, turn, before, after)
-            .await
-            .unwrap();
+        let context = store.storage.get_turn_context(&ana(), &session, turn, before, after).await.unwrap();
         assert_eq!((context.turn, context.session.turn_count), (turn, 10));
         (sequences(&context.messages), context.has_more_before, context.has_more_after)
     };
@@ -68,10 +60,9 @@ pub async fn a_turn_comes_with_its_neighbours(subject: &dyn Subject) {
 }
 
 /// A place that the session does not have is refused, and the field is named.
-pub async fn a_place_that_does_not_exist_is_refused(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn a_place_that_does_not_exist_is_refused(store: Store) {
     store.sync(&target("s"), conversation(2)).await;
-    let (scope, session) = (scope(&target("s")), target("s").key.session_id);
+    let (scope, session) = (ana(), target("s").key.session_id);
     for turn in [0, 3, u32::MAX] {
         let error = store.storage.get_turn_context(&scope, &session, turn, 1, 1).await.unwrap_err();
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("turn")));
@@ -83,21 +74,17 @@ pub async fn a_place_that_does_not_exist_is_refused(subject: &dyn Subject) {
 }
 
 /// Context is that of a session in scope, never of another user's session of the same id.
-pub async fn context_stays_in_scope(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn context_stays_in_scope(store: Store) {
     let ben = target_of("ben", "p", "s");
     store.sync(&target("s"), vec![lines::user("ana's question")]).await;
     store.sync(&ben, conversation(3)).await;
     store.sync(&target_of("ben", "p", "own"), conversation(1)).await;
     let session = &ben.key.session_id;
-    let context = store.storage.get_turn_context(&scope(&target("s")), session, 1, 9, 9).await.unwrap();
+    let context = store.storage.get_turn_context(&ana(), session, 1, 9, 9).await.unwrap();
     assert_eq!((sequences(&context.messages), context.session.user_id.as_str()), (vec![0], "ana"));
-    assert_eq!(
-        kind(store.storage.get_turn_context(&scope(&target("s")), session, 2, 0, 0).await),
-        ErrorKind::Validation
-    );
+    assert_eq!(kind(store.storage.get_turn_context(&ana(), session, 2, 0, 0).await), ErrorKind::Validation);
     let own = target("own").key.session_id;
-    let foreign = store.storage.get_message_context(&scope(&target("s")), &own, 0, 1, 1).await;
+    let foreign = store.storage.get_message_context(&ana(), &own, 0, 1, 1).await;
     assert_eq!(kind(foreign), ErrorKind::SessionNotFound);
     let all = store.storage.get_message_context(&Scope::Everyone, &own, 0, 1, 1).await.unwrap();
     assert_eq!(all.session.user_id.as_str(), "ben");

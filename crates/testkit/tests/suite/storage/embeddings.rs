@@ -1,19 +1,22 @@
 //! Vectors that a caller made, handed in.
 
-use amplifier_session_core::{
-    ErrorKind, SessionStorage,
-    model::{ContentType, ContentTypes, EmbeddingSpace},
-    search::VectorSearchOptions,
-    storage::{IngestTarget, MessageEmbeddings, SyncLines},
-};
+use amplifier_session_testkit::prelude::*;
 
-use super::{
-    Subject,
-    store::{Store, kind, meaning, raw, scope, sequences, target, target_of},
-};
-use crate::lines::{self, Line};
+on_both_stores![
+    vectors_that_are_handed_in_are_found,
+    vectors_that_are_handed_in_are_brought_to_unit_length,
+    vectors_that_do_not_fit_are_refused,
+    vectors_of_another_space_are_refused,
+    vectors_that_are_handed_in_replace_those_of_the_message,
+    texts_that_have_vectors_are_listed,
+    a_changed_line_loses_what_was_handed_in,
+    vectors_are_handed_in_for_a_session_that_is_there,
+    vectors_come_in_with_their_lines,
+    parts_of_a_text_have_vectors_of_their_own,
+    vectors_that_do_not_fit_their_lines_store_nothing,
+];
 
-/// The space of [`crate::FakeEmbedding`].
+/// The space of [`amplifier_session_testkit::FakeEmbedding`].
 fn space() -> EmbeddingSpace {
     EmbeddingSpace { model: "fake-words".to_owned(), dimensions: 64 }
 }
@@ -32,42 +35,28 @@ fn messages() -> Vec<Line> {
     ]
 }
 
-/// Stores messages without making vectors.
-async fn sync_without_vectors(store: &Store, target: &IngestTarget) {
-    let sync = SyncLines::whole(raw(messages()));
-    store.storage_with(None).sync_transcript_lines(target, sync).await.unwrap();
-}
-
 /// The vectors of what the first two messages say.
 fn embeddings(store: &Store) -> Vec<MessageEmbeddings> {
     let vector = |text: &str| store.embedding.vector(text);
-    vec![
-        of(0, &[(ContentType::UserQuery, vector("where is the basket"))]),
-        of(
-            1,
-            &[
-                (ContentType::AssistantThinking, vector("a deep thought")),
-                (ContentType::AssistantResponse, vector("on the table")),
-            ],
-        ),
-    ]
+    let (thinking, response) = (ContentType::AssistantThinking, ContentType::AssistantResponse);
+    let answer = [(thinking, vector("a deep thought")), (response, vector("on the table"))];
+    vec![of(0, &[(ContentType::UserQuery, vector("where is the basket"))]), of(1, &answer)]
 }
 
 async fn near(storage: &SessionStorage, vector: Vec<f32>) -> Vec<u32> {
     let options = VectorSearchOptions::new(vector).with_min_similarity(0.9);
-    sequences(&storage.vector_search(&scope(&target("s")), &options).await.unwrap().results)
+    sequences(&storage.vector_search(&ana(), &options).await.unwrap().results)
 }
 
 /// Vectors that are handed in are found by vector without a provider, and by meaning with one of the same space.
-pub async fn vectors_that_are_handed_in_are_found(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    sync_without_vectors(&store, &target("s")).await;
+async fn vectors_that_are_handed_in_are_found(store: Store) {
+    store.sync_text(&target("s"), messages()).await;
     let alone = store.storage_with(None);
     assert_eq!(alone.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap(), 3);
     assert_eq!(store.storage.embedding_space().await.unwrap(), Some(space()));
     assert_eq!(store.owing(&target("s")).await, [3]);
     for round in 0..2 {
-        for storage in [&alone, &Store::open_again(subject).await.storage] {
+        for storage in [&alone, &store.again().await.storage] {
             assert_eq!(near(storage, store.embedding.vector("a deep thought")).await, [1], "{round}");
             assert_eq!(near(storage, store.embedding.vector("where is the basket")).await, [0], "{round}");
         }
@@ -80,9 +69,8 @@ pub async fn vectors_that_are_handed_in_are_found(subject: &dyn Subject) {
 }
 
 /// Each is stored as one chunk over the whole text, brought to unit length.
-pub async fn vectors_that_are_handed_in_are_brought_to_unit_length(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    sync_without_vectors(&store, &target("s")).await;
+async fn vectors_that_are_handed_in_are_brought_to_unit_length(store: Store) {
+    store.sync_text(&target("s"), messages()).await;
     let unit = store.embedding.vector("where is the basket");
     for factor in [1.0, 1_000.0, 1e-20, 1e30] {
         let scaled: Vec<f32> = unit.iter().map(|x| x * factor).collect();
@@ -101,9 +89,8 @@ pub async fn vectors_that_are_handed_in_are_brought_to_unit_length(subject: &dyn
 }
 
 /// What does not fit is refused and named; then nothing of the call is stored, and the store takes over no space.
-pub async fn vectors_that_do_not_fit_are_refused(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    sync_without_vectors(&store, &target("s")).await;
+async fn vectors_that_do_not_fit_are_refused(store: Store) {
+    store.sync_text(&target("s"), messages()).await;
     let good = store.embedding.vector("x");
     let with = |x: f32| [vec![x], good[1..].to_vec()].concat();
     let of_user = |sequence: u32, vector: Vec<f32>| of(sequence, &[(ContentType::UserQuery, vector)]);
@@ -139,8 +126,7 @@ pub async fn vectors_that_do_not_fit_are_refused(subject: &dyn Subject) {
 }
 
 /// A store that holds vectors of one space takes none of another.
-pub async fn vectors_of_another_space_are_refused(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn vectors_of_another_space_are_refused(store: Store) {
     store.sync(&target("s"), messages()).await;
     let before = store.vectors(&target("s")).await;
     let good = store.embedding.vector("x");
@@ -156,8 +142,7 @@ pub async fn vectors_of_another_space_are_refused(subject: &dyn Subject) {
 }
 
 /// Vectors that are handed in replace all that the message had; those of other messages stay.
-pub async fn vectors_that_are_handed_in_replace_those_of_the_message(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn vectors_that_are_handed_in_replace_those_of_the_message(store: Store) {
     store.sync(&target("s"), messages()).await;
     store.storage.update_index().await.unwrap();
     let other = store.embedding.vector("entirely different");
@@ -172,23 +157,22 @@ pub async fn vectors_that_are_handed_in_replace_those_of_the_message(subject: &d
     }
 }
 
-/// The texts of a session that have vectors are told by sequence.
-pub async fn texts_that_have_vectors_are_told(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    sync_without_vectors(&store, &target("s")).await;
-    let told = async || {
+/// The texts of a session that have vectors are listed by sequence.
+async fn texts_that_have_vectors_are_listed(store: Store) {
+    store.sync_text(&target("s"), messages()).await;
+    let listed = async || {
         let target = target("s");
         store.storage.vector_content_types(&scope(&target), &target.key.session_id).await.unwrap()
     };
     let types = |types: &[ContentType]| types.iter().copied().collect::<ContentTypes>();
-    assert!(told().await.is_empty());
+    assert!(listed().await.is_empty());
     store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
     let both = types(&[ContentType::AssistantResponse, ContentType::AssistantThinking]);
-    assert_eq!(told().await, [(0, types(&[ContentType::UserQuery])), (1, both)]);
+    assert_eq!(listed().await, [(0, types(&[ContentType::UserQuery])), (1, both)]);
     let embedding = of(1, &[(ContentType::AssistantThinking, store.embedding.vector("x"))]);
     store.storage.store_embeddings(&target("s").key, &space(), vec![embedding]).await.unwrap();
     let thinking = types(&[ContentType::AssistantThinking]);
-    assert_eq!(told().await, [(0, types(&[ContentType::UserQuery])), (1, thinking)]);
+    assert_eq!(listed().await, [(0, types(&[ContentType::UserQuery])), (1, thinking)]);
     let ben = scope(&target_of("ben", "shop", "s"));
     let hidden = store.storage.vector_content_types(&ben, &target("s").key.session_id).await;
     assert_eq!(kind(hidden), ErrorKind::SessionNotFound);
@@ -196,26 +180,24 @@ pub async fn texts_that_have_vectors_are_told(subject: &dyn Subject) {
     let many: Vec<Line> = (0..40).map(|n| lines::user(&format!("message {n}"))).collect();
     store.sync(&target("s"), many).await;
     let expected: Vec<_> = (0..40).map(|n| (n, types(&[ContentType::UserQuery]))).collect();
-    assert_eq!(told().await, expected);
+    assert_eq!(listed().await, expected);
 }
 
 /// A sync of the same lines leaves vectors that were handed in; a line that changed loses them.
-pub async fn a_changed_line_loses_what_was_handed_in(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    sync_without_vectors(&store, &target("s")).await;
+async fn a_changed_line_loses_what_was_handed_in(store: Store) {
+    store.sync_text(&target("s"), messages()).await;
     let given = store.embedding.vector("given");
     let embeddings = vec![
         of(0, &[(ContentType::UserQuery, given.clone())]),
         of(3, &[(ContentType::ToolOutput, given.clone())]),
     ];
     store.storage.store_embeddings(&target("s").key, &space(), embeddings).await.unwrap();
-    sync_without_vectors(&store, &target("s")).await;
+    store.sync_text(&target("s"), messages()).await;
     assert_eq!(near(&store.storage, given.clone()).await, [0, 3]);
 
     let mut changed = messages();
     changed[0] = lines::user("another question");
-    let sync = SyncLines::whole(raw(changed.clone()));
-    store.storage_with(None).sync_transcript_lines(&target("s"), sync).await.unwrap();
+    store.sync_text(&target("s"), changed.clone()).await;
     assert_eq!(near(&store.storage, given.clone()).await, [3]);
     assert_eq!(store.owing(&target("s")).await, [0, 1]);
     store.sync(&target("s"), changed).await;
@@ -224,12 +206,11 @@ pub async fn a_changed_line_loses_what_was_handed_in(subject: &dyn Subject) {
 }
 
 /// Vectors are taken for a session that is there, and touch nobody else's of the same id.
-pub async fn vectors_are_handed_in_for_a_session_that_is_there(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    sync_without_vectors(&store, &target_of("ben", "shop", "s")).await;
+async fn vectors_are_handed_in_for_a_session_that_is_there(store: Store) {
+    store.sync_text(&target_of("ben", "shop", "s"), messages()).await;
     let missing = store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await;
     assert_eq!(kind(missing), ErrorKind::SessionNotFound);
-    sync_without_vectors(&store, &target("s")).await;
+    store.sync_text(&target("s"), messages()).await;
     store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap();
     assert_eq!(store.vectors(&target("s")).await.len(), 3);
     assert!(store.vectors(&target_of("ben", "shop", "s")).await.is_empty());
@@ -239,8 +220,7 @@ pub async fn vectors_are_handed_in_for_a_session_that_is_there(subject: &dyn Sub
 }
 
 /// Vectors that come with the lines are stored, and the provider is asked for the other messages only.
-pub async fn vectors_come_in_with_their_lines(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn vectors_come_in_with_their_lines(store: Store) {
     let sync = || SyncLines::whole(raw(messages())).with_embeddings(space(), embeddings(&store));
     for _ in 0..2 {
         store.storage.sync_transcript_lines(&target("s"), sync()).await.unwrap();
@@ -259,8 +239,7 @@ pub async fn vectors_come_in_with_their_lines(subject: &dyn Subject) {
 }
 
 /// Parts of a text that are chosen by the caller have vectors with their spans, in the order of the text.
-pub async fn parts_of_a_text_have_vectors_of_their_own(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn parts_of_a_text_have_vectors_of_their_own(store: Store) {
     let vector = |text: &str| store.embedding.vector(text);
     let given = MessageEmbeddings::new(0)
         .with_chunk(ContentType::UserQuery, (9, 19), vector("the basket"))
@@ -275,13 +254,12 @@ pub async fn parts_of_a_text_have_vectors_of_their_own(subject: &dyn Subject) {
         .collect();
     assert_eq!(spans, [(0, 2, 0, 12), (1, 2, 9, 19)]);
     let options = VectorSearchOptions::new(vector("the basket")).with_min_similarity(0.9);
-    let found = store.storage.vector_search(&scope(&target("s")), &options).await.unwrap().results;
+    let found = store.storage.vector_search(&ana(), &options).await.unwrap().results;
     assert_eq!((sequences(&found), found[0].span), (vec![0], (9, 19)));
 }
 
 /// What does not fit is refused and named before a line of the call is stored, and nobody is asked for vectors.
-pub async fn vectors_that_do_not_fit_their_lines_store_nothing(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn vectors_that_do_not_fit_their_lines_store_nothing(store: Store) {
     let good = || store.embedding.vector("x");
     let chunk = |span| MessageEmbeddings::new(0).with_chunk(ContentType::UserQuery, span, good());
     let both = chunk((0, 5)).with_vector(ContentType::UserQuery, good());

@@ -1,51 +1,41 @@
 //! What a person types for a session, a line of one, or a project.
 
-use amplifier_session_core::{
-    ErrorKind, Scope, Viewer,
-    backend::SessionQuery,
-    model::{ProjectSlug, Session, SessionId, Timestamp, UserId},
-    storage::AddressedLine,
-};
+use amplifier_session_testkit::prelude::*;
 
-use super::{
-    Subject,
-    store::{Store, kind, target_of},
-};
-
-fn time(text: &str) -> Timestamp {
-    Timestamp::parse(text).unwrap()
-}
-
-fn ana() -> Scope {
-    Scope::User(UserId::new("ana").unwrap())
-}
+on_both_stores![
+    an_address_names_a_session_and_perhaps_a_line,
+    an_address_tells_a_session_from_its_sub_agents,
+    latest_is_the_newest_session_of_the_reader,
+    short_ids_are_unique_in_the_store,
+    a_project_is_found_by_a_unique_part,
+    a_project_is_found_by_its_folder,
+];
 
 /// Sessions with their owner, project, id and folder, each updated a second after the one before.
 async fn put(store: &Store, sessions: &[(&str, &str, &str, &str)]) {
     for (second, (user, project, id, folder)) in sessions.iter().enumerate() {
-        let target = target_of(user, project, id);
-        let at = time(&format!("2026-01-05T08:00:{second:02}Z"));
-        let mut session = Session::new(target.key, target.host_id, target.project_slug, at);
-        session.working_dir = Some((*folder).to_owned()).filter(|folder| !folder.is_empty());
-        store.storage.create_session(session).await.unwrap();
+        let fill = |session: &mut Session| {
+            session.updated = time(&format!("2026-01-05T08:00:{second:02}Z"));
+            session.working_dir = Some((*folder).to_owned()).filter(|folder| !folder.is_empty());
+        };
+        store.create(&target_of(user, project, id), fill).await;
     }
 }
 
 /// An address is an id, the beginning of one or `latest`, in either case, with the number of a line if it names one.
-pub async fn an_address_names_a_session_and_perhaps_a_line(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    put(
-        &store,
-        &[
-            ("ana", "p", "7f3c9a52-11aa", ""),
-            ("ana", "p", "ABCDEF-1", ""),
-            ("ana", "p", "Mixed-Case", ""),
-            ("ana", "p", "mixed-case-longer", ""),
-            ("ana", "p", "newest", ""),
-            ("ben", "p", "of-ben", ""),
-        ],
-    )
-    .await;
+async fn an_address_names_a_session_and_perhaps_a_line(store: Store) {
+    let sessions = [
+        ("ana", "p", "7f3c9a52-11aa", ""),
+        ("ana", "p", "ABCDEF-1", ""),
+        ("ana", "p", "Mixed-Case", ""),
+        ("ana", "p", "mixed-case-longer", ""),
+        ("ana", "p", "pqr", ""),
+        ("ana", "p", "pqrstu", ""),
+        ("ana", "p", "pqx", ""),
+        ("ana", "p", "newest", ""),
+        ("ben", "p", "of-ben", ""),
+    ];
+    put(&store, &sessions).await;
     let found = async |address: &str| {
         let found = store.storage.find_address(&ana(), address).await;
         found.map(|found| (found.session.session_id.to_string(), found.line))
@@ -64,33 +54,37 @@ pub async fn an_address_names_a_session_and_perhaps_a_line(subject: &dyn Subject
         ("abcdef", "ABCDEF-1", None),
         ("MIXED-CASE", "Mixed-Case", None),
         ("mixed-case", "mixed-case-longer", None),
+        ("pqr", "pqr", None),
+        ("pqrs", "pqrstu", None),
+        ("pqx", "pqx", None),
         ("latest", "newest", None),
         ("Latest#2", "newest", message(2)),
     ] {
         assert_eq!(found(address).await.unwrap(), (id.to_owned(), line), "{address}");
     }
-    for address in ["", "#4", "x", "x#4", "x_msg_4", "of-ben", "OF-BEN#1", "7f3c9a52-11aa_msg_", "_msg_4"] {
+    for address in
+        ["", "#4", "x", "x#4", "x_msg_4", "of-ben", "OF-BEN#1", "7f3c9a52-11aa_msg_", "_msg_4", "%", "pqr/.."]
+    {
         assert_eq!(kind(found(address).await), ErrorKind::SessionNotFound, "{address:?}");
     }
     for address in ["7f3c9a52#", "7f3c9a52#x", "7f3c9a52#-1", "MIX"] {
         assert_eq!(kind(found(address).await), ErrorKind::Validation, "{address:?}");
     }
+    let error = found("pq").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Validation);
+    assert!(["pqr", "pqrstu", "pqx"].iter().all(|id| error.to_string().contains(id)), "{error}");
 }
 
 /// What ids of sub-agents begin with means the session that they came from; a part of one that no other has means it.
-pub async fn an_address_tells_a_session_from_its_sub_agents(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn an_address_tells_a_session_from_its_sub_agents(store: Store) {
     let top = "6513270e-269e-4aa1-8bcd-e03c5f1d7a92";
     let [one, two] = [1, 2].map(|n| format!("6513270e-269e-4aa1-8bcd-00000000000{n}_explorer"));
     let below_two = "00000000000000ff-77aa77aa77aa77aa_Bug-hunter";
     put(&store, &[("ana", "p", top, ""), ("ben", "p", "of-ben_hunter", ""), ("ana", "p", "late-one", "")])
         .await;
     for (id, parent) in [(one.as_str(), top), (two.as_str(), top), (below_two, two.as_str())] {
-        let target = target_of("ana", "p", id);
-        let at = time("2026-01-05T08:00:00Z");
-        let mut session = Session::new(target.key, target.host_id, target.project_slug, at);
-        session.parent_id = Some(SessionId::new(parent).unwrap());
-        store.storage.create_session(session).await.unwrap();
+        let parent = Some(SessionId::new(parent).unwrap());
+        store.create(&target_of("ana", "p", id), |session| session.parent_id = parent).await;
     }
     let found = async |address: &str| {
         let found = store.storage.find_session(&ana(), address).await;
@@ -127,8 +121,7 @@ pub async fn an_address_tells_a_session_from_its_sub_agents(subject: &dyn Subjec
 }
 
 /// `latest` is the reader's own newest session, also for one who may see those of others.
-pub async fn latest_is_the_newest_session_of_the_reader(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn latest_is_the_newest_session_of_the_reader(store: Store) {
     let latest = async |scope: &Scope| {
         store.storage.find_session(scope, "latest").await.map(|session| session.session_id.to_string())
     };
@@ -142,8 +135,7 @@ pub async fn latest_is_the_newest_session_of_the_reader(subject: &dyn Subject) {
 
 /// A short id has 8 characters, or as many more as tell it from every other session in scope; that of a sub-agent may be a
 /// part of the id. It leads back to its session.
-pub async fn short_ids_are_unique_in_the_store(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn short_ids_are_unique_in_the_store(store: Store) {
     let spawned: Vec<String> =
         (0..30).map(|n| format!("0000000000000000-{n:02}aabbccddee_explorer")).collect();
     let mut sessions: Vec<(&str, &str, &str, &str)> =
@@ -173,18 +165,14 @@ pub async fn short_ids_are_unique_in_the_store(subject: &dyn Subject) {
 }
 
 /// A project is found by its slug, or by a part of it that no other project has, in either case.
-pub async fn a_project_is_found_by_a_unique_part(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    put(
-        &store,
-        &[
-            ("ana", "-home-ana-shop", "a", ""),
-            ("ana", "-home-ana-shop-api", "b", ""),
-            ("ana", "-home-ana-Blog", "c", ""),
-            ("ben", "-home-ben-secret", "d", ""),
-        ],
-    )
-    .await;
+async fn a_project_is_found_by_a_unique_part(store: Store) {
+    let sessions = [
+        ("ana", "-home-ana-shop", "a", ""),
+        ("ana", "-home-ana-shop-api", "b", ""),
+        ("ana", "-home-ana-Blog", "c", ""),
+        ("ben", "-home-ben-secret", "d", ""),
+    ];
+    put(&store, &sessions).await;
     let found = async |name: &str| {
         store.storage.find_project(&ana(), name).await.map(|found| found.map(|slug| slug.to_string()))
     };
@@ -205,21 +193,17 @@ pub async fn a_project_is_found_by_a_unique_part(subject: &dyn Subject) {
 }
 
 /// A folder's project has its slug, or else sessions that ran there.
-pub async fn a_project_is_found_by_its_folder(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    put(
-        &store,
-        &[
-            ("ana", "-home-ana-shop", "a", "/home/ana/shop"),
-            ("ana", "renamed", "b", "/home/ana/blog/"),
-            ("ana", "-home-ana-a-b", "c", "/home/ana/a/b"),
-            ("ana", "dashed", "d", "/home/ana/a-b"),
-            ("ana", "-home-ana-old", "e", "/moved/away"),
-            ("ana", "-home-ana-unsaid", "f", ""),
-            ("ben", "-home-ben", "g", "/home/ben"),
-        ],
-    )
-    .await;
+async fn a_project_is_found_by_its_folder(store: Store) {
+    let sessions = [
+        ("ana", "-home-ana-shop", "a", "/home/ana/shop"),
+        ("ana", "renamed", "b", "/home/ana/blog/"),
+        ("ana", "-home-ana-a-b", "c", "/home/ana/a/b"),
+        ("ana", "dashed", "d", "/home/ana/a-b"),
+        ("ana", "-home-ana-old", "e", "/moved/away"),
+        ("ana", "-home-ana-unsaid", "f", ""),
+        ("ben", "-home-ben", "g", "/home/ben"),
+    ];
+    put(&store, &sessions).await;
     let found = async |folder: &str| {
         store.storage.project_of_folder(&ana(), folder).await.unwrap().as_ref().map(ProjectSlug::to_string)
     };

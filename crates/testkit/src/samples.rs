@@ -22,39 +22,20 @@ const MEMBERS: [(&str, &[u8]); 14] = [
 ];
 
 /// Transcript lines with awkward members, each with what is awkward about it.
-pub(super) fn awkward_messages() -> Vec<(&'static str, RawJson)> {
+pub fn awkward_messages() -> Vec<(&'static str, RawJson)> {
     awkward(b"{\"role\":\"user\",\"content\":\"hello\",", b"}")
 }
 
 /// Event lines with awkward members in their payload.
-pub(super) fn awkward_events() -> Vec<(&'static str, RawJson)> {
+pub fn awkward_events() -> Vec<(&'static str, RawJson)> {
     awkward(b"{\"event\":\"tool:call\",\"ts\":\"2026-01-05T08:00:00Z\",\"data\":{", b"}}")
 }
 
 /// Metadata files with awkward members.
-pub(super) fn awkward_metadata() -> Vec<(&'static str, RawJson)> {
+pub fn awkward_metadata() -> Vec<(&'static str, RawJson)> {
     awkward(b"{\n  \"name\": \"n\",\n  ", b"\n}\n")
 }
 
 fn awkward(before: &[u8], after: &[u8]) -> Vec<(&'static str, RawJson)> {
     MEMBERS.iter().map(|(name, members)| (*name, RawJson::new([before, *members, after].concat()))).collect()
-}
-
-/// A generator of numbers that is the same in every run (SplitMix64).
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut random = self.0;
-        random = (random ^ (random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        random = (random ^ (random >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (random ^ (random >> 31)) % bound
-    }
-
-    /// `count` words of a vocabulary of `size`.
-    pub(super) fn words(&mut self, count: u64, size: u64) -> String {
-        let words: Vec<String> = (0..count).map(|_| format!("word{}", self.below(size))).collect();
-        words.join(" ")
-    }
 }

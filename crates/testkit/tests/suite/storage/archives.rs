@@ -1,21 +1,13 @@
 //! Sessions as lines of JSON, and back.
 
-use amplifier_session_core::{
-    ErrorKind, Result, Scope,
-    backend::{SkippedLine, prelude::*},
-    model::{MetadataFile, RawJson},
-    search::SessionFilter,
-    storage::{
-        EventDetail, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter, SessionEdit, SyncLines,
-    },
-};
+use amplifier_session_testkit::prelude::*;
 
-use super::{
-    Subject,
-    samples::{awkward_events, awkward_messages, awkward_metadata},
-    store::*,
-};
-use crate::lines;
+on_both_stores![
+    sessions_come_back_as_they_were,
+    what_is_there_is_replaced_only_when_asked_for,
+    a_broken_archive_leaves_whole_sessions_alone,
+    events_of_other_sessions_are_left_to_them,
+];
 
 async fn exported(store: &Store, scope: &Scope) -> String {
     let mut archive = Vec::new();
@@ -29,17 +21,16 @@ async fn imported(store: &Store, archive: &str, options: &ImportOptions) -> Resu
 }
 
 /// Everything but vectors comes back, byte for byte, also what a person set and what the lines do not say.
-pub async fn sessions_come_back_as_they_were(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn sessions_come_back_as_they_were(store: Store) {
     let target = target("s");
-    store.sync(&target, awkward_messages().into_iter().map(|(_, line)| line).collect()).await;
-    let mut events: Vec<RawJson> = awkward_events().into_iter().map(|(_, line)| line).collect();
+    store.sync(&target, samples::awkward_messages().into_iter().map(|(_, line)| line).collect()).await;
+    let mut events: Vec<RawJson> = samples::awkward_events().into_iter().map(|(_, line)| line).collect();
     for size in [10_000, 900_000] {
         let text: String = (0..size).map(|n| char::from(b'a' + (n % 997 * (n % 991) % 23) as u8)).collect();
         events.push(RawJson::new(format!(r#"{{"event":"tool:post","data":{{"result":"{text}"}}}}"#)));
     }
     store.sync_events(&target, events).await;
-    let (_, metadata) = awkward_metadata().swap_remove(0);
+    let (_, metadata) = samples::awkward_metadata().swap_remove(0);
     let mut ingest = store.storage.ingest(target.clone()).await.unwrap();
     ingest.set_metadata(vec![MetadataFile { name: "metadata.json".to_owned(), raw: metadata }]).unwrap();
     ingest.set_skipped(vec![SkippedLine {
@@ -69,13 +60,12 @@ pub async fn sessions_come_back_as_they_were(subject: &dyn Subject) {
     assert_eq!(stored.sync_state.as_deref(), Some("as far as this"));
     assert_eq!(report.messages, u64::from(stored.session.message_count));
 
-    let rows = store.backend.session_rows(&target.key).await.unwrap();
+    let rows = store.rows(&target).await;
     assert_eq!((rows.vectors, rows.owing_vectors), (0, report.messages));
 }
 
 /// A session that is there stays as it is, or is replaced whole; those of others come in only where they are meant.
-pub async fn what_is_there_is_replaced_only_when_asked_for(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn what_is_there_is_replaced_only_when_asked_for(store: Store) {
     for one in [target("s"), target_of("ben", "p", "s")] {
         store.sync(&one, vec![lines::user("first"), lines::assistant("second")]).await;
         store.sync_events(&one, vec![lines::logger_event("tool:post")]).await;
@@ -98,8 +88,7 @@ pub async fn what_is_there_is_replaced_only_when_asked_for(subject: &dyn Subject
 }
 
 /// What is whole before a broken line is stored; the session in which it stands is not, and neither is one without end.
-pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn a_broken_archive_leaves_whole_sessions_alone(store: Store) {
     for session in ["a", "b"] {
         store.sync(&target(session), vec![lines::user("hello"), lines::assistant("world")]).await;
     }
@@ -159,8 +148,7 @@ pub async fn a_broken_archive_leaves_whole_sessions_alone(subject: &dyn Subject)
 }
 
 /// An event whose id another session has by now: its session is refused, and says why.
-pub async fn events_of_other_sessions_are_left_to_them(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn events_of_other_sessions_are_left_to_them(store: Store) {
     let event =
         || RawJson::from(r#"{"event":"note","event_id":"e-1","ts":"2026-01-05T08:00:00Z","data":{}}"#);
     store.sync_events(&target("a"), vec![event()]).await;

@@ -1,19 +1,19 @@
 //! Statistics, against counts made by hand.
 
-use amplifier_session_core::{
-    Scope,
-    backend::{Usage, prelude::*},
-    model::{Cost, ProjectSlug, RawJson, SessionId, Timestamp},
-    search::{EventFilter, SessionFilter},
-    storage::{IngestTarget, PeriodStatistics, SessionStatistics, Statistics, StatisticsOptions},
-};
-use serde_json::{Value, json};
+use amplifier_session_testkit::prelude::*;
 
-use super::{
-    Subject,
-    store::{Store, scope, target, target_of},
-};
-use crate::lines::{self, Line};
+on_both_stores![
+    sessions_are_counted_by_project_and_bundle,
+    events_tools_and_models_are_counted,
+    costs_are_summed_exactly,
+    a_model_call_counts_once,
+    days_without_anything_are_gaps,
+    days_are_counted_by_what_was_written_on_them,
+    statistics_are_of_the_sessions_asked_for,
+    statistics_are_of_the_period_asked_for,
+    token_numbers_that_make_no_sense_count_as_nothing,
+    an_empty_store_counts_nothing,
+];
 
 /// Day `n` of January, so many hours in.
 fn at(day: u32, hour: u32) -> String {
@@ -21,11 +21,11 @@ fn at(day: u32, hour: u32) -> String {
 }
 
 fn day(n: u32) -> Option<Timestamp> {
-    Some(Timestamp::parse(&at(n, 0)).unwrap())
+    Some(time(&at(n, 0)))
 }
 
 fn event(name: &str, day: u32, data: Value) -> Line {
-    lines::logger_event(name).data(data).at(&at(day, 12))
+    lines::logger_event(name).data(data).at(at(day, 12))
 }
 
 fn anas_shop() -> IngestTarget {
@@ -41,10 +41,10 @@ async fn fill(store: &Store) {
     let bash = json!({"tool_name": "bash"});
     let target = anas_shop();
     let transcript = vec![
-        lines::user("q1").at(&at(1, 10)),
-        lines::assistant("a1").at(&at(1, 11)),
-        lines::tool("out").at(&at(1, 12)),
-        lines::user("q2").at(&at(2, 23)),
+        lines::user("q1").at(at(1, 10)),
+        lines::assistant("a1").at(at(1, 11)),
+        lines::tool("out").at(at(1, 12)),
+        lines::user("q2").at(at(2, 23)),
     ];
     store.sync(&target, transcript).await;
     let events = vec![
@@ -58,14 +58,10 @@ async fn fill(store: &Store) {
         event("llm:response", 2, used("m2", json!(null), 7, 3, 0.125)).with("lvl", "ERROR".into()),
     ];
     store.sync_events(&target, events).await;
-    store
-        .storage
-        .sync_session_metadata(&target, RawJson::from(r#"{"bundle":"x","tags":["red"]}"#))
-        .await
-        .unwrap();
+    store.sync_metadata(&target, r#"{"bundle":"x","tags":["red"]}"#).await;
 
     let target = target_of("ana", "blog", "b");
-    store.sync(&target, vec![lines::user("q").at(&at(3, 1)), lines::system("rules").at(&at(3, 2))]).await;
+    store.sync(&target, vec![lines::user("q").at(at(3, 1)), lines::system("rules").at(at(3, 2))]).await;
     let grep = json!({"tool_name": "grep"});
     let events = vec![
         event("tool:call", 3, grep.clone()),
@@ -77,16 +73,12 @@ async fn fill(store: &Store) {
     store.sync_events(&target, events).await;
 
     let target = target_of("ben", "shop", "a");
-    store.sync(&target, vec![lines::user("q").at(&at(2, 1))]).await;
+    store.sync(&target, vec![lines::user("q").at(at(2, 1))]).await;
     store.sync_events(&target, vec![event("llm:response", 2, used("m1", json!("p1"), 1, 1, 1.0))]).await;
 }
 
 async fn statistics(store: &Store, scope: Scope, options: StatisticsOptions) -> Statistics {
     store.storage.get_statistics(&scope, &options).await.unwrap()
-}
-
-fn ana() -> Scope {
-    scope(&target("x"))
 }
 
 fn all() -> StatisticsOptions {
@@ -122,8 +114,7 @@ fn days(statistics: &Statistics) -> Vec<(&str, [u64; 4])> {
 }
 
 /// Sessions are counted in all, by project and by bundle, the largest group first.
-pub async fn sessions_are_counted_by_project_and_bundle(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn sessions_are_counted_by_project_and_bundle(store: Store) {
     fill(&store).await;
     let found = statistics(&store, Scope::Everyone, all()).await;
     assert_eq!(counts(&found.totals), [3, 7, 4, 14]);
@@ -133,15 +124,20 @@ pub async fn sessions_are_counted_by_project_and_bundle(subject: &dyn Subject) {
     let bundles: Vec<_> =
         found.bundles.iter().map(|group| (group.of.as_deref(), counts(&group.counts))).collect();
     assert_eq!(bundles, [(None, [2, 3, 2, 6]), (Some("x"), [1, 4, 2, 8])]);
-    assert_eq!(found.projects[0].last_updated, Timestamp::parse(&at(2, 23)).unwrap());
-    assert_eq!(found.totals, store.storage.get_session_statistics(&Scope::Everyone, None).await.unwrap());
+    assert_eq!(found.projects[0].last_updated, time(&at(2, 23)));
+    let storage = &store.storage;
+    assert_eq!(found.totals, storage.get_session_statistics(&Scope::Everyone, None).await.unwrap());
+    for (project, expected) in [("shop", [1, 4, 2, 8]), ("none", [0; 4])] {
+        let project = ProjectSlug::new(project).unwrap();
+        let found = storage.get_session_statistics(&ana(), Some(&project)).await.unwrap();
+        assert_eq!(counts(&found), expected, "{project}");
+    }
 }
 
-/// Events are counted by type, those that tell of a failure among them.
-pub async fn events_are_counted_by_type(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+/// Events are counted by type, with their failures; uses of tools once each, though they leave an event at either end; uses
+/// of models with their tokens and their cost.
+async fn events_tools_and_models_are_counted(store: Store) {
     fill(&store).await;
-    let found = statistics(&store, ana(), all()).await;
     let expected = [
         ("llm:response", 3, 1),
         ("tool:call", 2, 0),
@@ -153,42 +149,27 @@ pub async fn events_are_counted_by_type(subject: &dyn Subject) {
         ("tool:post", 1, 0),
         ("tool:result", 1, 1),
     ];
-    assert_eq!(event_types(&found), expected);
-}
-
-/// Uses of tools are counted once each, though they leave an event at either end.
-pub async fn uses_of_tools_are_counted_with_their_failures(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    fill(&store).await;
+    assert_eq!(event_types(&statistics(&store, ana(), all()).await), expected);
     let found = statistics(&store, Scope::Everyone, all()).await;
     assert_eq!(tools(&found), [("bash", 2, 1), ("grep", 2, 1), ("lint", 1, 0)]);
-    let ben = statistics(&store, scope(&target_of("ben", "p", "s")), all()).await;
-    assert!(tools(&ben).is_empty());
-}
-
-/// Uses of models are counted with their tokens and their cost.
-pub async fn models_are_counted_with_tokens_and_cost(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    fill(&store).await;
-    let found = statistics(&store, Scope::Everyone, all()).await;
     let models: Vec<_> = found
         .models
         .iter()
-        .map(|one| {
-            (one.model.as_str(), one.provider.as_deref(), tokens(&one.usage), cost(&one.usage), one.failures)
+        .map(|of| {
+            (of.model.as_str(), of.provider.as_deref(), tokens(&of.usage), cost(&of.usage), of.failures)
         })
         .collect();
     let expected =
         [("m1", Some("p1"), [3, 151, 16, 15, 6], "1.75", 0), ("m2", None, [1, 7, 3, 5, 2], "0.125", 1)];
-    let expected = expected.map(|(a, b, c, cost, e)| (a, b, c, cost.to_owned(), e));
-    assert_eq!(models, expected);
+    assert_eq!(models, expected.map(|(a, b, c, cost, e)| (a, b, c, cost.to_owned(), e)));
     assert_eq!((tokens(&found.usage), cost(&found.usage).as_str()), ([4, 158, 19, 20, 8], "1.875"));
+    let ben = statistics(&store, scope(&target_of("ben", "p", "s")), all()).await;
+    assert!(tools(&ben).is_empty());
 }
 
 /// Costs are summed exactly, whether a log writes them as numbers or as texts; totals, models, days, weeks and months
 /// say the same.
-pub async fn costs_are_summed_exactly(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn costs_are_summed_exactly(store: Store) {
     let costs = [
         json!("0.4724725"),
         json!(0.1),
@@ -216,8 +197,7 @@ pub async fn costs_are_summed_exactly(subject: &dyn Subject) {
 
 /// A call of a model counts once: blocks of its answer carry copies of its usage, which count only in sessions in which
 /// no response tells any, and there once for each answer.
-pub async fn a_model_call_counts_once(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn a_model_call_counts_once(store: Store) {
     let usage = json!({"input_tokens": 100, "output_tokens": 10, "cost_usd": "0.25"});
     let block = |day, index: u32| {
         event("content_block:end", day, json!({"block_index": index, "total_blocks": 3, "usage": usage}))
@@ -261,8 +241,7 @@ pub async fn a_model_call_counts_once(subject: &dyn Subject) {
 }
 
 /// Days without anything stand between those with something; weeks and months sum them up.
-pub async fn days_without_anything_are_gaps(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn days_without_anything_are_gaps(store: Store) {
     let line = |time: &str| lines::user("q").at(time);
     store.sync(&target("a"), vec![line("2026-01-30T08:00:00Z"), line("2026-02-02T08:00:00Z")]).await;
     let found = statistics(&store, ana(), all()).await;
@@ -275,8 +254,7 @@ pub async fn days_without_anything_are_gaps(subject: &dyn Subject) {
 }
 
 /// What was written is counted by its day in UTC, in order of days.
-pub async fn days_are_counted_by_what_was_written_on_them(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn days_are_counted_by_what_was_written_on_them(store: Store) {
     fill(&store).await;
     let found = statistics(&store, Scope::Everyone, all()).await;
     let expected = [("2026-01-01", [1, 3, 1, 4]), ("2026-01-02", [1, 2, 2, 5]), ("2026-01-03", [1, 2, 1, 5])];
@@ -292,8 +270,7 @@ pub async fn days_are_counted_by_what_was_written_on_them(subject: &dyn Subject)
 }
 
 /// Statistics are of the scope that was asked for, and of the sessions that pass the filter.
-pub async fn statistics_are_of_the_sessions_asked_for(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn statistics_are_of_the_sessions_asked_for(store: Store) {
     fill(&store).await;
     let of = async |scope: Scope, sessions: SessionFilter| {
         let found = statistics(&store, scope, all().with_sessions(sessions)).await;
@@ -322,8 +299,7 @@ pub async fn statistics_are_of_the_sessions_asked_for(subject: &dyn Subject) {
 }
 
 /// A period narrows to sessions that were active in it, with all they hold, and to what was written in it.
-pub async fn statistics_are_of_the_period_asked_for(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn statistics_are_of_the_period_asked_for(store: Store) {
     fill(&store).await;
     let of = async |since, until| statistics(&store, Scope::Everyone, all().with_period(since, until)).await;
 
@@ -343,21 +319,8 @@ pub async fn statistics_are_of_the_period_asked_for(subject: &dyn Subject) {
     assert_eq!((counts(&never.totals), days(&never).len()), ([0; 4], 0));
 }
 
-/// Token numbers of any size are summed without overflow, up to the largest number there is.
-pub async fn huge_numbers_of_tokens_do_not_overflow(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
-    let huge = |name: &str| json!({"model": name, "usage": {"input_tokens": u64::MAX, "output_tokens": u64::MAX, "cache_read": 1e300}});
-    let lines = [1, 1, 2].map(|day| event("llm:response", day, huge("m")));
-    store.sync_events(&target("a"), lines.to_vec()).await;
-    let found = statistics(&store, ana(), all()).await;
-    assert_eq!(tokens(&found.models[0].usage), [3, u64::MAX, u64::MAX, u64::MAX, 0]);
-    assert_eq!(tokens(&found.days[0].usage), [2, u64::MAX, u64::MAX, u64::MAX, 0]);
-    serde_json::to_string(&found).unwrap();
-}
-
 /// Numbers of tokens that make no sense count as nothing.
-pub async fn token_numbers_that_make_no_sense_count_as_nothing(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn token_numbers_that_make_no_sense_count_as_nothing(store: Store) {
     let lines = [json!(-5), json!("7"), json!(null), json!([1]), json!(2.9)].map(|n| {
         event("llm:response", 1, json!({"model": "m", "usage": {"input_tokens": n, "output_tokens": 1}}))
     });
@@ -367,8 +330,7 @@ pub async fn token_numbers_that_make_no_sense_count_as_nothing(subject: &dyn Sub
 }
 
 /// An empty store, and a session of nothing, count nothing.
-pub async fn an_empty_store_counts_nothing(subject: &dyn Subject) {
-    let store = Store::open(subject).await;
+async fn an_empty_store_counts_nothing(store: Store) {
     assert_eq!(statistics(&store, Scope::Everyone, all()).await, Statistics::default());
     assert_eq!(statistics(&store, ana(), all().with_period(day(1), day(2))).await, Statistics::default());
     let metadata = RawJson::from(r#"{"created":"2026-01-05T08:00:00Z"}"#);

@@ -1,0 +1,65 @@
+//! Events.
+
+use std::cmp::Reverse;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{EventCount, EventCounter, EventTime, Events, RESPONSE, SequenceRange, Usage},
+    model::{Digest, Event, Payload, Place, SessionKey, UserId},
+    search::{EventCursor, EventFilter, EventSearchOptions},
+};
+use async_trait::async_trait;
+
+use super::{MemoryBackend, rows::in_range};
+
+#[async_trait]
+impl Events for MemoryBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(|event| event.digest).collect())
+    }
+
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let rows = self.rows();
+        let page = rows.sessions.get(key).into_iter().flat_map(|of| in_range(&of.events, self.page(range)));
+        Ok(page.map(|stored| stored.event.clone()).collect())
+    }
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let rows = self.rows();
+        let Some(session) = rows.sessions.get(key) else { return Ok(Vec::new()) };
+        let payload = |sequence: &u32| Some((*sequence, session.events.get(sequence)?.payload.clone()));
+        Ok(sequences.iter().filter_map(payload).collect())
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        Ok(self.rows().find_events(user, event_ids.iter()))
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        let rows = self.rows();
+        let mut events: Vec<&Event> = rows.events(scope, &options.filter).collect();
+        events.retain(|event| {
+            let cursor = EventCursor::from(*event);
+            options.after.as_ref().is_none_or(|after| cursor < *after)
+                && !options.without.contains(&cursor.place)
+        });
+        events.sort_by_key(|event| Reverse(EventCursor::from(*event)));
+        Ok(events.into_iter().take(options.limit).cloned().collect())
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let (rows, mut counter) = (self.rows(), EventCounter::default());
+        rows.events(scope, filter).for_each(|event| counter.add(event));
+        // A model call counts once: the counter has to know which sessions have responses.
+        let responses = EventFilter::default().with_event_type(RESPONSE.to_owned());
+        let answers = rows.events(scope, &responses).filter(|event| Usage::of(&event.summary).calls > 0);
+        counter.set_answered(
+            answers.map(|event| SessionKey::new(event.user_id.clone(), event.session_id.clone())),
+        );
+        Ok(counter.into_counts())
+    }
+}

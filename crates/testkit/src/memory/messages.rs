@@ -1,0 +1,51 @@
+//! Messages.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{MessageCount, Messages, SequenceRange},
+    model::{Message, MessageState, Place, SessionKey},
+    search::SearchFilter,
+};
+use async_trait::async_trait;
+
+use super::{
+    MemoryBackend,
+    rows::{MessageRow, in_range},
+};
+
+#[async_trait]
+impl Messages for MemoryBackend {
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        let state = |MessageRow { message, .. }: &MessageRow| MessageState {
+            digest: message.digest,
+            turn: message.turn,
+            ts: message.ts,
+            ts_source: message.ts_source,
+        };
+        let rows = self.rows();
+        Ok(rows.sessions.get(key).into_iter().flat_map(|of| of.messages.values()).map(state).collect())
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        let rows = self.rows();
+        let page = rows.sessions.get(key).into_iter().flat_map(|of| in_range(&of.messages, self.page(range)));
+        Ok(page.map(|row| row.message.clone()).collect())
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let rows = self.rows();
+        Ok(places.iter().filter_map(|place| Some(rows.message(place)?.message.clone())).collect())
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let mut counts: BTreeMap<(String, &str), MessageCount> = BTreeMap::new();
+        for MessageRow { message, .. } in self.rows().messages(scope, filter) {
+            let (day, role) = (message.ts.day(), message.role);
+            let count = counts.entry((day.clone(), role.as_str()));
+            count.or_insert(MessageCount { day, role, messages: 0 }).messages += 1;
+        }
+        Ok(counts.into_values().collect())
+    }
+}

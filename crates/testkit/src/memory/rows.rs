@@ -1,0 +1,162 @@
+//! What the backend keeps, and what its reads have in common.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use amplifier_session_core::{
+    Scope,
+    backend::{SequenceRange, StoredSession, Version, meta::Generations},
+    model::{
+        Event, Message, Place, ProjectSlug, SessionId, SessionKey, StoredEvent, UserId, VectorRecord,
+        VectorState,
+    },
+    search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
+};
+
+/// All that is stored.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) meta: BTreeMap<String, String>,
+    pub(super) sessions: BTreeMap<SessionKey, SessionRows>,
+    /// Sessions that were deleted, also those that have come again.
+    pub(super) deleted: BTreeSet<SessionKey>,
+    versions: u64,
+}
+
+/// A session with everything that belongs to it, which goes and moves with it.
+#[derive(Debug, Default)]
+pub(super) struct SessionRows {
+    /// `None` where only rows were written when a first write was interrupted.
+    pub(super) stored: Option<StoredSession>,
+    pub(super) messages: BTreeMap<u32, MessageRow>,
+    pub(super) events: BTreeMap<u32, StoredEvent>,
+}
+
+/// A message with its vectors, by generation: whoever puts it anew or removes it cannot forget them.
+#[derive(Debug)]
+pub(super) struct MessageRow {
+    pub(super) message: Message,
+    pub(super) vectors: BTreeMap<u32, VectorRows>,
+}
+
+/// The vectors of a message, and why some are missing.
+#[derive(Debug)]
+pub(super) struct VectorRows {
+    pub(super) records: Vec<VectorRecord>,
+    pub(super) failure: Option<String>,
+}
+
+impl Rows {
+    pub(super) fn new(meta: BTreeMap<String, String>) -> Self {
+        Self { meta, ..Self::default() }
+    }
+
+    pub(super) fn generations(&self) -> Generations {
+        Generations::of(&self.meta)
+    }
+
+    /// A version that no session of the store has had.
+    pub(super) fn next_version(&mut self) -> Version {
+        self.versions += 1;
+        Version(self.versions.to_string())
+    }
+
+    pub(super) fn stored(&self, key: &SessionKey) -> Option<&StoredSession> {
+        self.sessions.get(key)?.stored.as_ref()
+    }
+
+    pub(super) fn message(&self, place: &Place) -> Option<&MessageRow> {
+        self.sessions.get(&place.session)?.messages.get(&place.sequence)
+    }
+
+    /// The sessions of a user, in order of their ids.
+    pub(super) fn of_user(&self, user: &UserId) -> impl Iterator<Item = &SessionRows> {
+        self.sessions.iter().filter(move |(key, _)| key.user_id == *user).map(|(_, session)| session)
+    }
+
+    /// The ids of the sessions of a user, in order.
+    pub(super) fn ids(&self, user: &UserId) -> impl Iterator<Item = SessionId> {
+        self.of_user(user).filter_map(|session| Some(session.stored.as_ref()?.session.session_id.clone()))
+    }
+
+    /// The sessions that a read looks at. Whom a session is shared with and how it is labelled can change at any time, so
+    /// the session itself is asked.
+    fn within<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a SessionFilter,
+    ) -> impl Iterator<Item = &'a SessionRows> {
+        self.sessions.values().filter(|session| session.is_within(scope, filter))
+    }
+
+    pub(super) fn messages<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a SearchFilter,
+    ) -> impl Iterator<Item = &'a MessageRow> {
+        let messages = self.within(scope, &filter.sessions).flat_map(|session| session.messages.values());
+        messages.filter(|row| filter.admits_message(row.message.role, row.message.ts))
+    }
+
+    pub(super) fn events<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a EventFilter,
+    ) -> impl Iterator<Item = &'a Event> {
+        let events = self.within(scope, &filter.sessions).flat_map(SessionRows::events);
+        events.filter(|event| filter.admits(event))
+    }
+
+    /// Where a user's events of these ids stand.
+    pub(super) fn find_events<'a>(
+        &self,
+        user: &UserId,
+        ids: impl Iterator<Item = &'a String>,
+    ) -> Vec<(String, Place)> {
+        let ids: BTreeSet<&String> = ids.collect();
+        let events = self.of_user(user).flat_map(SessionRows::events);
+        let found = events.filter(|event| ids.contains(&event.event_id));
+        found.map(|event| (event.event_id.clone(), EventCursor::from(event).place)).collect()
+    }
+}
+
+impl SessionRows {
+    pub(super) fn is_within(&self, scope: &Scope, filter: &SessionFilter) -> bool {
+        self.stored.as_ref().is_some_and(|of| scope.allows(&of.session) && filter.admits(&of.session))
+    }
+
+    pub(super) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.values().map(|stored| &stored.event)
+    }
+
+    pub(super) fn move_to(&mut self, project: &ProjectSlug) {
+        self.messages.values_mut().for_each(|row| row.message.project_slug = project.clone());
+        self.events.values_mut().for_each(|stored| stored.event.project_slug = project.clone());
+    }
+
+    pub(super) fn give_to(&mut self, user: &UserId) {
+        if let Some(stored) = &mut self.stored {
+            stored.session.user_id = user.clone();
+        }
+        self.messages.values_mut().for_each(|row| row.message.user_id = user.clone());
+        self.events.values_mut().for_each(|stored| stored.event.user_id = user.clone());
+    }
+}
+
+impl MessageRow {
+    pub(super) fn records(&self, generation: u32) -> &[VectorRecord] {
+        self.vectors.get(&generation).map_or(&[], |of| &of.records)
+    }
+
+    pub(super) fn is_pending(&self, generation: u32, generations: &Generations) -> bool {
+        if generation == generations.current_number() {
+            return self.message.vectors.is_owed();
+        }
+        let has_text = self.message.vectors != VectorState::Nothing;
+        generations.is_next(generation) && has_text && !self.vectors.contains_key(&generation)
+    }
+}
+
+/// The rows of a stretch of sequences.
+pub(super) fn in_range<R>(rows: &BTreeMap<u32, R>, range: SequenceRange) -> impl Iterator<Item = &R> {
+    rows.range(range.start..).map(|(_, row)| row).take(range.limit)
+}

@@ -1,0 +1,162 @@
+//! Vectors, in generations.
+
+use amplifier_session_core::{
+    Error, Result, Scope,
+    backend::{
+        MessageVectors, OweAgain, OwingQuery, SequenceRange, VectorCounts, Vectors,
+        meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
+    },
+    model::{ContentType, ContentTypes, Message, Place, SessionKey, VectorRecord, VectorState},
+    search::SearchFilter,
+};
+use async_trait::async_trait;
+
+use super::{
+    MemoryBackend,
+    rows::{MessageRow, Rows, VectorRows},
+};
+
+#[async_trait]
+impl Vectors for MemoryBackend {
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+        let rows = self.rows();
+        let generations = rows.generations();
+        let messages = rows.of_user(&query.user).flat_map(|session| session.messages.values());
+        let pending = messages.filter(|row| {
+            row.is_pending(query.generation, &generations)
+                && query.session.as_ref().is_none_or(|session| *session == row.message.session_id)
+                && query.after < Some(row.message.place())
+        });
+        Ok(pending.take(query.limit.min(self.page_size)).map(|row| row.message.clone()).collect())
+    }
+
+    async fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        vectors: Vec<MessageVectors>,
+    ) -> Result<usize> {
+        let mut rows = self.rows();
+        let generations = rows.generations();
+        let space = generations.space(generation)?;
+        vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
+        let mut count = 0;
+        for MessageVectors { sequence, digest, mut records, failure, .. } in vectors {
+            let row = rows.sessions.get_mut(key).and_then(|session| session.messages.get_mut(&sequence));
+            // Making vectors takes its time: the message may say something else by now.
+            let Some(row) = row.filter(|row| row.message.digest == digest) else { continue };
+            count += records.len();
+            records.sort_by_key(|record| (record.content_type, record.chunk_index));
+            row.vectors.insert(generation, VectorRows { records, failure });
+            if generation == generations.current_number() {
+                row.message.vectors = VectorState::Stored;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        let mut rows = self.rows();
+        let current = rows.generations().current_number();
+        let mut owed = 0;
+        for row in rows.sessions.get_mut(key).into_iter().flat_map(|session| session.messages.values_mut()) {
+            let failed = row.vectors.get(&current).is_some_and(|of| of.failure.is_some());
+            if row.message.vectors == VectorState::Stored && which.means(row.message.sequence, failed) {
+                row.message.vectors = VectorState::Outdated;
+                owed += 1;
+            }
+        }
+        Ok(owed)
+    }
+
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        let mut rows = self.rows();
+        let generations = rows.generations();
+        if generations.current_number() == generation {
+            return Ok(true);
+        }
+        if !generations.is_next(generation) {
+            return Err(Error::validation(
+                "generation",
+                format!("generation {generation} is not the next one"),
+            ));
+        }
+        if all_messages(&mut rows).any(|row| row.is_pending(generation, &generations)) {
+            return Ok(false);
+        }
+        for row in all_messages(&mut rows).filter(|row| row.message.vectors.is_owed()) {
+            row.message.vectors = VectorState::Stored;
+        }
+        let next = rows.meta.get(NEXT_EMBEDDING_SPACE).cloned().unwrap_or_default();
+        rows.meta.insert(EMBEDDING_SPACE.to_owned(), next);
+        Ok(true)
+    }
+
+    async fn prune_vectors(&self, _limit: usize) -> Result<usize> {
+        let mut rows = self.rows();
+        let generations = rows.generations();
+        let mut pruned = 0;
+        for row in all_messages(&mut rows) {
+            let before = row.vectors.len();
+            row.vectors.retain(|generation, _| generations.numbers().any(|number| number == *generation));
+            pruned += before - row.vectors.len();
+        }
+        Ok(pruned)
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        let rows = self.rows();
+        let generations = rows.generations();
+        let mut counts = VectorCounts::default();
+        for row in rows.messages(scope, &SearchFilter::default()) {
+            if row.message.vectors == VectorState::Nothing {
+                counts.nothing += 1;
+                continue;
+            }
+            counts.embeddable += 1;
+            for number in generations.numbers().filter(|number| row.is_pending(*number, &generations)) {
+                counts.generations.entry(number).or_default().owing += 1;
+            }
+            for (number, VectorRows { records, failure }) in &row.vectors {
+                let counts = counts.generations.entry(*number).or_default();
+                counts.messages += u64::from(!records.is_empty());
+                counts.vectors += records.len() as u64;
+                failure.iter().for_each(|reason| *counts.failed.entry(reason.clone()).or_default() += 1);
+            }
+        }
+        Ok(counts)
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        let rows = self.rows();
+        let mut found = Vec::new();
+        for (place, content_type) in texts {
+            let records = rows.message(place).into_iter().flat_map(|row| row.records(generation));
+            let records = records.filter(|record| record.content_type == *content_type);
+            found.extend(records.map(|record| (place.clone(), record.clone())));
+        }
+        Ok(found)
+    }
+
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
+        let rows = self.rows();
+        let messages = rows.sessions.get(key).into_iter().flat_map(|of| of.messages.range(range.start..));
+        let of_row = |row: &MessageRow| row.records(generation).iter().map(|of| of.content_type).collect();
+        let types = messages.map(|(sequence, row)| (*sequence, of_row(row)));
+        let types = types.filter(|(_, types): &(u32, ContentTypes)| !types.is_empty());
+        Ok(types.take(self.page(range).limit).collect())
+    }
+}
+
+fn all_messages(rows: &mut Rows) -> impl Iterator<Item = &mut MessageRow> {
+    rows.sessions.values_mut().flat_map(|session| session.messages.values_mut())
+}

@@ -1,0 +1,18 @@
+//! Everything that tests of a store use all the time.
+
+pub use amplifier_session_core::{
+    Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer,
+    backend::{meta::Generations, *},
+    embedding::{EmbeddingLimits, EmbeddingProvider},
+    model::*,
+    search::*,
+    storage::*,
+};
+pub use serde_json::{Value, json};
+
+pub use crate::{
+    Answer, FakeEmbedding, FlakyBackend, MemoryBackend, Operation, Random, TestClock,
+    lines::{self, Line},
+    samples,
+    store::*,
+};

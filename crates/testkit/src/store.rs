@@ -1,0 +1,380 @@
+//! A store under test, and what tests do to it all the time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "for tests: what fails unexpectedly is a panic"
+)]
+
+use std::{fmt::Debug, path::PathBuf, sync::Arc};
+
+use amplifier_session_core::{
+    ErrorKind, Result, Scope, SessionStorage,
+    backend::{
+        OwingQuery, SequenceRange, SessionChange, SessionQuery, SessionRows, StoredSession, Version,
+        prelude::*,
+    },
+    embedding::EmbeddingProvider,
+    model::{
+        ContentType, ContentTypes, Event, HostId, Message, Place, ProjectSlug, RawJson, Session, SessionId,
+        SessionKey, Timestamp, UserId, VectorRecord,
+    },
+    search::{SearchMode, SearchOptions, SearchResult, SearchResults},
+    storage::{EmbedReport, EventLine, EventLines, IngestReport, IngestTarget, SyncLines},
+};
+use async_trait::async_trait;
+
+use crate::{FakeEmbedding, FlakyBackend, TestClock};
+
+/// A kind of store under test. Each test gets a subject of its own and opens one store with it.
+#[async_trait]
+pub trait Subject: Send + Sync {
+    /// Opens the store, which does not exist yet and holds nothing. It must live as long as the subject.
+    async fn open(&self) -> Arc<dyn StorageBackend>;
+
+    /// Opens the same store a second time, as independent of the first handle as another process would be.
+    async fn open_again(&self) -> Arc<dyn StorageBackend>;
+}
+
+/// Stores in a folder of their own, which goes with the subject. A second handle opens the same path again.
+#[derive(Debug)]
+pub struct InFolder<F> {
+    folder: tempfile::TempDir,
+    open: F,
+}
+
+impl<F> InFolder<F> {
+    /// Opens stores at a path with `open`.
+    pub fn new(open: F) -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), open }
+    }
+}
+
+#[async_trait]
+impl<F, A, B> Subject for InFolder<F>
+where
+    F: Fn(PathBuf) -> A + Send + Sync,
+    A: Future<Output = Result<B>> + Send,
+    B: StorageBackend + 'static,
+{
+    async fn open(&self) -> Arc<dyn StorageBackend> {
+        Arc::new((self.open)(self.folder.path().join("sessions.db")).await.unwrap())
+    }
+
+    async fn open_again(&self) -> Arc<dyn StorageBackend> {
+        self.open().await
+    }
+}
+
+/// An open store: its backend, watched, and a storage on it that makes vectors.
+#[allow(missing_debug_implementations, reason = "a subject has none")]
+pub struct Store {
+    /// The backend, which counts calls and fails on demand.
+    pub backend: Arc<FlakyBackend>,
+    /// The storage. Its clock moves on by a second with each reading.
+    pub storage: SessionStorage,
+    /// The model that the storage embeds with.
+    pub embedding: Arc<FakeEmbedding>,
+    subject: Arc<dyn Subject>,
+}
+
+/// A session; its messages, events and vectors.
+type Everything = (StoredSession, (Vec<Message>, Vec<EventLine>, Vec<(u32, VectorRecord)>));
+
+impl Store {
+    /// Opens the store of `subject`.
+    pub async fn open(subject: Arc<dyn Subject>) -> Self {
+        let backend = subject.open().await;
+        Self::on(subject, backend)
+    }
+
+    /// Opens a second handle on the same store.
+    pub async fn again(&self) -> Self {
+        Self::on(self.subject.clone(), self.subject.open_again().await)
+    }
+
+    fn on(subject: Arc<dyn Subject>, backend: Arc<dyn StorageBackend>) -> Self {
+        let backend = Arc::new(FlakyBackend::new(backend));
+        let clock = TestClock::ticking("2026-02-01T00:00:00Z", 1_000_000);
+        let storage = SessionStorage::new(backend.clone()).with_clock(clock.function());
+        Self { backend, storage, embedding: Arc::default(), subject }.with_embedding(FakeEmbedding::new())
+    }
+
+    /// Embeds with another model.
+    #[must_use]
+    pub fn with_embedding(mut self, embedding: FakeEmbedding) -> Self {
+        self.embedding = Arc::new(embedding);
+        self.storage =
+            self.storage.with_embedding(Some(self.embedding.clone() as Arc<dyn EmbeddingProvider>));
+        self
+    }
+
+    /// The storage with another provider, or none.
+    pub fn storage_with(&self, embedding: Option<FakeEmbedding>) -> SessionStorage {
+        let embedding = embedding.map(|embedding| Arc::new(embedding) as Arc<dyn EmbeddingProvider>);
+        self.storage.clone().with_embedding(embedding)
+    }
+
+    /// Creates a session that was last changed at the beginning of 2026, after `fill` has changed its fields.
+    pub async fn create(&self, target: &IngestTarget, fill: impl FnOnce(&mut Session)) -> Session {
+        let IngestTarget { key, host_id, project_slug } = target.clone();
+        let mut session = Session::new(key, host_id, project_slug, day(1));
+        fill(&mut session);
+        self.storage.create_session(session.clone()).await.unwrap();
+        session
+    }
+
+    /// Writes a stored session anew, with what `fill` puts into the change, past `core`.
+    pub async fn write(&self, target: &IngestTarget, fill: impl FnOnce(&mut SessionChange)) -> Version {
+        let stored = self.stored(target).await;
+        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        fill(&mut change);
+        self.backend.write_one(change).await.unwrap()
+    }
+
+    /// Syncs metadata.
+    pub async fn sync_metadata(&self, target: &IngestTarget, metadata: &str) -> IngestReport {
+        self.storage.sync_session_metadata(target, RawJson::from(metadata)).await.unwrap()
+    }
+
+    /// Syncs a whole transcript without making vectors.
+    pub async fn sync_text(&self, target: &IngestTarget, lines: Vec<impl Into<RawJson>>) -> IngestReport {
+        let lines = SyncLines::whole(raw(lines));
+        self.storage_with(None).sync_transcript_lines(target, lines).await.unwrap()
+    }
+
+    /// Makes the pending vectors of ana.
+    pub async fn embed(&self) -> EmbedReport {
+        self.storage.embed_owed(&target("x").key.user_id, None).await.unwrap()
+    }
+
+    /// Syncs a whole transcript.
+    pub async fn sync(&self, target: &IngestTarget, lines: Vec<impl Into<RawJson>>) -> IngestReport {
+        self.storage.sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
+    }
+
+    /// Syncs transcript lines from a sequence on.
+    pub async fn sync_from(
+        &self,
+        target: &IngestTarget,
+        start: u32,
+        lines: Vec<impl Into<RawJson>>,
+    ) -> Result<IngestReport> {
+        self.storage.sync_transcript_lines(target, SyncLines::starting_at(start, raw(lines))).await
+    }
+
+    /// Syncs a whole event log.
+    pub async fn sync_events(&self, target: &IngestTarget, lines: Vec<impl Into<RawJson>>) -> IngestReport {
+        self.storage.sync_event_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
+    }
+
+    /// Syncs event lines from a sequence on.
+    pub async fn sync_events_from(
+        &self,
+        target: &IngestTarget,
+        start: u32,
+        lines: Vec<impl Into<RawJson>>,
+    ) -> Result<IngestReport> {
+        self.storage.sync_event_lines(target, SyncLines::starting_at(start, raw(lines))).await
+    }
+
+    /// All messages of a session; none when there is no such session.
+    pub async fn messages(&self, target: &IngestTarget) -> Vec<Message> {
+        let read =
+            self.storage.get_transcript_lines(&scope(target), &target.key.session_id, None, 100_000).await;
+        none_if_not_found(read)
+    }
+
+    /// All events of a session, with their lines; none when there is no such session.
+    pub async fn events(&self, target: &IngestTarget) -> Vec<EventLine> {
+        let lines = EventLines::default().with_limit(100_000).with_payload(true);
+        none_if_not_found(self.storage.get_event_lines(&scope(target), &target.key.session_id, lines).await)
+    }
+
+    /// All events of a session, as the backend reads them.
+    pub async fn events_without_lines(&self, target: &IngestTarget) -> Vec<Event> {
+        let lines = EventLines::default().with_limit(100_000);
+        let read = self.storage.get_event_lines(&scope(target), &target.key.session_id, lines).await;
+        read.unwrap().into_iter().map(|line| line.event).collect()
+    }
+
+    /// What is stored of a session that is there.
+    pub async fn stored(&self, target: &IngestTarget) -> StoredSession {
+        self.backend.get_session(&target.key).await.unwrap().unwrap()
+    }
+
+    /// Everything that is stored of a session that is there.
+    pub async fn everything(&self, target: &IngestTarget) -> Everything {
+        let rows = (self.messages(target).await, self.events(target).await, self.vectors(target).await);
+        (self.stored(target).await, rows)
+    }
+
+    /// How many rows a session has.
+    pub async fn rows(&self, target: &IngestTarget) -> SessionRows {
+        self.backend.session_rows(&target.key).await.unwrap()
+    }
+
+    /// The sessions that a query lists, as `user/session`.
+    pub async fn listed(&self, query: &SessionQuery) -> Vec<String> {
+        let sessions = self.storage.search_sessions(query).await.unwrap();
+        sessions.iter().map(|session| format!("{}/{}", session.user_id, session.session_id)).collect()
+    }
+
+    /// The vectors of all texts of a session, in order.
+    pub async fn vectors(&self, target: &IngestTarget) -> Vec<(u32, VectorRecord)> {
+        let count = self.backend.message_states(&target.key).await.unwrap().len() as u32;
+        let place = |sequence| Place::new(target.key.clone(), sequence);
+        let texts = (0..count).flat_map(|at| ContentType::ALL.map(|content_type| (place(at), content_type)));
+        let records = self.backend.vectors_of(0, &texts.collect::<Vec<_>>()).await.unwrap();
+        let mut vectors: Vec<_> =
+            records.into_iter().map(|(place, record)| (place.sequence, record)).collect();
+        vectors.sort_by_key(|(sequence, record)| (*sequence, record.content_type, record.chunk_index));
+        vectors
+    }
+
+    /// Sequences of messages that owe their vectors.
+    pub async fn owing(&self, target: &IngestTarget) -> Vec<u32> {
+        let (user, session) = (&target.key.user_id, Some(&target.key.session_id));
+        let owing = self.owing_of(owing_query(user, session, None, 100)).await;
+        owing.iter().map(|place| place.sequence).collect()
+    }
+
+    /// The messages that a query finds, page by page.
+    pub async fn owing_of(&self, mut query: OwingQuery) -> Vec<Place> {
+        let mut owing: Vec<Place> = Vec::new();
+        loop {
+            query.after = owing.last().cloned();
+            let page = self.backend.messages_owing_vectors(&query).await.unwrap();
+            assert!(page.len() <= query.limit);
+            if page.is_empty() {
+                return owing;
+            }
+            owing.extend(page.iter().map(Message::place));
+        }
+    }
+
+    /// Searches in the data of the target's user.
+    pub async fn search(&self, target: &IngestTarget, options: &SearchOptions) -> SearchResults {
+        self.storage.search_transcripts(&scope(target), options).await.unwrap()
+    }
+
+    /// Sequences of the messages that hold any word of `query`, in ascending order.
+    pub async fn find(&self, target: &IngestTarget, query: &str) -> Vec<u32> {
+        let options = words(query).with_limit(1_000);
+        let mut found = sequences(&self.search(target, &options).await.results);
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Session `session` of ana, in the project `shop`.
+#[must_use]
+pub fn target(session: &str) -> IngestTarget {
+    target_of("ana", "shop", session)
+}
+
+/// A session of a user in a project.
+#[must_use]
+pub fn target_of(user: &str, project: &str, session: &str) -> IngestTarget {
+    IngestTarget {
+        key: SessionKey::new(UserId::new(user).unwrap(), SessionId::new(session).unwrap()),
+        host_id: HostId::new("laptop").unwrap(),
+        project_slug: ProjectSlug::new(project).unwrap(),
+    }
+}
+
+/// The scope of ana.
+#[must_use]
+pub fn ana() -> Scope {
+    scope(&target("x"))
+}
+
+/// A time (ISO 8601).
+#[must_use]
+pub fn time(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+/// The beginning of day `n` of January 2026.
+#[must_use]
+pub fn day(n: u32) -> Timestamp {
+    time(&format!("2026-01-{n:02}T00:00:00Z"))
+}
+
+/// A single content type.
+#[must_use]
+pub fn only(content_type: ContentType) -> ContentTypes {
+    [content_type].into_iter().collect()
+}
+
+/// The cosine of vectors of unit length.
+#[must_use]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+/// The scope of the user of `target`.
+#[must_use]
+pub fn scope(target: &IngestTarget) -> Scope {
+    Scope::User(target.key.user_id.clone())
+}
+
+/// Lines as they stand in files.
+#[must_use]
+pub fn raw(lines: Vec<impl Into<RawJson>>) -> Vec<RawJson> {
+    lines.into_iter().map(Into::into).collect()
+}
+
+/// The first `limit` rows from `start` on.
+#[must_use]
+pub fn range(start: u32, limit: usize) -> SequenceRange {
+    SequenceRange { start, limit }
+}
+
+/// A full-text search.
+#[must_use]
+pub fn words(query: &str) -> SearchOptions {
+    SearchOptions::new(query).with_mode(SearchMode::FullText)
+}
+
+/// A semantic search, by relevance alone.
+#[must_use]
+pub fn meaning(query: &str) -> SearchOptions {
+    SearchOptions::new(query).with_mode(SearchMode::Semantic).with_mmr_lambda(1.0)
+}
+
+/// The sequences of the messages that were found, in order.
+#[must_use]
+pub fn sequences(results: &[SearchResult]) -> Vec<u32> {
+    results.iter().map(|result| result.sequence).collect()
+}
+
+/// Whether a search says that it ran by words alone, for want of vectors.
+#[must_use]
+pub fn says_words_alone(answer: &SearchResults) -> bool {
+    answer.notices.iter().any(|notice| notice.contains("words alone"))
+}
+
+/// The kind of the error that something must fail with.
+#[must_use]
+pub fn kind<T: Debug>(result: Result<T>) -> ErrorKind {
+    result.unwrap_err().kind()
+}
+
+fn none_if_not_found<T>(read: Result<Vec<T>>) -> Vec<T> {
+    match read {
+        Err(error) if error.kind() == ErrorKind::SessionNotFound => Vec::new(),
+        other => other.unwrap(),
+    }
+}
+
+/// Messages that owe vectors of the first generation.
+#[must_use]
+pub fn owing_query(
+    user: &UserId,
+    session: Option<&SessionId>,
+    after: Option<&Place>,
+    limit: usize,
+) -> OwingQuery {
+    OwingQuery { user: user.clone(), session: session.cloned(), generation: 0, after: after.cloned(), limit }
+}

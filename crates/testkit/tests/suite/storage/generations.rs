@@ -1,0 +1,87 @@
+//! Rebuilding vectors, in parts and again after a failure; and estimating what it takes.
+
+use std::sync::Arc;
+
+use amplifier_session_testkit::{
+    conformance::generations::{fill, finds_by_meaning, of_ana, other, rebuild},
+    prelude::*,
+};
+
+on_both_stores![
+    a_rebuild_that_breaks_off_goes_on_where_it_was,
+    another_rebuild_takes_the_place_of_the_first,
+    a_part_of_the_store_is_made_anew,
+    an_estimate_counts_what_would_be_sent,
+];
+
+/// A rebuild that fails midway has changed nothing for searches; the next call makes what is left, and only that.
+async fn a_rebuild_that_breaks_off_goes_on_where_it_was(store: Store) {
+    fill(&store).await;
+    let model = Arc::new(other());
+    let new = store.storage.clone().with_embedding(Some(model.clone()));
+    store.sync(&target("u"), vec![lines::user("a bad melon")]).await;
+    model.fail_on(Some("melon"));
+    assert!(rebuild(&new).await.failure.is_some());
+    assert!(finds_by_meaning(&store.storage).await);
+    let hybrid = new.search_transcripts(&ana(), &SearchOptions::new("apple")).await.unwrap();
+    assert_eq!(hybrid.mode, SearchMode::FullText);
+    assert!(says_words_alone(&hybrid), "{:?}", hybrid.notices);
+    assert!(hybrid.notices[0].contains("still being made"), "{:?}", hybrid.notices);
+
+    let status = new.vector_status(&Scope::Everyone).await.unwrap();
+    let next = status.next.unwrap();
+    assert_eq!(next.space.model, "other-words");
+    assert_eq!(next.counts.messages + next.counts.owing, 7);
+    assert!(next.counts.owing > 0);
+    model.fail_on(None);
+    let report = rebuild(&new).await;
+    assert!(report.failure.is_none());
+    assert_eq!(report.messages, next.counts.owing);
+    assert!(finds_by_meaning(&new).await);
+}
+
+/// A rebuild with a third model takes the place of the one that is under way.
+async fn another_rebuild_takes_the_place_of_the_first(store: Store) {
+    fill(&store).await;
+    let second = other();
+    second.fail_on(Some("pear"));
+    assert!(rebuild(&store.storage_with(Some(second))).await.failure.is_some());
+    let third = store.storage_with(Some(FakeEmbedding::new().with_model("third")));
+    assert!(rebuild(&third).await.failure.is_none());
+    assert!(finds_by_meaning(&third).await);
+    let status = third.vector_status(&Scope::Everyone).await.unwrap();
+    assert_eq!((status.next, status.leftover_vectors), (None, 0));
+    assert_eq!(status.current.unwrap().counts.messages, 6);
+}
+
+/// One session, or one project; a part of the store can't be made anew with another model.
+async fn a_part_of_the_store_is_made_anew(store: Store) {
+    fill(&store).await;
+    store.sync(&target_of("ana", "garden", "g"), vec![lines::user("a rose")]).await;
+    let session = of_ana().with_session(Some(target("t").key.session_id));
+    let project = of_ana().with_project(Some(target_of("ana", "garden", "g").project_slug));
+    for (of, messages) in [(&session, 2), (&project, 1)] {
+        let report = store.storage.rebuild(of, &mut |_| {}).await.unwrap();
+        assert_eq!((report.messages, report.failure.is_none()), (messages, true));
+        let with_other = store.storage_with(Some(other()));
+        assert_eq!(kind(with_other.rebuild(of, &mut |_| {}).await), ErrorKind::Validation);
+    }
+    assert_eq!(Generations::of(&store.backend.meta().await.unwrap()).next, None);
+    let without = store.storage_with(None);
+    assert_eq!(kind(without.rebuild(&of_ana(), &mut |_| {}).await), ErrorKind::Unsupported);
+    assert_eq!(kind(without.backfill(&of_ana(), &mut |_| {}).await), ErrorKind::Unsupported);
+}
+
+/// Texts, tokens and calls, of what is pending or of everything; nothing is sent.
+async fn an_estimate_counts_what_would_be_sent(store: Store) {
+    fill(&store).await;
+    let without = store.storage_with(None);
+    store.sync_text(&target("t"), vec![lines::user("one two three"), lines::system("x")]).await;
+    store.embedding.reset_counts();
+    let pending = store.storage.estimate_embedding(&of_ana(), EstimateOf::Owed).await.unwrap();
+    assert_eq!((pending.messages, pending.texts, pending.tokens, pending.calls), (1, 1, 3, 1));
+    let all = store.storage.estimate_embedding(&of_ana(), EstimateOf::Everything).await.unwrap();
+    assert_eq!((all.texts, all.tokens, all.calls), (3, 9, 1));
+    assert_eq!(store.embedding.calls(), 0);
+    assert_eq!(kind(without.estimate_embedding(&of_ana(), EstimateOf::Owed).await), ErrorKind::Unsupported);
+}

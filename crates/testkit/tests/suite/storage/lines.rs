@@ -1,0 +1,181 @@
+//! What holds for the lines of transcripts and of event logs alike.
+
+use amplifier_session_testkit::prelude::*;
+
+on_both_stores![
+    the_same_sync_twice_changes_nothing,
+    a_gap_is_refused,
+    a_bad_line_is_named_and_nothing_is_stored,
+    rows_are_read_in_parts,
+    a_missing_time_is_estimated_once,
+    messages_and_events_do_not_touch_each_other,
+];
+
+fn messages(count: u32) -> Vec<Line> {
+    (0..count).map(|n| lines::user(&format!("message number{n}")).at(day(5))).collect()
+}
+
+fn events(count: u32) -> Vec<Line> {
+    (0..count).map(|n| lines::logger_event(&format!("event:{n}"))).collect()
+}
+
+/// The same sync a second time changes nothing: no write, no embedding, no version, no time.
+async fn the_same_sync_twice_changes_nothing(store: Store) {
+    let messages = vec![
+        lines::user("no time"),
+        lines::thinking("hm", "an answer"),
+        lines::tool("out"),
+        lines::system("rules"),
+        lines::tool_call("bash", json!({"command": "ls"})),
+    ];
+    let large = lines::logger_event("large").data(json!({"content": "x".repeat(500_000)}));
+    let events =
+        vec![lines::logger_event("e").with("event_id", json!("given")), large, lines::logger_event("e")];
+    let report = store.sync(&target("s"), messages.clone()).await;
+    assert_eq!((report.created, report.messages_written), (true, 5));
+    let counted: Vec<_> = report.messages_by_content_type.into_iter().collect();
+    assert_eq!(counted, ContentType::ALL.map(|content_type| (content_type, 1)));
+    let report = store.sync_events(&target("s"), events.clone()).await;
+    assert_eq!((report.created, report.events_written), (false, 3));
+    let before = store.everything(&target("s")).await;
+    store.backend.reset_counts();
+    store.embedding.reset_counts();
+
+    let nothing = IngestReport::default();
+    assert_eq!(store.sync(&target("s"), messages.clone()).await, nothing);
+    assert_eq!(store.sync_events(&target("s"), events.clone()).await, nothing);
+    for start in [0, 2] {
+        let (messages, events) = (messages[start..].to_vec(), events[start..].to_vec());
+        assert_eq!(store.sync_from(&target("s"), start as u32, messages).await.unwrap(), nothing);
+        assert_eq!(store.sync_events_from(&target("s"), start as u32, events).await.unwrap(), nothing);
+    }
+    assert_eq!((store.backend.writes(), store.embedding.calls()), (0, 0));
+    assert_eq!(store.everything(&target("s")).await, before);
+}
+
+/// Lines may follow on the last one; beyond that there would be a gap, which is refused.
+async fn a_gap_is_refused(store: Store) {
+    let refused = async |start: u32| {
+        let of_messages = store.sync_from(&target("s"), start, messages(1)).await;
+        let of_events = store.sync_events_from(&target("s"), start, events(1)).await;
+        for error in [of_messages.unwrap_err(), of_events.unwrap_err()] {
+            assert_eq!(
+                (error.kind(), error.context("field")),
+                (ErrorKind::Validation, Some("start_sequence"))
+            );
+        }
+    };
+    refused(1).await;
+    assert_eq!(store.backend.get_session(&target("s").key).await.unwrap(), None);
+    store.sync(&target("s"), messages(3)).await;
+    store.sync_events(&target("s"), events(3)).await;
+    refused(4).await;
+    refused(u32::MAX).await;
+    store.sync_from(&target("s"), 3, messages(1)).await.unwrap();
+    store.sync_events_from(&target("s"), 3, events(1)).await.unwrap();
+    let rows = store.rows(&target("s")).await;
+    assert_eq!((rows.messages.last_sequence, rows.events.last_sequence), (Some(3), Some(3)));
+}
+
+/// A bad line is named, and the call stores nothing.
+async fn a_bad_line_is_named_and_nothing_is_stored(store: Store) {
+    let bad_messages = [
+        "",
+        "{",
+        "[]",
+        "null",
+        r#"{"content":"x"}"#,
+        r#"{"role":"robot"}"#,
+        r#"{"role":1}"#,
+        r#"{"role":"USER"}"#,
+    ];
+    let bad_events = ["", "{", "[]", "{}", r#"{"event":""}"#, r#"{"event":"x"} {}"#];
+    let refused = async || {
+        for bad in bad_messages {
+            let lines = vec![lines::user("changed").raw(), RawJson::from(bad), lines::user("good").raw()];
+            let error = store.sync_from(&target("s"), 0, lines).await.unwrap_err();
+            assert_eq!((error.kind(), error.context("line")), (ErrorKind::Validation, Some("2")), "{bad:?}");
+        }
+        for bad in bad_events {
+            let lines = vec![lines::logger_event("changed").raw(), RawJson::from(bad)];
+            let error = store.sync_events_from(&target("s"), 0, lines).await.unwrap_err();
+            assert_eq!((error.kind(), error.context("line")), (ErrorKind::Validation, Some("2")), "{bad:?}");
+        }
+    };
+    refused().await;
+    assert_eq!(store.backend.get_session(&target("s").key).await.unwrap(), None);
+    store.sync(&target("s"), messages(2)).await;
+    let before = store.everything(&target("s")).await;
+    refused().await;
+    assert_eq!(store.everything(&target("s")).await, before);
+}
+
+/// Rows are read after a sequence and up to a limit, however small the store's pages; events with their lines or without.
+async fn rows_are_read_in_parts(store: Store) {
+    store.sync_text(&target("s"), messages(40)).await;
+    store.sync_events(&target("s"), events(40)).await;
+    let session = target("s").key.session_id;
+    let cases: [(Option<u32>, usize, std::ops::Range<u32>); 6] = [
+        (None, 25, 0..25),
+        (Some(24), 100, 25..40),
+        (Some(0), 1, 1..2),
+        (Some(39), 10, 0..0),
+        (Some(u32::MAX), 10, 0..0),
+        (None, 0, 0..0),
+    ];
+    for (after, limit, expected) in cases {
+        let messages = store.storage.get_transcript_lines(&ana(), &session, after, limit).await.unwrap();
+        assert!(messages.iter().map(|message| message.sequence).eq(expected.clone()), "{after:?} {limit}");
+        for payload in [false, true] {
+            store.backend.reset_counts();
+            let lines = EventLines::default().after(after).with_limit(limit).with_payload(payload);
+            let events = store.storage.get_event_lines(&ana(), &session, lines).await.unwrap();
+            assert!(
+                events.iter().map(|event| event.event.sequence).eq(expected.clone()),
+                "{after:?} {limit}"
+            );
+            assert!(events.iter().all(|event| event.raw.is_some() == payload));
+            assert!(payload || store.backend.calls(Operation::EventPayloads) == 0);
+        }
+    }
+}
+
+/// A line without a time gets the one at which it was first seen, is marked so, and keeps it.
+async fn a_missing_time_is_estimated_once(store: Store) {
+    let sync = async |texts: &[&str], seen: u32| {
+        let messages = raw(texts.iter().map(|text| lines::user(text)).collect());
+        let event = |text: &&str| RawJson::from(json!({"event": text, "ts": "noon"}).to_string().as_str());
+        let of_messages = SyncLines::whole(messages).with_seen(day(seen));
+        store.storage.sync_transcript_lines(&target("s"), of_messages).await.unwrap();
+        let of_events = SyncLines::whole(texts.iter().map(event).collect()).with_seen(day(seen));
+        store.storage.sync_event_lines(&target("s"), of_events).await.unwrap();
+    };
+    sync(&["a", "b"], 1).await;
+    sync(&["a", "b", "a"], 2).await;
+    let messages = store.messages(&target("s")).await;
+    let times = messages.iter().map(|message| (message.ts, message.ts_estimated()));
+    let expected = [(day(1), true), (day(1), true), (day(2), true)];
+    assert!(times.eq(expected));
+    let events = store.events(&target("s")).await;
+    assert!(events.iter().map(|event| (event.event.ts, event.event.ts_estimated)).eq(expected));
+
+    // A message that moves, and whose turn changes, was still first seen when it was.
+    sync(&["new", "a", "newer", "b", "a"], 3).await;
+    let messages = store.messages(&target("s")).await;
+    assert!(messages.iter().map(|message| message.ts).eq([3, 1, 3, 1, 2].map(day)));
+}
+
+/// Events do not touch messages, nor messages events.
+async fn messages_and_events_do_not_touch_each_other(store: Store) {
+    store.sync(&target("s"), messages(2)).await;
+    store.sync_events(&target("s"), events(5)).await;
+    let (before, stored) = (store.messages(&target("s")).await, store.events(&target("s")).await);
+    store.sync_events(&target("s"), Vec::<Line>::new()).await;
+    assert_eq!(store.messages(&target("s")).await, before);
+    store.sync_events(&target("s"), events(5)).await;
+    store.sync(&target("s"), Vec::<Line>::new()).await;
+    let lines = |events: &[EventLine]| events.iter().map(|event| event.raw.clone()).collect::<Vec<_>>();
+    assert_eq!(lines(&store.events(&target("s")).await), lines(&stored));
+    let session = store.stored(&target("s")).await.session;
+    assert_eq!((session.message_count, session.event_count), (0, 5));
+}

@@ -1,0 +1,44 @@
+//! The logic of `core`, above the traits of a backend: the same on every backend, and tested on two that differ most. One
+//! is in memory, answers in small pages and writes in batches; the other is SQLite, whose writes are atomic.
+
+use std::path::PathBuf;
+
+use amplifier_session_sqlite::Sqlite;
+use amplifier_session_testkit::{InFolder, MemoryBackend, Store, conformance::check};
+
+/// Makes a test of each function, which it runs on both stores.
+macro_rules! on_both_stores {
+    [$($test:ident),* $(,)?] => {
+        mod on_both_stores {
+            $(#[test]
+            fn $test() {
+                crate::storage::on_both_stores(super::$test);
+            })*
+        }
+    };
+}
+
+mod activity;
+mod addresses;
+mod archives;
+mod context;
+mod edits;
+mod embeddings;
+mod events;
+mod generations;
+mod lines;
+mod messages;
+mod scopes;
+mod search;
+mod sessions;
+mod statistics;
+mod trees;
+mod vector_search;
+mod vectors;
+
+fn on_both_stores(test: impl AsyncFn(Store)) {
+    println!("in memory");
+    check(MemoryBackend::new(), &test);
+    println!("on SQLite");
+    check(InFolder::new(|path: PathBuf| Sqlite::open(path)), &test);
+}

@@ -1,0 +1,111 @@
+//! Reads of one session by those who may see it, and by those who may not.
+
+use amplifier_session_testkit::{
+    conformance::scopes::{LOOKERS, SESSIONS, fill, olgas, share, share_all, sight},
+    prelude::*,
+};
+
+on_both_stores![
+    rows_are_read_by_those_who_may_see_them,
+    trees_show_what_one_may_see,
+    activity_and_statistics_are_of_what_one_may_see,
+    a_viewers_own_session_wins,
+];
+
+fn id(session: &str) -> SessionId {
+    olgas(session).key.session_id
+}
+
+/// What the reads of one session answer: how many rows, or why not.
+async fn reads(store: &Store, scope: &Scope, id: &SessionId) -> Vec<(&'static str, Result<usize>)> {
+    let storage = &store.storage;
+    let events = EventLines::default().with_payload(true);
+    vec![
+        ("session", storage.find_session(scope, id.as_str()).await.map(|_| 2)),
+        ("transcript", storage.get_transcript_lines(scope, id, None, 10).await.map(|rows| rows.len())),
+        ("events", storage.get_event_lines(scope, id, events).await.map(|rows| rows.len() + 1)),
+        ("message", storage.get_message_context(scope, id, 0, 0, 1).await.map(|c| c.messages.len())),
+        ("turn", storage.get_turn_context(scope, id, 1, 0, 0).await.map(|c| c.messages.len())),
+        ("sync", storage.get_sync_statistics(scope, id).await.map(|s| s.rows.messages.count as usize)),
+        ("vectors", storage.vector_content_types(scope, id).await.map(|types| types.len())),
+        ("tree", storage.session_tree(scope, id).await.map(|tree| tree.flattened().len() + 1)),
+    ]
+}
+
+/// The rows of a session are read by those who may see it; to others it is not there.
+async fn rows_are_read_by_those_who_may_see_them(store: Store) {
+    share_all(&store).await;
+    for (name, visible) in LOOKERS {
+        for session in SESSIONS {
+            for (read, answer) in reads(&store, &sight(name), &id(session)).await {
+                match visible.contains(&session) {
+                    true => assert_eq!(answer.unwrap(), 2, "{name} {session} {read}"),
+                    false => assert_eq!(kind(answer), ErrorKind::SessionNotFound, "{name} {session} {read}"),
+                }
+            }
+        }
+    }
+}
+
+/// A tree shows the sessions that one may see; where its top is hidden it begins below.
+async fn trees_show_what_one_may_see(store: Store) {
+    let sessions = [
+        ("public", None, Sharing::public()),
+        ("team", Some("public"), Sharing::teams(["blue", "red"])),
+        ("org", Some("team"), Sharing::org("acme")),
+        ("private", Some("public"), Sharing::private()),
+    ];
+    for (session, parent, sharing) in sessions {
+        store.create(&olgas(session), |row| row.parent_id = parent.map(id)).await;
+        share(&store, session, sharing).await;
+    }
+    let tree = async |name: &str, of: &str| {
+        let tree = store.storage.session_tree(&sight(name), &id(of)).await?;
+        let all = tree.flattened().into_iter();
+        Ok(all.map(|(depth, tree)| format!("{depth} {}", tree.session.session_id)).collect::<Vec<_>>())
+    };
+    for of in SESSIONS {
+        assert_eq!(tree("olga", of).await.unwrap(), ["0 public", "1 private", "1 team", "2 org"], "{of}");
+    }
+    assert_eq!(tree("both", "org").await.unwrap(), ["0 public", "1 team", "2 org"]);
+    assert_eq!(tree("teammate", "team").await.unwrap(), ["0 public", "1 team"]);
+    assert_eq!(tree("stranger", "public").await.unwrap(), ["0 public"]);
+    assert_eq!(tree("colleague", "org").await.unwrap(), ["0 org"]);
+    assert_eq!(kind(tree("stranger", "team").await), ErrorKind::SessionNotFound);
+}
+
+/// Users, projects and statistics are those of the sessions that one may see.
+async fn activity_and_statistics_are_of_what_one_may_see(store: Store) {
+    share_all(&store).await;
+    for (name, visible) in LOOKERS {
+        let (scope, count) = (sight(name), visible.len() as u64);
+        let statistics = store.storage.get_statistics(&scope, &StatisticsOptions::default()).await.unwrap();
+        let totals = statistics.totals;
+        assert_eq!((totals.sessions, totals.messages, totals.events), (count, 2 * count, count), "{name}");
+        assert_eq!(statistics.projects[0].counts.sessions, count, "{name}");
+        assert_eq!((statistics.event_types[0].events, statistics.tools[0].uses), (count, count), "{name}");
+        let users = store.storage.list_users(&scope, None, None).await.unwrap();
+        assert_eq!((users.len(), users[0].of.as_str(), users[0].sessions), (1, "olga", count), "{name}");
+        let projects = store.storage.list_projects(&scope, None, None).await.unwrap();
+        assert_eq!((projects.len(), projects[0].sessions), (1, count), "{name}");
+    }
+}
+
+/// Where others share a session of the same id, a viewer's own one counts.
+async fn a_viewers_own_session_wins(store: Store) {
+    share_all(&store).await;
+    for name in ["teammate", "stranger"] {
+        fill(&store, &target_of(name, "shop", "public")).await;
+        let scope = sight(name);
+        let session = store.storage.get_session(&scope, &id("public")).await.unwrap().unwrap();
+        assert_eq!(session.user_id.as_str(), name);
+        assert_eq!(store.storage.find_session(&scope, "public").await.unwrap().user_id.as_str(), name);
+        let lines = store.storage.get_transcript_lines(&scope, &id("public"), None, 10).await.unwrap();
+        assert!(lines.iter().all(|line| line.user_id.as_str() == name));
+    }
+    // To others, the id stands for one session of several.
+    let other = target_of("ben", "shop", "public");
+    fill(&store, &other).await;
+    store.storage.share_session(&other.key, &Sharing::public()).await.unwrap();
+    assert_eq!(kind(store.storage.get_session(&sight("loner"), &id("public")).await), ErrorKind::Validation);
+}

@@ -1,0 +1,321 @@
+//! Vectors: made of every text, pending where making them failed, never shifted, never of two models.
+
+use amplifier_session_testkit::prelude::*;
+
+on_both_stores![
+    every_text_has_its_vector,
+    a_long_text_has_a_vector_a_chunk,
+    a_shorter_text_leaves_no_chunk_behind,
+    tool_output_is_embedded_up_to_its_limit,
+    a_provider_that_fails_midway_leaves_whole_messages,
+    a_failed_embedding_is_made_up_for,
+    a_text_that_cannot_be_embedded_fails_alone,
+    a_service_that_fails_on_every_text_marks_nothing,
+    what_was_made_before_a_failure_is_kept,
+    another_space_is_refused,
+    vectors_are_made_once_there_is_a_provider,
+    a_model_that_fails_reserves_nothing,
+    a_claim_without_vectors_gives_way,
+    a_search_says_how_many_messages_have_no_vectors,
+];
+
+fn every_kind() -> Vec<Line> {
+    vec![
+        lines::user("a question"),
+        lines::thinking("a thought", "an answer"),
+        lines::tool("an output"),
+        lines::tool_result("a result"),
+        lines::system("a rule"),
+    ]
+}
+
+/// A small model: texts above 40 tokens are cut into chunks of at most 20.
+fn small() -> FakeEmbedding {
+    FakeEmbedding::new().with_limits(EmbeddingLimits {
+        chunk_threshold_tokens: 40,
+        chunk_target_tokens: 20,
+        batch_texts: 3,
+        batch_tokens: 50,
+        concurrent_calls: 1,
+    })
+}
+
+/// Every text of a message has its vector; a message of two texts has two. System messages have none.
+async fn every_text_has_its_vector(store: Store) {
+    store.sync(&target("s"), every_kind()).await;
+    let vectors = store.vectors(&target("s")).await;
+    let found: Vec<_> =
+        vectors.iter().map(|(n, record)| (*n, record.content_type, record.vector.clone())).collect();
+    let vector = |text: &str| store.embedding.vector(text);
+    let expected = [
+        (0, ContentType::UserQuery, vector("a question")),
+        (1, ContentType::AssistantResponse, vector("an answer")),
+        (1, ContentType::AssistantThinking, vector("a thought")),
+        (2, ContentType::ToolOutput, vector("an output")),
+        (3, ContentType::ToolOutput, vector("a result")),
+    ];
+    assert_eq!(found, expected);
+    for (_, record) in &vectors {
+        record.validate(&store.storage.embedding_space().await.unwrap().unwrap()).unwrap();
+    }
+    let states = store.messages(&target("s")).await.into_iter().map(|message| message.vectors);
+    let stored = VectorState::Stored;
+    assert!(states.eq([stored, stored, stored, stored, VectorState::Nothing]));
+}
+
+/// A long text has a vector for each chunk; the characters of a chunk's span are what was embedded.
+async fn a_long_text_has_a_vector_a_chunk(store: Store) {
+    let store = store.with_embedding(small());
+    let text = (0..60).map(|n| format!("Satz {n} über café 👍 und Größe.")).collect::<Vec<_>>().join(" ");
+    store.sync(&target("s"), vec![lines::user(&text), lines::user("short")]).await;
+    let vectors = store.vectors(&target("s")).await;
+    let chunks: Vec<_> =
+        vectors.iter().filter(|(sequence, _)| *sequence == 0).map(|(_, record)| record).collect();
+    assert!(chunks.len() > 10);
+    let characters: Vec<char> = text.chars().collect();
+    for (index, chunk) in chunks.iter().enumerate() {
+        assert_eq!((chunk.chunk_index as usize, chunk.total_chunks as usize), (index, chunks.len()));
+        assert!(chunk.token_count > 0 && chunk.token_count <= 20);
+        let source: String = characters[chunk.span_start as usize..chunk.span_end as usize].iter().collect();
+        assert_eq!(chunk.vector, store.embedding.vector(&source));
+        assert!(store.embedding.texts().contains(&source));
+    }
+    assert_eq!(store.rows(&target("s")).await.vectors, chunks.len() as u64 + 1);
+    assert!(store.owing(&target("s")).await.is_empty());
+}
+
+/// A text that becomes shorter leaves no chunk behind.
+async fn a_shorter_text_leaves_no_chunk_behind(store: Store) {
+    let store = store.with_embedding(small());
+    let long = "a sentence of several words. ".repeat(50);
+    store.sync(&target("s"), vec![lines::user(&long), lines::user(&long)]).await;
+    let before = store.rows(&target("s")).await.vectors;
+    store.sync(&target("s"), vec![lines::user("short now"), lines::user(&long)]).await;
+    let vectors = store.vectors(&target("s")).await;
+    assert_eq!(vectors.iter().filter(|(sequence, _)| *sequence == 0).count(), 1);
+    assert_eq!(store.rows(&target("s")).await.vectors, before / 2 + 1);
+}
+
+/// Of a tool's output, as much is embedded as the settings say; full text finds the rest too.
+async fn tool_output_is_embedded_up_to_its_limit(store: Store) {
+    let settings = StorageSettings::default().with_tool_output_chars(20);
+    let storage = store.storage.clone().with_settings(settings);
+    let lines =
+        vec![lines::tool("twenty characters, then farbehind"), lines::user("a text of more than twenty")];
+    storage.sync_transcript_lines(&target("s"), SyncLines::whole(raw(lines))).await.unwrap();
+    assert_eq!(store.embedding.texts(), ["twenty characters, t", "a text of more than twenty"]);
+    assert_eq!(store.find(&target("s"), "farbehind").await, [0]);
+}
+
+/// A provider that fails in the midst of many messages leaves none with half of its vectors.
+async fn a_provider_that_fails_midway_leaves_whole_messages(store: Store) {
+    let store = store.with_embedding(small());
+    let lines = || {
+        (0..30).map(|n| lines::thinking(&format!("thought{n}"), &format!("answer{n}"))).collect::<Vec<_>>()
+    };
+    store.embedding.fail_on(Some("thought17"));
+    store.sync(&target("s"), lines()).await;
+    let owing = store.owing(&target("s")).await;
+    assert!(owing.contains(&17));
+    let vectors = store.vectors(&target("s")).await;
+    assert_eq!(vectors.len(), 2 * (30 - owing.len()));
+    assert!(vectors.iter().all(|(sequence, _)| !owing.contains(sequence)));
+    store.embedding.fail_on(None);
+    store.sync(&target("s"), lines()).await;
+    let vectors = store.vectors(&target("s")).await;
+    assert_eq!((vectors.len(), store.owing(&target("s")).await.len()), (60, 0));
+    for (sequence, record) in vectors {
+        let kind = if record.content_type == ContentType::AssistantThinking { "thought" } else { "answer" };
+        assert_eq!(record.vector, store.embedding.vector(&format!("{kind}{sequence}")));
+    }
+}
+
+/// When embedding fails, or the answer is wrong, the message is stored, found by full text, and its vectors are pending; the
+/// next sync makes them.
+async fn a_failed_embedding_is_made_up_for(store: Store) {
+    let wrong = [Answer::TooFew, Answer::TooMany, Answer::WrongDimensions, Answer::NotFinite];
+    for answer in std::iter::once(None).chain(wrong.map(Some)) {
+        store.embedding.fail_always(answer.is_none());
+        store.embedding.answer_with(answer.unwrap_or_default());
+        store.sync(&target("s"), every_kind()).await;
+        let rows = store.rows(&target("s")).await;
+        assert_eq!((rows.messages.count, rows.vectors, rows.owing_vectors), (5, 0, 4), "{answer:?}");
+        assert_eq!(store.owing(&target("s")).await, [0, 1, 2, 3], "{answer:?}");
+        assert_eq!(store.find(&target("s"), "question thought").await, [0, 1]);
+        let report = store.embed().await;
+        assert!(report.failure.is_some() && report.total() == 0, "{answer:?}");
+    }
+    // The same lines again: nothing is written but what is pending.
+    store.embedding.answer_with(Answer::Right);
+    let before = store.stored(&target("s")).await;
+    assert_eq!(store.sync(&target("s"), every_kind()).await, IngestReport::default());
+    assert_eq!(store.stored(&target("s")).await.session, before.session);
+    assert!(store.owing(&target("s")).await.is_empty());
+    assert_eq!(store.vectors(&target("s")).await.len(), 5);
+    assert_eq!(store.search(&target("s"), &meaning("question")).await.results[0].sequence, 0);
+}
+
+/// Of many texts, the one that a service refuses, or makes a vector of zeros of, is found; no other message suffers. It is
+/// tried again on demand.
+async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
+    let fail = |session: &str, text: Option<&str>| match session {
+        "refused" => store.embedding.refuse(text),
+        _ => store.embedding.make_nothing_of(text),
+    };
+    for (session, why) in
+        [("refused", "refuses"), ("zeros", "http://fake.test/v1: the model returned a vector of zeros")]
+    {
+        fail(session, Some("poison"));
+        let mut lines: Vec<Line> = (0..20).map(|n| lines::user(&format!("apple number {n}"))).collect();
+        lines[7] = lines::user("a poisoned apple");
+        store.sync_text(&target(session), lines).await;
+        let report = store.embed().await;
+        assert_eq!((report.messages, report.refused, report.failure.is_none()), (19, 1, true), "{session}");
+        let sequences = store.vectors(&target(session)).await.into_iter().map(|(sequence, _)| sequence);
+        assert!(sequences.eq((0..20).filter(|sequence| *sequence != 7)), "{session}");
+        store.embedding.reset_counts();
+        store.embed().await;
+        assert_eq!((store.embedding.calls(), store.owing(&target(session)).await.len()), (0, 0));
+        assert_eq!(store.find(&target(session), "poisoned").await, [7]);
+        let counts = store.storage.vector_status(&ana()).await.unwrap().current.unwrap().counts;
+        let reasons: Vec<_> = counts.failed.iter().collect();
+        assert!(reasons.len() == 1 && reasons[0].0.contains(why) && *reasons[0].1 == 1, "{reasons:?}");
+        fail(session, None);
+        let of_ana = VectorsOf::user(target("x").key.user_id);
+        assert_eq!(store.storage.backfill(&of_ana, &mut |_| {}).await.unwrap().messages, 1);
+        assert_eq!(store.rows(&target(session)).await.vectors, 20);
+    }
+}
+
+/// A service that fails on each of many texts has something against us, not against the texts: they stay pending.
+async fn a_service_that_fails_on_every_text_marks_nothing(store: Store) {
+    let lines: Vec<Line> = (0..20).map(|n| lines::user(&format!("apple number {n}"))).collect();
+    store.sync_text(&target("s"), lines).await;
+    for refuses in [true, false] {
+        store.embedding.refuse(refuses.then_some("apple"));
+        store.embedding.make_nothing_of((!refuses).then_some("apple"));
+        let report = store.embed().await;
+        assert_eq!((report.messages, report.refused), (0, 0));
+        let failure = report.failure.unwrap();
+        assert!(refuses || failure.message().starts_with("http://fake.test/v1: "), "{failure}");
+        assert_eq!(store.owing(&target("s")).await.len(), 20);
+    }
+}
+
+/// Batches that came back before another failed are not paid for twice.
+async fn what_was_made_before_a_failure_is_kept(store: Store) {
+    let lines: Vec<Line> = (0..40).map(|n| lines::user(&format!("apple number {n}"))).collect();
+    store.sync_text(&target("s"), lines).await;
+    store.embedding.fail_on(Some("number 35"));
+    for _ in 0..20 {
+        let report = store.embed().await;
+        assert!(report.failure.is_some());
+        if report.messages == 0 {
+            break;
+        }
+    }
+    let owing = store.owing(&target("s")).await;
+    assert!(owing.len() <= 16 && owing.contains(&35), "{owing:?}");
+    let made = store.embedding.texts();
+    assert_eq!(made.iter().filter(|text| text.ends_with("number 0")).count(), 1);
+}
+
+/// Vectors of another model, or of another length, are refused; full text goes on, and the store keeps its space.
+async fn another_space_is_refused(store: Store) {
+    store.sync(&target("s"), every_kind()).await;
+    let space = store.storage.embedding_space().await.unwrap();
+    for other in [FakeEmbedding::new().with_model("another"), FakeEmbedding::new().with_dimensions(32)] {
+        let storage = store.storage_with(Some(other));
+        let lines = SyncLines::starting_at(5, raw(vec![lines::user("a basket")]));
+        storage.sync_transcript_lines(&target("s"), lines).await.unwrap();
+        let report = storage.embed_owed(&target("s").key.user_id, None).await.unwrap();
+        assert_eq!(report.failure.map(|error| error.kind()), Some(ErrorKind::Embedding));
+        assert_eq!(store.owing(&target("s")).await, [5]);
+        assert_eq!(storage.embedding_space().await.unwrap(), space);
+
+        assert_eq!(kind(storage.search_transcripts(&ana(), &meaning("basket")).await), ErrorKind::Embedding);
+        let results = storage.search_transcripts(&ana(), &SearchOptions::new("basket")).await.unwrap();
+        assert_eq!((results.mode, results.results.len()), (SearchMode::FullText, 1));
+        assert!(says_words_alone(&results));
+        let results = storage.search_transcripts(&ana(), &words("basket")).await.unwrap();
+        assert_eq!((results.results.len(), says_words_alone(&results)), (1, false));
+    }
+    store.sync_from(&target("s"), 6, vec![lines::user("more")]).await.unwrap();
+    assert!(store.owing(&target("s")).await.is_empty());
+}
+
+/// Without a provider nothing is embedded; pending vectors are made once there is one, in all sessions of the user.
+async fn vectors_are_made_once_there_is_a_provider(store: Store) {
+    let (without, ben) = (store.storage_with(None), target_of("ben", "p", "a"));
+    for target in [target("a"), target("b"), target("c"), ben.clone()] {
+        store.sync_text(&target, every_kind()).await;
+    }
+    assert_eq!(without.embed_owed(&ben.key.user_id, None).await.unwrap().messages, 0);
+    assert_eq!(without.embedding_space().await.unwrap(), None);
+
+    let SessionKey { user_id, session_id } = target("b").key;
+    let report = store.storage.embed_owed(&user_id, Some(&session_id)).await.unwrap();
+    assert_eq!((report.messages, report.total()), (4, 5));
+    let report = store.embed().await;
+    assert_eq!((report.messages, report.total()), (8, 10));
+    assert_eq!(report.vectors.get(&ContentType::ToolOutput), Some(&4));
+    assert_eq!(store.embed().await.messages, 0);
+    assert_eq!(store.owing(&ben).await, [0, 1, 2, 3]);
+}
+
+/// Another model, with other dimensions.
+fn other() -> FakeEmbedding {
+    FakeEmbedding::new().with_model("other-words").with_dimensions(48)
+}
+
+/// A model that fails before its first vector is stored keeps no other model out.
+async fn a_model_that_fails_reserves_nothing(store: Store) {
+    store.embedding.fail_always(true);
+    store.sync(&target("s"), vec![lines::user("a red apple")]).await;
+    assert!(store.embed().await.failure.is_some());
+    assert!(!store.backend.meta().await.unwrap().contains_key(meta::EMBEDDING_SPACE));
+
+    let store = store.with_embedding(other());
+    let report = store.embed().await;
+    assert!(report.failure.is_none() && report.total() == 1, "{report:?}");
+    assert_eq!(store.storage.embedding_space().await.unwrap().as_ref(), Some(other().space()));
+    assert_eq!(sequences(&store.search(&target("s"), &meaning("apple")).await.results), [0]);
+}
+
+/// A store that an earlier version claimed for a model, without a vector of it, is another model's too.
+async fn a_claim_without_vectors_gives_way(store: Store) {
+    let claim = meta::Generation { space: other().space().clone(), number: 0 };
+    store.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &claim.to_value()).await.unwrap();
+    // Nothing is there to be found, which is no reason to look at words alone.
+    let found = store.search(&target("s"), &SearchOptions::new("apple")).await;
+    assert_eq!((found.mode, found.notices.len()), (SearchMode::Hybrid, 0));
+
+    store.sync(&target("s"), vec![lines::user("a red apple")]).await;
+    assert_eq!(store.storage.embedding_space().await.unwrap().as_ref(), Some(store.embedding.space()));
+    assert_eq!(sequences(&store.search(&target("s"), &meaning("apple")).await.results), [0]);
+    // From now on it is taken.
+    store.sync_text(&target("t"), vec![lines::user("a green pear")]).await;
+    assert!(store.with_embedding(other()).embed().await.failure.is_some());
+}
+
+/// A search that uses vectors says how many messages have none yet, found or not; one of words says nothing of them.
+async fn a_search_says_how_many_messages_have_no_vectors(store: Store) {
+    let ben = target_of("ben", "shop", "s");
+    store.sync_text(&ben, vec![lines::user("a melon")]).await;
+    let missing = async |target: &IngestTarget, query: &str, mode: SearchMode| {
+        let options = SearchOptions::new(query).with_mode(mode);
+        store.search(target, &options).await.missing_vectors.map(|missing| (missing.messages, missing.of))
+    };
+    // Where no vector was ever made, all messages are missing.
+    assert_eq!(missing(&ben, "plum", SearchMode::Hybrid).await, Some((1, 1)));
+    store.sync(&target("s"), vec![lines::user("a red apple"), lines::assistant("a green pear")]).await;
+    assert_eq!(missing(&target("s"), "apple", SearchMode::Hybrid).await, None);
+    store.sync_text(&target("t"), vec![lines::user("a blue plum"), lines::system("rules")]).await;
+    for query in ["apple", "nothing like it"] {
+        for mode in [SearchMode::Hybrid, SearchMode::Semantic] {
+            assert_eq!(missing(&target("s"), query, mode).await, Some((1, 3)), "{query} {mode}");
+        }
+    }
+    assert_eq!(missing(&target("s"), "apple", SearchMode::FullText).await, None);
+    assert_eq!(missing(&ben, "melon", SearchMode::Hybrid).await, Some((1, 1)));
+}
