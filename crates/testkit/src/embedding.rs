@@ -15,7 +15,7 @@ use crate::Random;
 /// A model of words: a text's vector is the sum of fixed random vectors of its words, so that texts that
 /// share words are near to each other and others are not. The same text has the same vector in every process.
 ///
-/// It refuses batches above its limits, as a real service does, and fails when it is told to.
+/// It refuses batches above its limits, as a real service does, and fails on demand.
 #[derive(Debug)]
 pub struct FakeEmbedding {
     space: EmbeddingSpace,

@@ -73,7 +73,7 @@ impl Operation {
     ];
 }
 
-/// A backend around another that counts the calls of each method and fails those that it is told to fail,
+/// A backend around another that counts the calls of each method and fails calls on demand,
 /// before they reach the other.
 #[derive(Debug)]
 pub struct FlakyBackend {
@@ -162,7 +162,7 @@ impl FlakyBackend {
     }
 }
 
-/// Whether it is time; what is left otherwise.
+/// Counts one call down. Returns whether it is the one to fail.
 fn count_down(planned: &mut Option<usize>) -> bool {
     let due = *planned == Some(0);
     *planned = planned.and_then(|left| left.checked_sub(1));

@@ -21,7 +21,7 @@ const MEMBERS: [(&str, &[u8]); 14] = [
     ("no text at all", br#""a":null"#),
 ];
 
-/// Transcript lines with awkward members, each with what is awkward about it.
+/// Transcript lines with awkward members, each with a name for what is awkward in it.
 pub fn awkward_messages() -> Vec<(&'static str, RawJson)> {
     awkward(b"{\"role\":\"user\",\"content\":\"hello\",", b"}")
 }

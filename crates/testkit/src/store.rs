@@ -232,7 +232,7 @@ impl Store {
         vectors
     }
 
-    /// Sequences of messages that owe their vectors.
+    /// Sequences of messages whose vectors are pending.
     pub async fn owing(&self, target: &IngestTarget) -> Vec<u32> {
         let (user, session) = (&target.key.user_id, Some(&target.key.session_id));
         let owing = self.owing_of(owing_query(user, session, None, 100)).await;
@@ -368,7 +368,7 @@ fn none_if_not_found<T>(read: Result<Vec<T>>) -> Vec<T> {
     }
 }
 
-/// Messages that owe vectors of the first generation.
+/// A query for messages whose vectors of the first generation are pending.
 #[must_use]
 pub fn owing_query(
     user: &UserId,

@@ -151,7 +151,7 @@ pub async fn the_second_of_two_writers_meets_a_conflict(store: Store) {
     }
 }
 
-/// Where writes are atomic, who reads meanwhile sees one state or the other; elsewhere, the last one in the
+/// Where writes are atomic, a reader sees one state or the other; elsewhere, it sees the last one in the
 /// end.
 pub async fn readers_see_whole_writes(store: Store) {
     let store = Arc::new(store);

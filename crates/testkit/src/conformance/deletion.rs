@@ -3,7 +3,7 @@
 use super::sessions::check_unknown;
 use crate::prelude::*;
 
-/// A session whose every name is its own: what is left of it is seen in any answer.
+/// A session with names that no other session has, so that any trace of it shows in an answer.
 fn target(name: &str) -> IngestTarget {
     target_of("ana", &format!("{name}-project"), &format!("{name}-session"))
 }

@@ -292,7 +292,7 @@ pub async fn the_category_stands_before_the_colon(store: Store) {
     }
 }
 
-/// What is found is what is stored now: events that changed, moved or are gone are not found as they were.
+/// Searches find events as they are stored now, not as they were before they changed, moved or were removed.
 pub async fn events_are_found_as_they_are_now(store: Store) {
     let events = |names: &[&str]| names.iter().map(|name| lines::logger_event(name)).collect::<Vec<_>>();
     store.sync_events(&target("a"), events(&["x:one", "x:two", "x:three"])).await;

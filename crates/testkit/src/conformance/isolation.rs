@@ -1,4 +1,4 @@
-//! Users apart: nobody sees or changes what is another's, also where ids are the same.
+//! Isolation of users: nobody sees or changes data of another user, also where ids are the same.
 
 use crate::prelude::*;
 

@@ -3,7 +3,7 @@
 //! [`CosmosAccount`] speaks HTTP/1.1 and forwards what it is asked to the SDK's emulator in memory. It checks keys and
 //! tokens as the service does, keeps the policies of containers that the emulator forgets, and answers the queries with
 //! `VectorDistance` and `FullTextContainsAny` that the emulator can't: those of `crates/cosmos`, and no others. It fails
-//! as it is told: see [`Fault`].
+//! on demand: see [`Fault`].
 //!
 //! What it can't tell: how the service prices a request, how exact its vector index is, how it splits texts into words.
 
@@ -115,7 +115,7 @@ impl CosmosAccount {
         let listener = TcpListener::bind(("127.0.0.1", options.port)).await?;
         let endpoint = format!("http://{}/", listener.local_addr()?);
         let endpoint: Url = endpoint.parse().map_err(io::Error::other)?;
-        // The clients are told the region's address, so it has to be the server's own.
+        // Clients receive the region's address, so it has to be the server's own.
         let region = VirtualRegion::new("East US", endpoint.clone());
         let account = VirtualAccountConfig::new(vec![region]).map_err(io::Error::other)?;
         let account = account.with_consistency(ConsistencyLevel::Session);

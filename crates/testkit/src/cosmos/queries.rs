@@ -30,7 +30,7 @@ pub(super) struct VectorQuery {
     pub(super) columns: Vec<String>,
     /// The name of the parameter with the vector.
     pub(super) vector: String,
-    /// What stands behind `WHERE`.
+    /// The text after `WHERE`.
     pub(super) conditions: String,
 }
 
@@ -69,7 +69,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The number behind `SELECT TOP`, and what follows.
+/// The number after `SELECT TOP`, and the text after it.
 fn top(text: &str) -> Option<(usize, &str)> {
     let (number, rest) = text.strip_prefix("SELECT TOP ")?.split_once(' ')?;
     Some((number.parse().ok()?, rest))

@@ -68,7 +68,7 @@ impl Answer {
 
     fn into_response(self, cut: bool) -> io::Result<Response<Piece>> {
         let mut response = Response::builder().status(self.status);
-        // The length is told by the body.
+        // The body has the length.
         for (name, value) in self.headers.into_iter().filter(|(name, _)| name != "content-length") {
             response = response.header(name, value);
         }

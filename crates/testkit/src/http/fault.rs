@@ -33,7 +33,7 @@ pub enum Fault {
     DuplicateIndex,
     /// The vectors come in another order; their indices are right.
     Reversed,
-    /// The vectors hold what is no number.
+    /// The vectors contain NaN.
     NotFinite,
     /// The answer is not what it should be at all.
     Garbage,

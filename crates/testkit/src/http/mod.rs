@@ -1,7 +1,7 @@
 //! A server on this machine that answers like an embedding service.
 //!
 //! [`MockEmbeddings`] speaks HTTP, in the formats of OpenAI and of Azure OpenAI. It checks what it is sent as strictly
-//! as they do, remembers it, and fails as it is told: see [`Fault`]. Its vectors are those of
+//! as they do, remembers it, and fails on demand: see [`Fault`]. Its vectors are those of
 //! [`FakeEmbedding`].
 
 mod answer;

@@ -13,7 +13,7 @@ const MOST_TOKENS: usize = 8_192;
 /// The most tokens of one call.
 const MOST_TOKENS_OF_ALL: usize = 300_000;
 
-/// What a call says of who makes it.
+/// How a call identifies its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
     /// Nothing.

@@ -3,7 +3,7 @@
 //!
 //! Each trait of [`core::backend`](amplifier_session_core::backend) has a file of its name. They are small because they
 //! keep together what belongs together, and look at all of it for every question; a real backend has indexes and a disk,
-//! and the same promises to keep. What no backend has to do again stands in `core`: whether a session lies in a scope and
+//! and the same promises to keep. `core` does what is the same on every backend: whether a session lies in a scope and
 //! passes a filter, which texts a line holds, how they are cut into words and scored.
 
 mod events;

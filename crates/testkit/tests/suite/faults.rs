@@ -1,4 +1,4 @@
-//! Whichever call to the backend fails: an error is told, and the next sync makes it good.
+//! Any call to the backend may fail: the error is reported, and the next sync repairs what is missing.
 
 use std::sync::Arc;
 

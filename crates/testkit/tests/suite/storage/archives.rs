@@ -135,7 +135,7 @@ async fn a_broken_archive_leaves_whole_sessions_alone(store: Store) {
         let error = imported(&store, whole, &ImportOptions::default()).await;
         assert!(error.unwrap_err().to_string().contains(says), "{whole}");
     }
-    // Rows that come later would be put behind some that are not there.
+    // Rows that come later would leave a gap.
     let lying = archive.replace("\"message_count\":2", "\"message_count\":5");
     let error = imported(&store, &lying, &ImportOptions::default().with_replace(true)).await;
     assert!(error.unwrap_err().message().contains("rows of the session are missing"));

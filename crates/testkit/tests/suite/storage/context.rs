@@ -25,7 +25,7 @@ fn sequences(messages: &[Message]) -> Vec<u32> {
     messages.iter().map(|message| message.sequence).collect()
 }
 
-/// A message comes with those before and behind it, cut at the ends of the transcript.
+/// A message comes with those before and after it, cut at the ends of the transcript.
 async fn a_message_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |sequence: u32, before: u32, after: u32| {
@@ -42,7 +42,7 @@ async fn a_message_comes_with_its_neighbours(store: Store) {
     assert_eq!(around(15, u32::MAX, u32::MAX).await, ((0..31).collect(), false, false));
 }
 
-/// A turn comes with whole turns before and behind it.
+/// A turn comes with whole turns before and after it.
 async fn a_turn_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |turn: u32, before: u32, after: u32| {

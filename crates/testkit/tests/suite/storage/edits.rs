@@ -1,4 +1,4 @@
-//! What a person sets on a session: name, description and tags, which syncs leave alone; and who may see it.
+//! Fields that a person sets on a session (name, description, tags), which syncs leave alone; and sharing.
 
 use std::sync::Arc;
 

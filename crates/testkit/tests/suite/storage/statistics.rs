@@ -32,7 +32,7 @@ fn anas_shop() -> IngestTarget {
     target_of("ana", "shop", "a")
 }
 
-/// Three sessions of two users. Each of them says below what is expected of it.
+/// Fills three sessions of two users.
 async fn fill(store: &Store) {
     let used = |model: &str, provider: Value, input: u64, output: u64, cost: f64| {
         json!({"model": model, "provider": provider,
