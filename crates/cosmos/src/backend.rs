@@ -29,7 +29,7 @@ use crate::{
 
 /// Sessions in Azure Cosmos DB. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
-pub struct CosmosBackend(Arc<Store>);
+pub struct CosmosBackend(pub(crate) Arc<Store>);
 
 impl CosmosBackend {
     /// Connects to the account with a key. The database and its containers are made where they are missing.

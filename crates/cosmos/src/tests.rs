@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use amplifier_session_core::{
     ErrorKind,
-    backend::{MessageVectors, RowChange, SequenceRange, SessionChange, Version, meta},
+    backend::{prelude::*, MessageVectors, RowChange, SequenceRange, SessionChange, Version, meta},
     model::{
         ContentType, Digest, Event, HostId, Level, Message, Payload, Place, ProjectSlug, RawJson, Role,
         Session, SessionId, SessionKey, StoredEvent, TimeSource, Timestamp, UserId, VectorRecord,
@@ -30,6 +30,20 @@ use crate::{
 const ENDPOINT: &str = "https://eastus.emulator.local";
 
 async fn store() -> Store {
+    let (config, runtime) = emulator();
+    Store::connect(config, Transport { credential: None, runtime }).await.unwrap()
+}
+
+async fn backend() -> crate::CosmosBackend {
+    let (config, runtime) = emulator();
+    crate::CosmosBackend::connect_through(config, runtime).await.unwrap()
+}
+
+async fn everything_in(container: &crate::client::Container) -> Vec<serde_json::Value> {
+    container.all(crate::client::Within::All, crate::queries::everything()).await.unwrap()
+}
+
+fn emulator() -> (CosmosConfig, CosmosRuntimeBuilder) {
     let region = VirtualRegion::new("East US", ENDPOINT.parse().unwrap());
     let account =
         VirtualAccountConfig::new(vec![region]).unwrap().with_consistency(ConsistencyLevel::Session);
@@ -38,8 +52,7 @@ async fn store() -> Store {
         .with_authentication(Authentication::Key("dGVzdGtleQ==".to_owned()))
         .with_vector(false)
         .with_takeover_after(Duration::ZERO);
-    let runtime = CosmosRuntimeBuilder::from(emulator.runtime_builder());
-    Store::connect(config, Transport { credential: None, runtime }).await.unwrap()
+    (config, CosmosRuntimeBuilder::from(emulator.runtime_builder()))
 }
 
 fn key() -> SessionKey {
@@ -275,4 +288,110 @@ fn vectors_and_chunks_carry_the_fields_of_the_schema() {
     {
         assert_eq!(chunk[field], value, "{field}");
     }
+}
+
+/// What is stored, in every container, by id: without the fields of the service, and with `*` for what is random.
+async fn stored(store: &Store) -> serde_json::Value {
+    let mut containers = serde_json::Map::new();
+    for (name, container) in [
+        ("sessions", &store.sessions),
+        ("messages", &store.messages),
+        ("events", &store.events),
+        ("chunks", &store.chunks),
+    ] {
+        let mut documents = std::collections::BTreeMap::new();
+        for mut document in everything_in(container).await {
+            let fields = document.as_object_mut().unwrap();
+            fields.retain(|name, _| !name.starts_with('_'));
+            fields.sort_keys();
+            for random in ["version", "holder"] {
+                fields.entry(random).and_modify(|value| *value = json!("*"));
+            }
+            for rows in ["message_rows", "event_rows"] {
+                fields.entry(rows).and_modify(|rows| rows["fence"] = json!("*"));
+            }
+            documents.insert(document["id"].as_str().unwrap().to_owned(), document);
+        }
+        containers.insert(name.to_owned(), serde_json::to_value(documents).unwrap());
+    }
+    containers.into()
+}
+
+fn event(sequence: u32) -> Event {
+    Event {
+        event_id: format!("e-{sequence}"),
+        user_id: key().user_id,
+        host_id: session().host_id,
+        project_slug: session().project_slug,
+        session_id: key().session_id,
+        sequence,
+        event_type: "llm:request".to_owned(),
+        ts: Timestamp::from_micros(0),
+        ts_estimated: false,
+        turn: Some(1),
+        level: Level::Info,
+        tool_name: None,
+        error_type: None,
+        model: Some("m".to_owned()),
+        provider: None,
+        summary: json!({"usage": {"input_tokens": 7}}).as_object().unwrap().clone(),
+        is_chunked: false,
+        chunk_count: None,
+        data_size_bytes: 3,
+        synced_at: Some(Timestamp::from_micros(1)),
+        digest: Digest::of(b"line"),
+    }
+}
+
+/// Fields that an earlier version wrote must not change their names or values.
+#[tokio::test]
+async fn documents_have_this_form() {
+    let backend = backend().await;
+    let store = &backend.0;
+    let generation = meta::Generation {
+        space: amplifier_session_core::model::EmbeddingSpace { model: "m".into(), dimensions: 2 },
+        number: 0,
+    };
+    backend.swap_meta(meta::EMBEDDING_SPACE, None, &generation.to_value()).await.unwrap();
+    let payloads = [
+        Payload::None,
+        Payload::Plain(b"broken \xe9".to_vec()),
+        Payload::Zstd(vec![1]),
+        Payload::Chunks(vec![vec![1], vec![2], vec![3]]),
+    ];
+    let events = payloads.into_iter().zip(0..).map(|(payload, n)| StoredEvent { event: event(n), payload });
+    let mut long = message(2);
+    long.raw = RawJson::from(format!(r#"{{"role":"user","content":"{}"}}"#, "\\u0001".repeat(300_000)).as_str());
+    long.digest = Digest::of(long.raw.as_bytes());
+    let change = SessionChange {
+        metadata_files: Some(vec![amplifier_session_core::model::MetadataFile {
+            name: "metadata.json".to_owned(),
+            raw: RawJson::from("{}"),
+        }]),
+        skipped: Some(vec![amplifier_session_core::backend::SkippedLine {
+            file: "events.jsonl".to_owned(),
+            line: 7,
+            reason: "no".to_owned(),
+        }]),
+        sync_state: Some("{}".to_owned()),
+        messages: RowChange { put: vec![message(0), message(1), long], truncate: None },
+        events: RowChange { put: events.collect(), truncate: None },
+        ..SessionChange::new(session(), None)
+    };
+    backend.write(vec![change]).await.pop().unwrap().unwrap();
+    let mut failed = made(1, 0);
+    failed.failure = Some("too long".to_owned());
+    let mut vectors = made(0, 2);
+    vectors.records[1].vector = vec![0.6, -0.8];
+    backend.write_vectors(&key(), 0, vec![vectors, failed]).await.unwrap();
+    let mut other = session();
+    other.session_id = SessionId::new("deleted").unwrap();
+    backend.write(vec![SessionChange::new(other.clone(), None)]).await.pop().unwrap().unwrap();
+    backend.delete_session(&other.key()).await.unwrap();
+    let mut stored = stored(store).await;
+    let pieces = stored["messages"].as_object_mut().unwrap().values_mut();
+    for piece in pieces.filter(|document| document["type"] == "transcript_piece") {
+        piece["raw"]["base64"] = json!(piece["raw"]["base64"].as_str().unwrap().len());
+    }
+    insta::assert_snapshot!(serde_json::to_string_pretty(&stored).unwrap());
 }
