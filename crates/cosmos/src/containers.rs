@@ -1,4 +1,6 @@
-//! What the containers of a store are like: keys, and what is indexed for which query.
+//! The containers of a store: partition keys, and what is indexed for which query.
+
+use std::fmt;
 
 use amplifier_session_core::{Error, Result};
 use azure_data_cosmos::models::{
@@ -12,7 +14,7 @@ use crate::{
     limits,
 };
 
-/// Sessions, what is kept beside their fields, and the schema.
+/// Sessions, what is stored beside their fields, and the schema.
 pub(crate) const SESSIONS: &str = "sessions";
 /// Messages, their texts and their vectors.
 pub(crate) const MESSAGES: &str = "transcript_messages";
@@ -21,89 +23,86 @@ pub(crate) const EVENTS: &str = "events";
 /// Pieces of large payloads of events.
 pub(crate) const CHUNKS: &str = "event_chunks";
 
+/// What can be ordered by. An order by several properties needs a composite index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order(&'static str);
+
+impl Order {
+    pub(crate) const SESSIONS: Self = Self("c.updated DESC, c.user_id ASC, c.session_id ASC");
+    pub(crate) const MESSAGES: Self = Self("c.user_id ASC, c.session_id ASC, c.sequence ASC");
+    pub(crate) const EVENTS: Self = Self("c.ts DESC, c.user_id DESC, c.session_id DESC, c.sequence DESC");
+    pub(crate) const SESSION_ID: Self = Self("c.session_id ASC");
+    pub(crate) const SEQUENCE: Self = Self("c.sequence ASC");
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Indexed paths. Only those that queries use, because every indexed path makes a write more expensive.
+const SESSION_PATHS: &str = "user_id session_id type committed project_slug updated created bundle parent_id visibility \
+    org_id team_ids/[] tags/[] sync_state";
+const MESSAGE_PATHS: &str =
+    "user_id_session_id user_id session_id type sequence vectors made/[] generation role ts terms";
+const EVENT_PATHS: &str = "user_id session_id type sequence event_id ts event_type tool_name model provider level \
+    error_type";
+
 /// The path of vectors.
 const VECTOR: &str = "/vector";
 
-/// The containers as this library makes them.
+/// The containers as this library creates them: sessions, messages, events, chunks.
 ///
 /// # Errors
 ///
-/// `Validation` when there is no index for vectors of so many dimensions.
-pub(crate) fn definitions(config: &CosmosConfig) -> Result<Vec<ContainerProperties>> {
-    let joined = "/user_id_session_id";
-    let kind = config.vector_index.unwrap_or_default();
-    let messages = container(MESSAGES, joined, messages_index(config.enable_vector.then_some(kind)));
+/// `Validation` if no index supports vectors of the configured length.
+pub(crate) fn definitions(config: &CosmosConfig) -> Result<[ContainerProperties; 4]> {
+    let sessions = index(SESSION_PATHS).with_composite_index(composite(Order::SESSIONS));
+    let messages = index(MESSAGE_PATHS).with_composite_index(composite(Order::MESSAGES));
+    let events = index(EVENT_PATHS).with_composite_index(composite(Order::EVENTS));
     let messages = if config.enable_vector {
         let dimensions = config.vector_dimensions.unwrap_or(DEFAULT_DIMENSIONS);
+        let kind = config.vector_index.unwrap_or_default();
         limits::check_dimensions(dimensions, kind)?;
-        messages.with_vector_embedding_policy(vectors(dimensions))
+        let messages = messages.with_vector_index(VectorIndex::new(VECTOR, index_type(kind)));
+        container(MESSAGES, messages).with_vector_embedding_policy(vectors(dimensions))
     } else {
-        messages
+        container(MESSAGES, messages)
     };
-    Ok(vec![
-        container(SESSIONS, "/user_id", sessions_index()),
-        messages,
-        container(EVENTS, joined, events_index()),
-        container(CHUNKS, joined, index(&[])),
-    ])
+    Ok([container(SESSIONS, sessions), messages, container(EVENTS, events), container(CHUNKS, index(""))])
 }
 
-fn container(name: &'static str, key: &str, index: IndexingPolicy) -> ContainerProperties {
-    ContainerProperties::new(name, key.to_owned().into()).with_indexing_policy(index)
+fn container(name: &'static str, index: IndexingPolicy) -> ContainerProperties {
+    let key = if name == SESSIONS { "/user_id" } else { "/user_id_session_id" };
+    ContainerProperties::new(name, key.into()).with_indexing_policy(index)
 }
 
-/// Only what queries use is indexed: every indexed path is paid for with each write.
-fn index(paths: &[&str]) -> IndexingPolicy {
+/// An index of these paths, which are separated by spaces, and of nothing else.
+fn index(paths: &str) -> IndexingPolicy {
     let mut policy = IndexingPolicy::default().with_indexing_mode(IndexingMode::Consistent);
-    // The SDK's default says that nothing is indexed by itself.
+    // The SDK's default indexes nothing automatically.
     policy.automatic = true;
-    for path in paths {
-        policy = policy.with_included_path((*path).to_owned());
-    }
-    policy.with_excluded_path("/*")
+    let paths = paths.split_whitespace().map(|path| format!("/{path}/?"));
+    paths.fold(policy, IndexingPolicy::with_included_path).with_excluded_path("/*")
 }
 
-fn sessions_index() -> IndexingPolicy {
-    let paths = [
-        "/user_id/?",
-        "/session_id/?",
-        "/type/?",
-        "/committed/?",
-        "/project_slug/?",
-        "/updated/?",
-        "/created/?",
-        "/bundle/?",
-        "/parent_id/?",
-        "/visibility/?",
-        "/org_id/?",
-        "/team_ids/[]/?",
-        "/tags/[]/?",
-        "/sync_state/?",
-    ];
-    let newest_first = [("/updated", false), ("/user_id", true), ("/session_id", true)];
-    index(&paths).with_composite_index(composite(&newest_first))
+fn composite(order: Order) -> CompositeIndex {
+    let mut index = CompositeIndex::default();
+    for (property, direction) in order.0.split(", ").filter_map(|part| part.split_once(' ')) {
+        let is_ascending = direction == "ASC";
+        let order =
+            if is_ascending { CompositeIndexOrder::Ascending } else { CompositeIndexOrder::Descending };
+        index = index.with_property(CompositeIndexProperty::new(property.replacen("c.", "/", 1), order));
+    }
+    index
 }
 
-fn messages_index(vectors: Option<VectorIndexKind>) -> IndexingPolicy {
-    let paths = [
-        "/user_id_session_id/?",
-        "/user_id/?",
-        "/session_id/?",
-        "/type/?",
-        "/sequence/?",
-        "/vectors/?",
-        "/made/[]/?",
-        "/generation/?",
-        "/role/?",
-        "/ts/?",
-        "/terms/?",
-    ];
-    let in_order = [("/user_id", true), ("/session_id", true), ("/sequence", true)];
-    let policy = index(&paths).with_composite_index(composite(&in_order));
-    match vectors.map(index_type) {
-        Some(kind) => policy.with_vector_index(VectorIndex::new(VECTOR, kind)),
-        None => policy,
-    }
+fn vectors(dimensions: usize) -> VectorEmbeddingPolicy {
+    let dimensions = u32::try_from(dimensions).unwrap_or(u32::MAX);
+    let embedding =
+        VectorEmbedding::new(VECTOR, VectorDataType::Float32, dimensions, VectorDistanceFunction::Cosine);
+    VectorEmbeddingPolicy::default().with_embedding(embedding)
 }
 
 fn index_type(kind: VectorIndexKind) -> VectorIndexType {
@@ -114,94 +113,53 @@ fn index_type(kind: VectorIndexKind) -> VectorIndexType {
     }
 }
 
-/// The kind of index that a container has for its vectors.
-fn index_of(properties: &ContainerProperties) -> Option<VectorIndexKind> {
-    let indexes = &properties.indexing_policy.as_ref()?.vector_indexes;
-    let found = indexes.iter().find(|index| index.path == VECTOR)?;
-    VectorIndexKind::ALL.into_iter().find(|kind| index_type(*kind) == found.index_type)
-}
-
-fn events_index() -> IndexingPolicy {
-    let paths = [
-        "/user_id/?",
-        "/session_id/?",
-        "/type/?",
-        "/sequence/?",
-        "/event_id/?",
-        "/ts/?",
-        "/event_type/?",
-        "/tool_name/?",
-        "/model/?",
-        "/provider/?",
-        "/level/?",
-        "/error_type/?",
-    ];
-    let newest_first = [("/ts", false), ("/user_id", false), ("/session_id", false), ("/sequence", false)];
-    index(&paths).with_composite_index(composite(&newest_first))
-}
-
-/// An index for an `ORDER BY` of several properties; true stands for ascending.
-fn composite(properties: &[(&str, bool)]) -> CompositeIndex {
-    properties.iter().fold(CompositeIndex::default(), |index, (path, ascending)| {
-        let order = if *ascending { CompositeIndexOrder::Ascending } else { CompositeIndexOrder::Descending };
-        index.with_property(CompositeIndexProperty::new((*path).to_owned(), order))
-    })
-}
-
-fn vectors(dimensions: usize) -> VectorEmbeddingPolicy {
-    let dimensions = u32::try_from(dimensions).unwrap_or(u32::MAX);
-    let embedding =
-        VectorEmbedding::new(VECTOR, VectorDataType::Float32, dimensions, VectorDistanceFunction::Cosine);
-    VectorEmbeddingPolicy::default().with_embedding(embedding)
-}
-
-/// Compares a container that is there with what is expected of it. How the rest of it is indexed is its owner's affair.
+/// Compares an existing container with what is expected of it. How the rest of it is indexed is up to its owner.
 ///
 /// # Errors
 ///
-/// `Validation` saying what differs.
+/// `Validation` naming the difference.
 pub(crate) fn compare(
     config: &CosmosConfig,
     expected: &ContainerProperties,
     found: &ContainerProperties,
 ) -> Result<()> {
     let name = &expected.id;
-    let (wanted, there) = (key_paths(expected), key_paths(found));
-    if wanted != there {
-        let message = format!("the container {name} is parted by {there}, where {wanted} is expected");
-        return Err(Error::validation("container", message));
+    let differs = |how: String| Err(Error::validation("container", format!("the container {name} {how}")));
+    let (wanted, present) = (key_paths(expected), key_paths(found));
+    if wanted != present {
+        return differs(format!("has the partition key {present} instead of {wanted}"));
     }
-    match (dimensions(expected), dimensions(found), config.vector_dimensions) {
-        (Some(_), None, _) => return Err(differs(name, "no vectors", "some")),
-        (Some(wanted), Some(there), Some(_)) if wanted != there => {
-            let there = format!("vectors of {there} dimensions");
-            return Err(differs(name, &there, &format!("{wanted} dimensions")));
+    let Some(wanted) = dimensions(expected) else { return Ok(()) };
+    match dimensions(found) {
+        None => {
+            return differs("is not made for vectors; set AMPLIFIER_COSMOS_ENABLE_VECTOR=false".to_owned());
+        }
+        Some(present) if present != wanted && config.vector_dimensions.is_some() => {
+            return differs(format!(
+                "is made for vectors of {present} dimensions instead of {wanted}; set                  AMPLIFIER_COSMOS_VECTOR_DIMENSIONS={present} or AMPLIFIER_COSMOS_ENABLE_VECTOR=false"
+            ));
         }
         _ => {}
     }
-    let (wanted, there) = (config.vector_index, index_of(found));
-    match (wanted.filter(|_| dimensions(expected).is_some()), there) {
-        (Some(wanted), Some(there)) if wanted != there => {
-            let message = format!(
-                "the container {name} has an index of the kind {} for its vectors, where {} is expected; leave \
-                 AMPLIFIER_COSMOS_VECTOR_INDEX out to use what is there",
-                there.as_str(),
-                wanted.as_str()
-            );
-            Err(Error::validation("container", message))
-        }
+    match (config.vector_index, index_of(found)) {
+        (Some(wanted), Some(present)) if wanted != present => differs(format!(
+            "has a {} index for its vectors instead of {}; unset AMPLIFIER_COSMOS_VECTOR_INDEX to use it",
+            present.as_str(),
+            wanted.as_str()
+        )),
         _ => Ok(()),
     }
 }
 
-fn differs(container: &str, there: &str, wanted: &str) -> Error {
-    let hint = "set AMPLIFIER_COSMOS_VECTOR_DIMENSIONS or AMPLIFIER_COSMOS_ENABLE_VECTOR=false";
-    let message = format!("the container {container} has {there}, where {wanted} are expected; {hint}");
-    Error::validation("container", message)
-}
-
 fn key_paths(properties: &ContainerProperties) -> String {
     properties.partition_key.paths().join(", ")
+}
+
+/// The kind of index that a container has for its vectors.
+fn index_of(properties: &ContainerProperties) -> Option<VectorIndexKind> {
+    let indexes = &properties.indexing_policy.as_ref()?.vector_indexes;
+    let found = indexes.iter().find(|index| index.path == VECTOR)?;
+    VectorIndexKind::ALL.into_iter().find(|kind| index_type(*kind) == found.index_type)
 }
 
 /// The length of the vectors that a container is made for.
@@ -210,7 +168,7 @@ pub(crate) fn dimensions(properties: &ContainerProperties) -> Option<u32> {
     policy.embeddings.iter().find(|embedding| embedding.path == VECTOR).map(|embedding| embedding.dimensions)
 }
 
-/// Whether the terms of texts have a full-text policy, which we don't make but use.
+/// Whether a container has a full-text policy for the terms of texts. This library uses one but does not create it.
 pub(crate) fn has_full_text(properties: &ContainerProperties) -> bool {
     let policy = properties.full_text_policy.as_ref();
     policy.is_some_and(|policy| policy.full_text_paths.iter().any(|path| path.path == "/terms"))
@@ -231,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_are_parted_as_the_schema_says() {
+    fn partition_keys_are_those_of_the_schema() {
         let found = as_json(&config());
         let keys: Vec<_> = found
             .iter()
@@ -250,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_no_query_uses_is_excluded() {
+    fn only_paths_that_queries_use_are_indexed() {
         for one in as_json(&config()) {
             let policy = &one["indexingPolicy"];
             assert_eq!(policy["automatic"], json!(true));
@@ -263,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_indexed_where_they_are_enabled() {
+    fn vectors_are_indexed_if_they_are_enabled() {
         let messages = as_json(&config()).remove(1);
         assert_eq!(
             messages["vectorEmbeddingPolicy"]["vectorEmbeddings"],
@@ -279,21 +237,21 @@ mod tests {
     }
 
     #[test]
-    fn the_index_of_vectors_is_of_the_kind_that_is_chosen() {
+    fn the_kind_of_vector_index_can_be_chosen() {
         for kind in VectorIndexKind::ALL {
             let chosen = config().with_vector_dimensions(256).with_vector_index(kind);
             let messages = as_json(&chosen).remove(1);
             let index = &messages["indexingPolicy"]["vectorIndexes"];
             assert_eq!(*index, json!([{"path": "/vector", "type": kind.as_str()}]));
         }
-        // As they are they may have 505 dimensions.
+        // A flat index supports at most 505 dimensions.
         let flat = |dimensions| {
             definitions(&config().with_vector_index(VectorIndexKind::Flat).with_vector_dimensions(dimensions))
         };
         assert!(flat(505).is_ok() && flat(506).is_err());
     }
 
-    /// What `path: '…'` and `paths: ['…']` say, of one container after the other, in order and once.
+    /// The paths that each container of the Bicep file mentions, sorted, without duplicates.
     fn paths_of_bicep() -> Vec<Vec<String>> {
         let containers = include_str!("../../../docs/cosmos.bicep").split("sqlDatabases/containers@").skip(1);
         containers
@@ -317,13 +275,13 @@ mod tests {
     }
 
     #[test]
-    fn the_bicep_file_makes_the_same_containers() {
+    fn the_bicep_file_creates_the_same_containers() {
         let made: Vec<Vec<String>> = as_json(&config())
             .iter()
             .map(|one| {
                 let mut paths = Vec::new();
                 paths_of(one, &mut paths);
-                // The file has it as a variable.
+                // The file has this one as a variable.
                 paths.retain(|path| path != "/*");
                 paths.sort();
                 paths.dedup();
@@ -334,21 +292,24 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_differs_is_refused_with_the_reason() {
-        let of = |dimensions| definitions(&config().with_vector_dimensions(dimensions)).unwrap().remove(1);
+    fn a_container_that_differs_is_rejected_with_the_reason() {
+        let of = |dimensions| definitions(&config().with_vector_dimensions(dimensions)).unwrap()[1].clone();
         let eight = config().with_vector_dimensions(8);
         assert!(compare(&eight, &of(8), &of(8)).is_ok());
-        // Who doesn't say takes what there is.
+        // Without explicit dimensions, the existing container's are used.
         assert!(compare(&config(), &of(DEFAULT_DIMENSIONS), &of(9)).is_ok());
         let error = compare(&eight, &of(8), &of(9)).unwrap_err();
-        assert!(error.to_string().contains("vectors of 9 dimensions, where 8"), "{error}");
+        assert!(error.to_string().contains("vectors of 9 dimensions instead of 8"), "{error}");
         let graph = eight.clone().with_vector_index(VectorIndexKind::DiskAnn);
-        let of_graph = definitions(&graph).unwrap().remove(1);
+        let of_graph = definitions(&graph).unwrap()[1].clone();
         assert!(compare(&graph, &of_graph, &of_graph).is_ok() && compare(&eight, &of(8), &of_graph).is_ok());
         let error = compare(&graph, &of_graph, &of(8)).unwrap_err();
-        assert!(error.to_string().contains("quantizedFlat for its vectors, where diskANN"), "{error}");
-        let sessions = definitions(&config()).unwrap().remove(0);
+        assert!(
+            error.to_string().contains("a quantizedFlat index for its vectors instead of diskANN"),
+            "{error}"
+        );
+        let sessions = definitions(&config()).unwrap()[0].clone();
         let error = compare(&eight, &of(8), &sessions).unwrap_err();
-        assert!(error.to_string().contains("is parted by /user_id,"), "{error}");
+        assert!(error.to_string().contains("has the partition key /user_id instead"), "{error}");
     }
 }

@@ -1,20 +1,28 @@
-//! Reading events.
+//! Events: reading, searching and counting.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, future::ready};
 
 use amplifier_session_core::{
-    Error, Result, Scope,
-    backend::{EventCount, EventCounter, SequenceRange},
+    Result, Scope,
+    backend::{EventCount, EventCounter, EventTime, Events, RESPONSE, SequenceRange},
     model::{Digest, Event, Payload, Place, SessionKey, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
 };
-use serde::Deserialize;
+use async_trait::async_trait;
+use futures_util::{
+    StreamExt as _, TryStreamExt as _,
+    stream::{self, BoxStream},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::json;
 
 use crate::{
-    client::{Within, page_of},
-    documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, digest_of_hex, kind, payload},
-    ids, lease, queries, sessions,
-    store::Store,
+    containers::Order,
+    documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, kind},
+    ids,
+    query::{Query, Select},
+    scope,
+    store::{CosmosBackend, Store},
 };
 
 /// The most events in a page.
@@ -23,67 +31,88 @@ const PAGE: usize = 500;
 /// The most ids or sequences in a query.
 const VALUES: usize = 500;
 
-#[derive(Debug, Deserialize)]
-struct DigestRow {
-    digest: String,
-}
-
-pub(crate) async fn digests(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
-    if !lease::is_there(store, key).await? {
-        return Ok(Vec::new());
+#[async_trait]
+impl Events for CosmosBackend {
+    async fn event_digests(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Digest>> {
+        page(&self.0, key, range, "VALUE c.digest").await
     }
-    let partition = ids::partition(key);
-    let query = queries::rows(kind::EVENT, "c.digest", range.start, Some(range.limit.min(PAGE)));
-    let rows: Vec<DigestRow> = store.events.all(Within::Partition(&partition), query).await?;
-    rows.into_iter().map(|row| digest_of_hex(&row.digest)).collect()
-}
 
-pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
-    if !lease::is_there(store, key).await? {
-        return Ok(Vec::new());
+    async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
+        let documents: Vec<EventDocument> = page(&self.0, key, range, EVENT_FIELDS).await?;
+        Ok(documents.into_iter().map(|document| document.into_event()).collect())
     }
-    let partition = ids::partition(key);
-    let query = queries::rows(kind::EVENT, EVENT_FIELDS, range.start, Some(range.limit.min(PAGE)));
-    let documents: Vec<EventDocument> = store.events.all(Within::Partition(&partition), query).await?;
-    documents.into_iter().map(EventDocument::into_event).collect()
+
+    async fn event_times(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<EventTime>> {
+        Ok(self.read_events(key, range).await?.into_iter().map(EventTime::from).collect())
+    }
+
+    async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>> {
+        let partition = ids::partition(key);
+        let mut payloads = Vec::new();
+        for sequences in sequences.chunks(VALUES) {
+            let select = Select::rows(kind::EVENT, &partition).at(sequences);
+            let stored: Vec<StoredPayload> =
+                self.0.events.all(select.fields("c.sequence, c.payload")).await?;
+            for StoredPayload { sequence, payload } in stored {
+                let chunks = chunks(&self.0, &partition, payload.chunk_ids()).await?;
+                payloads.push((sequence, payload.into_payload(chunks)?));
+            }
+        }
+        Ok(payloads)
+    }
+
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+        let mut found = Vec::new();
+        for event_ids in event_ids.chunks(VALUES) {
+            for event in self.0.events.all(EventPlace::query(user, Some(event_ids))).await? {
+                let place = Place::new(ids::session_of(&event.user_id_session_id)?, event.sequence);
+                found.push((event.event_id, place));
+            }
+        }
+        Ok(found)
+    }
+
+    async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
+        // Those with the time of `after` are skipped below.
+        let select = matching(scope, &options.filter)
+            .with_some("c.ts <= @", options.after.as_ref().map(|after| after.ts))
+            .ordered(Order::EVENTS);
+        let query = select.fields(EVENT_FIELDS).for_about(options.limit);
+        let events = found(&self.0, scope, &options.filter, query).await?;
+        let events = events.try_filter(|event| {
+            let cursor = EventCursor::from(event);
+            let is_on_page_before = options.after.as_ref().is_some_and(|after| cursor >= *after);
+            ready(!is_on_page_before && !options.without.contains(&cursor.place))
+        });
+        events.take(options.limit).try_collect().await
+    }
+
+    async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
+        let query = matching(scope, filter).fields(EVENT_FIELDS);
+        let mut events = found(&self.0, scope, filter, query).await?;
+        let mut counter = EventCounter::default();
+        while let Some(event) = events.try_next().await? {
+            counter.add(&event);
+        }
+        if counter.unanswered().next().is_some() {
+            let select = Select::of(kind::EVENT).of_user(scope).with("c.event_type = @", RESPONSE);
+            let select = select.and("IS_OBJECT(c.summary.usage)");
+            let answered: Vec<String> =
+                self.0.events.all(select.fields("VALUE c.user_id_session_id")).await?;
+            let keys = answered.iter().map(|partition| ids::session_of(partition));
+            counter.set_answered(keys.collect::<Result<Vec<SessionKey>>>()?);
+        }
+        Ok(counter.into_counts())
+    }
 }
 
 #[derive(Debug, Deserialize)]
-struct PayloadRow {
+struct StoredPayload {
     sequence: u32,
     payload: PayloadDocument,
 }
 
-pub(crate) async fn payloads(
-    store: &Store,
-    key: &SessionKey,
-    sequences: &[u32],
-) -> Result<Vec<(u32, Payload)>> {
-    let partition = ids::partition(key);
-    let mut payloads = Vec::new();
-    for sequences in sequences.chunks(VALUES) {
-        let query = queries::rows_at(kind::EVENT, "c.sequence, c.payload", sequences);
-        let rows: Vec<PayloadRow> = store.events.all(Within::Partition(&partition), query).await?;
-        for row in rows {
-            let chunks = chunks(store, &partition, row.payload.chunks()).await?;
-            payloads.push((row.sequence, payload(row.payload, chunks)?));
-        }
-    }
-    Ok(payloads)
-}
-
-/// The chunks of these ids, in their order.
-async fn chunks(store: &Store, partition: &str, ids: &[String]) -> Result<Vec<ChunkDocument>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let found: Vec<ChunkDocument> =
-        store.chunks.all(Within::Partition(partition), queries::of_ids(ids)).await?;
-    let mut found: HashMap<String, ChunkDocument> =
-        found.into_iter().map(|chunk| (chunk.id.clone(), chunk)).collect();
-    Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
-}
-
+/// Where the event with an id is stored.
 #[derive(Debug, Deserialize)]
 pub(crate) struct EventPlace {
     pub(crate) event_id: String,
@@ -91,83 +120,71 @@ pub(crate) struct EventPlace {
     sequence: u32,
 }
 
-pub(crate) async fn find(store: &Store, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-    let mut found = Vec::new();
-    for event_ids in event_ids.chunks(VALUES) {
-        let query = queries::events_of_ids(user.as_str(), event_ids);
-        let rows: Vec<EventPlace> = store.events.all(Within::All, query).await?;
-        for row in rows {
-            let key = ids::session_of(&row.user_id_session_id)?;
-            found.push((row.event_id, Place::new(key, row.sequence)));
-        }
+impl EventPlace {
+    /// Those of a user's events that have one of `event_ids`, or all of them.
+    pub(crate) fn query(user: &UserId, event_ids: Option<&[String]>) -> Query<Self> {
+        let select = Select::of(kind::EVENT).with("c.user_id = @", user);
+        let select = select.with_some("ARRAY_CONTAINS(@, c.event_id)", event_ids);
+        select.fields("c.event_id, c.user_id_session_id, c.sequence")
     }
-    Ok(found)
 }
 
-pub(crate) async fn of_user(store: &Store, user: &UserId) -> Result<Vec<EventPlace>> {
-    store.events.all(Within::All, queries::event_ids(user.as_str())).await
+/// A page of a session's events, with these fields.
+async fn page<T: DeserializeOwned + Send + 'static>(
+    store: &Store,
+    key: &SessionKey,
+    range: SequenceRange,
+    fields: &str,
+) -> Result<Vec<T>> {
+    let select = Select::rows(kind::EVENT, &ids::partition(key)).from(range.start);
+    store.rows(&store.events, key, select.top(range.limit.min(PAGE), fields)).await
 }
 
-pub(crate) async fn search(store: &Store, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-    let mut events = Vec::new();
-    let query = queries::events(scope, &options.filter, options.after.as_ref(), true);
-    let query = query.in_pages_of(page_of(options.limit));
-    each(store, scope, &options.filter, query, |event| {
-        let cursor = EventCursor::from(&event);
-        let is_left_out = options.without.contains(&cursor.place);
-        if !is_left_out && options.after.as_ref().is_none_or(|after| cursor < *after) {
-            events.push(event);
-        }
-        events.len() < options.limit
-    })
-    .await?;
-    Ok(events)
-}
-
-#[derive(Debug, Deserialize)]
-struct Answered {
-    user_id_session_id: String,
-}
-
-pub(crate) async fn count(store: &Store, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-    let mut counter = EventCounter::default();
-    let query = queries::events(scope, filter, None, false);
-    each(store, scope, filter, query, |event| {
-        counter.add(&event);
-        true
-    })
-    .await?;
-    if counter.unanswered().next().is_some() {
-        let rows: Vec<Answered> = store.events.all(Within::All, queries::answered_sessions(scope)).await?;
-        let keys = rows.iter().map(|row| ids::session_of(&row.user_id_session_id));
-        counter.set_answered(keys.collect::<Result<Vec<SessionKey>>>()?);
+/// The chunks with these ids, in their order.
+async fn chunks(store: &Store, partition: &str, ids: &[String]) -> Result<Vec<ChunkDocument>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(counter.into_counts())
+    let select = Select::rows(kind::CHUNK, partition).with("ARRAY_CONTAINS(@, c.id)", ids);
+    let chunks: Vec<ChunkDocument> = store.chunks.all(select.documents()).await?;
+    let mut chunks: HashMap<String, ChunkDocument> =
+        chunks.into_iter().map(|chunk| (chunk.id.clone(), chunk)).collect();
+    Ok(ids.iter().filter_map(|id| chunks.remove(id)).collect())
 }
 
-/// Hands each event that is in scope to `take`, until that says that it is enough.
-async fn each(
+/// Events that `filter` admits. The caller checks their sessions, and what they say.
+fn matching(scope: &Scope, filter: &EventFilter) -> Select {
+    let select = Select::of(kind::EVENT)
+        .of_user(scope)
+        .with_some("c.session_id = @", filter.sessions.session.as_ref())
+        .with_some("c.event_type = @", filter.event_type.as_ref())
+        .with_some("c.tool_name = @", filter.tool.as_ref())
+        .with_some("c.model = @", filter.model.as_ref())
+        .with_some("c.provider = @", filter.provider.as_ref())
+        .with_some("c.error_type = @", filter.error_type.as_ref())
+        .with_some("c.level = @", filter.level)
+        .with_some("c.ts >= @", filter.since)
+        .with_some("c.ts < @", filter.until);
+    let Some(category) = &filter.category else { return select };
+    let is_of_category = "(c.event_type = @0 OR STARTSWITH(c.event_type, @1))";
+    select.with_all(is_of_category, [json!(category), json!(format!("{category}:"))])
+}
+
+/// The events of a query that are in scope and that `filter` admits.
+async fn found<'a>(
     store: &Store,
     scope: &Scope,
-    filter: &EventFilter,
-    query: crate::client::Query,
-    mut take: impl FnMut(Event) -> bool,
-) -> Result<(), Error> {
-    let within = sessions::within(store, scope, &filter.sessions).await?;
-    if within.is_empty() {
-        return Ok(());
+    filter: &'a EventFilter,
+    query: Query<EventDocument>,
+) -> Result<BoxStream<'a, Result<Event>>> {
+    let sessions = scope::sessions(store, scope, &filter.sessions).await?;
+    if sessions.is_empty() {
+        return Ok(stream::empty().boxed());
     }
-    let mut pages = store.events.query::<EventDocument>(Within::All, query).await?;
-    while let Some(page) = pages.next().await? {
-        for document in page {
-            if !within.contains_key(&document.user_id_session_id) {
-                continue;
-            }
-            let event = document.into_event()?;
-            if filter.admits(&event) && !take(event) {
-                return Ok(());
-            }
-        }
-    }
-    Ok(())
+    let documents = store.events.query(query).await?;
+    let events = documents.try_filter_map(move |document| {
+        let is_in_scope = sessions.contains_key(&document.user_id_session_id);
+        ready(Ok(Some(document.into_event()).filter(|event| is_in_scope && filter.admits(event))))
+    });
+    Ok(events.boxed())
 }

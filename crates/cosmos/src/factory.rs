@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_entra::EntraIdentity;
 use azure_core::http::ClientOptions;
 
-use crate::{Authentication, CosmosBackend, CosmosConfig, config::SETTINGS, store::provide_tls};
+use crate::{Authentication, CosmosBackend, CosmosConfig, config::SETTINGS, connect::provide_tls};
 
 /// What a URL looks like.
 const FORM: &str = "cosmos://HOST[:PORT][/DATABASE]";

@@ -1,41 +1,41 @@
-//! Names of documents and of their partitions.
+//! Ids of documents, and partition keys.
 //!
-//! An id of Cosmos DB holds no `/`, `\`, `?` or `#` and at most 1,023 bytes
-//! (<https://learn.microsoft.com/azure/cosmos-db/concepts-limits>). Ids here are made of a session id, which holds only
-//! letters, digits and `._:-`, and of numbers; what people name freely never comes into one.
+//! An id in Cosmos DB contains no `/`, `\`, `?` or `#`, and has at most 1,023 bytes
+//! (<https://learn.microsoft.com/azure/cosmos-db/concepts-limits>). Ids here consist of a session id, which contains only
+//! letters, digits and `._:-`, and of numbers; never of names that people choose.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{ContentType, SessionId, SessionKey, UserId},
+    model::{ContentType, Digest, SessionId, SessionKey, UserId},
 };
 
-/// What stands between the parts of a joined key. Session ids don't hold it, so that the last one in a key parts the
-/// two: no other pair has the same key.
-const JOINT: char = '|';
+/// Separates user and session in a partition key. Session ids do not contain it, so that the last one in a key is the
+/// separator, and no two sessions have the same key.
+const SEPARATOR: char = '|';
 
-/// The id of the document that fences a partition: see `fence`.
+/// The id of the document that guards the rows of a partition: see `fence`.
 pub(crate) const FENCE: &str = "fence";
 
-/// The partition of a session's messages, vectors and events.
+/// The partition of a session's messages, texts, vectors and events.
 pub(crate) fn partition(key: &SessionKey) -> String {
-    format!("{}{JOINT}{}", key.user_id, key.session_id)
+    format!("{}{SEPARATOR}{}", key.user_id, key.session_id)
 }
 
 /// The session of a partition.
 pub(crate) fn session_of(partition: &str) -> Result<SessionKey> {
-    let (user, session) = partition.rsplit_once(JOINT).ok_or_else(|| {
-        Error::new(ErrorKind::StorageIo, "a document has a partition key of somebody else")
+    let (user, session) = partition.rsplit_once(SEPARATOR).ok_or_else(|| {
+        Error::new(ErrorKind::StorageIo, "a document has a partition key of another program")
             .with("key", partition)
     })?;
     Ok(SessionKey::new(UserId::new(user)?, SessionId::new(session)?))
 }
 
-/// The id of what is kept beside the fields of a session. Session ids hold no blank.
+/// The id of what is stored beside the fields of a session. Session ids contain no space.
 pub(crate) fn files(session: &SessionId) -> String {
     format!("{session} files")
 }
 
-/// The id of what tells that a session was deleted.
+/// The id of the record that a session was deleted.
 pub(crate) fn deleted(session: &SessionId) -> String {
     format!("{session} deleted")
 }
@@ -44,9 +44,9 @@ pub(crate) fn message(session: &SessionId, sequence: u32) -> String {
     format!("{session}_msg_{sequence}")
 }
 
-/// Pieces of another line have other ids, so that none is joined with those of this one.
-pub(crate) fn piece(session: &SessionId, sequence: u32, digest: &str, number: usize) -> String {
-    format!("{session}_msg_{sequence}_piece_{digest}_{number}")
+/// Contains the digest, so that pieces of different lines are never joined.
+pub(crate) fn piece(session: &SessionId, sequence: u32, line: Digest, number: usize) -> String {
+    format!("{session}_msg_{sequence}_piece_{line:?}_{number}")
 }
 
 pub(crate) fn text(session: &SessionId, sequence: u32, content_type: ContentType, number: usize) -> String {
@@ -66,8 +66,8 @@ pub(crate) fn event(session: &SessionId, sequence: u32) -> String {
     format!("{session}_evt_{sequence}")
 }
 
-pub(crate) fn event_chunk(session: &SessionId, sequence: u32, digest: &str, number: u32) -> String {
-    format!("{session}_evt_{sequence}_{digest}_{number}")
+pub(crate) fn event_chunk(session: &SessionId, sequence: u32, payload: Digest, number: u32) -> String {
+    format!("{session}_evt_{sequence}_{payload:?}_{number}")
 }
 
 #[cfg(test)]
@@ -91,15 +91,15 @@ mod tests {
 
         #[test]
         fn ids_are_accepted(key in keys(), sequence: u32, number: u32) {
-            let session = &key.session_id;
+            let (session, digest) = (&key.session_id, Digest::of(b"line"));
             for id in [
                 files(session),
                 message(session, sequence),
-                piece(session, sequence, "0123456789abcdef", number as usize),
+                piece(session, sequence, digest, number as usize),
                 text(session, sequence, ContentType::ToolOutput, number as usize),
                 vector(session, sequence, number, (ContentType::AssistantThinking, number)),
                 event(session, sequence),
-                event_chunk(session, sequence, "0123456789abcdef0123456789abcdef", number),
+                event_chunk(session, sequence, digest, number),
             ] {
                 prop_assert!(limits::check_id(&id).is_ok());
             }

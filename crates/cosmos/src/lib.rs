@@ -11,42 +11,54 @@
 //! # }
 //! ```
 //!
-//! Sessions lie in one container, their messages, texts and vectors in another, events in a third, and pieces of large
-//! payloads in a fourth. Everything of a session but its own document has one partition key. There are no joins and no
-//! transactions across partitions; `lease` and `fence` say how writes stay whole all the same.
+//! One container stores sessions, another their messages, texts and vectors, a third events, and a fourth pieces of large
+//! payloads. Everything of a session but its own document has one partition key. There are no joins, and no transactions
+//! across partitions.
 //!
-//! `client` is the only module that speaks to the SDK about documents, `store` the only one that connects.
+//! | file | content |
+//! | --- | --- |
+//! | `meta`, `sessions`, `messages`, `events`, `vectors`, `search`, `scheduling` | the trait of the same name |
+//! | `write`, `rewrite`, `rename` | changing a session with its rows |
+//! | `lease`, `fence` | how such a change stays consistent without transactions |
+//! | `vector_batches` | writing vectors |
+//! | `scope` | which sessions a read looks at |
+//! | `documents`, `ids` | what is stored |
+//! | `connect`, `containers`, `store` | connecting to an account, its containers, an open store |
+//! | `client`, `query`, `batch`, `limits`, `error` | reading and writing documents with the SDK |
+//! | `totals`, `usage` | cached totals for scores; counters of requests |
 
-mod backend;
+mod batch;
 mod client;
 mod config;
+mod connect;
 mod containers;
-mod counts;
 mod documents;
 mod error;
 mod events;
 mod factory;
 mod fence;
-mod generations;
 mod ids;
 mod lease;
 mod limits;
 mod messages;
-mod queries;
+mod meta;
+mod query;
 mod rename;
-mod schema;
+mod rewrite;
+mod scheduling;
+mod scope;
 mod search;
 mod sessions;
 mod store;
-mod texts;
 mod totals;
 mod usage;
+mod vector_batches;
 mod vectors;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
-pub use backend::CosmosBackend;
 pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS, VectorIndexKind};
 pub use factory::FACTORY;
+pub use store::CosmosBackend;

@@ -1,18 +1,18 @@
-//! What the service accepts, checked before anything is sent.
+//! Limits of the service, which are checked before anything is sent.
 //!
-//! The numbers are those of <https://learn.microsoft.com/azure/cosmos-db/concepts-limits>.
+//! Source: <https://learn.microsoft.com/azure/cosmos-db/concepts-limits>.
 
 use amplifier_session_core::{Error, Result};
 
 use crate::config::VectorIndexKind;
 
-/// The most bytes of an item, of the 2 MB that the service takes: its own fields have to fit beside ours.
+/// The most bytes of a document: less than the service's 2 MB, which include the fields that it adds.
 pub(crate) const ITEM_BYTES: usize = 1_800_000;
 
 /// The most operations of a batch.
 pub(crate) const BATCH_OPERATIONS: usize = 100;
 
-/// The most bytes of a batch, of the 2 MB that the service takes.
+/// The most bytes of a batch: less than the service's 2 MB, which include what surrounds the documents.
 pub(crate) const BATCH_BYTES: usize = 1_800_000;
 
 /// The most bytes of an id.
@@ -24,10 +24,10 @@ const PARTITION_BYTES: usize = 2_048;
 /// The most bytes of a query with its parameters.
 const QUERY_BYTES: usize = 512 * 1024;
 
-/// The most dimensions of a vector under an index of quantised vectors, flat or a graph.
+/// The most dimensions of a vector in a `quantizedFlat` or `diskANN` index.
 const VECTOR_DIMENSIONS: usize = 4_096;
 
-/// The most dimensions of a vector under an index of vectors as they are.
+/// The most dimensions of a vector in a `flat` index.
 const FLAT_DIMENSIONS: usize = 505;
 
 pub(crate) fn check_item(bytes: usize) -> Result<()> {
@@ -52,14 +52,14 @@ pub(crate) fn check_dimensions(dimensions: usize, index: VectorIndexKind) -> Res
 
 pub(crate) fn check_id(id: &str) -> Result<()> {
     if id.is_empty() || id.contains(['/', '\\', '?', '#']) {
-        return Err(Error::validation("id", "must hold something other than '/', '\\', '?' and '#'"));
+        return Err(Error::validation("id", "must not be empty or contain '/', '\\', '?' or '#'"));
     }
     at_most("id", id.len(), ID_BYTES, "bytes")
 }
 
 fn at_most(field: &'static str, found: usize, most: usize, unit: &str) -> Result<()> {
     if found > most {
-        let message = format!("has {found} {unit}; Cosmos DB takes at most {most}");
+        let message = format!("has {found} {unit}; Cosmos DB accepts at most {most}");
         return Err(Error::validation(field, message));
     }
     Ok(())
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_the_last_that_is_accepted() {
+    fn values_up_to_each_limit_are_accepted() {
         let field = |result: Result<()>| result.unwrap_err().context("field").unwrap().to_owned();
         assert!(check_item(ITEM_BYTES).is_ok());
         assert_eq!(field(check_item(ITEM_BYTES + 1)), "document");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_hold_nothing_that_an_address_would_not() {
+    fn ids_contain_no_character_that_has_a_meaning_in_urls() {
         for id in ["", "a/b", "a\\b", "a?", "#"] {
             assert!(check_id(id).is_err(), "{id:?}");
         }

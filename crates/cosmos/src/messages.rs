@@ -1,92 +1,117 @@
-//! Reading messages.
+//! Messages: reading and counting.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
-    backend::{OwingQuery, SequenceRange},
-    model::{Message, MessageState, Place, SessionKey, TimeSource, Timestamp},
+    Error, ErrorKind, Result, Scope,
+    backend::{MessageCount, Messages, SequenceRange},
+    model::{Digest, Message, MessageState, Place, Role, SessionKey, TimeSource, Timestamp, VectorState},
+    search::SearchFilter,
 };
+use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
 
 use crate::{
-    client::{READS, Within, page_of},
-    documents::{MessageDocument, PieceDocument, digest_of_hex, kind},
-    ids, lease, queries, schema,
-    store::Store,
+    batch::Operation,
+    client::READS,
+    documents::{GenerationState, MessageDocument, PieceDocument, kind, time_source},
+    error, ids,
+    query::{Query, Select},
+    scope,
+    store::{CosmosBackend, Store},
 };
 
 /// The most messages in a page.
-const PAGE: usize = 200;
+pub(crate) const PAGE: usize = 200;
 
-/// So many messages are read by their ids, a request unit each: cheaper than a query.
+/// Up to this many messages are read by their ids, for a request unit each, which is cheaper than a query.
 const POINT_READS: usize = 2;
 
 /// The most sequences in a query.
 const SEQUENCES: usize = 500;
 
+#[async_trait]
+impl Messages for CosmosBackend {
+    async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
+        let select = Select::rows(kind::MESSAGE, &ids::partition(key)).from(0);
+        let query = select.fields("c.digest, c.turn, c.ts, c.ts_estimated, c.ts_source");
+        let states: Vec<State> = self.0.rows(&self.0.messages, key, query).await?;
+        let state = |State { digest, turn, ts, ts_source }| MessageState { digest, turn, ts, ts_source };
+        Ok(states.into_iter().map(state).collect())
+    }
+
+    async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
+        let select = Select::rows(kind::MESSAGE, &ids::partition(key)).from(range.start);
+        let query = select.top(range.limit.min(PAGE), "*");
+        complete(&self.0, self.0.rows(&self.0.messages, key, query).await?).await
+    }
+
+    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+        let reads = by_partition(places)
+            .into_iter()
+            .map(|(partition, sequences)| async move { documents_at(&self.0, &partition, &sequences).await });
+        let documents: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
+        complete(&self.0, documents.into_iter().flatten().collect()).await
+    }
+
+    async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
+        let sessions = scope::sessions(&self.0, scope, &filter.sessions).await?;
+        let mut rows = self.0.messages.query(CountedMessage::query(scope, filter)).await?;
+        let mut counts: BTreeMap<(String, &str), (Role, u64)> = BTreeMap::new();
+        while let Some(row) = rows.try_next().await? {
+            if sessions.contains_key(&row.user_id_session_id) && filter.admits_message(row.role, row.ts) {
+                counts.entry((row.ts.day(), row.role.as_str())).or_insert((row.role, 0)).1 += 1;
+            }
+        }
+        let counts = counts.into_iter();
+        Ok(counts.map(|((day, _), (role, messages))| MessageCount { day, role, messages }).collect())
+    }
+}
+
 #[derive(Debug, Deserialize)]
 struct State {
-    digest: String,
+    digest: Digest,
     turn: Option<u32>,
     ts: Timestamp,
-    ts_estimated: bool,
-    ts_source: Option<TimeSource>,
+    #[serde(flatten, with = "time_source")]
+    ts_source: TimeSource,
 }
 
-pub(crate) async fn states(store: &Store, key: &SessionKey) -> Result<Vec<MessageState>> {
-    if !lease::is_there(store, key).await? {
-        return Ok(Vec::new());
+/// What is counted of a message.
+#[derive(Debug, Deserialize)]
+pub(crate) struct CountedMessage {
+    pub(crate) user_id_session_id: String,
+    pub(crate) sequence: u32,
+    role: Role,
+    pub(crate) ts: Timestamp,
+    pub(crate) synced_at: Timestamp,
+    pub(crate) vectors: VectorState,
+    pub(crate) generations: Vec<GenerationState>,
+    pub(crate) made: Vec<u32>,
+}
+
+impl CountedMessage {
+    pub(crate) const FIELDS: &str =
+        "c.user_id_session_id, c.sequence, c.role, c.ts, c.synced_at, c.vectors, c.generations, c.made";
+
+    /// Messages that `filter` admits. The caller checks their sessions.
+    pub(crate) fn query(scope: &Scope, filter: &SearchFilter) -> Query<Self> {
+        Select::of(kind::MESSAGE).of_user(scope).matching(filter).fields(Self::FIELDS)
     }
-    let partition = ids::partition(key);
-    let query = queries::rows(kind::MESSAGE, "c.digest, c.turn, c.ts, c.ts_estimated, c.ts_source", 0, None);
-    let states: Vec<State> = store.messages.all(Within::Partition(&partition), query).await?;
-    let states = states.into_iter().map(|state| {
-        Ok(MessageState {
-            digest: digest_of_hex(&state.digest)?,
-            turn: state.turn,
-            ts: state.ts,
-            ts_source: state.ts_source.unwrap_or(TimeSource::of_estimated(state.ts_estimated)),
-        })
-    });
-    states.collect()
 }
 
-pub(crate) async fn read(store: &Store, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
-    if !lease::is_there(store, key).await? {
-        return Ok(Vec::new());
+/// Sequences by their partition, sorted and without duplicates.
+pub(crate) fn by_partition<'a>(places: impl IntoIterator<Item = &'a Place>) -> BTreeMap<String, Vec<u32>> {
+    let mut partitions: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for place in places {
+        partitions.entry(ids::partition(&place.session)).or_default().insert(place.sequence);
     }
-    let partition = ids::partition(key);
-    let query = queries::rows(kind::MESSAGE, "*", range.start, Some(range.limit.min(PAGE)));
-    let documents = store.messages.all(Within::Partition(&partition), query).await?;
-    complete(store, documents).await
+    let partitions = partitions.into_iter();
+    partitions.map(|(partition, sequences)| (partition, sequences.into_iter().collect())).collect()
 }
 
-pub(crate) async fn at(store: &Store, places: &[Place]) -> Result<Vec<Message>> {
-    let partitions = by_partition(places.iter().map(|place| (&place.session, place.sequence)));
-    let reads = partitions
-        .into_iter()
-        .map(|(partition, sequences)| async move { documents_at(store, &partition, &sequences).await });
-    let documents: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
-    complete(store, documents.into_iter().flatten().collect()).await
-}
-
-/// Sequences by their partition, each once.
-pub(crate) fn by_partition<'a>(
-    places: impl Iterator<Item = (&'a SessionKey, u32)>,
-) -> BTreeMap<String, Vec<u32>> {
-    let mut partitions: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for (session, sequence) in places {
-        partitions.entry(ids::partition(session)).or_default().push(sequence);
-    }
-    for sequences in partitions.values_mut() {
-        sequences.sort_unstable();
-        sequences.dedup();
-    }
-    partitions
-}
-
+/// The documents of messages of one partition.
 pub(crate) async fn documents_at(
     store: &Store,
     partition: &str,
@@ -95,70 +120,62 @@ pub(crate) async fn documents_at(
     let mut documents = Vec::new();
     if sequences.len() <= POINT_READS {
         let session = ids::session_of(partition)?.session_id;
-        let ids: Vec<String> = sequences.iter().map(|sequence| ids::message(&session, *sequence)).collect();
-        let reads = ids.into_iter().map(|id| async move { store.messages.read(partition, &id).await });
-        let found: Vec<Option<MessageDocument>> = stream::iter(reads).buffered(READS).try_collect().await?;
-        return Ok(found.into_iter().flatten().collect());
+        for sequence in sequences {
+            documents.extend(store.messages.read(partition, &ids::message(&session, *sequence)).await?);
+        }
+        return Ok(documents);
     }
     for sequences in sequences.chunks(SEQUENCES) {
-        let query = queries::rows_at(kind::MESSAGE, "*", sequences);
-        documents.extend(store.messages.all(Within::Partition(partition), query).await?);
+        let select = Select::rows(kind::MESSAGE, partition).at(sequences);
+        documents.extend(store.messages.all(select.documents()).await?);
     }
     Ok(documents)
 }
 
-pub(crate) async fn owing(store: &Store, query: &OwingQuery) -> Result<Vec<Message>> {
-    let held = schema::generations(store).await?;
-    let Some(sql) = queries::owing(query, &held) else { return Ok(Vec::new()) };
-    let partition =
-        query.session.clone().map(|session| ids::partition(&SessionKey::new(query.user.clone(), session)));
-    let within = partition.as_deref().map_or(Within::All, Within::Partition);
-    let limit = query.limit.min(PAGE);
-    let sql = sql.in_pages_of(page_of(limit));
-    let mut pages = store.messages.query::<MessageDocument>(within, sql).await?;
-    let mut documents = Vec::new();
-    let mut sessions: HashMap<String, bool> = HashMap::new();
-    while documents.len() < limit
-        && let Some(page) = pages.next().await?
-    {
-        for document in page {
-            let partition = &document.user_id_session_id;
-            let is_there = match sessions.get(partition) {
-                Some(is_there) => *is_there,
-                None => {
-                    let is_there = lease::is_there(store, &ids::session_of(partition)?).await?;
-                    sessions.insert(partition.clone(), is_there);
-                    is_there
-                }
-            };
-            if is_there {
-                documents.push(document);
-            }
+/// Saves those of `documents` that `change` changes. Returns how many.
+///
+/// # Errors
+///
+/// `Conflict` if another process changed one of them at the same time.
+pub(crate) async fn update(
+    store: &Store,
+    documents: Vec<MessageDocument>,
+    change: impl Fn(&mut MessageDocument) -> bool,
+) -> Result<usize> {
+    let mut operations: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+    for mut document in documents {
+        if change(&mut document) {
+            let save = Operation::save(&document)?;
+            operations.entry(document.fields.user_id_session_id).or_default().push(save);
         }
     }
-    documents.truncate(limit);
-    complete(store, documents).await
+    let changed = operations.values().map(Vec::len).sum();
+    for (partition, operations) in operations {
+        if !store.messages.write_many(&partition, operations).await? {
+            return Err(error::conflict());
+        }
+    }
+    Ok(changed)
 }
 
-/// The messages of documents, with lines that lie in pieces.
-async fn complete(store: &Store, documents: Vec<MessageDocument>) -> Result<Vec<Message>> {
+/// The messages of documents, with the lines that are in pieces.
+pub(crate) async fn complete(store: &Store, documents: Vec<MessageDocument>) -> Result<Vec<Message>> {
     let completed = documents.into_iter().map(|document| async move {
-        let pieces = if document.raw.is_some() { Vec::new() } else { pieces(store, &document).await? };
+        let pieces = if document.pieces > 0 { pieces(store, &document).await? } else { Vec::new() };
         document.into_message(pieces)
     });
     stream::iter(completed).buffered(READS).try_collect().await
 }
 
 async fn pieces(store: &Store, document: &MessageDocument) -> Result<Vec<PieceDocument>> {
-    let query = queries::rows_at(kind::PIECE, "*", &[document.sequence]);
-    let within = Within::Partition(&document.user_id_session_id);
-    let mut pieces: Vec<PieceDocument> = store.messages.all(within, query).await?;
-    // Beside them may lie those of a line that is being written, or was before.
-    pieces.retain(|piece| piece.digest == document.digest);
+    let select = Select::rows(kind::PIECE, &document.user_id_session_id).at(&[document.message.sequence]);
+    let mut pieces: Vec<PieceDocument> = store.messages.all(select.documents()).await?;
+    // There may also be pieces of an earlier line, or of one that is being written.
+    pieces.retain(|piece| piece.digest == document.message.digest);
     pieces.sort_by_key(|piece| piece.number);
     if pieces.len() == document.pieces {
         return Ok(pieces);
     }
-    let message = format!("of {} pieces of a line {} are there", document.pieces, pieces.len());
+    let message = format!("found {} of {} pieces of a line", pieces.len(), document.pieces);
     Err(Error::new(ErrorKind::StorageIo, message).with("document", &document.id).retryable())
 }

@@ -1,227 +1,246 @@
-//! Candidates of a search.
+//! Candidates for searches, by words and by vectors.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    future::ready,
+};
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
-    model::{ContentType, Place},
-    text::bm25::{CollectionStatistics, DocumentTerms, score},
+    backend::{Candidates, Messages, Search, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    model::{ContentType, Place, SessionKey},
+    text::{
+        Analyzer,
+        bm25::{CollectionStatistics, DocumentTerms, score},
+    },
 };
+use async_trait::async_trait;
+use futures_util::TryStreamExt as _;
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use crate::{
-    client::Within,
-    documents::{TextDocument, VectorDocument},
-    error, ids, queries, schema, sessions,
-    store::Store,
+    batch::Operation,
+    client::Answers,
+    documents::{TextDocument, TextTotals, kind, texts_of},
+    ids, meta,
+    query::{Query, Select},
+    scope,
+    store::{CosmosBackend, Store},
 };
 
-/// The most sessions in a query for vectors: a key takes up to 511 bytes of a query's 512 KB.
-const SESSIONS: usize = 500;
+/// The most partitions in a query for vectors: a key takes up to 511 bytes of a query's 512 KB.
+const PARTITIONS: usize = 500;
 
-/// The most vectors that one query answers with. The SDK keeps them all in memory, up to its own limit of 1,000.
+/// The most vectors that one query returns. The SDK keeps them all in memory, up to its own limit of 1,000.
 const VECTORS: usize = 1_000;
 
-/// A text, and what matched of it.
-struct Matching {
-    within: bool,
+/// The most messages whose texts are renewed at a time.
+const RENEWED: usize = 100;
+
+#[async_trait]
+impl Search for CosmosBackend {
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        let (sessions, texts, totals) = tokio::join!(
+            scope::sessions(&self.0, &query.scope, &query.filter.sessions),
+            texts(&self.0, query),
+            totals(&self.0)
+        );
+        let (sessions, (texts, is_cut), totals) = (sessions?, texts?, totals?);
+        let mut matches: HashMap<(Place, ContentType), Match> = HashMap::new();
+        for text in texts {
+            let in_scope = sessions.contains_key(&text.of.user_id_session_id)
+                && query.filter.admits_message(text.of.role, text.of.ts)
+                && query.content_types.contains(text.content_type);
+            let found = matches.entry((text.of.place(), text.content_type)).or_insert_with(|| Match {
+                in_scope,
+                terms: DocumentTerms { length: text.length, frequencies: vec![0; query.terms.len()] },
+            });
+            text.count(&query.terms, &mut found.terms);
+        }
+        let statistics = statistics(totals, &query.terms, matches.values());
+        let matches = matches.into_iter().filter(|(_, found)| found.in_scope && found.terms.matches());
+        let mut items: Vec<TextCandidate> = matches
+            .map(|((place, content_type), found)| TextCandidate {
+                place,
+                content_type,
+                score: score(&statistics, &found.terms),
+            })
+            .collect();
+        TextCandidate::keep_best(&mut items, query.limit);
+        let notice = is_cut.then(|| {
+            let limit = self.0.config.most_texts;
+            format!(
+                "more than {limit} texts contain these words, so some were left out; try more specific words"
+            )
+        });
+        Ok(Candidates { items, notice })
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        let (sessions, generations) = tokio::join!(
+            scope::sessions(&self.0, &query.scope, &query.filter.sessions),
+            meta::generations(&self.0)
+        );
+        let (sessions, generations) = (sessions?, generations?);
+        // A generation that does not exist has no vectors: both ways find none.
+        let dimensions = generations.space(query.generation).map_or(0, |space| space.dimensions);
+        let is_indexed = self.0.vector_dimensions == Some(dimensions);
+        let partitions: Vec<String> = sessions.into_keys().collect();
+        let mut items = Vec::new();
+        for partitions in partitions.chunks(PARTITIONS) {
+            let rows = self.0.messages.query(vectors_in(partitions, query, is_indexed)).await?;
+            items.extend(candidates(rows, query).await?);
+            VectorCandidate::keep_nearest(&mut items, query.limit);
+        }
+        let notice = if !is_indexed {
+            Some("the container has no index for these vectors, so they were compared one by one".to_owned())
+        } else if query.limit > VECTORS && items.len() >= VECTORS {
+            Some(format!("Cosmos DB returns at most {VECTORS} vectors, so there may be more results"))
+        } else {
+            None
+        };
+        Ok(Candidates { items, notice })
+    }
+
+    /// Does nothing: the service updates its indexes with each write.
+    async fn update_index(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
+        let _lock = self.0.locks.lock(key).await;
+        let partition = ids::partition(key);
+        let mut analyzer = Analyzer::new();
+        for sequences in sequences.chunks(RENEWED) {
+            let places: Vec<Place> = sequences.iter().map(|of| Place::new(key.clone(), *of)).collect();
+            let messages = self.messages_at(&places).await?;
+            let texts: Vec<_> =
+                messages.iter().flat_map(|message| texts_of(message, &mut analyzer)).collect();
+            let ids: HashSet<&str> = texts.iter().map(|text| text.id.as_str()).collect();
+            let select = Select::rows(kind::TEXT, &partition).at(sequences);
+            let stored: Vec<String> = self.0.messages.all(select.fields("VALUE c.id")).await?;
+            let mut operations: Vec<Operation> =
+                texts.iter().map(Operation::upsert).collect::<Result<_>>()?;
+            let obsolete = stored.into_iter().filter(|id| !ids.contains(id.as_str()));
+            operations.extend(obsolete.map(Operation::delete));
+            self.0.messages.write_many(&partition, operations).await?;
+        }
+        Ok(())
+    }
+}
+
+/// How a text matches a query.
+struct Match {
+    in_scope: bool,
     terms: DocumentTerms,
 }
 
-/// Texts that match, scored with the statistics of all texts in the store.
-pub(crate) async fn texts(store: &Store, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
-    let most = store.config.most_texts;
-    let asked = |user| queries::texts_with(&query.terms, store.full_text, most, user);
-    let (within, documents, totals) = tokio::join!(
-        sessions::within(store, &query.scope, &query.filter.sessions),
-        store.messages.all::<TextDocument>(Within::All, asked(None)),
-        totals(store)
-    );
-    let (within, mut documents, totals) = (within?, documents?, totals?);
-    let mut is_cut = documents.len() >= most;
-    if is_cut && let Scope::User(user) = &query.scope {
-        // Those of others may have taken the place of one's own.
-        let own: Vec<TextDocument> = store.messages.all(Within::All, asked(Some(user))).await?;
-        is_cut = own.len() >= most;
-        documents.retain(|document| document.user_id != *user);
-        documents.extend(own);
+/// The texts of all users that contain a word of the query, since those out of scope count in the scores. Also returns whether
+/// there may be more of them than one search scores.
+async fn texts(store: &Store, query: &TextQuery) -> Result<(Vec<TextDocument>, bool)> {
+    let limit = store.config.most_texts;
+    let select = with_any_term(&query.terms, store.full_text);
+    let mut texts: Vec<TextDocument> = store.messages.all(select.clone().top(limit, "*")).await?;
+    if texts.len() < limit {
+        return Ok((texts, false));
     }
-    let notice = is_cut.then(|| {
-        format!("more than {most} texts hold these words: some of them were left out; name more of them")
-    });
-    let mut matching: HashMap<(Place, ContentType), Matching> = HashMap::new();
-    for document in documents {
-        let is_within = within.contains_key(&document.user_id_session_id)
-            && query.filter.admits_message(document.role, document.ts)
-            && query.content_types.contains(document.content_type);
-        let terms = document.matched(&query.terms);
-        let entry = matching.entry((document.place(), document.content_type));
-        add(&mut entry.or_insert_with(|| nothing(is_within, &terms)).terms, &terms);
-    }
-    let statistics = statistics(totals, &query.terms, matching.values());
-    let scored = matching.into_iter().filter(|(_, text)| text.within && text.terms.matches());
-    let mut items: Vec<TextCandidate> = scored
-        .map(|((place, content_type), text)| TextCandidate {
-            score: score(&statistics, &text.terms),
-            place,
-            content_type,
-        })
-        .collect();
-    items.sort_by(|a, b| {
-        let place = || (&a.place, a.content_type).cmp(&(&b.place, b.content_type));
-        b.score.total_cmp(&a.score).then_with(place)
-    });
-    items.truncate(query.limit);
-    Ok(Candidates { items, notice })
+    let Scope::User(user) = &query.scope else { return Ok((texts, true)) };
+    // Those of others may have displaced those of the user.
+    let own: Vec<TextDocument> =
+        store.messages.all(select.with("c.user_id = @", user).top(limit, "*")).await?;
+    let is_cut = own.len() >= limit;
+    texts.retain(|text| text.of.user_id != *user);
+    texts.extend(own);
+    Ok((texts, is_cut))
 }
 
-fn nothing(within: bool, like: &DocumentTerms) -> Matching {
-    let terms = DocumentTerms { length: like.length, frequencies: vec![0; like.frequencies.len()] };
-    Matching { within, terms }
-}
-
-/// Adds what another part of the same text holds.
-fn add(terms: &mut DocumentTerms, part: &DocumentTerms) {
-    for (frequency, more) in terms.frequencies.iter_mut().zip(&part.frequencies) {
-        *frequency = frequency.saturating_add(*more);
+fn with_any_term(terms: &[String], full_text: bool) -> Select {
+    let mut select = Select::of(kind::TEXT);
+    if full_text {
+        let terms: Vec<String> = terms.iter().map(|term| select.parameter(term)).collect();
+        select.and(format!("FullTextContainsAny(c.terms, {})", terms.join(", ")))
+    } else {
+        // There is a space before and after each term.
+        let terms = terms.iter().map(|term| select.parameter(format!(" {term} ")));
+        let contains: Vec<String> = terms.map(|term| format!("CONTAINS(c.terms, {term})")).collect();
+        select.and(format!("({})", contains.join(" OR ")))
     }
 }
 
-/// How many texts there are in a store, and how many tokens in them.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub(crate) struct Totals {
-    texts: u64,
-    text_tokens: u64,
-}
-
-/// The totals of the store, which scores depend on little: what other processes add may be missing for a minute.
-async fn totals(store: &Store) -> Result<Totals> {
-    if let Some(totals) = store.totals.get() {
-        return Ok(totals);
+/// The totals of all texts in the store. Those that other processes wrote less than a minute ago may be missing.
+async fn totals(store: &Store) -> Result<TextTotals> {
+    match store.totals.get(Instant::now()) {
+        Ok(totals) => Ok(totals),
+        Err(writes) => {
+            let query = Select::of(kind::SESSION).fields("c.texts, c.text_tokens");
+            let sessions = store.sessions.query::<TextTotals>(query).await?;
+            let totals = sessions.try_fold(TextTotals::default(), |sum, of| ready(Ok(sum + of))).await?;
+            store.totals.put(Instant::now(), totals, writes);
+            Ok(totals)
+        }
     }
-    let asked = store.totals.ask();
-    let of_sessions: Vec<Totals> = store.sessions.all(Within::All, queries::text_totals()).await?;
-    let totals = of_sessions.into_iter().fold(Totals::default(), |sum, of| Totals {
-        texts: sum.texts + of.texts,
-        text_tokens: sum.text_tokens + of.text_tokens,
-    });
-    store.totals.put(asked, totals);
-    Ok(totals)
 }
 
 fn statistics<'a>(
-    totals: Totals,
+    totals: TextTotals,
     terms: &[String],
-    matching: impl Iterator<Item = &'a Matching>,
+    matches: impl Iterator<Item = &'a Match>,
 ) -> CollectionStatistics {
     let mut statistics = CollectionStatistics::new(terms.len());
-    for text in matching {
-        statistics.add_document(&text.terms);
-    }
-    // Of a session that is being written there may be more texts than it says.
+    matches.for_each(|found| statistics.add_document(&found.terms));
+    // A session that is being written may have more texts than its document says.
     statistics.documents = totals.texts.max(statistics.documents);
     statistics.tokens = totals.text_tokens.max(statistics.tokens);
     statistics
 }
 
-/// Chunks in scope by their similarity.
-pub(crate) async fn vectors(store: &Store, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
-    let (within, is_indexed) =
-        tokio::join!(sessions::within(store, &query.scope, &query.filter.sessions), is_indexed(store, query));
-    let (within, is_indexed) = (within?, is_indexed?);
-    let mut partitions: Vec<String> = within.into_keys().collect();
-    partitions.sort_unstable();
-    let mut items = Vec::new();
-    for partitions in partitions.chunks(SESSIONS) {
-        items.extend(match is_indexed {
-            true => nearest(store, query, partitions).await?,
-            false => compared_here(store, query, partitions).await?,
-        });
-        keep_nearest(&mut items, query.limit);
-    }
-    let notice = if !is_indexed {
-        Some("vectors were read and compared one by one: the container has no index for them".to_owned())
-    } else if query.limit > VECTORS && items.len() >= VECTORS {
-        Some(format!("Cosmos DB was asked for the nearest {VECTORS} vectors only: there may be more results"))
-    } else {
-        None
-    };
-    Ok(Candidates { items, notice })
-}
-
-fn keep_nearest(candidates: &mut Vec<VectorCandidate>, most: usize) {
-    candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then_with(|| a.place.cmp(&b.place)));
-    candidates.truncate(most);
-}
-
-/// Whether the container's index is for vectors of the generation.
-async fn is_indexed(store: &Store, query: &VectorQuery) -> Result<bool> {
-    let held = schema::generations(store).await?;
-    let space = held.space(query.generation);
-    // A generation that is gone has no vectors: any way finds none.
-    let dimensions = space.map_or(0, |space| space.dimensions);
-    Ok(store.vector_dimensions == Some(dimensions))
-}
-
 #[derive(Debug, Deserialize)]
-struct Nearest {
+struct StoredVector {
     user_id_session_id: String,
     sequence: u32,
     content_type: ContentType,
     span_start: u32,
     span_end: u32,
     vector: Vec<f32>,
-    similarity: f32,
+    /// `None` if the service did not compare it.
+    similarity: Option<f32>,
 }
 
-async fn nearest(store: &Store, query: &VectorQuery, partitions: &[String]) -> Result<Vec<VectorCandidate>> {
-    let content_types: Vec<&str> = query.content_types.iter().map(ContentType::as_str).collect();
-    let most = query.limit.min(VECTORS);
-    let scope = (partitions, content_types.as_slice());
-    let sql = queries::nearest_vectors(query.generation, &query.filter, scope, &query.vector, most);
-    let found: Vec<Nearest> = store.messages.all(Within::All, sql).await?;
-    let candidates = found.into_iter().map(|near| {
-        Ok(VectorCandidate {
-            place: Place::new(ids::session_of(&near.user_id_session_id)?, near.sequence),
-            content_type: near.content_type,
-            span_start: near.span_start,
-            span_end: near.span_end,
-            similarity: near.similarity,
-            vector: near.vector,
-        })
-    });
-    candidates.collect()
+/// Vectors in these partitions: the nearest ones if the service can compare them, otherwise all. With cosine, `VectorDistance`
+/// is a similarity: higher is nearer, and the order is nearest first without `ASC` or `DESC`.
+fn vectors_in(partitions: &[String], query: &VectorQuery, is_indexed: bool) -> Query<StoredVector> {
+    let fields = "c.user_id_session_id, c.sequence, c.content_type, c.span_start, c.span_end, c.vector";
+    let mut select = Select::of(kind::VECTOR)
+        .with("c.generation = @", query.generation)
+        .with("ARRAY_CONTAINS(@, c.user_id_session_id)", partitions)
+        .with("ARRAY_CONTAINS(@, c.content_type)", query.content_types.iter().collect::<Vec<_>>())
+        .matching(&query.filter);
+    if !is_indexed {
+        return select.fields(fields);
+    }
+    let vector = select.parameter(&query.vector);
+    let similarity = format!("VectorDistance(c.vector, {vector})");
+    let fields = format!("{fields}, {similarity} AS similarity");
+    select.ordered(similarity).top(query.limit.min(VECTORS), &fields)
 }
 
-async fn compared_here(
-    store: &Store,
-    query: &VectorQuery,
-    partitions: &[String],
-) -> Result<Vec<VectorCandidate>> {
-    let sql = queries::vectors_to_compare(query.generation, &query.filter, partitions);
-    let mut pages = store.messages.query::<VectorDocument>(Within::All, sql).await?;
+/// The nearest of the vectors. Compares those that the service has not compared.
+async fn candidates(mut rows: Answers<StoredVector>, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
     let mut candidates = Vec::new();
-    while let Some(page) = pages.next().await? {
-        for document in page.into_iter().filter(|of| query.content_types.contains(of.content_type)) {
-            candidates.push(VectorCandidate {
-                place: document.place(),
-                content_type: document.content_type,
-                span_start: document.span_start,
-                span_end: document.span_end,
-                similarity: similarity(&query.vector, &document.vector)?,
-                vector: document.vector,
-            });
+    while let Some(row) = rows.try_next().await? {
+        candidates.push(VectorCandidate {
+            place: Place::new(ids::session_of(&row.user_id_session_id)?, row.sequence),
+            content_type: row.content_type,
+            span_start: row.span_start,
+            span_end: row.span_end,
+            similarity: row.similarity.map_or_else(|| query.similarity(&row.vector), Ok)?,
+            vector: row.vector,
+        });
+        // Not all of them are kept in memory.
+        if candidates.len() >= 2 * query.limit.max(VECTORS) {
+            VectorCandidate::keep_nearest(&mut candidates, query.limit);
         }
-        keep_nearest(&mut candidates, query.limit);
     }
     Ok(candidates)
-}
-
-/// Both are of unit length, so this is the cosine.
-fn similarity(a: &[f32], b: &[f32]) -> Result<f32> {
-    if a.len() != b.len() {
-        return Err(error::other_dimensions(a.len(), b.len()));
-    }
-    Ok(a.iter().zip(b).map(|(x, y)| x * y).sum())
 }

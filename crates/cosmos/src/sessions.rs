@@ -1,82 +1,38 @@
-//! Reading sessions.
+//! Sessions: reading and listing. Writing, deleting and renaming are in `write` and `rename`.
 
-use std::collections::HashMap;
+use std::future::ready;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{SessionName, SessionQuery, StoredSession},
-    model::{Session, SessionId, SessionKey, UserId},
+    backend::{
+        SessionChange, SessionCursor, SessionName, SessionQuery, SessionRows, Sessions, StoredSession,
+        Version,
+    },
+    model::{Session, SessionId, SessionKey, Timestamp, UserId},
     search::SessionFilter,
 };
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
-    client::{Within, page_of},
-    documents::{DeletedDocument, FilesDocument, SessionDocument},
-    ids, lease, queries,
-    store::Store,
+    containers::Order,
+    documents::{SessionDocument, kind},
+    ids,
+    messages::CountedMessage,
+    meta,
+    query::Select,
+    rename, scope,
+    store::CosmosBackend,
+    write,
 };
 
-pub(crate) async fn get(store: &Store, key: &SessionKey) -> Result<Option<StoredSession>> {
-    match lease::read(store, key).await? {
-        Some(document) if document.committed => {
-            let files = files(store, key).await?;
-            document.into_stored(files).map(Some)
-        }
-        _ => Ok(None),
-    }
-}
-
-/// What is kept beside the fields of a session.
-pub(crate) async fn files(store: &Store, key: &SessionKey) -> Result<Option<FilesDocument>> {
-    store.sessions.read(key.user_id.as_str(), &ids::files(&key.session_id)).await
-}
-
-pub(crate) async fn list(store: &Store, query: &SessionQuery) -> Result<Vec<Session>> {
-    let within = within_of(&query.scope);
-    let sql = queries::sessions(query).in_pages_of(page_of(query.limit));
-    let mut pages = store.sessions.query::<SessionDocument>(within, sql).await?;
-    let mut sessions = Vec::new();
-    while sessions.len() < query.limit {
-        let Some(page) = pages.next().await? else { break };
-        let page = page.into_iter().map(|document| document.session);
-        sessions.extend(page.filter(|session| query.admits(session)));
-    }
-    sessions.truncate(query.limit);
-    Ok(sessions)
-}
-
-/// The sessions that a read looks at, as they are now: what they are shared with and labelled with is kept nowhere else.
-pub(crate) async fn within(
-    store: &Store,
-    scope: &Scope,
-    filter: &SessionFilter,
-) -> Result<HashMap<String, Session>> {
-    let query = queries::scope(scope, filter);
-    let documents: Vec<SessionDocument> = store.sessions.all(within_of(scope), query).await?;
-    let sessions = documents.into_iter().map(|document| document.session);
-    let admitted = sessions.filter(|session| scope.allows(session) && filter.admits(session));
-    Ok(admitted.map(|session| (ids::partition(&session.key()), session)).collect())
-}
-
-fn within_of(scope: &Scope) -> Within<'_> {
-    match scope {
-        Scope::User(user) => Within::Partition(user.as_str()),
-        _ => Within::All,
-    }
-}
-
 #[derive(Debug, Deserialize)]
-struct NameDocument {
+struct Name {
     session_id: SessionId,
     #[serde(default)]
     parent_id: Option<SessionId>,
-}
-
-/// The ids of the sessions of `scope`.
-pub(crate) async fn names(store: &Store, scope: &Scope) -> Result<Vec<SessionName>> {
-    let names: Vec<NameDocument> = store.sessions.all(within_of(scope), queries::names(scope)).await?;
-    Ok(names.into_iter().map(|name| SessionName::new(name.session_id, name.parent_id)).collect())
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,44 +41,105 @@ struct SyncState {
     sync_state: String,
 }
 
-pub(crate) async fn sync_states(
-    store: &Store,
-    user: &UserId,
-    after: Option<&SessionId>,
-    limit: usize,
-) -> Result<Vec<(SessionId, String)>> {
-    let within = Within::Partition(user.as_str());
-    let sql = queries::sync_states(after).in_pages_of(page_of(limit));
-    let mut pages = store.sessions.query::<SyncState>(within, sql).await?;
-    let mut states = Vec::new();
-    while states.len() < limit {
-        let Some(page) = pages.next().await? else { break };
-        states.extend(page.into_iter().map(|state| (state.session_id, state.sync_state)));
-    }
-    states.truncate(limit);
-    Ok(states)
-}
-
-/// What is remembered of deleted sessions of a user, also of those that have come again.
-pub(crate) async fn deletions(store: &Store, user: &UserId) -> Result<Vec<DeletedDocument>> {
-    store.sessions.all(Within::Partition(user.as_str()), queries::deletions()).await
-}
-
 #[derive(Debug, Deserialize)]
-struct Present {
-    id: String,
-    committed: bool,
+struct EventTime {
+    sequence: u32,
+    ts: Timestamp,
 }
 
-/// The deleted sessions of a user that have not come again.
-pub(crate) async fn deleted(store: &Store, user: &UserId) -> Result<Vec<SessionId>> {
-    let mut ids: Vec<SessionId> =
-        deletions(store, user).await?.into_iter().map(|deleted| deleted.session_id).collect();
-    if !ids.is_empty() {
-        let wanted: Vec<String> = ids.iter().map(SessionId::to_string).collect();
-        let present: Vec<Present> =
-            store.sessions.all(Within::Partition(user.as_str()), queries::of_ids(&wanted)).await?;
-        ids.retain(|id| !present.iter().any(|found| found.committed && found.id == id.as_str()));
+#[async_trait]
+impl Sessions for CosmosBackend {
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        match self.0.session(key).await? {
+            Some(document) if document.committed => document.into_stored(self.0.files(key).await?).map(Some),
+            _ => Ok(None),
+        }
     }
-    Ok(ids)
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let mut select = scope::select(&query.scope, &query.filter)
+            .with_some("STARTSWITH(c.session_id, @)", query.id_prefix.as_ref())
+            .with_some("c.updated >= @", query.since)
+            .with_some("c.updated < @", query.until)
+            .with_some("c.created < @", query.created_until)
+            .with_some("c.parent_id = @", query.parent.as_ref());
+        if let Some(SessionCursor { updated, key }) = &query.after {
+            select = select.with_all(
+                "(c.updated < @0 OR (c.updated = @0 AND (c.user_id > @1 OR (c.user_id = @1 AND c.session_id > @2))))",
+                [json!(updated), json!(key.user_id), json!(key.session_id)],
+            );
+        }
+        let query_text = select.ordered(Order::SESSIONS).documents().for_about(query.limit);
+        let found = self.0.sessions.query::<SessionDocument>(query_text).await?;
+        let sessions = found.map_ok(|document| document.fields.session);
+        sessions.try_filter(|session| ready(query.admits(session))).take(query.limit).try_collect().await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        let select = scope::select(scope, &SessionFilter::default());
+        let names: Vec<Name> = self.0.sessions.all(select.fields("c.session_id, c.parent_id")).await?;
+        Ok(names.into_iter().map(|name| SessionName::new(name.session_id, name.parent_id)).collect())
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let partition = ids::partition(key);
+        let current = meta::generations(&self.0).await?.current_number();
+        let mut rows = SessionRows::default();
+        let messages = Select::rows(kind::MESSAGE, &partition).fields(CountedMessage::FIELDS);
+        for message in self.0.messages.all::<CountedMessage>(messages).await? {
+            rows.messages.add(message.sequence, message.ts);
+            rows.owing_vectors += u64::from(message.vectors.is_owed());
+            rows.synced_at = rows.synced_at.max(Some(message.synced_at));
+            let of_current = message.generations.iter().filter(|of| of.number == current);
+            rows.vectors += of_current.map(|of| u64::from(of.vectors)).sum::<u64>();
+        }
+        let events = Select::rows(kind::EVENT, &partition).fields("c.sequence, c.ts");
+        for event in self.0.events.all::<EventTime>(events).await? {
+            rows.events.add(event.sequence, event.ts);
+        }
+        Ok(rows)
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        let select = Select::rows(kind::FILES, user.as_str())
+            .and("IS_DEFINED(c.sync_state)")
+            .with_some("c.session_id > @", after)
+            .ordered(Order::SESSION_ID);
+        let query = select.fields("c.session_id, c.sync_state").for_about(limit);
+        let states = self.0.sessions.query::<SyncState>(query).await?;
+        states.map_ok(|of| (of.session_id, of.sync_state)).take(limit).try_collect().await
+    }
+
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let mut versions = Vec::with_capacity(changes.len());
+        for change in changes {
+            versions.push(write::write(&self.0, change).await);
+        }
+        versions
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        write::delete(&self.0, key).await
+    }
+
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        let deletions = self.0.deletions(user).await?.into_iter();
+        let mut deleted: Vec<SessionId> = deletions.map(|of| of.fields.session_id).collect();
+        if !deleted.is_empty() {
+            let select = Select::rows(kind::SESSION, user.as_str()).and("c.committed = true");
+            let select = select.with("ARRAY_CONTAINS(@, c.session_id)", &deleted);
+            let created_again: Vec<String> = self.0.sessions.all(select.fields("VALUE c.session_id")).await?;
+            deleted.retain(|id| !created_again.iter().any(|again| again == id.as_str()));
+        }
+        Ok(deleted)
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        rename::rename(&self.0, from, to).await
+    }
 }

@@ -1,54 +1,53 @@
-//! The totals of a store, kept between searches.
+//! The totals of all texts in a store, cached between searches.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use crate::search::Totals;
+use tokio::time::Instant;
 
-/// For how long they are taken for true, while other processes write.
-const AGE: Duration = Duration::from_secs(60);
+use crate::documents::TextTotals;
 
-/// The last totals that were read, unless this process wrote since.
+/// How long totals are used although other processes may write. Scores depend on them only slightly.
+const MAX_AGE: Duration = Duration::from_secs(60);
+
+/// The totals as they were last read, until this process writes.
 #[derive(Debug, Default)]
-pub(crate) struct KeptTotals(Mutex<Kept>);
+pub(crate) struct CachedTotals(Mutex<Cached>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    /// How often this process wrote.
+struct Cached {
+    /// The number of writes of this process.
     writes: u64,
-    totals: Option<(Instant, Totals)>,
+    totals: Option<(Instant, TextTotals)>,
 }
 
-impl KeptTotals {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+impl CachedTotals {
+    fn cached(&self) -> MutexGuard<'_, Cached> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn get(&self) -> Option<Totals> {
-        let (read, totals) = self.kept().totals?;
-        (read.elapsed() < AGE).then_some(totals)
+    /// The cached totals, or the number of writes so far, for [`put`](Self::put).
+    pub(crate) fn get(&self, now: Instant) -> Result<TextTotals, u64> {
+        let cached = self.cached();
+        let fresh = cached.totals.filter(|(read, _)| now.duration_since(*read) < MAX_AGE);
+        fresh.map(|(_, totals)| totals).ok_or(cached.writes)
     }
 
-    /// To be called before totals are read, and its answer to be handed to [`KeptTotals::put`].
-    pub(crate) fn ask(&self) -> u64 {
-        self.kept().writes
-    }
-
-    /// Keeps totals, unless there was a write since they were asked for.
-    pub(crate) fn put(&self, asked: u64, totals: Totals) {
-        let mut kept = self.kept();
-        if kept.writes == asked {
-            kept.totals = Some((Instant::now(), totals));
+    /// Caches `totals`, unless there was a write after the first `writes`.
+    pub(crate) fn put(&self, now: Instant, totals: TextTotals, writes: u64) {
+        let mut cached = self.cached();
+        if cached.writes == writes {
+            cached.totals = Some((now, totals));
         }
     }
 
-    /// Something was written.
-    pub(crate) fn forget(&self) {
-        let mut kept = self.kept();
-        kept.writes += 1;
-        kept.totals = None;
+    /// Records a write.
+    pub(crate) fn clear(&self) {
+        let mut cached = self.cached();
+        cached.writes += 1;
+        cached.totals = None;
     }
 }
 
@@ -57,15 +56,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_before_a_write_is_not_kept() {
-        let kept = KeptTotals::default();
-        let asked = kept.ask();
-        kept.forget();
-        kept.put(asked, Totals::default());
-        assert!(kept.get().is_none());
-        kept.put(kept.ask(), Totals::default());
-        assert!(kept.get().is_some());
-        kept.forget();
-        assert!(kept.get().is_none());
+    fn totals_that_were_read_before_a_write_are_not_cached() {
+        let (cache, now) = (CachedTotals::default(), Instant::now());
+        let before = cache.get(now).unwrap_err();
+        cache.clear();
+        cache.put(now, TextTotals::default(), before);
+        let after = cache.get(now).unwrap_err();
+        cache.put(now, TextTotals::default(), after);
+        assert!(cache.get(now).is_ok());
+        cache.clear();
+        assert!(cache.get(now).is_err());
+    }
+
+    #[test]
+    fn totals_expire() {
+        let (cache, now) = (CachedTotals::default(), Instant::now());
+        cache.put(now, TextTotals::default(), 0);
+        assert!(cache.get(now + MAX_AGE - Duration::from_nanos(1)).is_ok());
+        assert!(cache.get(now + MAX_AGE).is_err());
     }
 }

@@ -1,18 +1,18 @@
-//! What a store has asked of the service, and what that cost.
+//! What a store has used of the service.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use amplifier_session_core::backend::ServiceUsage;
-use azure_core::http::Context;
-use azure_data_cosmos::diagnostics::{DiagnosticsContext, DiagnosticsHandler};
+use azure_core::http::{Context, StatusCode};
+use azure_data_cosmos::{
+    CosmosStatus,
+    diagnostics::{DiagnosticsContext, DiagnosticsHandler},
+};
 
-/// Too many requests: the service wants the request later.
-const THROTTLED: u16 = 429;
-
-/// Counters of a store. The SDK tells of each operation when it is over, with every request that it took.
+/// Counters of a store. The SDK reports each operation when it has ended, with every request that it took.
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
-    /// Request units in thousandths: a charge has two decimals.
+    /// Request units in thousandths. A charge has two decimals.
     thousandths: AtomicU64,
     requests: AtomicU64,
     throttled: AtomicU64,
@@ -33,25 +33,17 @@ impl DiagnosticsHandler for Usage {
         let thousandths = (diagnostics.total_request_charge().value().max(0.0) * 1_000.0).round() as u64;
         self.thousandths.fetch_add(thousandths, Ordering::Relaxed);
         self.requests.fetch_add(diagnostics.request_count() as u64, Ordering::Relaxed);
-        let requests = diagnostics.requests();
-        let is_throttled = |status: u16| status == THROTTLED;
+        let is_throttled = |status: &CosmosStatus| status.status_code() == StatusCode::TooManyRequests;
         let throttled =
-            requests.iter().filter(|request| is_throttled(request.status().status_code().into())).count();
+            diagnostics.requests().iter().filter(|request| is_throttled(request.status())).count();
         if throttled == 0 {
             return;
         }
         self.throttled.fetch_add(throttled as u64, Ordering::Relaxed);
-        let is_lost =
-            diagnostics.effective_status().is_some_and(|status| is_throttled(status.status_code().into()));
         let waited_ms = diagnostics.duration().as_millis() as u64;
         let operation = diagnostics.operation_name().unwrap_or("a request");
-        if is_lost {
-            tracing::warn!(
-                operation,
-                throttled,
-                waited_ms,
-                "Cosmos DB throttled a request until patience was over"
-            );
+        if diagnostics.effective_status().is_some_and(|status| is_throttled(&status)) {
+            tracing::warn!(operation, throttled, waited_ms, "Cosmos DB kept throttling a request; giving up");
         } else {
             tracing::info!(operation, throttled, waited_ms, "Cosmos DB throttled a request; it was repeated");
         }

@@ -1,319 +1,269 @@
-//! Vectors of messages.
+//! Vectors: reading them, which are pending, and their generations. Writing them is in `vector_batches`.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    future::ready,
+};
 
 use amplifier_session_core::{
-    Result,
-    backend::{MessageVectors, OweAgain, SequenceRange, meta::Generations},
-    model::{ContentType, ContentTypes, Place, SessionKey, VectorRecord, VectorState},
+    Error, Result, Scope,
+    backend::{
+        MessageVectors, Meta as _, OweAgain, OwingQuery, SequenceRange, VectorCounts, Vectors,
+        meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
+    },
+    model::{ContentType, ContentTypes, Message, Place, SessionKey, VectorRecord, VectorState},
+    search::{SearchFilter, SessionFilter},
 };
+use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
-    client::{Container, Operation, Outcome, READS, Within, batches},
-    documents::{GenerationState, MessageDocument, VectorDocument, hex, kind, vector_state},
-    error, ids, limits,
-    messages::{by_partition, documents_at},
-    queries, schema,
-    store::Store,
+    batch::Operation,
+    client::READS,
+    containers::Order,
+    documents::{MessageDocument, VectorDocument, kind},
+    ids,
+    messages::{self, CountedMessage},
+    meta,
+    query::{Query, Select},
+    scope,
+    store::{CosmosBackend, Store},
+    vector_batches,
 };
 
-/// How many batches of one call are under way at once, as far as the store's own bound allows.
-const BATCHES: usize = 4;
+/// The codes of `VectorState::Owed` and `VectorState::Outdated`.
+const PENDING: &str = "c.vectors IN (0, 3)";
 
-/// How often vectors of a message are written anew while others change it. Of those that meet at a message one comes
-/// through each time, so this is how many may meet.
-const ATTEMPTS: usize = 64;
+/// The most messages that are changed at a time.
+const MESSAGES: usize = 500;
 
 /// The most texts with vectors in a page.
 const PAGE: usize = 500;
 
-/// Stores vectors: those of a message together with its state, and as many messages in a batch as fit.
-pub(crate) async fn write(
-    store: &Store,
-    key: &SessionKey,
-    generation: u32,
-    vectors: Vec<MessageVectors>,
-) -> Result<usize> {
-    let held = schema::generations(store).await?;
-    let space = held.space(generation)?;
-    vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
-    let partition = ids::partition(key);
-    let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
-    let mut left = vectors;
-    let mut stored = 0;
-    for attempt in 0..ATTEMPTS {
-        let made = made(store, &partition, (generation, &held), left).await?;
-        // A batch that was refused says little of its messages: each of them goes by itself then.
-        let groups = groups(made, if attempt == 0 { limits::BATCH_OPERATIONS } else { 1 });
-        let writes = groups.into_iter().map(|group| group.write(&store.messages, &partition));
-        let mut writes = stream::iter(writes).buffer_unordered(BATCHES);
-        left = Vec::new();
-        while let Some(written) = writes.next().await {
-            match written? {
-                Written::Stored(records) => stored += records,
-                Written::Refused(vectors) => left.extend(vectors),
-            }
-        }
-        if left.is_empty() {
-            owe_what_is_of_before(store, &partition, &held, &sequences).await?;
-            return Ok(stored);
-        }
-        left.sort_by_key(|of| of.sequence);
-    }
-    Err(error::conflict())
-}
-
-/// Makes messages owe vectors again that were stored as of the current generation when it was not that any more.
-async fn owe_what_is_of_before(
-    store: &Store,
-    partition: &str,
-    held: &Generations,
-    sequences: &[u32],
-) -> Result<()> {
-    let current = schema::generations(store).await?.current_number();
-    if current == held.current_number() {
-        return Ok(());
-    }
-    for _ in 0..ATTEMPTS {
-        let documents = documents_at(store, partition, sequences).await?;
-        let mut operations = Vec::new();
-        for mut document in documents {
-            let is_stored = vector_state(document.vectors)? == VectorState::Stored;
-            if is_stored && !document.made.contains(&current) {
-                document.vectors = VectorState::Owed.code();
-                operations.push(Operation::replace(document.id.clone(), &document, &document.etag)?);
-            }
-        }
-        if store.messages.write_many(partition, operations).await? {
-            return Ok(());
-        }
-    }
-    Err(error::conflict())
-}
-
-/// A message whose vectors are to be stored.
-struct Made {
-    vectors: MessageVectors,
-    /// The message without vectors of the generation, as it is while they are stored in several batches.
-    owing: MessageDocument,
-    /// The message with its vectors.
-    document: MessageDocument,
-    operations: Vec<Operation>,
-    /// How many bytes the message takes in a batch.
-    message_bytes: usize,
-    /// How many bytes all of it takes.
-    bytes: usize,
-}
-
-/// What is to be stored of those messages that are still the ones that the vectors are of.
-async fn made(
-    store: &Store,
-    partition: &str,
-    (generation, held): (u32, &Generations),
-    vectors: Vec<MessageVectors>,
-) -> Result<Vec<Made>> {
-    let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
-    let (found, old) = tokio::join!(
-        documents_at(store, partition, &sequences),
-        vector_ids(store, partition, generation, &sequences)
-    );
-    let old = old?;
-    let documents: HashMap<u32, MessageDocument> =
-        found?.into_iter().map(|document| (document.sequence, document)).collect();
-    let mut made = Vec::new();
-    for of in vectors {
-        let document = documents.get(&of.sequence).filter(|document| document.digest == hex(of.digest));
-        if let Some(document) = document {
-            let old = old.get(&of.sequence).map(Vec::as_slice).unwrap_or_default();
-            made.push(Made::new(document, of, old, (generation, held))?);
-        }
-    }
-    Ok(made)
-}
-
-impl Made {
-    fn new(
-        document: &MessageDocument,
-        vectors: MessageVectors,
-        old: &[String],
-        (generation, held): (u32, &Generations),
-    ) -> Result<Self> {
-        let new = VectorDocument::all_of(document, generation, &held.space(generation)?.model, &vectors);
-        let kept: HashSet<&str> = new.iter().map(|vector| vector.id.as_str()).collect();
-        let gone = old.iter().filter(|id| !kept.contains(id.as_str()));
-        let mut operations: Vec<Operation> =
-            gone.map(|id| Operation::Delete { id: id.clone(), etag: None }).collect();
-        for vector in &new {
-            operations.push(Operation::upsert(vector)?);
-        }
-        let (mut owing, mut document) = (document.clone(), document.clone());
-        owing.forget_generations(|number| number == generation);
-        document.set_generation(GenerationState {
-            number: generation,
-            vectors: u32::try_from(new.len()).unwrap_or(u32::MAX),
-            failure: vectors.failure.clone(),
-        });
-        if generation == held.current_number() {
-            document.vectors = VectorState::Stored.code();
-            if vector_state(owing.vectors)? == VectorState::Stored {
-                owing.vectors = VectorState::Outdated.code();
-            }
-        }
-        let message_bytes = Operation::upsert(&document)?.bytes();
-        let bytes = message_bytes + operations.iter().map(Operation::bytes).sum::<usize>();
-        Ok(Self { vectors, owing, document, operations, message_bytes, bytes })
-    }
-}
-
-/// Messages whose vectors are stored in one batch, or one message whose vectors need several.
-struct Group(Vec<Made>);
-
-enum Written {
-    /// So many vectors.
-    Stored(usize),
-    /// Nothing, or not all of it: a message was changed meanwhile.
-    Refused(Vec<MessageVectors>),
-}
-
-/// Messages in groups of at most `most` operations, each group at least one message.
-fn groups(made: Vec<Made>, most: usize) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let (mut operations, mut bytes) = (0, 0);
-    for of in made {
-        // One operation is for the message itself.
-        let more = of.operations.len() + 1;
-        let fits = operations + more <= most && bytes + of.bytes <= limits::BATCH_BYTES;
-        match groups.last_mut().filter(|_| fits) {
-            Some(group) => {
-                (operations, bytes) = (operations + more, bytes + of.bytes);
-                group.0.push(of);
-            }
-            None => {
-                (operations, bytes) = (more, of.bytes);
-                groups.push(Group(vec![of]));
-            }
-        }
-    }
-    groups
-}
-
-impl Group {
-    async fn write(self, container: &Container, partition: &str) -> Result<Written> {
-        let records = self.0.iter().map(|of| of.vectors.records.len()).sum();
-        let (mut vectors, mut operations) = (Vec::new(), Vec::new());
-        for mut of in self.0 {
-            let bytes = limits::BATCH_BYTES.saturating_sub(of.message_bytes);
-            let mut parts = batches(of.operations, limits::BATCH_OPERATIONS - 1, bytes);
-            let last = parts.pop().unwrap_or_default();
-            vectors.push(of.vectors);
-            // More than one batch: the message says that it owes vectors until the last one.
-            for part in parts {
-                let owing = Operation::replace(of.owing.id.clone(), &of.owing, &of.document.etag)?;
-                let part = std::iter::once(owing).chain(part).collect();
-                match container.write(partition, part).await? {
-                    Outcome::Done(etags) => of.document.etag = etags.into_iter().next().unwrap_or_default(),
-                    Outcome::Refused => return Ok(Written::Refused(vectors)),
-                }
-            }
-            operations.push(Operation::replace(of.document.id.clone(), &of.document, &of.document.etag)?);
-            operations.extend(last);
-        }
-        Ok(match container.write(partition, operations).await? {
-            Outcome::Done(_) => Written::Stored(records),
-            Outcome::Refused => Written::Refused(vectors),
-        })
-    }
+#[derive(Debug, Deserialize)]
+struct EmbeddedText {
+    sequence: u32,
+    content_type: ContentType,
 }
 
 #[derive(Debug, Deserialize)]
 struct VectorId {
     id: String,
-    sequence: u32,
-    generation: u32,
+    user_id_session_id: String,
 }
 
-/// Ids of the vectors of a generation that messages have.
-async fn vector_ids(
-    store: &Store,
-    partition: &str,
-    generation: u32,
-    sequences: &[u32],
-) -> Result<HashMap<u32, Vec<String>>> {
-    let query = queries::rows_at(kind::VECTOR, "c.id, c.sequence, c.generation", sequences);
-    let found: Vec<VectorId> = store.messages.all(Within::Partition(partition), query).await?;
-    let mut ids: HashMap<u32, Vec<String>> = HashMap::new();
-    for vector in found.into_iter().filter(|vector| vector.generation == generation) {
-        ids.entry(vector.sequence).or_default().push(vector.id);
-    }
-    Ok(ids)
-}
-
-/// Makes vectors owed again; returns of how many messages.
-pub(crate) async fn owe(store: &Store, key: &SessionKey, which: &OweAgain) -> Result<u64> {
-    let generation = schema::generations(store).await?.current_number();
-    let partition = ids::partition(key);
-    let query = queries::rows(kind::MESSAGE, "*", 0, None);
-    let documents: Vec<MessageDocument> = store.messages.all(Within::Partition(&partition), query).await?;
-    let mut operations = Vec::new();
-    for mut document in documents {
-        let is_stored = vector_state(document.vectors)? == VectorState::Stored;
-        if is_stored && which.means(document.sequence, document.failure(generation).is_some()) {
-            document.vectors = VectorState::Outdated.code();
-            operations.push(Operation::replace(document.id.clone(), &document, &document.etag)?);
+#[async_trait]
+impl Vectors for CosmosBackend {
+    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+        let held = meta::generations(&self.0).await?;
+        let Some(select) = pending(query.generation, &held) else { return Ok(Vec::new()) };
+        let mut select = select.with("c.user_id = @", &query.user);
+        if let Some(session) = &query.session {
+            let key = SessionKey::new(query.user.clone(), session.clone());
+            select = select.within(&ids::partition(&key)).with("c.session_id = @", session);
         }
+        if let Some(Place { session, sequence }) = &query.after {
+            select = select.with_all(
+                "(c.user_id > @0 OR (c.user_id = @0 AND (c.session_id > @1 OR (c.session_id = @1 AND c.sequence > @2))))",
+                [json!(session.user_id), json!(session.session_id), json!(sequence)],
+            );
+        }
+        // Leaves out sessions whose first write has not completed.
+        let filter = SessionFilter::default().with_session(query.session.clone());
+        let shown = scope::sessions(&self.0, &Scope::User(query.user.clone()), &filter).await?;
+        let limit = query.limit.min(messages::PAGE);
+        let documents = select.ordered(Order::MESSAGES).documents().for_about(limit);
+        let found = self.0.messages.query::<MessageDocument>(documents).await?;
+        let found = found.try_filter(|of| ready(shown.contains_key(&of.user_id_session_id)));
+        messages::complete(&self.0, found.take(limit).try_collect().await?).await
     }
-    let owed = operations.len() as u64;
-    if store.messages.write_many(&partition, operations).await? { Ok(owed) } else { Err(error::conflict()) }
-}
 
-/// Vectors of texts.
-pub(crate) async fn of_texts(
-    store: &Store,
-    generation: u32,
-    texts: &[(Place, ContentType)],
-) -> Result<Vec<(Place, VectorRecord)>> {
-    let wanted: HashSet<(&Place, ContentType)> =
-        texts.iter().map(|(place, content_type)| (place, *content_type)).collect();
-    let places = texts.iter().map(|(place, _)| (&place.session, place.sequence));
-    let reads = by_partition(places).into_iter().map(|(partition, sequences)| async move {
-        let query = queries::vectors_of(generation, &sequences);
-        store.messages.all::<VectorDocument>(Within::Partition(&partition), query).await
-    });
-    let mut found = Vec::new();
-    let mut partitions = stream::iter(reads).buffered(READS);
-    while let Some(mut documents) = partitions.try_next().await? {
-        documents.sort_by_key(|vector| (vector.sequence, vector.content_type, vector.chunk_index));
-        let documents = documents.into_iter().map(|vector| (vector.place(), vector.into_record()));
-        found.extend(documents.filter(|(place, record)| wanted.contains(&(place, record.content_type))));
+    async fn write_vectors(
+        &self,
+        key: &SessionKey,
+        generation: u32,
+        vectors: Vec<MessageVectors>,
+    ) -> Result<usize> {
+        vector_batches::write(&self.0, key, generation, vectors).await
     }
-    Ok(found)
-}
 
-#[derive(Debug, Deserialize)]
-struct TypeRow {
-    sequence: u32,
-    content_type: ContentType,
-}
+    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+        let generation = meta::generations(&self.0).await?.current_number();
+        let messages = Select::rows(kind::MESSAGE, &ids::partition(key)).documents();
+        let documents: Vec<MessageDocument> = self.0.messages.all(messages).await?;
+        let changed = messages::update(&self.0, documents, |document| {
+            let is_stored = document.message.vectors == VectorState::Stored;
+            let changes =
+                is_stored && which.means(document.message.sequence, document.has_failed(generation));
+            if changes {
+                document.message.vectors = VectorState::Outdated;
+            }
+            changes
+        });
+        Ok(changed.await? as u64)
+    }
 
-pub(crate) async fn types(
-    store: &Store,
-    generation: u32,
-    key: &SessionKey,
-    range: SequenceRange,
-) -> Result<Vec<(u32, ContentTypes)>> {
-    let partition = ids::partition(key);
-    let limit = range.limit.min(PAGE);
-    let query = queries::vector_types(generation, range.start);
-    let mut pages = store.messages.query::<TypeRow>(Within::Partition(&partition), query).await?;
-    let mut types: BTreeMap<u32, Vec<ContentType>> = BTreeMap::new();
-    // Those of the last message are complete once there is another one behind it.
-    while types.len() <= limit {
-        let Some(page) = pages.next().await? else { break };
-        for row in page {
+    async fn complete_generation(&self, generation: u32) -> Result<bool> {
+        let entries = self.meta().await?;
+        let held = Generations::of(&entries);
+        if held.current_number() == generation {
+            return Ok(true);
+        }
+        let spaces = entries.get(EMBEDDING_SPACE).zip(entries.get(NEXT_EMBEDDING_SPACE));
+        let Some((current, next)) = spaces.filter(|_| held.is_next(generation)) else {
+            let message = format!("generation {generation} is not the next one");
+            return Err(Error::validation("generation", message));
+        };
+        if is_pending(&self.0, generation, &held).await? {
+            return Ok(false);
+        }
+        // The states first: if this breaks off, the next generation is still the next one, and the call is repeated.
+        let pending = Select::of(kind::MESSAGE).and(PENDING).documents();
+        change_messages(&self.0, pending, usize::MAX, |document| {
+            // Of a message that came in the meantime, vectors of this generation are pending, too.
+            let is_made = document.made.contains(&generation);
+            if is_made {
+                document.message.vectors = VectorState::Stored;
+            }
+            is_made
+        })
+        .await?;
+        let stored = self.swap_meta(EMBEDDING_SPACE, Some(current), next).await?;
+        Ok(stored.as_deref() == Some(next))
+    }
+
+    async fn prune_vectors(&self, limit: usize) -> Result<usize> {
+        let kept: Vec<u32> = meta::generations(&self.0).await?.numbers().collect();
+        let select = Select::of(kind::VECTOR).with("NOT ARRAY_CONTAINS(@, c.generation)", &kept);
+        let query = select.top(limit, "c.id, c.user_id_session_id");
+        let mut deletions: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
+        for VectorId { id, user_id_session_id } in self.0.messages.all(query).await? {
+            deletions.entry(user_id_session_id).or_default().push(Operation::delete(id));
+        }
+        let pruned = deletions.values().map(Vec::len).sum();
+        for (partition, deletions) in deletions {
+            // Refused if another process deleted one at the same time. The next call finds the others.
+            self.0.messages.write_many(&partition, deletions).await?;
+        }
+        if pruned > 0 {
+            return Ok(pruned);
+        }
+        let with_vectors = Select::of(kind::MESSAGE).and("ARRAY_LENGTH(c.made) > 0").documents();
+        change_messages(&self.0, with_vectors, limit, |document| {
+            let before = document.made.len();
+            document.forget_generations(|number| !kept.contains(&number));
+            document.made.len() < before
+        })
+        .await
+    }
+
+    async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
+        let filter = SearchFilter::default();
+        let held = meta::generations(&self.0).await?;
+        let sessions = scope::sessions(&self.0, scope, &filter.sessions).await?;
+        let mut counts = VectorCounts::default();
+        let mut messages = self.0.messages.query(CountedMessage::query(scope, &filter)).await?;
+        while let Some(message) = messages.try_next().await? {
+            if sessions.contains_key(&message.user_id_session_id) {
+                add(&mut counts, &message, &held);
+            }
+        }
+        Ok(counts)
+    }
+
+    async fn vectors_of(
+        &self,
+        generation: u32,
+        texts: &[(Place, ContentType)],
+    ) -> Result<Vec<(Place, VectorRecord)>> {
+        let wanted: HashSet<(&Place, ContentType)> = texts.iter().map(|(place, of)| (place, *of)).collect();
+        let partitions = messages::by_partition(texts.iter().map(|(place, _)| place));
+        let reads = partitions.into_iter().map(|(partition, sequences)| async move {
+            let select = Select::rows(kind::VECTOR, &partition).with("c.generation = @", generation);
+            self.0.messages.all::<VectorDocument>(select.at(&sequences).documents()).await
+        });
+        let found: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
+        let found = found.into_iter().flatten().map(|of| (of.fields.of.place(), of.fields.record));
+        let mut vectors: Vec<(Place, VectorRecord)> =
+            found.filter(|(place, record)| wanted.contains(&(place, record.content_type))).collect();
+        vectors.sort_by(|(a, one), (b, other)| {
+            (a, one.content_type, one.chunk_index).cmp(&(b, other.content_type, other.chunk_index))
+        });
+        Ok(vectors)
+    }
+
+    async fn vector_types(
+        &self,
+        generation: u32,
+        key: &SessionKey,
+        range: SequenceRange,
+    ) -> Result<Vec<(u32, ContentTypes)>> {
+        let limit = range.limit.min(PAGE);
+        let select = Select::rows(kind::VECTOR, &ids::partition(key)).with("c.generation = @", generation);
+        let query = select.from(range.start).fields("c.sequence, c.content_type");
+        let mut rows = self.0.messages.query::<EmbeddedText>(query).await?;
+        let mut types: BTreeMap<u32, Vec<ContentType>> = BTreeMap::new();
+        // The types of the last message are complete once a further message has been read.
+        while types.len() <= limit
+            && let Some(row) = rows.try_next().await?
+        {
             types.entry(row.sequence).or_default().push(row.content_type);
         }
+        let types = types.into_iter().take(limit);
+        Ok(types.map(|(sequence, of)| (sequence, of.into_iter().collect())).collect())
     }
-    Ok(types.into_iter().take(limit).map(|(sequence, of)| (sequence, of.into_iter().collect())).collect())
+}
+
+/// Messages whose vectors of a generation are pending. `None` if it is neither the current nor the next one.
+pub(crate) fn pending(generation: u32, held: &Generations) -> Option<Select> {
+    let messages = Select::of(kind::MESSAGE);
+    if generation == held.current_number() {
+        Some(messages.and(PENDING))
+    } else if held.is_next(generation) {
+        Some(messages.and("c.vectors != 2").with("NOT ARRAY_CONTAINS(c.made, @)", generation))
+    } else {
+        None
+    }
+}
+
+/// Whether vectors of a generation are pending. Ignores sessions whose first write has not completed.
+async fn is_pending(store: &Store, generation: u32, held: &Generations) -> Result<bool> {
+    let Some(select) = pending(generation, held) else { return Ok(false) };
+    let partitions: Vec<String> = store.messages.all(select.fields("VALUE c.user_id_session_id")).await?;
+    if partitions.is_empty() {
+        return Ok(false);
+    }
+    let shown = scope::sessions(store, &Scope::Everyone, &SessionFilter::default()).await?;
+    Ok(partitions.iter().any(|partition| shown.contains_key(partition)))
+}
+
+/// Changes the messages of a query until about `limit` have changed. Returns how many.
+async fn change_messages(
+    store: &Store,
+    query: Query<MessageDocument>,
+    limit: usize,
+    change: impl Fn(&mut MessageDocument) -> bool,
+) -> Result<usize> {
+    let mut documents = store.messages.query(query).await?.try_chunks(MESSAGES).map_err(|error| error.1);
+    let mut changed = 0;
+    while changed < limit
+        && let Some(documents) = documents.try_next().await?
+    {
+        changed += messages::update(store, documents, &change).await?;
+    }
+    Ok(changed)
+}
+
+fn add(counts: &mut VectorCounts, message: &CountedMessage, held: &Generations) {
+    counts.add_message(message.vectors, held, |generation| message.made.contains(&generation));
+    for of in &message.generations {
+        let count = counts.generations.entry(of.number).or_default();
+        count.vectors += u64::from(of.vectors);
+        count.messages += u64::from(of.vectors > 0);
+        if let Some(reason) = &of.failure {
+            *count.failed.entry(reason.clone()).or_default() += 1;
+        }
+    }
 }

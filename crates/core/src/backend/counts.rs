@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::model::{Cost, Event, Role, SessionKey, Timestamp};
+use super::meta::Generations;
+use crate::model::{Cost, Event, Role, SessionKey, Timestamp, VectorState};
 
 /// The type of the events that say that a prompt was submitted.
 pub const PROMPT: &str = "prompt:submit";
@@ -271,6 +272,24 @@ pub struct VectorCounts {
     pub nothing: u64,
     /// By number of the generation.
     pub generations: BTreeMap<u32, GenerationCounts>,
+}
+
+impl VectorCounts {
+    /// Counts a message. `is_made` says whether vectors of a generation have been made of its present line.
+    pub fn add_message(&mut self, state: VectorState, held: &Generations, is_made: impl Fn(u32) -> bool) {
+        if state == VectorState::Nothing {
+            self.nothing += 1;
+            return;
+        }
+        self.embeddable += 1;
+        for number in held.numbers() {
+            let is_current = number == held.current_number();
+            let is_pending = if is_current { state.is_owed() } else { !is_made(number) };
+            if is_pending {
+                self.generations.entry(number).or_default().owing += 1;
+            }
+        }
+    }
 }
 
 /// How far the vectors of one generation are.

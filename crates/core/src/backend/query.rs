@@ -1,6 +1,7 @@
 //! What is asked: which sessions, messages and vectors, under which scope; and the candidates that answer a search.
 
 use crate::{
+    Error, Result,
     model::{ContentType, ContentTypes, Place, Session, SessionId, SessionKey, Timestamp, UserId},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
@@ -207,6 +208,17 @@ pub struct TextCandidate {
     pub score: f32,
 }
 
+impl TextCandidate {
+    /// Keeps the `limit` best candidates, best first.
+    pub fn keep_best(candidates: &mut Vec<Self>, limit: usize) {
+        candidates.sort_by(|a, b| {
+            let text = || (&a.place, a.content_type).cmp(&(&b.place, b.content_type));
+            b.score.total_cmp(&a.score).then_with(text)
+        });
+        candidates.truncate(limit);
+    }
+}
+
 /// A vector query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorQuery {
@@ -224,6 +236,21 @@ pub struct VectorQuery {
     pub limit: usize,
 }
 
+impl VectorQuery {
+    /// The cosine of the query's vector and another one of unit length.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if the vectors differ in length.
+    pub fn similarity(&self, vector: &[f32]) -> Result<f32> {
+        if vector.len() != self.vector.len() {
+            let message = format!("has {} dimensions, the store has {}", self.vector.len(), vector.len());
+            return Err(Error::validation("vector", message));
+        }
+        Ok(self.vector.iter().zip(vector).map(|(x, y)| x * y).sum())
+    }
+}
+
 /// A chunk that is near to a query vector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorCandidate {
@@ -239,6 +266,14 @@ pub struct VectorCandidate {
     pub similarity: f32,
     /// Its vector, for diversification; it goes no further than `core`.
     pub vector: Vec<f32>,
+}
+
+impl VectorCandidate {
+    /// Keeps the `limit` nearest candidates, nearest first.
+    pub fn keep_nearest(candidates: &mut Vec<Self>, limit: usize) {
+        candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then_with(|| a.place.cmp(&b.place)));
+        candidates.truncate(limit);
+    }
 }
 
 /// Candidates, and what the reader should know of how they were found.

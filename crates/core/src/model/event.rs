@@ -50,7 +50,7 @@ impl Level {
 }
 
 /// One line of an event log, without its payload.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// The id that the line gives, else `{session_id}_evt_{sequence}`; unique per user.
     pub event_id: String,

@@ -191,8 +191,9 @@ impl Place {
     }
 }
 
-/// What a line said when it was stored: the first 16 bytes of its BLAKE3 hash.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+/// What a line said when it was stored: the first 16 bytes of its BLAKE3 hash. Written as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Digest(pub [u8; 16]);
 
 impl Digest {
@@ -202,6 +203,24 @@ impl Digest {
         let mut digest = [0; 16];
         digest.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
         Self(digest)
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        format!("{digest:?}")
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self> {
+        let number = u128::from_str_radix(&text, 16).ok().filter(|_| text.len() == 32);
+        let number = number.ok_or_else(|| {
+            Error::validation("digest", "must be 32 hexadecimal digits")
+                .with("value", format_args!("{text:?}"))
+        })?;
+        Ok(Self(number.to_be_bytes()))
     }
 }
 
@@ -234,6 +253,15 @@ mod tests {
         assert_eq!(slug("C:\\work\\bakery"), "-C-work-bakery");
         assert_eq!(slug("/"), "-");
         assert!(ProjectSlug::of_folder(&"/long".repeat(60)).is_err());
+    }
+
+    #[test]
+    fn digests_are_written_as_hexadecimal_digits() {
+        let digest = Digest::of(b"line");
+        let json = serde_json::to_string(&digest).unwrap();
+        assert_eq!(json, format!("\"{digest:?}\""));
+        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
+        assert!(serde_json::from_str::<Digest>("\"12\"").is_err());
     }
 
     #[test]

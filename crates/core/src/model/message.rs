@@ -57,8 +57,9 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// Whether the vectors of a message are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Whether the vectors of a message are there. Written as its [`code`](VectorState::code).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
 pub enum VectorState {
     /// The message has text to embed, and its vectors are still to be made.
     Owed,
@@ -94,6 +95,19 @@ impl VectorState {
         [Self::Owed, Self::Stored, Self::Nothing, Self::Outdated]
             .into_iter()
             .find(|state| state.code() == code)
+    }
+}
+
+impl From<VectorState> for u8 {
+    fn from(state: VectorState) -> Self {
+        state.code()
+    }
+}
+
+impl TryFrom<u8> for VectorState {
+    type Error = Error;
+    fn try_from(code: u8) -> Result<Self> {
+        Self::from_code(code).ok_or_else(|| Error::validation("vectors", format!("unknown state {code}")))
     }
 }
 

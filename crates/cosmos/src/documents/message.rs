@@ -1,56 +1,61 @@
 //! A message, and the pieces of a line that is too large for one document.
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result,
+    Result,
     model::{
-        HostId, Message, ProjectSlug, RawJson, Role, SessionId, SessionKey, TimeSource, Timestamp, UserId,
+        Digest, HostId, Message, ProjectSlug, RawJson, Role, SessionId, TimeSource, Timestamp, UserId,
         VectorState,
     },
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, digest_of_hex, hex, kind};
+use super::{Bytes, Document, kind};
 use crate::ids;
 
-/// The most bytes, as JSON, of a line that stands in its message's document.
+/// The most bytes, as JSON, of a line that is stored in its message's document.
 const INLINE_BYTES: usize = 1_200_000;
 
-/// The most bytes of a piece: as base64 it takes a third more.
+/// The most bytes of a piece. Base64 adds a third.
 const PIECE_BYTES: usize = 1_200_000;
 
+/// The fields of a message, as they are stored.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Message")]
+struct StoredMessage {
+    user_id: UserId,
+    session_id: SessionId,
+    host_id: HostId,
+    project_slug: ProjectSlug,
+    sequence: u32,
+    role: Role,
+    turn: Option<u32>,
+    ts: Timestamp,
+    #[serde(flatten, with = "time_source")]
+    ts_source: TimeSource,
+    synced_at: Timestamp,
+    vectors: VectorState,
+    digest: Digest,
+    #[serde(skip)]
+    raw: RawJson,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct MessageDocument {
-    pub(crate) id: String,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
+pub(crate) struct MessageFields {
     pub(crate) user_id_session_id: String,
-    pub(crate) user_id: UserId,
-    pub(crate) session_id: SessionId,
-    pub(crate) host_id: HostId,
-    pub(crate) project_slug: ProjectSlug,
-    pub(crate) sequence: u32,
-    pub(crate) role: Role,
-    pub(crate) turn: Option<u32>,
-    pub(crate) ts: Timestamp,
-    pub(crate) ts_estimated: bool,
-    /// Documents of earlier versions do not say.
-    #[serde(default)]
-    pub(crate) ts_source: Option<TimeSource>,
-    pub(crate) synced_at: Timestamp,
-    /// The code of its [`VectorState`].
-    pub(crate) vectors: u8,
-    /// The generations that vectors of it were made of.
+    /// Without its line.
+    #[serde(flatten, with = "StoredMessage")]
+    pub(crate) message: Message,
+    /// The line, if it is not in pieces.
+    raw: Option<Bytes>,
+    /// The number of pieces of the line.
+    pub(crate) pieces: usize,
+    /// The generations that have vectors of the message, or failed to make them.
     pub(crate) generations: Vec<GenerationState>,
     /// Their numbers, for queries.
     pub(crate) made: Vec<u32>,
-    pub(crate) digest: String,
-    /// The line, if it is not in pieces.
-    pub(crate) raw: Option<Bytes>,
-    /// In how many pieces the line is.
-    pub(crate) pieces: usize,
-    #[serde(rename = "_etag", default, skip_serializing)]
-    pub(crate) etag: String,
 }
+
+pub(crate) type MessageDocument = Document<MessageFields>;
 
 /// Vectors of one generation of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,40 +63,29 @@ pub(crate) struct GenerationState {
     pub(crate) number: u32,
     /// How many there are.
     pub(crate) vectors: u32,
-    /// Why there are fewer than there might be.
+    /// Why a text has none.
     pub(crate) failure: Option<String>,
 }
 
 impl MessageDocument {
-    pub(crate) fn new(message: &Message, partition: &str) -> Self {
-        let raw = Bytes::of(message.raw.as_bytes());
-        let is_large = serde_json::to_string(&raw).map_or(usize::MAX, |json| json.len()) > INLINE_BYTES;
-        Self {
-            id: ids::message(&message.session_id, message.sequence),
-            kind: kind::MESSAGE.to_owned(),
-            user_id_session_id: partition.to_owned(),
-            user_id: message.user_id.clone(),
-            session_id: message.session_id.clone(),
-            host_id: message.host_id.clone(),
-            project_slug: message.project_slug.clone(),
-            sequence: message.sequence,
-            role: message.role,
-            turn: message.turn,
-            ts: message.ts,
-            ts_estimated: message.ts_estimated(),
-            ts_source: Some(message.ts_source),
-            synced_at: message.synced_at,
-            vectors: message.vectors.code(),
+    /// The document of a message, and the pieces of its line if that is too large.
+    pub(crate) fn new(message: &Message) -> (Self, Vec<PieceDocument>) {
+        let line = message.raw.as_bytes();
+        let raw = Bytes::of(line);
+        let is_large = serde_json::to_string(&raw).map_or(true, |json| json.len() > INLINE_BYTES);
+        let parts = if is_large { line } else { &[] }.chunks(PIECE_BYTES).enumerate();
+        let pieces: Vec<_> = parts.map(|(number, part)| PieceDocument::new(message, number, part)).collect();
+        let fields = MessageFields {
+            user_id_session_id: ids::partition(&message.place().session),
+            message: Message { raw: RawJson::default(), ..message.clone() },
+            raw: (!is_large).then_some(raw),
+            pieces: pieces.len(),
             generations: Vec::new(),
             made: Vec::new(),
-            digest: hex(message.digest),
-            raw: (!is_large).then_some(raw),
-            pieces: if is_large { message.raw.as_bytes().chunks(PIECE_BYTES).len() } else { 0 },
-            etag: String::new(),
-        }
+        };
+        (Self::of(kind::MESSAGE, ids::message(&message.session_id, message.sequence), fields), pieces)
     }
 
-    /// Notes what was made of a generation.
     pub(crate) fn set_generation(&mut self, state: GenerationState) {
         self.forget_generations(|number| number == state.number);
         self.made.push(state.number);
@@ -103,74 +97,67 @@ impl MessageDocument {
         self.made.retain(|number| !which(*number));
     }
 
-    pub(crate) fn failure(&self, generation: u32) -> Option<&str> {
-        self.generations.iter().find(|state| state.number == generation)?.failure.as_deref()
+    pub(crate) fn has_failed(&self, generation: u32) -> bool {
+        self.generations.iter().any(|state| state.number == generation && state.failure.is_some())
     }
 
-    /// The message, with `pieces` of its line where it is not here.
-    pub(crate) fn into_message(self, pieces: impl IntoIterator<Item = PieceDocument>) -> Result<Message> {
-        let raw = match self.raw {
-            Some(raw) => raw.into_bytes()?,
-            None => {
-                let pieces = pieces.into_iter().map(|piece| piece.raw.into_bytes());
-                pieces.collect::<Result<Vec<_>>>()?.concat()
-            }
-        };
-        Ok(Message {
-            digest: digest_of_hex(&self.digest)?,
-            vectors: vector_state(self.vectors)?,
-            user_id: self.user_id,
-            host_id: self.host_id,
-            project_slug: self.project_slug,
-            session_id: self.session_id,
-            sequence: self.sequence,
-            role: self.role,
-            turn: self.turn,
-            ts: self.ts,
-            ts_source: self.ts_source.unwrap_or(TimeSource::of_estimated(self.ts_estimated)),
-            synced_at: self.synced_at,
-            raw: RawJson::new(raw),
-        })
+    /// The message. Its line is joined from `pieces` if it is not in the document.
+    pub(crate) fn into_message(self, pieces: Vec<PieceDocument>) -> Result<Message> {
+        let parts = self.fields.raw.into_iter().chain(pieces.into_iter().map(|piece| piece.fields.raw));
+        let line: Vec<Vec<u8>> = parts.map(Bytes::into_bytes).collect::<Result<_>>()?;
+        Ok(Message { raw: RawJson::new(line.concat()), ..self.fields.message })
     }
-}
-
-pub(crate) fn vector_state(code: u8) -> Result<VectorState> {
-    VectorState::from_code(code).ok_or_else(|| {
-        Error::new(ErrorKind::StorageIo, "a message has a state of vectors that is not known")
-            .with("state", code)
-    })
 }
 
 /// A piece of a large line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct PieceDocument {
-    pub(crate) id: String,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) user_id_session_id: String,
-    pub(crate) sequence: u32,
-    /// That of the line.
-    pub(crate) digest: String,
+pub(crate) struct PieceFields {
+    user_id_session_id: String,
+    sequence: u32,
+    /// The digest of the whole line.
+    pub(crate) digest: Digest,
     pub(crate) number: usize,
-    pub(crate) raw: Bytes,
+    raw: Bytes,
 }
 
-/// The pieces of a message's line; none when it stands in its document.
-pub(crate) fn pieces_of(message: &Message, document: &MessageDocument) -> Vec<PieceDocument> {
-    if document.raw.is_some() {
-        return Vec::new();
-    }
-    let key = SessionKey::new(message.user_id.clone(), message.session_id.clone());
-    let parts = message.raw.as_bytes().chunks(PIECE_BYTES).enumerate();
-    parts
-        .map(|(number, part)| PieceDocument {
-            id: ids::piece(&message.session_id, message.sequence, &document.digest, number),
-            digest: document.digest.clone(),
-            kind: kind::PIECE.to_owned(),
-            user_id_session_id: ids::partition(&key),
+pub(crate) type PieceDocument = Document<PieceFields>;
+
+impl PieceDocument {
+    fn new(message: &Message, number: usize, part: &[u8]) -> Self {
+        let fields = PieceFields {
+            user_id_session_id: ids::partition(&message.place().session),
             sequence: message.sequence,
+            digest: message.digest,
             number,
             raw: Bytes::binary(part),
-        })
-        .collect()
+        };
+        Self::of(
+            kind::PIECE,
+            ids::piece(&message.session_id, message.sequence, message.digest, number),
+            fields,
+        )
+    }
+}
+
+/// Where the time of a message comes from, for serde: two fields, of which documents of earlier versions have only the
+/// first.
+pub(crate) mod time_source {
+    use super::{Deserialize, Serialize, TimeSource};
+    use serde::{Deserializer, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Fields {
+        ts_estimated: bool,
+        #[serde(default)]
+        ts_source: Option<TimeSource>,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(source: &TimeSource, serializer: S) -> Result<S::Ok, S::Error> {
+        Fields { ts_estimated: source.is_estimated(), ts_source: Some(*source) }.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeSource, D::Error> {
+        let Fields { ts_estimated, ts_source } = Fields::deserialize(deserializer)?;
+        Ok(ts_source.unwrap_or(TimeSource::of_estimated(ts_estimated)))
+    }
 }

@@ -1,4 +1,4 @@
-//! The documents, as they are stored.
+//! The documents as they are stored, by kind.
 
 mod event;
 mod message;
@@ -6,21 +6,32 @@ mod session;
 mod text;
 mod vector;
 
+use std::{
+    borrow::Cow,
+    ops::{Deref, DerefMut},
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    model::{Message, Place, Role, SessionId, SessionKey, Timestamp, UserId},
+};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use amplifier_session_core::{Error, ErrorKind, Result, model::Digest};
+use crate::ids;
 
-pub(crate) use event::{
-    ChunkDocument, EventDocument, FIELDS as EVENT_FIELDS, PayloadDocument, chunks_of, payload,
+pub(crate) use event::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, chunks_of};
+pub(crate) use message::{GenerationState, MessageDocument, PieceDocument, time_source};
+pub(crate) use session::{
+    DeletedDocument, FilesDocument, KnownRows, RenamedFrom, Rows, SessionDocument, TextTotals, new_version,
 };
-pub(crate) use message::{GenerationState, MessageDocument, PieceDocument, pieces_of, vector_state};
-pub(crate) use session::{DeletedDocument, FilesDocument, RenamedFrom, Rows, SessionDocument, new_version};
 pub(crate) use text::{TextDocument, texts_of};
-pub(crate) use vector::VectorDocument;
+pub(crate) use vector::{VectorDocument, vectors_of};
 
-/// Values of `type`, which says what a document is.
+/// Values of `type`.
 pub(crate) mod kind {
+    pub(crate) const SCHEMA: &str = "schema";
     pub(crate) const SESSION: &str = "session";
     pub(crate) const FILES: &str = "session_files";
     pub(crate) const DELETED: &str = "deleted_session";
@@ -33,7 +44,97 @@ pub(crate) mod kind {
     pub(crate) const FENCE: &str = "fence";
 }
 
-/// Bytes that are mostly text: a string, or base64 where they are not valid UTF-8.
+/// What every document has, beside the fields of its kind.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Document<T> {
+    pub(crate) id: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: Cow<'static, str>,
+    #[serde(flatten)]
+    pub(crate) fields: T,
+    /// Changes with every write of the document. Empty in a new document.
+    #[serde(rename = "_etag", default, skip_serializing)]
+    pub(crate) etag: String,
+}
+
+/// The fields of a document of any kind, without those that Cosmos DB adds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(from = "Map<String, Value>")]
+pub(crate) struct RawFields(Map<String, Value>);
+
+pub(crate) type RawDocument = Document<RawFields>;
+
+impl From<Map<String, Value>> for RawFields {
+    fn from(mut fields: Map<String, Value>) -> Self {
+        fields.retain(|name, _| !name.starts_with('_'));
+        Self(fields)
+    }
+}
+
+impl RawFields {
+    /// Replaces a field, if the document has it.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>) {
+        if let Some(field) = self.0.get_mut(name) {
+            *field = value.into();
+        }
+    }
+
+    pub(crate) fn sequence(&self) -> Option<u32> {
+        self.0.get("sequence")?.as_u64()?.try_into().ok()
+    }
+}
+
+impl<T> Document<T> {
+    pub(crate) fn of(kind: &'static str, id: String, fields: T) -> Self {
+        Self { id, kind: Cow::Borrowed(kind), fields, etag: String::new() }
+    }
+}
+
+impl<T> Deref for Document<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.fields
+    }
+}
+
+impl<T> DerefMut for Document<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.fields
+    }
+}
+
+/// The message that a text or a vector belongs to, with what searches filter by: there are no joins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct OfMessage {
+    pub(crate) user_id_session_id: String,
+    pub(crate) user_id: UserId,
+    session_id: SessionId,
+    pub(crate) sequence: u32,
+    pub(crate) role: Role,
+    pub(crate) ts: Timestamp,
+}
+
+impl From<&Message> for OfMessage {
+    fn from(message: &Message) -> Self {
+        Self {
+            user_id_session_id: ids::partition(&message.place().session),
+            user_id: message.user_id.clone(),
+            session_id: message.session_id.clone(),
+            sequence: message.sequence,
+            role: message.role,
+            ts: message.ts,
+        }
+    }
+}
+
+impl OfMessage {
+    pub(crate) fn place(&self) -> Place {
+        Place::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
+    }
+}
+
+/// Bytes that are mostly text: a string, or base64 if they are not valid UTF-8.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Bytes {
@@ -43,13 +144,10 @@ pub(crate) enum Bytes {
 
 impl Bytes {
     pub(crate) fn of(bytes: &[u8]) -> Self {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Self::Text(text.to_owned()),
-            Err(_) => Self::binary(bytes),
-        }
+        std::str::from_utf8(bytes).map_or_else(|_| Self::binary(bytes), |text| Self::Text(text.to_owned()))
     }
 
-    /// Bytes of which it is known that they are no text.
+    /// Always base64, so that the length as JSON is known beforehand.
     pub(crate) fn binary(bytes: &[u8]) -> Self {
         Self::Base64 { base64: BASE64_STANDARD.encode(bytes) }
     }
@@ -58,20 +156,10 @@ impl Bytes {
         match self {
             Self::Text(text) => Ok(text.into_bytes()),
             Self::Base64 { base64 } => BASE64_STANDARD.decode(base64).map_err(|source| {
-                Error::new(ErrorKind::StorageIo, "a document holds broken base64").with_source(source)
+                Error::new(ErrorKind::StorageIo, "a document contains invalid base64").with_source(source)
             }),
         }
     }
-}
-
-pub(crate) fn hex(digest: Digest) -> String {
-    format!("{:032x}", u128::from_be_bytes(digest.0))
-}
-
-pub(crate) fn digest_of_hex(text: &str) -> Result<Digest> {
-    let broken = || Error::new(ErrorKind::StorageIo, "a document holds a broken digest").with("digest", text);
-    let number = u128::from_str_radix(text, 16).map_err(|_| broken())?;
-    if text.len() == 32 { Ok(Digest(number.to_be_bytes())) } else { Err(broken()) }
 }
 
 #[cfg(test)]
@@ -79,18 +167,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back_whether_they_are_text_or_not() {
+    fn bytes_survive_whether_they_are_text_or_not() {
         for bytes in [&b"plain \xc3\xa9"[..], b"broken \xe9", b""] {
             let json = serde_json::to_string(&Bytes::of(bytes)).unwrap();
             let back: Bytes = serde_json::from_str(&json).unwrap();
             assert_eq!(back.into_bytes().unwrap(), bytes, "{json}");
         }
-    }
-
-    #[test]
-    fn digests_come_back() {
-        let digest = Digest::of(b"line");
-        assert_eq!(digest_of_hex(&hex(digest)).unwrap(), digest);
-        assert!(digest_of_hex("12").is_err() && digest_of_hex("").is_err());
     }
 }

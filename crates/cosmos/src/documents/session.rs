@@ -1,4 +1,4 @@
-//! A session, and what is kept beside its fields.
+//! A session, and what is stored beside its fields.
 
 use amplifier_session_core::{
     Result,
@@ -7,126 +7,134 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Bytes, kind};
+use super::{Bytes, Document, kind};
 use crate::ids;
 
-/// The fields of a session, and where its writing stands.
+/// The fields of a session, and the state of its writes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct SessionDocument {
-    pub(crate) id: String,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
+pub(crate) struct SessionFields {
     #[serde(flatten)]
     pub(crate) session: Session,
-    /// Changes with every write that came to its end, or that was broken off.
+    /// Changes with every write that completes or is abandoned.
     pub(crate) version: String,
-    /// Whether a write of it ever came to its end; before that, no read shows it.
+    /// Whether any write has completed. Until then, reads do not show the session.
     pub(crate) committed: bool,
-    /// Who is writing it.
+    /// The writer that is at work.
     pub(crate) pending: Option<String>,
-    /// What it is a copy of, from a rename until the next write.
+    /// The session that this one is a copy of, from a rename until the next write.
     #[serde(default)]
     pub(crate) renamed_from: Option<RenamedFrom>,
-    /// How many texts its messages have.
-    pub(crate) texts: u64,
-    /// How many tokens are in them.
-    pub(crate) text_tokens: u64,
-    /// What is known of its rows in the container of messages. Nothing while it is written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) message_rows: Option<Rows>,
-    /// The same of its events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) event_rows: Option<Rows>,
-    #[serde(rename = "_etag", default, skip_serializing)]
-    pub(crate) etag: String,
+    #[serde(flatten)]
+    pub(crate) texts: TextTotals,
+    #[serde(flatten)]
+    pub(crate) rows: KnownRows,
 }
+
+pub(crate) type SessionDocument = Document<SessionFields>;
 
 /// The session that another one is a copy of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RenamedFrom {
-    /// Whose it was.
     pub(crate) user_id: UserId,
-    /// As which it was copied.
+    /// Its version when it was copied.
     pub(crate) version: String,
+}
+
+/// How many texts the messages of a session have, and how many tokens those have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TextTotals {
+    pub(crate) texts: u64,
+    pub(crate) text_tokens: u64,
+}
+
+impl std::ops::Add for TextTotals {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { texts: self.texts + other.texts, text_tokens: self.text_tokens + other.text_tokens }
+    }
+}
+
+/// What is known of a session's rows in each container. Absent during a write.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct KnownRows {
+    #[serde(rename = "message_rows", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) messages: Option<Rows>,
+    #[serde(rename = "event_rows", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<Rows>,
 }
 
 /// What the last writer left in a partition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rows {
-    /// No row has this sequence or a higher one.
+    /// One more than the highest sequence.
     pub(crate) end: u32,
     /// The ETag of the fence, if there is one.
     pub(crate) fence: Option<String>,
 }
 
 impl SessionDocument {
-    /// A session of which nothing is written yet.
+    /// A session of which nothing has been written yet.
     pub(crate) fn new(session: Session) -> Self {
-        Self {
-            id: session.session_id.as_str().to_owned(),
-            kind: kind::SESSION.to_owned(),
+        let fields = SessionFields {
             session,
             version: new_version(),
             committed: false,
             pending: None,
             renamed_from: None,
-            texts: 0,
-            text_tokens: 0,
-            message_rows: None,
-            event_rows: None,
-            etag: String::new(),
-        }
+            texts: TextTotals::default(),
+            rows: KnownRows { messages: Some(Rows::default()), events: Some(Rows::default()) },
+        };
+        Self::of(kind::SESSION, fields.session.session_id.to_string(), fields)
     }
 
     pub(crate) fn into_stored(self, files: Option<FilesDocument>) -> Result<StoredSession> {
         let (metadata_files, skipped, sync_state) = match files {
-            Some(files) => files.into_parts()?,
+            Some(files) => (files.metadata_files()?, files.fields.skipped, files.fields.sync_state),
             None => Default::default(),
         };
-        let version = Version(self.version);
-        Ok(StoredSession { session: self.session, version, metadata_files, skipped, sync_state })
+        let SessionFields { session, version, .. } = self.fields;
+        Ok(StoredSession { session, version: Version(version), metadata_files, skipped, sync_state })
     }
 }
 
-/// A version that no session had before.
+/// A version that no session has had before.
 pub(crate) fn new_version() -> String {
     azure_core::Uuid::new_v4().simple().to_string()
 }
 
-/// Metadata files, lines that were left out, and how far the files were read.
+/// Metadata files, skipped lines, and how far the files were read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct FilesDocument {
-    pub(crate) id: String,
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
+pub(crate) struct FilesFields {
     pub(crate) user_id: UserId,
-    pub(crate) session_id: SessionId,
-    pub(crate) metadata_files: Vec<File>,
-    pub(crate) skipped: Vec<SkippedLine>,
+    session_id: SessionId,
+    metadata_files: Vec<File>,
+    skipped: Vec<SkippedLine>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) sync_state: Option<String>,
+    sync_state: Option<String>,
 }
 
+pub(crate) type FilesDocument = Document<FilesFields>;
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct File {
+struct File {
     name: String,
     raw: Bytes,
 }
 
 impl FilesDocument {
     pub(crate) fn new(session: &Session) -> Self {
-        Self {
-            id: ids::files(&session.session_id),
-            kind: kind::FILES.to_owned(),
+        let fields = FilesFields {
             user_id: session.user_id.clone(),
             session_id: session.session_id.clone(),
             metadata_files: Vec::new(),
             skipped: Vec::new(),
             sync_state: None,
-        }
+        };
+        Self::of(kind::FILES, ids::files(&session.session_id), fields)
     }
 
-    /// Takes over what `change` replaces.
+    /// Moves what `change` replaces into the document.
     pub(crate) fn merge(&mut self, change: &mut SessionChange) {
         if let Some(files) = change.metadata_files.take() {
             let file = |file: MetadataFile| File { name: file.name, raw: Bytes::of(file.raw.as_bytes()) };
@@ -140,32 +148,26 @@ impl FilesDocument {
         }
     }
 
-    fn into_parts(self) -> Result<(Vec<MetadataFile>, Vec<SkippedLine>, Option<String>)> {
-        let files = self
-            .metadata_files
-            .into_iter()
-            .map(|file| Ok(MetadataFile { name: file.name, raw: RawJson::new(file.raw.into_bytes()?) }));
-        Ok((files.collect::<Result<_>>()?, self.skipped, self.sync_state))
+    fn metadata_files(&self) -> Result<Vec<MetadataFile>> {
+        let files = self.metadata_files.iter().cloned();
+        files
+            .map(|file| Ok(MetadataFile { name: file.name, raw: RawJson::new(file.raw.into_bytes()?) }))
+            .collect()
     }
 }
 
-/// Tells that a session was deleted. It stays when the session comes again.
+/// Records that a session was deleted. Kept when the session is created again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct DeletedDocument {
-    pub(crate) id: String,
-    #[serde(rename = "type")]
-    kind: String,
+pub(crate) struct DeletedFields {
     user_id: UserId,
     pub(crate) session_id: SessionId,
 }
 
+pub(crate) type DeletedDocument = Document<DeletedFields>;
+
 impl DeletedDocument {
     pub(crate) fn new(user: &UserId, session: &SessionId) -> Self {
-        Self {
-            id: ids::deleted(session),
-            kind: kind::DELETED.to_owned(),
-            user_id: user.clone(),
-            session_id: session.clone(),
-        }
+        let fields = DeletedFields { user_id: user.clone(), session_id: session.clone() };
+        Self::of(kind::DELETED, ids::deleted(session), fields)
     }
 }

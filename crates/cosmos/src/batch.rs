@@ -1,0 +1,150 @@
+//! Changes of documents, and their distribution over batches.
+
+use std::ops::Add;
+
+use amplifier_session_core::Result;
+use azure_data_cosmos::{
+    CosmosError, TransactionalBatch,
+    options::{BatchDeleteOptions, BatchReplaceOptions, Precondition},
+};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{documents::Document, error, limits};
+
+/// A change of one document.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    kind: Kind,
+    id: String,
+    /// The ETag that the stored document must have.
+    etag: Option<String>,
+    /// The new content; `None` for a deletion.
+    json: Option<Box<RawValue>>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Create,
+    Upsert,
+    Replace,
+    Delete,
+}
+
+impl Operation {
+    /// Creates a document without an ETag; replaces one that was read. Refused if the stored one has changed since.
+    pub(crate) fn save<T: Serialize>(document: &Document<T>) -> Result<Self> {
+        let etag = Some(&document.etag).filter(|etag| !etag.is_empty()).cloned();
+        let kind = if etag.is_some() { Kind::Replace } else { Kind::Create };
+        Ok(Self { kind, etag, ..Self::upsert(document)? })
+    }
+
+    /// Creates or replaces a document, whatever is stored.
+    pub(crate) fn upsert<T: Serialize>(document: &Document<T>) -> Result<Self> {
+        let json = to_raw_value(document).map_err(error::malformed)?;
+        Ok(Self { kind: Kind::Upsert, id: document.id.clone(), etag: None, json: Some(json) })
+    }
+
+    /// Deletes a document. Refused if there is none.
+    pub(crate) fn delete(id: String) -> Self {
+        Self { kind: Kind::Delete, id, etag: None, json: None }
+    }
+
+    /// Deletes a document. Refused if there is none, or if its ETag differs.
+    pub(crate) fn delete_if(id: String, etag: String) -> Self {
+        Self { etag: Some(etag), ..Self::delete(id) }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        Size { operations: 1, bytes: self.json.as_ref().map_or(self.id.len(), |json| json.get().len()) }
+    }
+
+    /// Checks the limits of Cosmos DB.
+    pub(crate) fn check(&self) -> Result<()> {
+        limits::check_id(&self.id)?;
+        limits::check_item(self.size().bytes)
+    }
+
+    pub(crate) fn add_to(self, batch: TransactionalBatch) -> Result<TransactionalBatch, CosmosError> {
+        let matching = self.etag.map(|etag| Precondition::IfMatch(etag.into()));
+        match self.kind {
+            Kind::Create => batch.create_item(self.json),
+            Kind::Upsert => batch.upsert_item(self.json, None),
+            Kind::Replace => {
+                let options = matching.map(|etag| BatchReplaceOptions::default().with_precondition(etag));
+                batch.replace_item(self.id, self.json, options)
+            }
+            Kind::Delete => {
+                let options = matching.map(|etag| BatchDeleteOptions::default().with_precondition(etag));
+                Ok(batch.delete_item(self.id, options))
+            }
+        }
+    }
+}
+
+/// What operations take up in a batch, or what there is room for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Size {
+    pub(crate) operations: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Size {
+    /// What a batch has room for.
+    pub(crate) const BATCH: Self = Self { operations: limits::BATCH_OPERATIONS, bytes: limits::BATCH_BYTES };
+
+    pub(crate) fn of(operations: &[Operation]) -> Self {
+        operations.iter().map(Operation::size).fold(Self::default(), Add::add)
+    }
+
+    /// The room that is left beside `other`.
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self {
+            operations: self.operations.saturating_sub(other.operations),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    fn fits(self, room: Self) -> bool {
+        self.operations <= room.operations && self.bytes <= room.bytes
+    }
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { operations: self.operations + other.operations, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// Groups consecutive items so that each group fits `room`. An item that does not fit is a group of its own.
+pub(crate) fn pack<T>(
+    items: impl IntoIterator<Item = T>,
+    room: Size,
+    size: impl Fn(&T) -> Size,
+) -> Vec<Vec<T>> {
+    let mut groups: Vec<Vec<T>> = Vec::new();
+    let mut used = Size::default();
+    for item in items {
+        let with_item = used + size(&item);
+        match groups.last_mut().filter(|_| with_item.fits(room)) {
+            Some(group) => {
+                group.push(item);
+                used = with_item;
+            }
+            None => {
+                used = size(&item);
+                groups.push(vec![item]);
+            }
+        }
+    }
+    groups
+}
+
+/// Batches that fit `room`. A group stays in one batch unless it is too large for that.
+pub(crate) fn batches(groups: Vec<Vec<Operation>>, room: Size) -> Vec<Vec<Operation>> {
+    let parts = groups.into_iter().flat_map(|group| pack(group, room, Operation::size));
+    let batches = pack(parts, room, |part| Size::of(part));
+    batches.into_iter().map(|parts| parts.into_iter().flatten().collect()).collect()
+}

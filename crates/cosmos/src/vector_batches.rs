@@ -1,0 +1,202 @@
+//! Writing vectors: those of a message together with its state, and as many messages in a batch as fit.
+
+use std::collections::{HashMap, HashSet};
+
+use amplifier_session_core::{
+    ErrorKind, Result,
+    backend::{MessageVectors, meta::Generations},
+    model::{SessionKey, VectorState},
+};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use serde::Deserialize;
+
+use crate::{
+    batch::{Operation, Size, pack},
+    client::{Container, Outcome},
+    documents::{GenerationState, MessageDocument, kind, vectors_of},
+    error, ids,
+    messages::{self, documents_at},
+    meta,
+    query::Select,
+    store::Store,
+};
+
+/// The most batches of one call that are under way at the same time, within the store's own limit.
+const BATCHES: usize = 4;
+
+/// How often vectors of a message are written again because others change it. Of those that meet at a message, one succeeds
+/// each time, so this is how many may meet.
+const ATTEMPTS: usize = 64;
+
+pub(crate) async fn write(
+    store: &Store,
+    key: &SessionKey,
+    generation: u32,
+    vectors: Vec<MessageVectors>,
+) -> Result<usize> {
+    let held = meta::generations(store).await?;
+    let space = held.space(generation)?;
+    vectors.iter().flat_map(|of| &of.records).try_for_each(|record| record.validate(space))?;
+    let partition = ids::partition(key);
+    let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
+    let (mut left, mut stored) = (vectors, 0);
+    for attempt in 0..ATTEMPTS {
+        let made = made(store, &partition, (generation, &held), left).await?;
+        // A refused batch does not say which message has changed. From then on, each is written on its own.
+        let room = if attempt == 0 { Size::BATCH } else { Size::default() };
+        let groups = pack(made, room, Made::size).into_iter();
+        let writes = groups.map(|group| write_group(&store.messages, &partition, group));
+        let written: Vec<_> = stream::iter(writes).buffer_unordered(BATCHES).try_collect().await?;
+        left = Vec::new();
+        for (records, refused) in written {
+            stored += records;
+            left.extend(refused);
+        }
+        if left.is_empty() {
+            mark_pending(store, &partition, &held, &sequences).await?;
+            return Ok(stored);
+        }
+        left.sort_by_key(|of| of.sequence);
+    }
+    Err(error::conflict())
+}
+
+/// Makes vectors pending again that were stored as those of the current generation after another one had become that.
+async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequences: &[u32]) -> Result<()> {
+    let current = meta::generations(store).await?.current_number();
+    if current == held.current_number() {
+        return Ok(());
+    }
+    for _ in 0..ATTEMPTS {
+        let documents = documents_at(store, partition, sequences).await?;
+        let updated = messages::update(store, documents, |document| {
+            let changes =
+                document.message.vectors == VectorState::Stored && !document.made.contains(&current);
+            if changes {
+                document.message.vectors = VectorState::Owed;
+            }
+            changes
+        });
+        match updated.await {
+            Err(error) if error.kind() == ErrorKind::Conflict => {}
+            other => return other.map(drop),
+        }
+    }
+    Err(error::conflict())
+}
+
+#[derive(Debug, Deserialize)]
+struct VectorId {
+    id: String,
+    sequence: u32,
+}
+
+/// A message whose vectors are to be stored.
+struct Made {
+    vectors: MessageVectors,
+    /// The message without vectors of the generation, for when they are stored in several batches.
+    incomplete: MessageDocument,
+    /// The message with its vectors.
+    document: MessageDocument,
+    /// What the message takes up in a batch.
+    message: Size,
+    operations: Vec<Operation>,
+}
+
+/// What is to be stored of those messages whose lines have not changed.
+async fn made(
+    store: &Store,
+    partition: &str,
+    (generation, held): (u32, &Generations),
+    vectors: Vec<MessageVectors>,
+) -> Result<Vec<Made>> {
+    let sequences: Vec<u32> = vectors.iter().map(|of| of.sequence).collect();
+    let select = Select::rows(kind::VECTOR, partition).with("c.generation = @", generation).at(&sequences);
+    let (documents, rows) = tokio::try_join!(
+        documents_at(store, partition, &sequences),
+        store.messages.all::<VectorId>(select.fields("c.id, c.sequence"))
+    )?;
+    let mut old: HashMap<u32, Vec<String>> = HashMap::new();
+    for row in rows {
+        old.entry(row.sequence).or_default().push(row.id);
+    }
+    let mut documents: HashMap<u32, MessageDocument> =
+        documents.into_iter().map(|document| (document.message.sequence, document)).collect();
+    let mut made = Vec::new();
+    for of in vectors {
+        let document = documents.remove(&of.sequence).filter(|document| document.message.digest == of.digest);
+        if let Some(document) = document {
+            let old = old.remove(&of.sequence).unwrap_or_default();
+            made.push(Made::new(document, of, old, (generation, held))?);
+        }
+    }
+    Ok(made)
+}
+
+impl Made {
+    fn new(
+        mut document: MessageDocument,
+        vectors: MessageVectors,
+        old: Vec<String>,
+        (generation, held): (u32, &Generations),
+    ) -> Result<Self> {
+        let new = vectors_of(&document, generation, &held.space(generation)?.model, &vectors);
+        let kept: HashSet<&str> = new.iter().map(|vector| vector.id.as_str()).collect();
+        let removed = old.into_iter().filter(|id| !kept.contains(id.as_str()));
+        let mut operations: Vec<Operation> = removed.map(Operation::delete).collect();
+        for vector in &new {
+            operations.push(Operation::upsert(vector)?);
+        }
+        let mut incomplete = document.clone();
+        incomplete.forget_generations(|number| number == generation);
+        document.set_generation(GenerationState {
+            number: generation,
+            vectors: u32::try_from(new.len()).unwrap_or(u32::MAX),
+            failure: vectors.failure.clone(),
+        });
+        if generation == held.current_number() {
+            document.message.vectors = VectorState::Stored;
+            if incomplete.message.vectors == VectorState::Stored {
+                incomplete.message.vectors = VectorState::Outdated;
+            }
+        }
+        let message = Operation::save(&document)?.size();
+        Ok(Self { vectors, incomplete, document, message, operations })
+    }
+
+    fn size(&self) -> Size {
+        self.message + Size::of(&self.operations)
+    }
+}
+
+/// Writes messages whose vectors fit in one batch, or one message whose vectors need several. Returns how many vectors were
+/// stored, and what was refused because a message had changed.
+async fn write_group(
+    container: &Container,
+    partition: &str,
+    group: Vec<Made>,
+) -> Result<(usize, Vec<MessageVectors>)> {
+    let records = group.iter().map(|of| of.vectors.records.len()).sum();
+    let (mut vectors, mut last_batch) = (Vec::new(), Vec::new());
+    for mut made in group {
+        let room = Size::BATCH.without(made.message);
+        let mut parts = pack(made.operations, room, Operation::size);
+        let last_part = parts.pop().unwrap_or_default();
+        vectors.push(made.vectors);
+        // Until the last of several batches, the vectors of the message are pending.
+        for part in parts {
+            made.incomplete.etag = made.document.etag;
+            let save = Operation::save(&made.incomplete)?;
+            match container.write(partition, std::iter::once(save).chain(part).collect()).await? {
+                Outcome::Done(etags) => made.document.etag = etags.into_iter().next().unwrap_or_default(),
+                Outcome::Refused => return Ok((0, vectors)),
+            }
+        }
+        last_batch.push(Operation::save(&made.document)?);
+        last_batch.extend(last_part);
+    }
+    Ok(match container.write(partition, last_batch).await? {
+        Outcome::Done(_) => (records, Vec::new()),
+        Outcome::Refused => (0, vectors),
+    })
+}
