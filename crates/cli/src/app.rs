@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use amplifier_session_storage::{
     OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl, Viewer,
     config::Configuration,
-    embedding::{EmbeddingProvider, LocalEmbedding, check_provider},
+    embedding::{EmbeddingProvider, check_provider},
     identity::{Identity, Sources},
     model::{HostId, ProjectSlug, Session, SessionId, UserId},
 };
@@ -280,14 +280,6 @@ impl App {
             );
         }
         Ok(provider)
-    }
-
-    /// Begins to load the local model, if it is going to be used, while something else goes on.
-    pub(crate) fn warm_up(&self) {
-        if self.global.embedding == "local" {
-            // A failure shows again, and is told, where the model is used.
-            std::thread::spawn(LocalEmbedding::warm_up);
-        }
     }
 
     /// The name of the program with what says which sessions, for hints that can be typed.

@@ -8,8 +8,7 @@ use std::hint::black_box;
 
 use amplifier_session_core::embedding::{EmbeddingProvider, EmbeddingPurpose};
 use amplifier_session_embed::LocalEmbedding;
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use model2vec_rs::model::StaticModel;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Twenty tokens or so, as people write to an agent.
 const SENTENCE: &str =
@@ -18,7 +17,6 @@ const SENTENCE: &str =
 fn texts(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
     let provider = LocalEmbedding::new();
-    LocalEmbedding::warm_up().unwrap();
     let cases = [
         ("short query", vec!["lost idempotency key".to_owned()]),
         ("60 tokens", vec![SENTENCE.repeat(3)]),
@@ -38,18 +36,5 @@ fn texts(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn load(criterion: &mut Criterion) {
-    let tokenizer = include_bytes!("../models/static-256/tokenizer.json");
-    let weights = include_bytes!("../models/static-256/model.safetensors");
-    let config = include_bytes!("../models/static-256/config.json");
-    criterion.bench_function("load", |bencher| {
-        bencher.iter_batched(
-            || (),
-            |()| StaticModel::from_bytes(tokenizer, weights, config, Some(true)).unwrap(),
-            BatchSize::PerIteration,
-        );
-    });
-}
-
-criterion_group!(benches, texts, load);
+criterion_group!(benches, texts);
 criterion_main!(benches);

@@ -30,9 +30,6 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let mode = SearchMode::from(args.mode);
     let options = options(app, &args)?;
     options.validate()?;
-    if mode != SearchMode::FullText {
-        app.warm_up();
-    }
     let reader = app.silent_reader(mode != SearchMode::FullText).await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let options = narrowed(app, &reader, options, &args).await?;

@@ -7,7 +7,7 @@ fn texts<const N: usize>(texts: [&str; N]) -> Vec<String> {
 }
 
 fn vector(text: &str) -> Vec<f32> {
-    encode(&texts([text])).unwrap().remove(0)
+    vectors_of(&texts([text])).remove(0)
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -127,17 +127,6 @@ fn a_megabyte_is_taken() {
     }
 }
 
-#[test]
-fn the_bytes_of_a_text_bound_its_tokens() {
-    // `SHORT_BYTES` rests on it. Hangul falls into the most pieces a byte: three letters of three bytes.
-    for text in ["각".repeat(170), "a ".repeat(256), ".".repeat(512), "ΐ".repeat(256), "é".repeat(256)] {
-        assert!(text.len() <= SHORT_BYTES);
-        let alone = vector(&text);
-        let model = loaded().unwrap();
-        assert_eq!(alone, model.encode_with_args(&[text], None, 1)[0]);
-    }
-}
-
 #[tokio::test]
 async fn batches_keep_their_order_and_length() {
     let provider = LocalEmbedding::new();
@@ -154,7 +143,7 @@ async fn batches_keep_their_order_and_length() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sixteen_tasks_at_once_get_the_same_vectors() {
     let texts = texts(["one text", "another, longer text about a cache", ""]);
-    let expected = encode(&texts).unwrap();
+    let expected = vectors_of(&texts);
     let tasks: Vec<_> = (0..16)
         .map(|_| {
             let texts = texts.clone();
@@ -208,14 +197,14 @@ proptest! {
 
     #[test]
     fn a_text_has_the_same_vector_alone_and_in_company(text in any_text()) {
-        let together = encode(&[text.clone(), "company".to_owned(), text.clone()]).unwrap();
+        let together = vectors_of(&[text.clone(), "company".to_owned(), text.clone()]);
         prop_assert_eq!(&together[0], &together[2]);
         prop_assert_eq!(&together[0], &vector(&text));
     }
 }
 
 /// Text of any characters, mixed with pieces that tokenizers treat specially.
-fn any_text() -> impl Strategy<Value = String> {
+pub(super) fn any_text() -> impl Strategy<Value = String> {
     let special = prop::sample::select(vec![
         "<|endoftext|>",
         "[UNK]",

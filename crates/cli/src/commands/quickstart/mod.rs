@@ -66,7 +66,6 @@ struct Source {
 }
 
 pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, Failure> {
-    app.warm_up();
     let source = match own_sessions(app) {
         Some((root, available)) => own(app, root, available).await?,
         None => sample(app).await?,
