@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, SessionStorage, StorageSettings, embedding::EmbeddingProvider,
+    Error, ErrorKind, Result, SessionStorage, StorageSettings, content::Redaction,
+    embedding::EmbeddingProvider,
 };
 
 use crate::{
@@ -17,6 +18,9 @@ use crate::{
 pub struct OpenOptions {
     /// The embedding provider. Default: none, so that searches go by words alone.
     pub embedding: Option<Arc<dyn EmbeddingProvider>>,
+    /// For which models secrets are masked in texts, where the feature `redact` is on. Default: for those that are not on
+    /// this machine.
+    pub redaction: Redaction,
     /// The settings of the storage.
     pub settings: StorageSettings,
     /// Whether the store is opened read-only, which not every backend can do. Default: no.
@@ -39,6 +43,13 @@ impl OpenOptions {
     #[must_use]
     pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
         self.embedding = embedding;
+        self
+    }
+
+    /// Sets for which models secrets are masked in texts.
+    #[must_use]
+    pub fn with_redaction(mut self, redaction: Redaction) -> Self {
+        self.redaction = redaction;
         self
     }
 
@@ -102,8 +113,13 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
         .with_read_only(options.read_only)
         .with_must_exist(options.existing)
         .with_dimensions(options.embedding.as_ref().map(|provider| provider.space().dimensions));
-    let storage = SessionStorage::new(url.open(request).await?);
-    Ok(storage.with_embedding(options.embedding).with_settings(options.settings))
+    let storage = SessionStorage::new(url.open(request).await?)
+        .with_embedding(options.embedding)
+        .with_settings(options.settings);
+    #[cfg(feature = "redact")]
+    let storage =
+        storage.with_redactor(options.redaction, Arc::new(amplifier_session_embed::secrets::BuiltInRedactor));
+    Ok(storage)
 }
 
 #[cfg(test)]

@@ -260,8 +260,11 @@ impl App {
     }
 
     /// How all commands open stores.
-    fn open_options(&self) -> OpenOptions {
-        OpenOptions::default().with_read_only(self.global.read_only).with_configuration(self.config.clone())
+    fn open_options(&self) -> Result<OpenOptions, Failure> {
+        Ok(OpenOptions::default()
+            .with_redaction(self.config.redaction()?)
+            .with_read_only(self.global.read_only)
+            .with_configuration(self.config.clone()))
     }
 
     /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.

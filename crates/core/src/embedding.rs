@@ -1,6 +1,6 @@
 //! What makes vectors out of texts.
 
-use std::{borrow::Cow, fmt::Debug};
+use std::fmt::Debug;
 
 use async_trait::async_trait;
 
@@ -50,15 +50,6 @@ pub fn is_no_vector(vector: &[f32]) -> bool {
     !vector.is_empty() && vector.iter().all(|x| x.is_nan())
 }
 
-/// A text as a provider may see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Masked<'a> {
-    /// The text, of as many characters as the original.
-    pub text: Cow<'a, str>,
-    /// How many secrets were masked in it.
-    pub secrets: usize,
-}
-
 /// A model that turns texts into vectors.
 ///
 /// Implementations make one attempt a call: retry, caching and circuit breaking are wrappers around a provider.
@@ -79,12 +70,6 @@ pub trait EmbeddingProvider: Debug + Send + Sync {
     /// The address of the service that makes the vectors, for errors; `None` where nothing is called.
     fn address(&self) -> Option<String> {
         None
-    }
-
-    /// `text` without what must not leave this machine. Asked for whole texts, before they are cut into chunks, since
-    /// a cut may go through a secret.
-    fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
-        Masked { text: Cow::Borrowed(text), secrets: 0 }
     }
 
     /// The vectors of `texts`, in their order, each of unit length.

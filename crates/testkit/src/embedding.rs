@@ -21,6 +21,7 @@ pub struct FakeEmbedding {
     space: EmbeddingSpace,
     limits: EmbeddingLimits,
     strength: ModelStrength,
+    is_local: bool,
     state: Mutex<State>,
 }
 
@@ -72,6 +73,7 @@ impl FakeEmbedding {
                 concurrent_calls: 1,
             },
             strength: ModelStrength::Contextual,
+            is_local: true,
             state: Mutex::default(),
         }
     }
@@ -101,6 +103,13 @@ impl FakeEmbedding {
     #[must_use]
     pub fn with_strength(mut self, strength: ModelStrength) -> Self {
         self.strength = strength;
+        self
+    }
+
+    /// Makes it a model on another machine.
+    #[must_use]
+    pub fn on_another_machine(mut self) -> Self {
+        self.is_local = false;
         self
     }
 
@@ -200,7 +209,7 @@ impl EmbeddingProvider for FakeEmbedding {
     }
 
     fn is_local(&self) -> bool {
-        true
+        self.is_local
     }
 
     /// As if a service were asked.

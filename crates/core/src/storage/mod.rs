@@ -36,7 +36,7 @@ use tokio::sync::OnceCell;
 use crate::{
     Result,
     backend::{StorageBackend, StorageBackendExt, meta},
-    content::TOOL_OUTPUT_LIMIT,
+    content::{Redaction, Redactor, TOOL_OUTPUT_LIMIT},
     embedding::EmbeddingProvider,
     model::{EmbeddingSpace, Timestamp, UserId},
 };
@@ -125,6 +125,8 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct SessionStorage {
     backend: Arc<dyn StorageBackend>,
     embedding: Option<Arc<dyn EmbeddingProvider>>,
+    redactor: Option<Arc<dyn Redactor>>,
+    redaction: Redaction,
     settings: StorageSettings,
     clock: Clock,
     /// Set once the store is known to follow the rules of this library.
@@ -140,6 +142,8 @@ impl SessionStorage {
         Self {
             backend,
             embedding: None,
+            redactor: None,
+            redaction: Redaction::default(),
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),
@@ -151,6 +155,13 @@ impl SessionStorage {
     #[must_use]
     pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
         self.embedding = embedding;
+        self
+    }
+
+    /// Sets what masks secrets, and for which models. Without a redactor, the default, nothing is masked.
+    #[must_use]
+    pub fn with_redactor(mut self, redaction: Redaction, redactor: Arc<dyn Redactor>) -> Self {
+        (self.redaction, self.redactor) = (redaction, Some(redactor));
         self
     }
 
@@ -178,6 +189,11 @@ impl SessionStorage {
     #[must_use]
     pub fn embedding(&self) -> Option<&Arc<dyn EmbeddingProvider>> {
         self.embedding.as_ref()
+    }
+
+    /// What masks secrets in texts for `provider`, if they are masked.
+    fn redactor_for(&self, provider: &dyn EmbeddingProvider) -> Option<&Arc<dyn Redactor>> {
+        self.redactor.as_ref().filter(|_| self.redaction.applies_to(provider))
     }
 
     /// The settings.

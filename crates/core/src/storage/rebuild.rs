@@ -293,7 +293,7 @@ impl SessionStorage {
                     EstimateOf::Everything => message.vectors != VectorState::Nothing,
                 });
                 let messages = page.len() as u64;
-                let amount = amount_of(page, provider, self.settings.tool_output_chars).await?;
+                let amount = amount_of(page, &self.cutting_for(provider)).await?;
                 estimate.add(messages, amount);
             }
         }

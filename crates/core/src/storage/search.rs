@@ -143,7 +143,10 @@ impl SessionStorage {
             }
             return Err(other_space(&generations, provider.space()));
         }
-        let query = provider.mask(query).text.into_owned();
+        let query = match self.redactor_for(provider.as_ref()) {
+            Some(redactor) => redactor.mask(query)?.text.into_owned(),
+            None => query.to_owned(),
+        };
         let mut made = provider.embed(&[query], EmbeddingPurpose::Query).await?;
         match made.pop() {
             Some(vector) if made.is_empty() && is_of(&held.space, &vector) => {

@@ -28,7 +28,10 @@ mod views;
 use std::{borrow::Cow, ops::Range, sync::OnceLock};
 
 use aho_corasick::AhoCorasick;
-use amplifier_session_core::{Error, ErrorKind, Result, embedding::Masked};
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    content::{Masked, Redactor},
+};
 
 use rule::{Allowlist, Rule};
 use views::Views;
@@ -55,6 +58,16 @@ pub struct SecretRules {
     owners: Vec<usize>,
     /// What is no secret for any rule.
     allowlist: Option<Allowlist>,
+}
+
+/// Masks what the [built-in rules](SecretRules::built_in) find; they are read when the first text is masked.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BuiltInRedactor;
+
+impl Redactor for BuiltInRedactor {
+    fn mask<'a>(&self, text: &'a str) -> Result<Masked<'a>> {
+        Ok(SecretRules::built_in()?.mask(text))
+    }
 }
 
 /// Where a secret is. The secret itself is not part of it, so that it can be logged.
@@ -116,7 +129,7 @@ impl SecretRules {
     /// breaks of a secret stay too. A masked text is not changed any further.
     #[must_use]
     pub fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
-        let mut masked = Masked { text: Cow::Borrowed(text), secrets: 0 };
+        let mut masked = Masked::nothing(text);
         for _ in 0..PASSES {
             let found = self.find(&masked.text);
             if found.is_empty() {

@@ -183,7 +183,7 @@ impl CircuitBreaking {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for CircuitBreaking {
-    forward!(space, limits, strength, is_local, address, mask);
+    forward!(space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let passage = self.enter()?;

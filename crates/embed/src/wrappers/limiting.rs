@@ -39,7 +39,7 @@ impl Limiting {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Limiting {
-    forward!(space, strength, is_local, address, mask);
+    forward!(space, strength, is_local, address);
 
     fn limits(&self) -> EmbeddingLimits {
         EmbeddingLimits { concurrent_calls: self.calls, ..self.inner.limits() }

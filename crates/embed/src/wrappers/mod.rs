@@ -49,8 +49,6 @@ pub use limiting::Limiting;
 #[cfg(feature = "redact")]
 pub use redacting::Redacting;
 pub use retrying::{RetryOptions, Retrying};
-#[cfg(feature = "redact")]
-pub use stack::Redaction;
 pub use stack::{Stack, StackOptions, StackStatistics};
 
 /// The methods that a wrapper hands on to the provider in its field `inner`.
@@ -82,11 +80,6 @@ macro_rules! forward_one {
     (address) => {
         fn address(&self) -> Option<String> {
             self.inner.address()
-        }
-    };
-    (mask) => {
-        fn mask<'a>(&self, text: &'a str) -> amplifier_session_core::embedding::Masked<'a> {
-            self.inner.mask(text)
         }
     };
 }

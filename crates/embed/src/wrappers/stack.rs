@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "redact")]
+use amplifier_session_core::content::Redaction;
 use amplifier_session_core::{Result, embedding::EmbeddingProvider};
 
 #[cfg(feature = "redact")]
@@ -12,24 +14,11 @@ use super::{
 };
 use crate::clock::{Clock, SystemClock};
 
-/// Whether secrets are masked before a provider sees a text.
-#[cfg(feature = "redact")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Redaction {
-    /// For a provider that is not on this machine.
-    #[default]
-    Remote,
-    /// For every provider.
-    Always,
-    /// Never: somebody has said so.
-    Off,
-}
-
 /// What is put around a provider, see [the order](super).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StackOptions {
-    /// Whether secrets are masked.
+    /// For which models secrets are masked; by default for those that are not on this machine.
     #[cfg(feature = "redact")]
     pub redaction: Redaction,
     /// How many vectors are kept in memory; 1,000 by default, none with 0.
@@ -68,7 +57,7 @@ impl Default for StackOptions {
 }
 
 impl StackOptions {
-    /// Sets whether secrets are masked.
+    /// Sets for which models secrets are masked.
     #[cfg(feature = "redact")]
     #[must_use]
     pub fn with_redaction(mut self, redaction: Redaction) -> Self {
@@ -154,26 +143,23 @@ impl StackOptions {
             caching = caching.with_below(cache);
         }
         let caching = Arc::new(caching);
-        let stack = Stack {
-            provider: Arc::clone(&caching) as _,
+        #[cfg(feature = "redact")]
+        let redacting = Arc::new(Redacting::new(Arc::clone(&caching) as _, self.redaction)?);
+        Ok(Stack {
             #[cfg(feature = "redact")]
-            redacting: None,
+            redacting,
             caching,
             retrying,
             breaking,
-        };
-        #[cfg(feature = "redact")]
-        let stack = stack.redact(self.redaction)?;
-        Ok(stack)
+        })
     }
 }
 
 /// A provider in all its wrappers.
 #[derive(Debug, Clone)]
 pub struct Stack {
-    provider: Arc<dyn EmbeddingProvider>,
     #[cfg(feature = "redact")]
-    redacting: Option<Arc<Redacting>>,
+    redacting: Arc<Redacting>,
     caching: Arc<Caching>,
     retrying: Arc<Retrying>,
     breaking: Arc<CircuitBreaking>,
@@ -197,14 +183,18 @@ impl Stack {
     /// The provider to use.
     #[must_use]
     pub fn provider(&self) -> Arc<dyn EmbeddingProvider> {
-        Arc::clone(&self.provider)
+        #[cfg(feature = "redact")]
+        let outermost = Arc::clone(&self.redacting) as _;
+        #[cfg(not(feature = "redact"))]
+        let outermost = Arc::clone(&self.caching) as _;
+        outermost
     }
 
     /// What the wrappers have done so far.
     #[must_use]
     pub fn statistics(&self) -> StackStatistics {
         #[cfg(feature = "redact")]
-        let masked_secrets = self.redacting.as_ref().map_or(0, |redacting| redacting.masked());
+        let masked_secrets = self.redacting.masked();
         #[cfg(not(feature = "redact"))]
         let masked_secrets = 0;
         StackStatistics {
@@ -213,17 +203,5 @@ impl Stack {
             retries: self.retrying.retries(),
             breaker: self.breaking.state(),
         }
-    }
-
-    #[cfg(feature = "redact")]
-    fn redact(mut self, redaction: Redaction) -> Result<Self> {
-        if redaction == Redaction::Off {
-            return Ok(self);
-        }
-        let redacting = Redacting::new(Arc::clone(&self.provider))?;
-        let redacting = Arc::new(if redaction == Redaction::Always { redacting.always() } else { redacting });
-        self.provider = Arc::clone(&redacting) as _;
-        self.redacting = Some(redacting);
-        Ok(self)
     }
 }

@@ -8,6 +8,7 @@ mod completeness;
 mod fakes;
 mod faults;
 mod interruption;
+mod redaction;
 mod storage;
 
 mod conformance {

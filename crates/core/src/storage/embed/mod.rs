@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-pub(super) use self::step::{Amount, of_service};
+pub(super) use self::step::{Amount, Cutting, of_service};
 use self::step::{Step, StepOutcome};
 use super::{SessionStorage, VectorsOf};
 use crate::{
@@ -129,7 +129,7 @@ impl SessionStorage {
             let made = making.finish().await?;
             let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
             if !owing.is_empty() && !failed {
-                making.start(owing, Arc::clone(provider), self.settings.tool_output_chars, self.now());
+                making.start(owing, self.cutting_for(provider), self.now());
             }
             match made {
                 Some(made) => {
@@ -146,6 +146,15 @@ impl SessionStorage {
             if failed {
                 return Ok(());
             }
+        }
+    }
+
+    /// How texts are cut for `provider`.
+    pub(super) fn cutting_for(&self, provider: &Arc<dyn EmbeddingProvider>) -> Cutting {
+        Cutting {
+            provider: Arc::clone(provider),
+            redactor: self.redactor_for(provider.as_ref()).cloned(),
+            tool_chars: self.settings.tool_output_chars,
         }
     }
 
@@ -231,19 +240,15 @@ impl SessionStorage {
 
 /// The step whose vectors are being made, if there is one. Breaks off when it is dropped.
 #[derive(Default)]
-struct Making(JoinSet<Result<StepOutcome>>);
+struct Making(JoinSet<StepOutcome>);
 
 impl Making {
-    fn start(
-        &mut self,
-        messages: Vec<Message>,
-        provider: Arc<dyn EmbeddingProvider>,
-        tool_chars: usize,
-        now: Timestamp,
-    ) {
+    fn start(&mut self, messages: Vec<Message>, cutting: Cutting, now: Timestamp) {
         self.0.spawn(async move {
-            let step = Step::new(messages, &provider, tool_chars).await?;
-            Ok(step.embed(provider.as_ref(), now).await)
+            match Step::new(messages, &cutting).await {
+                Ok(step) => step.embed(cutting.provider.as_ref(), now).await,
+                Err(error) => StepOutcome { failure: Some(error), ..StepOutcome::default() },
+            }
         });
     }
 
@@ -251,7 +256,7 @@ impl Making {
     async fn finish(&mut self) -> Result<Option<StepOutcome>> {
         let broken =
             |source| Error::new(ErrorKind::Embedding, "making vectors broke off").with_source(source);
-        self.0.join_next().await.transpose().map_err(broken)?.transpose()
+        self.0.join_next().await.transpose().map_err(broken)
     }
 
     fn is_idle(&self) -> bool {
@@ -260,12 +265,8 @@ impl Making {
 }
 
 /// How much embedding the texts of some messages takes.
-pub(super) async fn amount_of(
-    messages: Vec<Message>,
-    provider: &Arc<dyn EmbeddingProvider>,
-    tool_chars: usize,
-) -> Result<Amount> {
-    Ok(Step::new(messages, provider, tool_chars).await?.amount())
+pub(super) async fn amount_of(messages: Vec<Message>, cutting: &Cutting) -> Result<Amount> {
+    Ok(Step::new(messages, cutting).await?.amount())
 }
 
 /// Why vectors of the space `asked` can't be used with a store.

@@ -8,9 +8,9 @@ use super::texts_of;
 use crate::{
     Error, ErrorKind, Result,
     backend::MessageVectors,
-    content::{ChunkSettings, ExtractedText, chunk, embeddable},
+    content::{Chunk, ChunkSettings, ExtractedText, Masked, Redactor, chunk, embeddable},
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, is_no_vector},
-    model::{Message, SessionKey, Timestamp, VectorRecord},
+    model::{ContentType, Message, SessionKey, Timestamp, VectorRecord},
 };
 
 /// A provider that refuses so many texts of a batch one by one, and takes none, refuses something else than texts.
@@ -19,8 +19,32 @@ const REFUSED_ALIKE: usize = 5;
 /// Why a text has no vector whose vector can't be compared with others.
 const UNUSABLE: &str = "the model returned a vector of zeros, or one that contains NaN or infinity";
 
-/// Of a text that is cut off, so many characters more are looked at for secrets.
+/// Where a text is cut off, secrets are also looked for in this many characters after the cut, which may go through one.
 const MASKED_AFTER_CHARS: usize = 4_096;
+
+/// How texts are cut into chunks.
+#[derive(Debug, Clone)]
+pub(in crate::storage) struct Cutting {
+    /// The model that the chunks are for.
+    pub(in crate::storage) provider: Arc<dyn EmbeddingProvider>,
+    /// What masks secrets in texts before they are cut.
+    pub(in crate::storage) redactor: Option<Arc<dyn Redactor>>,
+    /// How many characters of a tool's output are embedded.
+    pub(in crate::storage) tool_chars: usize,
+}
+
+impl Cutting {
+    /// `text` with its secrets masked, up to some way after the part that is embedded, and how many were masked.
+    fn masked(&self, text: &ExtractedText) -> Result<(ExtractedText, usize)> {
+        let content_type = text.content_type;
+        let text = embeddable(text, self.tool_chars.saturating_add(MASKED_AFTER_CHARS));
+        let masked = match &self.redactor {
+            Some(redactor) => redactor.mask(text)?,
+            None => Masked::nothing(text),
+        };
+        Ok((ExtractedText { content_type, text: masked.text.into_owned() }, masked.secrets))
+    }
+}
 
 /// A chunk to embed, and where its vector belongs.
 struct Piece {
@@ -64,45 +88,34 @@ pub(in crate::storage) struct Amount {
 }
 
 impl Step {
-    /// Cuts the messages' texts; off the executor, since counting tokens takes its time.
-    pub(super) async fn new(
-        messages: Vec<Message>,
-        provider: &Arc<dyn EmbeddingProvider>,
-        tool_chars: usize,
-    ) -> Result<Self> {
-        let provider = Arc::clone(provider);
-        tokio::task::spawn_blocking(move || Self::cut(messages, provider.as_ref(), tool_chars))
+    /// Cuts the messages' texts, on a thread where it doesn't block other tasks: counting tokens takes time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the redactor.
+    pub(super) async fn new(messages: Vec<Message>, cutting: &Cutting) -> Result<Self> {
+        let cutting = cutting.clone();
+        tokio::task::spawn_blocking(move || Self::cut(messages, &cutting))
             .await
-            .map_err(|source| Error::new(ErrorKind::Embedding, "cutting texts failed").with_source(source))
+            .map_err(|source| Error::new(ErrorKind::Embedding, "cutting texts failed").with_source(source))?
     }
 
-    fn cut(messages: Vec<Message>, provider: &dyn EmbeddingProvider, tool_chars: usize) -> Self {
-        let limits = provider.limits();
+    fn cut(messages: Vec<Message>, cutting: &Cutting) -> Result<Self> {
+        let limits = cutting.provider.limits();
         let settings = ChunkSettings::for_limits(limits.chunk_threshold_tokens, limits.chunk_target_tokens);
         let (mut pieces, mut texts, mut secrets) = (Vec::new(), Vec::new(), 0);
         for (index, message) in messages.iter().enumerate() {
             for text in texts_of(message) {
-                let content_type = text.content_type;
-                // With what comes after the part that is embedded: a cut may go through a secret.
-                let masked = provider.mask(embeddable(&text, tool_chars.saturating_add(MASKED_AFTER_CHARS)));
-                secrets += masked.secrets as u64;
-                let masked = ExtractedText { content_type, text: masked.text.into_owned() };
-                for chunk in chunk(content_type, embeddable(&masked, tool_chars), &settings) {
-                    let record = VectorRecord {
-                        content_type,
-                        chunk_index: chunk.index,
-                        total_chunks: chunk.total,
-                        span_start: chunk.span_start,
-                        span_end: chunk.span_end,
-                        token_count: chunk.token_count,
-                        vector: Vec::new(),
-                    };
-                    pieces.push(Piece { message: index, record });
+                let (text, masked) = cutting.masked(&text)?;
+                secrets += masked as u64;
+                let embedded = embeddable(&text, cutting.tool_chars);
+                for chunk in chunk(text.content_type, embedded, &settings) {
+                    pieces.push(Piece { message: index, record: record_of(text.content_type, &chunk) });
                     texts.push(chunk.text.to_owned());
                 }
             }
         }
-        Self { messages, pieces, texts, secrets }
+        Ok(Self { messages, pieces, texts, secrets })
     }
 
     /// How much there is to embed.
@@ -196,6 +209,19 @@ impl Step {
             }
         }
         outcome
+    }
+}
+
+/// The record of a chunk, without its vector.
+fn record_of(content_type: ContentType, chunk: &Chunk<'_>) -> VectorRecord {
+    VectorRecord {
+        content_type,
+        chunk_index: chunk.index,
+        total_chunks: chunk.total,
+        span_start: chunk.span_start,
+        span_end: chunk.span_end,
+        token_count: chunk.token_count,
+        vector: Vec::new(),
     }
 }
 

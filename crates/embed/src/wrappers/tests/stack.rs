@@ -89,7 +89,7 @@ async fn waiting_for_the_next_attempt_takes_no_ones_place() {
 #[cfg(feature = "redact")]
 #[tokio::test]
 async fn secrets_are_masked_unless_somebody_says_otherwise() {
-    use crate::wrappers::Redaction;
+    use amplifier_session_core::content::Redaction;
     let key = ["gh", "p_", "9aB3xK7mQ2wE5rT8yU", "1iO4pL6zC0vN3sD7fG"].concat();
     for (redaction, is_local, masked) in [
         (Redaction::Remote, false, 1),

@@ -1,0 +1,93 @@
+//! Secrets are masked in whole texts, before they are cut into chunks.
+
+use std::sync::Arc;
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result, SessionStorage,
+    content::{Masked, Redaction, Redactor},
+    embedding::{EmbeddingLimits, EmbeddingProvider},
+    search::{SearchMode, SearchOptions},
+    storage::{EmbedReport, SyncLines},
+};
+use amplifier_session_testkit::{FakeEmbedding, MemoryBackend, lines};
+
+use crate::interruption::target;
+
+/// A secret of several tokens, so that a cut can go through it.
+const SECRET: &str = "swordfish swordfish swordfish";
+
+/// Masks [`SECRET`], and fails on a text that is `unreadable`.
+#[derive(Debug)]
+struct MaskSecret;
+
+impl Redactor for MaskSecret {
+    fn mask<'a>(&self, text: &'a str) -> Result<Masked<'a>> {
+        if text == "unreadable" {
+            return Err(Error::new(ErrorKind::Embedding, "secrets can't be looked for"));
+        }
+        let masked = text.replace(SECRET, &"*".repeat(SECRET.len()));
+        Ok(Masked { text: masked.into(), secrets: text.matches(SECRET).count() })
+    }
+}
+
+/// A model that reads a few tokens only.
+fn model() -> FakeEmbedding {
+    FakeEmbedding::new().with_limits(EmbeddingLimits {
+        chunk_threshold_tokens: 16,
+        chunk_target_tokens: 16,
+        batch_texts: 16,
+        batch_tokens: 1_000,
+        concurrent_calls: 1,
+    })
+}
+
+/// Embeds a message of `text` and a search for `text`; returns the report and all texts that the model was given.
+async fn embedded(model: FakeEmbedding, redaction: Redaction, text: &str) -> (EmbedReport, String) {
+    let model = Arc::new(model);
+    let storage = SessionStorage::new(Arc::new(MemoryBackend::new()))
+        .with_embedding(Some(Arc::clone(&model) as Arc<dyn EmbeddingProvider>))
+        .with_redactor(redaction, Arc::new(MaskSecret));
+    let (target, message) = (target("p"), lines::user(text).raw());
+    storage.sync_transcript_lines(&target, SyncLines::whole(vec![message])).await.unwrap();
+    let report = storage.embed_owed(&target.key.user_id, None).await.unwrap();
+    let options = SearchOptions::new(text).with_mode(SearchMode::Hybrid);
+    storage.search_transcripts(&target.key.user_id.clone().into(), &options).await.unwrap();
+    (report, model.texts().join(" "))
+}
+
+/// A text that is cut, the secret at another place in each.
+fn texts() -> impl Iterator<Item = String> {
+    (0..20).map(|words| format!("{}{SECRET} and much more of the same", "word ".repeat(words)))
+}
+
+#[tokio::test]
+async fn a_model_on_another_machine_sees_no_part_of_a_secret() {
+    for text in texts() {
+        let (report, seen) = embedded(model().on_another_machine(), Redaction::Remote, &text).await;
+        assert_eq!(report.secrets, 1);
+        assert!(seen.contains("much more") && !seen.contains("swordfish"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_on_this_machine_sees_the_text_as_it_is() {
+    for text in texts() {
+        let (report, seen) = embedded(model(), Redaction::Remote, &text).await;
+        assert_eq!((report.secrets, seen.matches("swordfish").count()), (0, 6), "{seen}");
+        let (report, seen) = embedded(model(), Redaction::Always, &text).await;
+        assert!(report.secrets == 1 && !seen.contains("swordfish"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_masked_where_redaction_is_off() {
+    let (report, seen) = embedded(model().on_another_machine(), Redaction::Off, SECRET).await;
+    assert_eq!((report.secrets, seen.matches("swordfish").count()), (0, 6));
+}
+
+#[tokio::test]
+async fn a_text_that_cannot_be_masked_is_not_sent() {
+    let (report, seen) = embedded(model().on_another_machine(), Redaction::Remote, "unreadable").await;
+    assert!(report.failure.is_some_and(|error| error.to_string().contains("can't be looked for")));
+    assert_eq!(seen, "");
+}
