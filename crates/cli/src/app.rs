@@ -144,7 +144,7 @@ impl App {
         }
         // A file that one process at a time can write must not be kept from others.
         let read_only = self.global.read_only || url.backend().read_only;
-        let options = self.open_options().with_existing(true).with_read_only(read_only);
+        let options = self.open_options()?.with_existing(true).with_read_only(read_only);
         Some((self.open(&url, options).await.ok()?, scope))
     }
 
@@ -173,7 +173,7 @@ impl App {
         let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
         let url = self.store_url()?;
-        let options = self.open_options().with_embedding(provider).with_existing(true);
+        let options = self.open_options()?.with_embedding(provider).with_existing(true);
         self.open(&url, options).await
     }
 
@@ -250,7 +250,7 @@ impl App {
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<SessionStorage, Failure> {
-        let options = self.open_options().with_embedding(self.embedding()?).with_settings(settings);
+        let options = self.open_options()?.with_embedding(self.embedding()?).with_settings(settings);
         self.open(url, options).await
     }
 

@@ -25,47 +25,47 @@ use crate::{
     wire::{Credentials, Endpoint},
 };
 
-/// The latest dated version that is generally available:
-/// <https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle>. The undated `v1` takes no token of
+/// The latest generally available API version with a date:
+/// <https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle>. Version `v1` does not accept tokens from
 /// Microsoft Entra ID for embeddings.
 const API_VERSION: &str = "2024-10-21";
-/// Where tokens come from. In whichever cloud: the address only decides that the client can do TLS.
+/// Where tokens come from, whichever cloud it is: only the scheme of the address matters.
 const SIGN_IN: &str = "https://login.microsoftonline.com";
-/// What a token has to be for.
+/// The scope of the access token.
 const SCOPE: &str = "https://cognitiveservices.azure.com/.default";
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// Which resource, which deployment, and who asks.
+/// The resource, the deployment, and how to sign in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AzureOpenAiConfig {
     /// The resource (`https://NAME.openai.azure.com`), or the deployment
     /// (`https://NAME.openai.azure.com/openai/deployments/DEPLOYMENT`, with or without `/embeddings` and a query).
     pub endpoint: String,
-    /// The deployment. Default: the one in the endpoint, else one that is called like the model.
+    /// The deployment. Default: the one in the endpoint, else the one named after the model.
     pub deployment: Option<String>,
-    /// The version of the interface. Default: the one in the endpoint's query, else `2024-10-21`.
+    /// The API version. Default: the one in the endpoint's query, else `2024-10-21`.
     pub api_version: Option<String>,
-    /// Who asks.
+    /// How to sign in.
     pub sign_in: AzureSignIn,
-    /// The model. Default: the deployment's name, where OpenAI has a model of that name.
+    /// The model. Default: the deployment's name, if OpenAI has a model of that name.
     pub model: ModelConfig,
-    /// Whether a key or token may be sent over plain `http://` to another machine. Default: no.
+    /// Whether a key or token may be sent to another machine over plain `http://`. Default: no.
     pub allow_http: bool,
 }
 
-/// Who asks.
+/// How to sign in to Azure OpenAI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AzureSignIn {
-    /// Whoever has the resource's key.
+    /// With the resource's key.
     Key(Secret),
-    /// Somebody with the role *Cognitive Services OpenAI User*.
+    /// With an identity that has the role *Cognitive Services OpenAI User*.
     Entra(EntraIdentity),
 }
 
 impl AzureOpenAiConfig {
-    /// The settings for `endpoint`, with defaults for all else.
+    /// The settings for `endpoint`, with defaults for everything else.
     #[must_use]
     pub fn new(endpoint: impl Into<String>, sign_in: AzureSignIn) -> Self {
         let (endpoint, model) = (endpoint.into(), ModelConfig::default());
@@ -79,7 +79,7 @@ impl AzureOpenAiConfig {
         self
     }
 
-    /// Sets the version of the interface.
+    /// Sets the API version.
     #[must_use]
     pub fn with_api_version(mut self, version: impl Into<String>) -> Self {
         self.api_version = Some(version.into());
@@ -93,7 +93,7 @@ impl AzureOpenAiConfig {
         self
     }
 
-    /// Sets whether a key or token may be sent over plain `http://` to another machine.
+    /// Sets whether a key or token may be sent to another machine over plain `http://`.
     #[must_use]
     pub fn with_allow_http(mut self, allow: bool) -> Self {
         self.allow_http = allow;
@@ -103,25 +103,26 @@ impl AzureOpenAiConfig {
     /// Reads `AZURE_OPENAI_ENDPOINT`, `AZURE_OPENAI_API_KEY` or `AZURE_OPENAI_USE_RBAC=true` (with the variables of
     /// [`EntraIdentity::from_env`]), `AZURE_OPENAI_API_VERSION`, `AZURE_OPENAI_EMBEDDING_DEPLOYMENT`, `_MODEL`,
     /// `_DIMENSIONS`, `_CACHE_SIZE`, and `AZURE_OPENAI_EMBEDDING_REQUEST_DIMENSIONS`, `_MAX_TOKENS`,
-    /// `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see [`ModelConfig`]. `OPENAI_EMBEDDING_CACHE_SIZE` holds where
-    /// `AZURE_OPENAI_EMBEDDING_CACHE_SIZE` is not set. `env` looks a variable up.
+    /// `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see [`ModelConfig`]. If `AZURE_OPENAI_EMBEDDING_CACHE_SIZE` is not set,
+    /// `OPENAI_EMBEDDING_CACHE_SIZE` applies. `env` looks up a variable.
     ///
     /// # Errors
     ///
-    /// `Validation` when the endpoint is missing or a number is none; `Authentication` when there is neither a key nor
+    /// `Validation` if the endpoint is missing or a value is invalid; `Authentication` if there is neither a key nor
     /// `AZURE_OPENAI_USE_RBAC`.
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let variable = |name: &str| Variable::read(name.to_owned(), &env);
         let read = |name: &str| variable(name).map(|variable| variable.value);
         let endpoint = read("AZURE_OPENAI_ENDPOINT").ok_or_else(|| {
-            Error::validation("embedding", "Azure OpenAI needs its address: set AZURE_OPENAI_ENDPOINT")
+            Error::validation("embedding", "Azure OpenAI needs an endpoint: set AZURE_OPENAI_ENDPOINT")
         })?;
         let use_entra = variable("AZURE_OPENAI_USE_RBAC").map(Variable::yes_or_no).transpose()?;
         let sign_in = match (use_entra, read("AZURE_OPENAI_API_KEY")) {
             (Some(true), _) => AzureSignIn::Entra(EntraIdentity::from_env(&env)),
             (_, Some(key)) => AzureSignIn::Key(Secret::new(&key)),
             (_, None) => {
-                let message = "Azure OpenAI needs AZURE_OPENAI_API_KEY, or AZURE_OPENAI_USE_RBAC=true";
+                let message =
+                    "Azure OpenAI needs credentials: set AZURE_OPENAI_API_KEY, or AZURE_OPENAI_USE_RBAC=true";
                 return Err(Error::new(ErrorKind::Authentication, message));
             }
         };
@@ -135,12 +136,12 @@ impl AzureOpenAiConfig {
         Ok(Self { endpoint, deployment, api_version, sign_in, model, allow_http })
     }
 
-    /// Where the embeddings of the deployment are.
+    /// The URL that embeds texts with the deployment.
     fn url(&self) -> Result<Url> {
         let Address { mut url, deployment: in_endpoint, api_version } = Address::parse(&self.endpoint)?;
         let deployment = match (in_endpoint, self.deployment.clone()) {
             (Some(one), Some(other)) if one != other => {
-                let rule = format!("names the deployment {one:?}, and {other:?} is configured too");
+                let rule = format!("names the deployment {one:?}, but {other:?} is configured");
                 return Err(Error::validation("endpoint", rule));
             }
             (in_endpoint, configured) => {
@@ -150,8 +151,8 @@ impl AzureOpenAiConfig {
         if deployment.is_empty() {
             return Err(Error::validation("deployment", "must not be empty"));
         }
-        let cannot_be = || Error::validation("endpoint", "must be a URL of http or https");
-        let mut path = url.path_segments_mut().map_err(|()| cannot_be())?;
+        let has_no_path = |()| Error::validation("endpoint", "must begin with http:// or https://");
+        let mut path = url.path_segments_mut().map_err(has_no_path)?;
         path.clear().extend(["openai", "deployments", &deployment, "embeddings"]);
         drop(path);
         let version = self.api_version.clone().or(api_version).unwrap_or_else(|| API_VERSION.to_owned());
@@ -160,7 +161,7 @@ impl AzureOpenAiConfig {
     }
 }
 
-/// What an endpoint says.
+/// The parts of an endpoint.
 struct Address {
     /// The resource, without path and query.
     url: Url,
@@ -179,7 +180,7 @@ impl Address {
             }
             _ => {
                 let rule =
-                    "must be https://NAME.openai.azure.com, or that with /openai/deployments/DEPLOYMENT";
+                    "must be https://NAME.openai.azure.com, optionally with /openai/deployments/DEPLOYMENT";
                 return Err(Error::validation("endpoint", rule));
             }
         };
@@ -192,7 +193,7 @@ impl Address {
     }
 }
 
-/// A model that is deployed in Azure OpenAI.
+/// A model deployed in Azure OpenAI.
 #[derive(Debug)]
 pub struct AzureOpenAiEmbedding {
     endpoint: Endpoint,
@@ -207,13 +208,13 @@ enum Caller {
 }
 
 impl AzureOpenAiEmbedding {
-    /// The provider; nothing is sent yet.
+    /// Builds the provider; nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// - `Validation` when the endpoint is none, or the model does not make vectors of so many dimensions;
-    /// - `Authentication` when the key can't be sent, or the identity can't be one;
-    /// - `Embedding` when the system lacks what TLS needs.
+    /// - `Validation` if the endpoint is invalid, or the model has no vectors with that many dimensions;
+    /// - `Authentication` if the key can't be sent in a header, or the identity is invalid;
+    /// - `Embedding` if TLS can't be set up.
     pub fn new(config: &AzureOpenAiConfig) -> Result<Self> {
         let caller = match &config.sign_in {
             AzureSignIn::Key(key) => Caller::Key(Credentials::new(API_KEY, "", key.clone())?),
@@ -222,12 +223,12 @@ impl AzureOpenAiEmbedding {
         Self::with_caller(config, caller)
     }
 
-    /// The provider, with tokens from `credential` whatever the configuration says: for programs that sign in
+    /// Builds the provider with tokens from `credential` instead of the configured sign-in, for programs that sign in
     /// themselves.
     ///
     /// # Errors
     ///
-    /// As [`AzureOpenAiEmbedding::new`].
+    /// The same as those of [`AzureOpenAiEmbedding::new`].
     pub fn with_credential(config: &AzureOpenAiConfig, credential: Arc<dyn TokenCredential>) -> Result<Self> {
         Self::with_caller(config, Caller::Entra(credential))
     }
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_an_endpoint_leads_to_the_deployment() {
+    fn every_form_of_an_endpoint_names_the_same_url() {
         let wanted = "https://x.openai.azure.com/openai/deployments/big/embeddings?api-version=2024-10-21";
         for endpoint in [
             "https://x.openai.azure.com",
@@ -331,15 +332,15 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_is_called_like_its_model_unless_said() {
+    fn the_default_deployment_is_named_after_the_model() {
         let endpoint = "https://x.openai.azure.com";
         assert!(url(&config(endpoint)).contains("/deployments/text-embedding-3-large/"));
-        // One that needs escaping can't leave its place in the path.
+        // A name can't change the rest of the path.
         assert!(url(&config(endpoint).with_deployment("a/../b?c")).contains("/deployments/a%2F..%2Fb%3Fc/"));
     }
 
     #[test]
-    fn endpoints_that_lead_elsewhere_are_refused() {
+    fn invalid_endpoints_are_refused() {
         for endpoint in [
             "x.openai.azure.com",
             "https://x.openai.azure.com/v2",
@@ -349,12 +350,12 @@ mod tests {
             assert_eq!(error.context("field"), Some("endpoint"), "{error}");
         }
         let two = config("https://x.openai.azure.com/openai/deployments/a").with_deployment("b");
-        assert!(two.url().unwrap_err().to_string().contains("is configured too"));
+        assert!(two.url().unwrap_err().to_string().contains("but \"b\" is configured"));
         assert!(config("https://x.openai.azure.com").with_deployment("").url().is_err());
     }
 
     #[test]
-    fn the_environment_says_who_asks_and_for_what() {
+    fn the_configuration_is_read_from_the_environment() {
         let read = |variables: &[(&str, &str)]| {
             AzureOpenAiConfig::from_env(|asked| {
                 variables.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).to_owned())
@@ -365,7 +366,7 @@ mod tests {
         let (key, entra) = (("AZURE_OPENAI_API_KEY", "made-up"), ("AZURE_OPENAI_USE_RBAC", "true"));
         let with_key = read(&[endpoint, key]).unwrap();
         assert_eq!(with_key.sign_in, AzureSignIn::Key(Secret::new("made-up")));
-        // The deployment tells the model, where it is called like one.
+        // The deployment is named after a known model, so that is the model.
         assert_eq!(with_key.model.name, "text-embedding-3-small");
         assert!(!format!("{with_key:?}").contains("made-up"));
         let both = read(&[endpoint, key, entra]).unwrap();

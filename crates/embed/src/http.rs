@@ -1,8 +1,8 @@
-//! The HTTP client that the providers of services share, and downloads of models.
+//! The HTTP client of the hosted providers and of model downloads.
 //!
-//! It makes one attempt a call, follows no redirect unless asked, and keeps a connection that was cut apart from an
-//! answer that makes no sense: the first is worth another attempt. TLS is rustls with ring, and trusts what the
-//! operating system trusts.
+//! It makes one attempt per call and follows no redirects unless asked to. Its errors distinguish a connection that
+//! was cut, which is worth another attempt, from a response that makes no sense. TLS is rustls with ring and trusts the
+//! operating system's certificates.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use reqwest::{Client, Response, Url, redirect, retry};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// The variable that allows to send a key over plain `http://`.
+/// The environment variable that allows a key to be sent over plain `http://`.
 #[cfg(feature = "openai")]
 pub(crate) const ALLOW_HTTP: &str = "AMPLIFIER_SESSIONS_ALLOW_HTTP";
 
@@ -20,11 +20,11 @@ pub(crate) const ALLOW_HTTP: &str = "AMPLIFIER_SESSIONS_ALLOW_HTTP";
 pub(crate) struct ClientOptions {
     /// How long to wait for a connection. Default: 10 seconds.
     pub(crate) connect_timeout: Duration,
-    /// How long to wait for the next piece of an answer. Default: 120 seconds.
+    /// How long to wait for the next part of a response. Default: 120 seconds.
     pub(crate) read_timeout: Duration,
-    /// How long a call may take from beginning to end. Default: as long as it needs.
+    /// How long a call may take in all. Default: no limit.
     pub(crate) timeout: Option<Duration>,
-    /// How many redirects are followed. Default: none, so that a key never goes where it was not sent.
+    /// How many redirects to follow. Default: 0, so that a key goes nowhere but to the address it was meant for.
     pub(crate) redirects: usize,
 }
 
@@ -39,25 +39,25 @@ impl Default for ClientOptions {
     }
 }
 
-/// A URL of `http` or `https` that holds no user and no password; `field` names it in errors.
+/// Parses an `http` or `https` URL without user and password. `field` names it in errors.
 ///
 /// # Errors
 ///
 /// `Validation`. The message does not repeat the URL, which may hold a password.
 pub(crate) fn parse_url(field: &'static str, text: &str) -> Result<Url> {
     let url = Url::parse(text.trim()).map_err(|source| {
-        Error::validation(field, "is no URL such as https://example.com/v1").with_source(source)
+        Error::validation(field, "must be a URL such as https://example.com/v1").with_source(source)
     })?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(Error::validation(field, "must be a URL of http or https"));
+        return Err(Error::validation(field, "must begin with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Error::validation(field, "must hold no user and no password"));
+        return Err(Error::validation(field, "must not contain a user or a password"));
     }
     Ok(url)
 }
 
-/// The address as errors name it: without a query, and without what we add to it.
+/// The address shown in errors: without the query and without the path that providers append.
 #[cfg(feature = "openai")]
 pub(crate) fn address(url: &Url) -> String {
     let mut shown = url.clone();
@@ -68,34 +68,34 @@ pub(crate) fn address(url: &Url) -> String {
     base.split("/openai/deployments/").next().unwrap_or(base).trim_end_matches('/').to_owned()
 }
 
-/// Whether what is sent to `url` can be read on its way: it goes to another machine without encryption.
+/// Whether data goes to `url` without encryption, and to another machine.
 #[cfg(feature = "openai")]
-pub(crate) fn is_readable_on_the_way(url: &Url) -> bool {
+pub(crate) fn is_unencrypted(url: &Url) -> bool {
     url.scheme() == "http" && !is_loopback(url)
 }
 
-/// The address that `url` names, where what is sent there goes to another machine over plain `http://`.
+/// The address of `url` if data goes there over plain `http://`, and to another machine.
 #[must_use]
 #[cfg(feature = "openai")]
 pub fn plain_http_address(url: &str) -> Option<String> {
     let url = parse_url("base_url", url).ok()?;
-    is_readable_on_the_way(&url).then(|| address(&url))
+    is_unencrypted(&url).then(|| address(&url))
 }
 
-/// Refuses to send a key to `url` where others could read it, unless that is allowed.
+/// Checks that a key does not go to `url` without encryption, unless that is allowed.
 ///
 /// # Errors
 ///
-/// `Validation`, with what to do.
+/// `Validation`, with the options that the user has.
 #[cfg(feature = "openai")]
 pub(crate) fn check_key_is_safe(url: &Url, has_key: bool, allow_http: bool) -> Result<()> {
-    if !is_readable_on_the_way(url) {
+    if !is_unencrypted(url) {
         return Ok(());
     }
     if has_key && !allow_http {
         let rule = format!(
-            "{}: a key would go over plain http:// to another machine, where others can read it: use https://, leave \
-             the key out, or allow it with --allow-http (or {ALLOW_HTTP}=true)",
+            "{}: a key sent over plain http:// can be read by others: use https://, leave the key out, or allow it with \
+             --allow-http (or {ALLOW_HTTP}=true)",
             address(url)
         );
         return Err(Error::validation("base_url", rule));
@@ -103,7 +103,7 @@ pub(crate) fn check_key_is_safe(url: &Url, has_key: bool, allow_http: bool) -> R
     Ok(())
 }
 
-/// Whether what is sent to `url` stays on this machine. A host that only may be this machine is not.
+/// Whether data sent to `url` stays on this machine for certain.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     match host.trim_matches(['[', ']']).parse::<IpAddr>() {
@@ -112,7 +112,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A client for `url`, and for what it redirects to.
+/// Builds a client for `url` and the addresses that it redirects to.
 ///
 /// # Errors
 ///
@@ -133,22 +133,22 @@ pub(crate) fn client(url: &Url, options: &ClientOptions) -> Result<Client> {
         builder = builder.timeout(timeout);
     }
     if is_loopback(url) {
-        // A proxy would carry off what is said to stay here.
+        // Through a proxy, the data would leave this machine.
         builder = builder.no_proxy();
     }
     builder.build().map_err(|error| failed("the HTTP client can't be built").with_source(error.without_url()))
 }
 
-/// Whom to trust. Where TLS is not `wanted` that is nobody: a container without certificates can still use a server of
-/// its own by plain HTTP.
-fn tls(wanted: bool) -> Result<ClientConfig> {
+/// The TLS configuration. If TLS is not `needed`, it trusts no one and reads no certificates, so that a container
+/// without certificates can use a server over plain HTTP.
+fn tls(needed: bool) -> Result<ClientConfig> {
     let no_tls = |source: rustls::Error| {
         failed("TLS can't be set up; are the system's CA certificates installed?").with_source(source)
     };
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(no_tls)?;
-    let builder = if wanted {
+    let builder = if needed {
         builder.with_platform_verifier().map_err(no_tls)?
     } else {
         builder.with_root_certificates(RootCertStore::empty())
@@ -156,30 +156,30 @@ fn tls(wanted: bool) -> Result<ClientConfig> {
     Ok(builder.with_no_client_auth())
 }
 
-/// The body of `response`, of at most `limit` bytes.
+/// Reads the body of `response`, at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// `Embedding`: permanent when the body is longer than that, retryable when the connection was cut.
+/// `Embedding`: permanent if the body is longer, retryable if the connection was cut.
 pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Vec<u8>> {
     let announced = response.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
     let mut body = Vec::with_capacity(announced.min(limit));
     while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
         if body.len() + chunk.len() > limit {
-            return Err(failed(format!("the answer is longer than {limit} bytes")));
+            return Err(failed(format!("the response is longer than {limit} bytes")));
         }
         body.extend_from_slice(&chunk);
     }
     Ok(body)
 }
 
-/// What went wrong on the way. All of it is worth another attempt, but for a certificate that is not trusted, and an
-/// address where nothing listens: somebody has to start the service, or to correct the address.
+/// Turns a failed request or response into an error. Most are worth another attempt; an untrusted certificate and a
+/// refused connection are not, since someone has to start the service or correct the address.
 pub(crate) fn transport_error(error: reqwest::Error) -> Error {
-    // The address may hold what is nobody's business, for example in its query.
+    // The URL may contain something private, for example in its query.
     let error = error.without_url();
     if let Some(reason) = tls_reason(&error) {
-        let message = format!("the service's certificate or TLS was not accepted: {reason}");
+        let message = format!("the TLS connection failed: {reason}");
         return failed(message).with_source(error);
     }
     if is_refused(&error) {
@@ -192,14 +192,14 @@ pub(crate) fn transport_error(error: reqwest::Error) -> Error {
     } else if error.is_builder() {
         return failed("the request can't be built").with_source(error);
     } else if error.is_redirect() {
-        return failed("the service redirects too often").with_source(error);
+        return failed("too many redirects").with_source(error);
     } else {
         "the connection was cut"
     };
     failed(message).with_source(error).retryable()
 }
 
-/// The causes of an error, and what those of the operating system wrap.
+/// The causes of an error, outermost first.
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     std::iter::successors(std::error::Error::source(error), |error| error.source())
 }
@@ -209,7 +209,7 @@ fn is_refused(error: &reqwest::Error) -> bool {
     causes(error).any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(is))
 }
 
-/// Why there is no connection, in the words of what failed last: `dns error: …`, `Network is unreachable`.
+/// Why there is no connection, in the words of the innermost error: `dns error: …`, `Network is unreachable`.
 fn reason_of(error: &reqwest::Error) -> String {
     match causes(error).last() {
         Some(last) => format!("the service can't be reached: {last}"),
@@ -217,8 +217,8 @@ fn reason_of(error: &reqwest::Error) -> String {
     }
 }
 
-/// Why TLS failed, if that is what failed. Only what depends on the certificate or the settings of either side: an
-/// alert or garbage in the middle of a connection may be gone the next time.
+/// Why TLS failed, if it was the certificate or the settings of either side. An alert or garbage in the middle of a
+/// connection may not happen again, so it does not count.
 fn tls_reason(error: &reqwest::Error) -> Option<String> {
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_another_machine_is_not_local() {
+    fn only_loopback_addresses_are_local() {
         for local in
             ["http://localhost:11434/v1", "http://127.0.0.1", "http://127.1.2.3:80", "https://[::1]:1"]
         {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_with_secrets_or_of_other_schemes_are_refused_without_being_repeated() {
+    fn errors_about_invalid_urls_do_not_repeat_them() {
         for bad in ["", "api.openai.com/v1", "ftp://example.com", "https://ana:hunter2@example.com"] {
             let error = parse_url("base_url", bad).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Validation, "{bad}");
@@ -277,12 +277,12 @@ mod tests {
 
     #[test]
     fn plain_http_needs_no_certificates() {
-        // Nobody is trusted then, so that nothing is read from the system.
+        // Without TLS, no certificates are read from the system.
         assert!(client(&url("http://localhost:1"), &ClientOptions::default()).is_ok());
     }
 
     #[test]
-    fn addresses_are_shown_without_what_is_added() {
+    fn addresses_are_shown_without_query_and_appended_path() {
         for (full, shown) in [
             ("http://localhost:59999/v1/embeddings?key=hunter2", "http://localhost:59999/v1"),
             ("http://localhost/embeddings", "http://localhost"),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_over_plain_http_only_where_that_is_allowed() {
+    fn a_key_is_sent_over_plain_http_only_if_allowed() {
         let check = |text: &str, has_key, allow| check_key_is_safe(&url(text), has_key, allow);
         let error = check("http://192.168.1.7:8000/v1", true, false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Validation);
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_connection_is_told_at_once() {
+    async fn a_refused_connection_is_not_retryable() {
         // A port that was free a moment ago.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = url(&format!("http://127.0.0.1:{port}/?secret=hunter2"));

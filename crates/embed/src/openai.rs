@@ -1,4 +1,4 @@
-//! OpenAI, and the servers that speak its protocol: Ollama, vLLM, LM Studio, llama.cpp.
+//! OpenAI, and servers with the same API: Ollama, vLLM, LM Studio, llama.cpp.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
@@ -16,20 +16,20 @@ use crate::{
 };
 
 const OPENAI: &str = "https://api.openai.com/v1";
-/// What caches call the models of OpenAI, whoever serves them.
+/// The cache namespace of OpenAI's models, whoever serves them.
 pub(crate) const OPENAI_NAMESPACE: &str = "openai";
 
-/// Which service, and which of its models.
+/// The service, and which of its models to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenAiConfig {
-    /// Where the service is, up to and without `/embeddings`. Default: `https://api.openai.com/v1`.
+    /// The service's URL without `/embeddings`. Default: `https://api.openai.com/v1`.
     pub base_url: String,
-    /// The key. Default: none, which only a server other than OpenAI's takes.
+    /// The API key. Default: none; OpenAI itself requires one.
     pub api_key: Option<Secret>,
     /// The model.
     pub model: ModelConfig,
-    /// Whether a key may be sent over plain `http://` to another machine. Default: no.
+    /// Whether the key may be sent to another machine over plain `http://`. Default: no.
     pub allow_http: bool,
 }
 
@@ -42,7 +42,8 @@ impl Default for OpenAiConfig {
 impl OpenAiConfig {
     /// Reads `OPENAI_BASE_URL`, `OPENAI_API_KEY`, `OPENAI_EMBEDDING_MODEL`, `_DIMENSIONS`, `_CACHE_SIZE`, and
     /// `OPENAI_EMBEDDING_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_CONCURRENT_CALLS`, `_TIMEOUT_SECONDS`; see
-    /// [`ModelConfig`]; and `AMPLIFIER_SESSIONS_ALLOW_HTTP`. `env` looks a variable up, for example in the environment of the process.
+    /// [`ModelConfig`]; and `AMPLIFIER_SESSIONS_ALLOW_HTTP`. `env` looks up a variable, for example in the environment
+    /// of the process.
     ///
     /// ```
     /// use amplifier_session_embed::OpenAiConfig;
@@ -53,7 +54,7 @@ impl OpenAiConfig {
     ///
     /// # Errors
     ///
-    /// `Validation` when a number is none; the message names the variable.
+    /// `Validation` if a value is invalid; the message names the variable.
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let read = |name: &str| Variable::read(name.to_owned(), &env).map(|variable| variable.value);
         Ok(Self {
@@ -64,14 +65,14 @@ impl OpenAiConfig {
         })
     }
 
-    /// Sets where the service is.
+    /// Sets the service's URL.
     #[must_use]
     pub fn with_base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = url.into();
         self
     }
 
-    /// Sets the key.
+    /// Sets the API key.
     #[must_use]
     pub fn with_api_key(mut self, key: Option<Secret>) -> Self {
         self.api_key = key;
@@ -85,7 +86,7 @@ impl OpenAiConfig {
         self
     }
 
-    /// Sets whether a key may be sent over plain `http://` to another machine.
+    /// Sets whether the key may be sent to another machine over plain `http://`.
     #[must_use]
     pub fn with_allow_http(mut self, allow: bool) -> Self {
         self.allow_http = allow;
@@ -93,7 +94,7 @@ impl OpenAiConfig {
     }
 }
 
-/// A model of OpenAI, or of a server compatible with it.
+/// A model of OpenAI or of a compatible server.
 #[derive(Debug)]
 pub struct OpenAiEmbedding {
     endpoint: Endpoint,
@@ -102,14 +103,14 @@ pub struct OpenAiEmbedding {
 }
 
 impl OpenAiEmbedding {
-    /// The provider; nothing is sent yet.
+    /// Builds the provider; nothing is sent yet.
     ///
     /// # Errors
     ///
-    /// - `Validation` when the base URL is none, a key would go over plain `http://` to another machine, or the model does
-    ///   not make vectors of so many dimensions;
-    /// - `Authentication` when a key is missing, or can't be sent;
-    /// - `Embedding` when the system lacks what TLS needs.
+    /// - `Validation` if the base URL is invalid, the key would be sent to another machine over plain `http://`, or the
+    ///   model has no vectors with that many dimensions;
+    /// - `Authentication` if the key is missing or can't be sent in a header;
+    /// - `Embedding` if TLS can't be set up.
     pub fn new(config: &OpenAiConfig) -> Result<Self> {
         let mut url = parse_url("base_url", &config.base_url)?;
         let path = url.path().trim_end_matches('/');
@@ -129,9 +130,8 @@ impl OpenAiEmbedding {
         Ok(Self { endpoint, credentials, limits: config.model.limits() })
     }
 
-    /// What tells models of the same name apart in caches: another server may call its own model as OpenAI does.
-    ///
-    /// `openai` for OpenAI, as for Azure OpenAI; else the server's host and port.
+    /// The namespace of the model's vectors in caches, since another server may use the name of one of OpenAI's models
+    /// for its own: `openai` for OpenAI and Azure OpenAI, otherwise the server's host and port.
     #[must_use]
     pub fn cache_namespace(&self) -> String {
         let url = &self.endpoint.url;
@@ -171,7 +171,7 @@ impl EmbeddingProvider for OpenAiEmbedding {
     }
 }
 
-/// Regions have hosts of their own, such as `eu.api.openai.com`.
+/// Whether `url` is OpenAI's. Regions have their own hosts, such as `eu.api.openai.com`.
 fn is_openai(url: &Url) -> bool {
     url.host_str().is_some_and(|host| host == "api.openai.com" || host.ends_with(".api.openai.com"))
 }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_is_added_once() {
+    fn the_path_is_appended_once() {
         for (base, wanted) in [
             ("http://localhost:11434/v1", "http://localhost:11434/v1/embeddings"),
             ("http://localhost:11434/v1/", "http://localhost:11434/v1/embeddings"),
@@ -202,9 +202,9 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_local_and_needs_no_key() {
+    fn only_openai_requires_a_key() {
         assert!(local("http://127.0.0.1:8000/v1").unwrap().is_local());
-        // No key is a server's own business elsewhere.
+        // Whether another server needs a key is for that server to say.
         assert!(!local("http://192.168.1.7:8000/v1").unwrap().is_local());
         let error = OpenAiEmbedding::new(&OpenAiConfig::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Authentication);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_what_is_handed_in() {
+    fn the_configuration_is_read_from_the_given_environment() {
         let env = |name: &str| match name {
             "OPENAI_API_KEY" => Some("sk-made-up\n".to_owned()),
             "OPENAI_BASE_URL" => Some(String::new()),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_header_can_hold_is_an_error_that_does_not_show_it() {
+    fn the_error_about_an_invalid_key_does_not_show_it() {
         let config = OpenAiConfig::default()
             .with_base_url("http://localhost")
             .with_api_key(Some(Secret::new("sk-made\nup")));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn another_servers_model_of_the_same_name_is_another() {
+    fn each_server_has_its_own_cache_namespace() {
         assert_eq!(local("http://localhost:1234/v1").unwrap().cache_namespace(), "localhost:1234");
     }
 }

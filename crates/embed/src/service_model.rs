@@ -1,4 +1,4 @@
-//! The model of a service: which one, how long its vectors are, and how much it takes.
+//! The settings of a hosted model: its name, the length of its vectors, and its limits.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use amplifier_session_core::{Error, Result, embedding::EmbeddingLimits, model::E
 
 use crate::http::ALLOW_HTTP;
 
-/// What is known of a model of OpenAI, from <https://platform.openai.com/docs/models>. Azure has the same.
+/// One of OpenAI's models, from <https://platform.openai.com/docs/models>. Azure has the same.
 struct Known {
     name: &'static str,
     dimensions: usize,
-    /// Whether shorter vectors can be asked for; others refuse the very parameter.
+    /// Whether a request may ask for shorter vectors. Other models reject the parameter.
     reducible: bool,
 }
 
@@ -20,33 +20,33 @@ const KNOWN: [Known; 3] = [
     Known { name: "text-embedding-ada-002", dimensions: 1536, reducible: false },
 ];
 
-/// The most tokens of a text: ada-002 takes one less than the 8,192 of the others.
+/// The most tokens in a text: ada-002 takes one fewer than the 8,192 of the others.
 const KNOWN_TOKENS: usize = 8_191;
-/// The most tokens of a text where nobody says: what the smallest models in use take.
+/// The most tokens in a text for models of other services: what the smallest common models take.
 const UNKNOWN_TOKENS: usize = 512;
-/// The most texts that OpenAI takes in one call, and more than most others do.
+/// The most texts that OpenAI accepts in one call. Most other services accept fewer.
 const MOST_TEXTS: usize = 2_048;
-/// Parts of a text are at most this long, so that each vector says something about its part.
+/// The size of chunks, even for models that take more: a vector of a long text says little about its parts.
 const CHUNK_TOKENS: usize = 1_024;
 
-/// Which model of a service makes vectors, and how it is called.
+/// The model of a hosted service, and how to call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelConfig {
     /// The model's name, under which its vectors are stored. Default: `text-embedding-3-large`.
     pub name: String,
-    /// The length of the vectors. Default: that of the model; it has to be given for models that are not OpenAI's.
+    /// The length of the vectors. Default: the model's own. Required for models that are not OpenAI's.
     pub dimensions: Option<usize>,
-    /// Whether the service is asked for vectors of that length. Default: where the model is known to make shorter ones
-    /// than its own and such are wanted. Most servers refuse to be asked, or ignore it.
+    /// Whether requests contain the parameter `dimensions`, for models that are not OpenAI's. Default: no, since most
+    /// servers reject or ignore it. For OpenAI's models, it is sent only to ask for shorter vectors.
     pub request_dimensions: Option<bool>,
-    /// Texts of more `cl100k_base` tokens than this are cut. Default: 8,191 for the models of OpenAI, else 512.
+    /// Texts with more `cl100k_base` tokens than this are cut into chunks. Default: 8,191 for OpenAI's models, else 512.
     pub max_tokens: Option<usize>,
-    /// The most texts in one call. Default: 64; OpenAI takes 2,048, some servers only 32.
+    /// The most texts in one call. Default: 64. OpenAI accepts 2,048, some servers only 32.
     pub batch_texts: usize,
     /// How many vectors are kept in memory. Default: 1,000.
     pub cache_size: usize,
-    /// How many calls are made at the same time. Default: 8.
+    /// The most calls at the same time. Default: 8.
     pub concurrent_calls: usize,
     /// How long a call may take. Default: 120 seconds.
     pub timeout: Duration,
@@ -81,14 +81,14 @@ impl ModelConfig {
         self
     }
 
-    /// Sets whether the service is asked for vectors of that length.
+    /// Sets whether requests contain the parameter `dimensions`.
     #[must_use]
     pub fn with_request_dimensions(mut self, request: bool) -> Self {
         self.request_dimensions = Some(request);
         self
     }
 
-    /// Sets the most tokens of a text.
+    /// Sets the most tokens in a text.
     #[must_use]
     pub fn with_max_tokens(mut self, tokens: usize) -> Self {
         self.max_tokens = Some(tokens);
@@ -102,7 +102,7 @@ impl ModelConfig {
         self
     }
 
-    /// Sets how many calls are made at the same time.
+    /// Sets the most calls at the same time.
     #[must_use]
     pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
         self.concurrent_calls = calls;
@@ -117,8 +117,8 @@ impl ModelConfig {
     }
 
     /// Reads `{prefix}_EMBEDDING_MODEL`, `_DIMENSIONS`, `_REQUEST_DIMENSIONS`, `_MAX_TOKENS`, `_BATCH_TEXTS`,
-    /// `_CONCURRENT_CALLS`, `_CACHE_SIZE` and `_TIMEOUT_SECONDS`. Where `{prefix}_EMBEDDING_CACHE_SIZE` is not set,
-    /// `OPENAI_EMBEDDING_CACHE_SIZE` holds.
+    /// `_CONCURRENT_CALLS`, `_CACHE_SIZE` and `_TIMEOUT_SECONDS`. If `{prefix}_EMBEDDING_CACHE_SIZE` is not set,
+    /// `OPENAI_EMBEDDING_CACHE_SIZE` applies.
     pub(crate) fn from_env(prefix: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let read = |name: &str| Variable::read(format!("{prefix}_EMBEDDING_{name}"), env);
         // The cache is the same whoever serves the model.
@@ -152,14 +152,14 @@ impl ModelConfig {
                 invalid(format!("must be at most {}", known.dimensions))
             }
             (Some(known), Some(dimensions)) if dimensions < known.dimensions && !known.reducible => {
-                invalid(format!("must be {}: the model makes no shorter vectors", known.dimensions))
+                invalid(format!("must be {}: the model has no shorter vectors", known.dimensions))
             }
             (_, Some(dimensions)) => Ok(EmbeddingSpace { model, dimensions }),
-            (None, None) => invalid("must be given for a model that is not one of OpenAI's".to_owned()),
+            (None, None) => invalid("must be given for a model that is not OpenAI's".to_owned()),
         }
     }
 
-    /// Whether the service is asked for vectors of the length of `space`.
+    /// Whether requests ask for vectors of the length of `space`.
     pub(crate) fn asks_for_dimensions(&self, space: &EmbeddingSpace) -> bool {
         match self.known() {
             Some(known) => known.reducible && space.dimensions < known.dimensions,
@@ -167,8 +167,8 @@ impl ModelConfig {
         }
     }
 
-    /// How much the model takes. The services take 2,048 texts and 300,000 tokens in one call; less is sent, since one
-    /// text that is refused costs the others another call, and a failed call all that it held.
+    /// The model's limits. OpenAI accepts 2,048 texts and 300,000 tokens in one call. Calls are smaller than that,
+    /// because a failed call fails all of its texts, and a refused text costs the others another call.
     pub(crate) fn limits(&self) -> EmbeddingLimits {
         let known = self.known().is_some();
         let max_tokens = self.max_tokens.unwrap_or(if known { KNOWN_TOKENS } else { UNKNOWN_TOKENS });
@@ -186,20 +186,20 @@ impl ModelConfig {
     }
 }
 
-/// Whether a model of this name is one of OpenAI's.
+/// Whether OpenAI has a model of this name.
 #[cfg(feature = "azure-openai")]
 pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name)
 }
 
-/// The value of a variable, with its name for errors.
+/// An environment variable.
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) value: String,
 }
 
 impl Variable {
-    /// The variable `name`, unless it is missing or blank.
+    /// Reads the variable `name`, unless it is missing or blank.
     pub(crate) fn read(name: String, env: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
         let value = env(&name)?.trim().to_owned();
         (!value.is_empty()).then_some(Self { name, value })
@@ -230,7 +230,7 @@ impl Variable {
     }
 }
 
-/// Whether `env` allows to send a key over plain `http://` to another machine.
+/// Whether `env` allows a key to be sent to another machine over plain `http://`.
 pub(crate) fn allows_http(env: &dyn Fn(&str) -> Option<String>) -> Result<bool> {
     let allowed = Variable::read(ALLOW_HTTP.to_owned(), env).map(Variable::yes_or_no).transpose()?;
     Ok(allowed.unwrap_or(false))
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn known_models_have_their_dimensions_and_are_asked_only_for_shorter_ones() {
+    fn known_models_are_asked_only_for_shorter_vectors() {
         let large = ModelConfig::new("text-embedding-3-large");
         assert_eq!(space(&large), (3072, false));
         assert_eq!(space(&large.clone().with_dimensions(3072)), (3072, false));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_models_have_the_dimensions_that_are_configured() {
+    fn unknown_models_need_configured_dimensions() {
         let model = ModelConfig::new("nomic-embed-text");
         assert!(model.space().unwrap_err().to_string().contains("must be given"));
         let model = model.with_dimensions(768);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_to_what_the_model_takes() {
+    fn limits_follow_the_model() {
         let limits = ModelConfig::default().limits();
         assert_eq!((limits.chunk_threshold_tokens, limits.chunk_target_tokens), (8_191, 1_024));
         assert!(limits.batch_texts <= 2_048 && limits.batch_tokens <= 300_000);
