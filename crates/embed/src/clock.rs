@@ -1,7 +1,7 @@
-//! Time, passed in.
+//! The clock that wrappers read and wait with.
 //!
-//! Retrying waits and a circuit breaker pauses; tests of both must not. They read the time from a [`Clock`]:
-//! [`SystemClock`] in programs, [`ManualClock`] in tests.
+//! Retries wait and a circuit breaker pauses, but their tests must not. So they use a [`Clock`]: [`SystemClock`] in
+//! programs, [`ManualClock`] in tests.
 
 use std::{
     fmt::Debug,
@@ -11,20 +11,20 @@ use std::{
 
 use async_trait::async_trait;
 
-/// What tells the time and waits.
+/// Tells the time and waits.
 #[async_trait]
 pub trait Clock: Debug + Send + Sync {
-    /// A point in time that never goes back, for durations.
+    /// A monotonic point in time, to measure durations.
     fn now(&self) -> Instant;
 
-    /// The date and time of day, for what people and services read.
+    /// The date and time of day, to show to people and services.
     fn wall(&self) -> SystemTime;
 
     /// Waits for `duration`.
     async fn sleep(&self, duration: Duration);
 }
 
-/// The time of the system. [`Clock::sleep`] needs a runtime of tokio with its timer enabled.
+/// The system's clock. [`Clock::sleep`] needs a tokio runtime with its timer enabled.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -43,7 +43,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock for tests: it stands still until it is moved, and whoever sleeps moves it on instead of waiting.
+/// A clock for tests. It stands still until it is advanced; sleeping advances it instead of waiting.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -91,12 +91,12 @@ impl ManualClock {
         Self { start: Instant::now(), wall, state: Mutex::default() }
     }
 
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance(&self, duration: Duration) {
         self.state().passed += duration;
     }
 
-    /// How long it was slept, each time, in order.
+    /// The durations of all sleeps so far, in order.
     #[must_use]
     pub fn slept(&self) -> Vec<Duration> {
         self.state().slept.clone()
@@ -120,7 +120,7 @@ impl Clock for ManualClock {
     async fn sleep(&self, duration: Duration) {
         self.advance(duration);
         self.state().slept.push(duration);
-        // Others get their turn, as they would during a real wait.
+        // Other tasks run, as they would during a real wait.
         tokio::task::yield_now().await;
     }
 }

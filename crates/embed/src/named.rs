@@ -1,4 +1,4 @@
-//! Providers by the name that stands in a configuration or on a command line.
+//! Providers by their name in a configuration or on a command line.
 
 use std::{path::Path, sync::Arc};
 
@@ -8,57 +8,56 @@ use crate::{LocalEmbedding, models::InstalledModels};
 
 /// The names of providers:
 ///
-/// | name | what makes vectors |
+/// | name | provider |
 /// | --- | --- |
-/// | `local` | the model that is compiled in |
-/// | `local:NAME` | the model that is installed under this name, see [`models`](crate::models) |
-/// | `local:FOLDER` | the model in this folder; anything with a `/` is a folder |
-/// | `openai` | OpenAI, or a server that speaks its protocol |
+/// | `local` | the compiled-in model |
+/// | `local:NAME` | the model installed under this name, see [`models`](crate::models) |
+/// | `local:FOLDER` | the model in this folder; a name with a `/` is a folder |
+/// | `openai` | OpenAI, or a server with the same API |
 /// | `azure-openai` | Azure OpenAI |
 /// | `none` | nothing |
 pub const PROVIDERS: [&str; 5] = ["local", "local:MODEL", "openai", "azure-openai", "none"];
 
-/// How many vectors of a model that is read from a folder are kept in memory.
+/// How many vectors of a model in a folder are kept in memory.
 #[cfg(feature = "local-transformer")]
 const TRANSFORMER_CACHE: usize = 1_000;
 
-/// A provider, and what its configuration says of the caches around it.
+/// A provider, with the settings for its caches.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Configured {
-    /// The provider, which makes one attempt a call.
+    /// The provider, which makes one attempt per call.
     pub provider: Arc<dyn EmbeddingProvider>,
-    /// What tells its model from others of the same name in caches.
+    /// The namespace of its vectors in caches, which distinguishes models with the same name.
     pub cache_namespace: String,
-    /// How many vectors are to be kept in memory; none of the model that is compiled in, which is as fast as a cache.
+    /// How many vectors to keep in memory; 0 for the compiled-in model, which is as fast as a cache.
     pub cache_size: usize,
 }
 
-/// The provider of a name that needs no configuration: `local` or `none`.
+/// The provider `local` or `none`, which need no configuration. There is no provider for `none`.
 ///
 /// # Errors
 ///
-/// `Validation` for every other name; the message lists those of [`PROVIDERS`].
+/// `Validation` for all other names; if the name is unknown, the message lists [`PROVIDERS`].
 pub fn provider(name: &str) -> Result<Option<Arc<dyn EmbeddingProvider>>> {
     match name {
         "local" => Ok(Some(Arc::new(LocalEmbedding::new()))),
         "none" => Ok(None),
         _ => {
             check_provider(name)?;
-            let rule = format!("the provider {name} has to be configured; `local` and `none` need not");
+            let rule = format!("the provider {name} needs a configuration; only `local` and `none` don't");
             Err(Error::validation("embedding", rule))
         }
     }
 }
 
-/// The provider of any name in [`PROVIDERS`], configured by what `env` looks up; `models` are those that `local:NAME`
-/// names, `None` where it is unknown in which folder they are.
+/// The provider for any name in [`PROVIDERS`], configured from environment variables that `env` looks up. `models` are
+/// the installed models for `local:NAME`; `None` if their folder is unknown.
 ///
 /// # Errors
 ///
-/// `Validation` for an unknown name, with the known ones listed, for a model that is not installed, and for a
-/// configuration that makes no sense; `Unsupported` for a provider that is not built in; `Embedding` when a model's files
-/// can't be read.
+/// `Validation` for an unknown name (the message lists the known ones), a model that is not installed, and an invalid
+/// configuration; `Unsupported` for a provider that is not built in; `Embedding` if a model's files can't be read.
 pub fn provider_from_env(
     name: &str,
     env: impl Fn(&str) -> Option<String>,
@@ -79,11 +78,11 @@ pub fn provider_from_env(
     }
 }
 
-/// Whether [`provider_from_env`] knows this name; looks at no file and no configuration.
+/// Checks that [`provider_from_env`] knows this name, without looking at files or configuration.
 ///
 /// # Errors
 ///
-/// `Validation` if not, with the known names listed.
+/// `Validation` if not; the message lists the known names.
 pub fn check_provider(name: &str) -> Result<()> {
     let known = match name.strip_prefix("local:") {
         Some(model) => !model.is_empty(),
@@ -92,7 +91,7 @@ pub fn check_provider(name: &str) -> Result<()> {
     if known {
         return Ok(());
     }
-    let rule = format!("no such embedding provider; known are {}", PROVIDERS.join(", "));
+    let rule = format!("unknown embedding provider; choose one of {}", PROVIDERS.join(", "));
     Err(Error::validation("embedding", rule).with("value", format_args!("{name:?}")))
 }
 
@@ -133,7 +132,7 @@ fn azure_openai_from_env(_: impl Fn(&str) -> Option<String>) -> Result<Configure
 #[cfg(feature = "local-transformer")]
 fn transformer(model: &str, models: Option<&InstalledModels>) -> Result<Configured> {
     let provider = Arc::new(crate::TransformerEmbedding::open(&folder(model, models)?)?);
-    // The name of its space has a hash of the model's files: nothing more is needed to tell it from others.
+    // The name of its space contains a hash of the model's files, so it needs no namespace.
     Ok(Configured { provider, cache_namespace: String::new(), cache_size: TRANSFORMER_CACHE })
 }
 
@@ -143,17 +142,17 @@ fn transformer(model: &str, models: Option<&InstalledModels>) -> Result<Configur
     Err(not_built_in("local:MODEL", "local-transformer"))
 }
 
-/// The folder of `model`, which is one or names one that is installed.
+/// The folder of `model`, which is a folder itself or the name of an installed model.
 fn folder(model: &str, models: Option<&InstalledModels>) -> Result<std::path::PathBuf> {
     let folder = Path::new(model);
     if model.contains(std::path::is_separator) || model.chars().all(|c| c == '.') {
         if folder.is_dir() {
             return Ok(folder.to_owned());
         }
-        return Err(Error::validation("model", format!("there is no folder {model:?} to read a model from")));
+        return Err(Error::validation("model", format!("there is no folder {model:?}")));
     }
     let unknown =
-        || Error::validation("model", "where models are installed is unknown: XDG_DATA_HOME or HOME says it");
+        || Error::validation("model", "the folder of installed models is unknown: set XDG_DATA_HOME or HOME");
     Ok(models.ok_or_else(unknown)?.find(model)?.folder)
 }
 

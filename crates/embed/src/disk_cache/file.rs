@@ -1,7 +1,7 @@
 //! The SQLite file of the cache.
 //!
-//! A row has about the size of a page, and rows are found by a hash: there is no order to keep, so that the table has
-//! row numbers and an index over the keys, which keeps the vectors out of the tree that is searched.
+//! A row is about as large as a page. So the table has row numbers and a separate index over the keys: a look-up reads
+//! no vectors but the one it is for.
 
 use std::{
     ffi::OsString,
@@ -15,14 +15,14 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, Trans
 use super::DiskUsage;
 use crate::wrappers::CacheKey;
 
-/// How long another process may hold the file before a call goes without it.
+/// How long a call waits for a lock that another process holds.
 const BUSY: Duration = Duration::from_millis(250);
 
-/// "ASEC", in the header of the file: what it is a file of.
+/// "ASEC", in the header of the file, identifies it as a cache.
 const APPLICATION_ID: i32 = 0x4153_4543;
 const VERSION: i32 = 1;
 
-/// The order of columns matters: `used` can be read and written without the pages that a long vector runs over to.
+/// `used` comes first, so that it is on the first page of a row whose vector continues on others.
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS entry (
         used INTEGER NOT NULL,      -- days since 1970-01-01
@@ -33,7 +33,7 @@ const SCHEMA: &str = "
     CREATE INDEX IF NOT EXISTS entry_used ON entry (used);
 ";
 
-/// What a file is, in one statement: another process may be making it.
+/// Identifies a file. It is one statement, since another process may be creating the file.
 const CONTENTS: &str = "
     SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version),
         (SELECT count(*) FROM sqlite_schema)
@@ -47,7 +47,7 @@ const CHECKSUM: usize = 8;
 pub(super) enum Failure {
     Sqlite(rusqlite::Error),
     Io(io::Error),
-    /// It is a file of something else, or of a later version.
+    /// The file has other contents, or is of a later version.
     Foreign,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct CacheFile {
 }
 
 impl CacheFile {
-    /// Opens the file, and makes it and its folder if they don't exist.
+    /// Opens the file. Creates it and its folder if they don't exist.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         make_private(path)?;
         let connection = Connection::open(path)?;
@@ -107,7 +107,7 @@ impl CacheFile {
             (0, 0, 0) => self.create()?,
             _ => return Err(Failure::Foreign),
         }
-        // A lost write costs a call, no more: nothing has to be on the disk before work goes on.
+        // A lost write costs only another call, so there is no need to wait for the disk.
         self.connection.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA journal_size_limit = 16777216;",
         )?;
@@ -115,10 +115,10 @@ impl CacheFile {
     }
 
     fn create(&mut self) -> Result<(), Failure> {
-        // Both have to be set before there is anything in the file. A vector of 1,536 dimensions and its row fit a page.
+        // Both must be set while the file is empty. A row with 1,536 dimensions fits in a page.
         self.connection.execute_batch("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL;")?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have been faster.
+        // Another process may have created the tables by now.
         transaction.execute_batch(SCHEMA)?;
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", VERSION)?;
@@ -126,7 +126,8 @@ impl CacheFile {
         Ok(())
     }
 
-    /// The vectors of `keys` that are there and whole. Notes that they were used on `day`, and deletes damaged ones.
+    /// Returns the vectors of `keys` that exist and are intact. Records that they were used on `day`, and deletes damaged
+    /// ones.
     pub(super) fn get(
         &mut self,
         keys: &[CacheKey],
@@ -148,9 +149,9 @@ impl CacheFile {
                 }));
             }
         }
-        // Whether it is written that they were used matters less than what was found.
+        // The vectors can be used even if this can't be recorded.
         if let Err(failure) = self.change(&changes, day) {
-            tracing::debug!(%failure, "the cache of embeddings can't be written");
+            tracing::debug!(%failure, "the embedding cache can't be written");
         }
         Ok(found)
     }
@@ -172,7 +173,7 @@ impl CacheFile {
         Ok(())
     }
 
-    /// Writes vectors, and makes room when the file is larger than `limit` then.
+    /// Writes vectors, and makes room if the file is then larger than `limit`.
     pub(super) fn put(
         &mut self,
         entries: &[(CacheKey, Vec<f32>)],
@@ -196,20 +197,20 @@ impl CacheFile {
         if is_full { self.shrink(limit) } else { Ok(()) }
     }
 
-    /// Gives back what the file has above `limit`. Other free pages stay, for the next writes.
+    /// Shrinks the file to `limit`. Other free pages remain for the next writes.
     fn shrink(&mut self, limit: u64) -> Result<(), Failure> {
         let excess = file_bytes(&self.connection)?.saturating_sub(limit);
         let pages = excess.div_ceil(number(&self.connection, "page_size")?.max(1));
         if pages > 0 {
             let mut vacuum = self.connection.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
             let mut steps = vacuum.query([])?;
-            // It frees one page a step.
+            // Each step frees one page.
             while steps.next()?.is_some() {}
         }
         Ok(())
     }
 
-    /// What it holds.
+    /// The number of vectors and the size of the file.
     pub(super) fn usage(&self) -> Result<DiskUsage, Failure> {
         let entries =
             self.connection.query_row("SELECT count(*) FROM entry", [], |row| row.get::<_, i64>(0))?;
@@ -224,7 +225,7 @@ impl CacheFile {
     }
 }
 
-/// What a read leaves to be written.
+/// What is to be written after a read.
 #[derive(Default)]
 struct Changes {
     used: Vec<i64>,
@@ -241,7 +242,7 @@ impl Changes {
     }
 }
 
-/// Deletes entries that were used longest ago, until nine tenths of `limit` are left.
+/// Deletes the least recently used entries until the others take nine tenths of `limit`.
 fn make_room(transaction: &Transaction<'_>, limit: u64) -> Result<(), Failure> {
     let goal = limit - limit / 10;
     loop {
@@ -250,7 +251,7 @@ fn make_room(transaction: &Transaction<'_>, limit: u64) -> Result<(), Failure> {
         if used <= goal || entries == 0 {
             return Ok(());
         }
-        // All are of about the same size, so that one round is enough, or two.
+        // Entries have about the same size, so one or two rounds are enough.
         let share = (used - goal) as f64 / used as f64;
         let oldest = ((entries as f64 * share).ceil() as i64).max(1);
         transaction.execute(
@@ -265,7 +266,7 @@ fn file_bytes(connection: &Connection) -> Result<u64, Failure> {
     Ok(number(connection, "page_count")? * number(connection, "page_size")?)
 }
 
-/// The size of what is in the file, without its free pages.
+/// The size of the file without its free pages.
 fn used_bytes(connection: &Connection) -> Result<u64, Failure> {
     let pages = number(connection, "page_count")?.saturating_sub(number(connection, "freelist_count")?);
     Ok(pages * number(connection, "page_size")?)
@@ -276,14 +277,14 @@ fn number(connection: &Connection, pragma: &str) -> Result<u64, Failure> {
     Ok(u64::try_from(value).unwrap_or(0))
 }
 
-/// Depends on the key as well: a vector in the row of another is damaged.
+/// The checksum of a vector and its key, so that a vector in the wrong row counts as damaged.
 fn checksum(key: &CacheKey, bytes: &[u8]) -> [u8; CHECKSUM] {
     let mut checksum = [0; CHECKSUM];
     blake3::Hasher::new_keyed(key.as_bytes()).update(bytes).finalize_xof().fill(&mut checksum);
     checksum
 }
 
-/// The number of a row, the day when it was used, and its vector unless that is damaged.
+/// The number of a row, the day of its last use, and its vector unless that is damaged.
 fn read_row(key: &CacheKey, row: &Row<'_>) -> rusqlite::Result<(i64, i64, Option<Vec<f32>>)> {
     let expected = row.get_ref(2)?.as_blob().unwrap_or_default();
     let vector = row.get_ref(3)?.as_blob().unwrap_or_default();
@@ -296,7 +297,7 @@ fn read_vector(key: &CacheKey, expected: &[u8], bytes: &[u8]) -> Option<Vec<f32>
     is_whole.then(|| numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
 }
 
-/// Makes the folder and the file for their owner alone; SQLite gives the files beside it the same mode.
+/// Creates the folder and the file, accessible only to their owner. SQLite gives its other files the same mode.
 fn make_private(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let mut builder = fs::DirBuilder::new();
@@ -315,7 +316,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames a damaged file, and deletes the log of its last writes.
+/// Renames a damaged file, and deletes its write-ahead log.
 pub(super) fn set_aside(path: &Path) -> io::Result<()> {
     let beside = |ending: &str| {
         let mut name = OsString::from(path);

@@ -1,7 +1,7 @@
-//! Vectors on disk, shared by all stores and processes of the machine.
+//! A cache of vectors on disk, shared by all stores and processes of the machine.
 //!
-//! One SQLite file with a row a vector (`file`). It holds vectors and hashes of texts, no texts. It is a cache: it may
-//! be deleted at any time, and what can't be read or written is as if it were not there.
+//! It is a SQLite file with one row per vector (`file`). It contains vectors and hashes of texts, but no texts. It may be
+//! deleted at any time, and a part that can't be read or written counts as missing.
 
 mod file;
 
@@ -25,39 +25,37 @@ use crate::{
 };
 use file::{CacheFile, Failure};
 
-/// How large the file may become by default: 1 GiB, some 130,000 vectors of 1,536 dimensions.
+/// The default limit on the size of the file: 1 GiB, about 130,000 vectors with 1,536 dimensions.
 pub const LIMIT_BYTES: u64 = 1 << 30;
 
-/// The name of the file in the cache folder of the user.
+/// The path of the file in the user's cache folder.
 const FILE: &str = "amplifier-sessions/embeddings.db";
 
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;
 
-/// Where the cache is unless somebody says otherwise: `amplifier-sessions/embeddings.db` in `$XDG_CACHE_HOME`, or in
-/// `~/.cache` where that is not set or no absolute path. `None` where there is no home folder either.
+/// The default path: `amplifier-sessions/embeddings.db` in `$XDG_CACHE_HOME`, or in `~/.cache` if that variable is not
+/// set to an absolute path. `None` if the home folder is unknown as well.
 ///
-/// `variable` looks up a variable of the environment.
+/// `variable` looks up an environment variable.
 #[must_use]
 pub fn default_path(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    // The rule for relative paths is that of the XDG base directory specification.
+    // The XDG Base Directory Specification says to ignore relative paths.
     let given = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     Some(given.or_else(|| Some(home?.join(".cache")))?.join(FILE))
 }
 
-/// Vectors in a file, found by what they depend on ([`CacheKey`]).
+/// A cache of vectors in a file, by their [`CacheKey`].
 ///
-/// - Building one touches nothing: the file is made or opened by the first call, the folder and the file for their
-///   owner alone.
-/// - It is bounded: when a write makes it larger than its limit, vectors that were used longest ago go, until a tenth
-///   of the limit is free. When a vector was used is kept to the day, so that most reads write nothing. The log
-///   beside the file (`-wal`) is not counted; it has some 8 MB.
-/// - Several processes may use it at the same time. One that can't get at the file within a quarter of a second goes
-///   without.
-/// - Each vector has a checksum. One that is damaged, or of other dimensions than are asked for, is as if it were not
-///   there, and is deleted.
-/// - A file that is damaged as a whole is renamed to `*.corrupt` (replacing the last such) and made anew. A file of
-///   something else, or of a later version, is left alone and not used.
-/// - The first failure is logged as a warning, others for debugging.
+/// - The first call creates or opens the file. File and folder are accessible only to their owner.
+/// - When a write makes the file larger than its limit, the least recently used vectors are deleted until a tenth of the
+///   limit is free. Uses are recorded to the day, so most reads write nothing. The limit does not include the write-ahead
+///   log (`-wal`) of about 8 MB.
+/// - Several processes may use the file at the same time. A call that waits more than 250 ms for a lock goes on without
+///   the cache.
+/// - Each vector has a checksum. A vector that is damaged or has the wrong number of dimensions is deleted.
+/// - A damaged file is renamed to `*.corrupt`, replacing the previous one, and a new file is created. A file with other
+///   contents, or of a later version, is not used or changed.
+/// - The first failure is logged as a warning, further ones at debug level.
 #[derive(Debug, Clone)]
 pub struct DiskCache {
     shared: Arc<Shared>,
@@ -72,24 +70,24 @@ struct Shared {
     has_warned: AtomicBool,
 }
 
-/// What a cache on disk holds.
+/// The size of a cache on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskUsage {
     /// The number of vectors.
     pub entries: u64,
-    /// The size of the file in bytes, without its log.
+    /// The size of the file in bytes, without its write-ahead log.
     pub bytes: u64,
 }
 
 impl DiskCache {
-    /// The cache in the file at `path`, of at most `limit_bytes` bytes ([`LIMIT_BYTES`] where there is no better idea).
+    /// The cache in the file at `path`, with at most `limit_bytes` bytes, for example [`LIMIT_BYTES`].
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, limit_bytes: u64) -> Self {
         Self::with_clock(path, limit_bytes, Arc::new(SystemClock))
     }
 
-    /// The same, with what tells which day it is.
+    /// The same with another clock.
     #[must_use]
     pub fn with_clock(path: impl Into<PathBuf>, limit_bytes: u64, clock: Arc<dyn Clock>) -> Self {
         let shared = Shared {
@@ -102,29 +100,28 @@ impl DiskCache {
         Self { shared: Arc::new(shared) }
     }
 
-    /// What it holds.
+    /// The number of vectors and the size of the file.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when the file can't be opened or read.
+    /// `StorageIo` if the file can't be opened or read.
     pub async fn usage(&self) -> Result<DiskUsage> {
         let failed = |failure: Failure| {
-            Error::new(ErrorKind::StorageIo, "the cache of embeddings can't be read")
+            Error::new(ErrorKind::StorageIo, "the embedding cache can't be read")
                 .with("file", self.shared.path.display())
                 .with_source(failure)
         };
         self.run(|shared| shared.with_file(|file| file.usage())).await?.map_err(failed)
     }
 
-    /// Runs `work` on a thread that may wait for the disk.
+    /// Runs `work` on a blocking thread.
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Shared) -> T + Send + 'static) -> Result<T> {
         let shared = Arc::clone(&self.shared);
         match Handle::try_current() {
             Ok(runtime) => runtime.spawn_blocking(move || work(&shared)).await.map_err(|source| {
-                Error::new(ErrorKind::StorageIo, "the cache of embeddings was interrupted")
-                    .with_source(source)
+                Error::new(ErrorKind::StorageIo, "the embedding cache was interrupted").with_source(source)
             }),
-            // No runtime of tokio to hand it to.
+            // There is no tokio runtime with blocking threads.
             Err(_) => Ok(work(&shared)),
         }
     }
@@ -139,7 +136,7 @@ impl VectorCache for DiskCache {
 
     async fn put(&self, entries: Vec<(CacheKey, Vec<f32>)>) {
         if !entries.is_empty() {
-            // An interrupted write has written nothing, which is all there is to say about it.
+            // An interrupted write leaves the cache as it was.
             let _ = self.run(move |shared| shared.put(&entries)).await;
         }
     }
@@ -166,13 +163,13 @@ impl Shared {
         self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` with the file; once more with a new file when the old one turns out to be damaged.
+    /// Does `work` with the file, and again with a new file if the old one is damaged.
     fn with_file<T>(&self, work: impl Fn(&mut CacheFile) -> Result<T, Failure>) -> Result<T, Failure> {
         let mut slot = self.lock();
         match self.attempt(&mut slot, &work) {
             Err(failure) if failure.is_corruption() => {
                 *slot = None;
-                tracing::warn!(path = %self.path.display(), %failure, "the cache of embeddings is damaged and begins anew");
+                tracing::warn!(path = %self.path.display(), %failure, "the embedding cache is damaged and is replaced");
                 file::set_aside(&self.path)?;
                 self.attempt(&mut slot, &work)
             }
@@ -199,9 +196,9 @@ impl Shared {
         };
         let path = self.path.display();
         if self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::debug!(%path, %failure, "the cache of embeddings is not used");
+            tracing::debug!(%path, %failure, "the embedding cache is not used");
         } else {
-            tracing::warn!(%path, %failure, "the cache of embeddings is not used");
+            tracing::warn!(%path, %failure, "the embedding cache is not used");
         }
         None
     }

@@ -68,7 +68,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn what_is_put_is_found_by_every_handle_on_the_file() {
+async fn all_handles_share_the_file() {
     let place = Place::new();
     let first = place.cache();
     let second = place.cache();
@@ -102,7 +102,7 @@ async fn a_second_store_with_the_same_texts_makes_no_calls() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_handles_write_and_read_at_the_same_time() {
+async fn handles_write_and_read_concurrently() {
     let place = Place::new();
     let work = (0..8).map(|part| {
         let cache = place.cache();
@@ -117,13 +117,13 @@ async fn many_handles_write_and_read_at_the_same_time() {
     for work in work.collect::<Vec<_>>() {
         work.await.unwrap();
     }
-    // A handle that waited too long may have gone without, so that not all has to be there, but nothing is wrong.
+    // A handle may have skipped a write that waited too long, so entries may be missing but not wrong.
     get(&place.cache(), 0..400).await;
     assert!(!place.path().with_extension("db.corrupt").exists());
 }
 
 #[tokio::test]
-async fn damaged_entries_are_not_used_and_deleted() {
+async fn damaged_entries_are_deleted() {
     let place = Place::new();
     place.cache().put(entries(0..6)).await;
     place.sql("UPDATE entry SET vector = zeroblob(length(vector)) WHERE rowid = 1");
@@ -138,7 +138,7 @@ async fn damaged_entries_are_not_used_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_vector_of_other_dimensions_is_not_used() {
+async fn a_vector_with_the_wrong_dimensions_is_not_used() {
     let place = Place::new();
     let cache = place.cache();
     cache.put(entries(0..1)).await;
@@ -146,7 +146,7 @@ async fn a_vector_of_other_dimensions_is_not_used() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_set_aside_and_made_anew() {
+async fn a_damaged_file_is_renamed_and_replaced() {
     let garbage: Vec<u8> = (0..100_000_u32).map(|byte| (byte % 251) as u8).collect();
     let cut = |path: &Path| {
         let whole = fs::read(path).unwrap();
@@ -174,7 +174,7 @@ async fn a_damaged_file_is_set_aside_and_made_anew() {
 }
 
 #[tokio::test]
-async fn an_empty_file_is_made_one_of_ours() {
+async fn an_empty_file_becomes_a_cache() {
     let place = Place::new();
     fs::create_dir(place.path().parent().unwrap()).unwrap();
     fs::write(place.path(), b"").unwrap();
@@ -184,7 +184,7 @@ async fn an_empty_file_is_made_one_of_ours() {
 }
 
 #[tokio::test]
-async fn a_file_of_something_else_is_left_alone() {
+async fn other_files_are_not_changed() {
     for sql in ["CREATE TABLE theirs (x)", "PRAGMA user_version = 2"] {
         let place = Place::new();
         if sql.starts_with("PRAGMA") {
@@ -203,7 +203,7 @@ async fn a_file_of_something_else_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_for_a_lock_is_not_kept() {
+async fn a_write_that_waits_too_long_for_a_lock_is_skipped() {
     let place = Place::new();
     let cache = place.cache();
     cache.put(entries(0..1)).await;
@@ -218,7 +218,7 @@ async fn what_cannot_be_written_for_a_lock_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_counts_as_empty() {
+async fn a_folder_that_cannot_be_written_counts_as_an_empty_cache() {
     let place = Place::new();
     fs::write(place.folder.path().join("cache"), b"a file where the folder should be").unwrap();
     let cache = place.cache();
@@ -227,14 +227,14 @@ async fn a_place_that_cannot_be_written_counts_as_empty() {
 }
 
 #[tokio::test]
-async fn it_stays_within_its_limit_and_what_was_used_longest_ago_goes() {
+async fn the_least_recently_used_vectors_are_deleted_to_stay_within_the_limit() {
     const LIMIT: u64 = 1_000_000;
     let place = Place::new();
     let cache = place.bounded(LIMIT);
     cache.put(entries(0..50)).await;
     place.clock.advance(DAY);
     for batch in 1..40 {
-        // The first ten are used every day, the others never again.
+        // The first ten are used every day, the others only once.
         assert_eq!(get(&cache, 0..10).await, [true; 10], "{batch}");
         cache.put(entries(batch * 50..(batch + 1) * 50)).await;
         assert!(cache.usage().await.unwrap().bytes <= LIMIT);
@@ -249,7 +249,7 @@ async fn it_stays_within_its_limit_and_what_was_used_longest_ago_goes() {
 }
 
 #[tokio::test]
-async fn a_smaller_limit_makes_the_file_smaller() {
+async fn a_smaller_limit_shrinks_the_file() {
     let place = Place::new();
     place.cache().put(entries(0..1_000)).await;
     let small = place.bounded(200_000);
@@ -281,7 +281,7 @@ async fn reading_again_on_the_same_day_writes_nothing() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn folder_and_files_are_for_their_owner_alone() {
+async fn folder_and_files_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let cache = place.cache();
@@ -306,7 +306,7 @@ fn it_works_without_a_runtime() {
 }
 
 #[test]
-fn the_default_place_is_in_the_users_cache_folder() {
+fn the_default_path_is_in_the_users_cache_folder() {
     let home = || Some(PathBuf::from("/home/me"));
     let with = |value: Option<&str>, home| {
         let value = value.map(OsString::from);

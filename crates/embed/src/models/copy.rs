@@ -14,14 +14,14 @@ use super::{
     sha256,
 };
 
-/// A file of a model, and whether there is no model without it.
+/// A file of a model, and whether every model must have it.
 pub(super) struct ModelFile {
     pub(super) path: &'static str,
     pub(super) required: bool,
 }
 
-/// All that is used of a model, and what its publisher says of it. The small ones first: they tell sooner when
-/// something is wrong.
+/// The files that are used, and what the publisher says about the model. Small files come first, since they show sooner
+/// that something is wrong.
 pub(super) const FILES: [ModelFile; 9] = [
     ModelFile { path: CONFIG, required: true },
     ModelFile { path: MODULES, required: false },
@@ -34,13 +34,13 @@ pub(super) const FILES: [ModelFile; 9] = [
     ModelFile { path: WEIGHTS, required: true },
 ];
 
-/// The size of the files of the model in `folder`, in bytes.
+/// The size of the model's files in `folder`, in bytes.
 pub(super) fn size(folder: &Path) -> u64 {
     let size = |file: &ModelFile| fs::metadata(folder.join(file.path)).map_or(0, |metadata| metadata.len());
     FILES.iter().map(size).sum()
 }
 
-/// Copies the files of the model in `from`; says what was copied.
+/// Copies the files of the model in `from`, and returns their entries for the manifest.
 pub(super) fn copy_model(from: &Path, to: &Path) -> Result<Vec<ManifestFile>> {
     let there = FILES.iter().filter(|file| file.required || from.join(file.path).exists());
     there.map(|file| copy(from, to, file.path)).collect()
@@ -57,7 +57,7 @@ fn copy(from: &Path, to: &Path, path: &str) -> Result<ManifestFile> {
     Ok(ManifestFile { path: path.to_owned(), bytes, sha256 })
 }
 
-/// Makes a file in `folder`, and the folders between.
+/// Creates a file in `folder`, with the folders in its path.
 pub(super) fn create(folder: &Path, path: &str) -> std::io::Result<File> {
     let path = folder.join(path);
     if let Some(parent) = path.parent() {
@@ -66,7 +66,7 @@ pub(super) fn create(folder: &Path, path: &str) -> std::io::Result<File> {
     File::create(path)
 }
 
-/// Checks that the tokenizer's file is whole. What is in it shows when the model is loaded.
+/// Checks that the tokenizer's file is complete. Its contents are checked when the model is loaded.
 pub(super) fn check_tokenizer(folder: &Path) -> Result<()> {
     let text = fs::read(folder.join(TOKENIZER)).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => broken(folder, TOKENIZER, "is missing"),
@@ -74,5 +74,5 @@ pub(super) fn check_tokenizer(folder: &Path) -> Result<()> {
     })?;
     serde_json::from_slice::<serde::de::IgnoredAny>(&text)
         .map(|_| ())
-        .map_err(|error| broken(folder, TOKENIZER, "is not what it should be").with_source(error))
+        .map_err(|error| broken(folder, TOKENIZER, "is invalid").with_source(error))
 }

@@ -1,8 +1,8 @@
-//! What the files in a model's folder say of it.
+//! The configuration files in a model's folder.
 //!
-//! The layout is that of sentence-transformers: beside the transformer's own `config.json` stand `modules.json` (what
-//! comes behind it), `1_Pooling/config.json` (how one vector is made of many), `sentence_bert_config.json` (how much it
-//! reads) and `config_sentence_transformers.json` (what to put before texts). All but the first may be missing.
+//! The layout is that of sentence-transformers. Beside the transformer's own `config.json` there may be `modules.json`
+//! (the modules after the transformer), `1_Pooling/config.json` (how the vectors of tokens become one),
+//! `sentence_bert_config.json` (the most tokens in a text) and `config_sentence_transformers.json` (prompts).
 
 use std::{
     fs, io,
@@ -22,22 +22,22 @@ pub(crate) const POOLING: &str = "1_Pooling/config.json";
 pub(crate) const LENGTH: &str = "sentence_bert_config.json";
 pub(crate) const PROMPTS: &str = "config_sentence_transformers.json";
 
-/// A model that reads less than this is of no use, and a tokenizer has no room for its own tokens.
+/// A model that reads fewer tokens than this is of no use: the tokenizer's own tokens need room as well.
 const LEAST_TOKENS: usize = 16;
 
-/// How the vectors of a text's tokens become the one of the text.
+/// How the vectors of a text's tokens become the vector of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pooling {
-    /// Their mean.
+    /// The mean of all vectors.
     Mean,
-    /// That of the first token, which stands for the whole text.
+    /// The vector of the first token, which stands for the whole text.
     Cls,
     /// The greatest value in each dimension.
     Max,
 }
 
 impl Pooling {
-    /// The name, as in the configuration of sentence-transformers.
+    /// The name in sentence-transformers' configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,36 +48,36 @@ impl Pooling {
     }
 }
 
-/// What is put before texts; empty for nothing.
+/// Texts that are put before the embedded ones; may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prompts {
-    /// Before what is searched for.
+    /// The prompt for queries.
     pub query: String,
-    /// Before what is to be found.
+    /// The prompt for documents.
     pub document: String,
 }
 
-/// What a folder says of its model.
+/// The properties of a model, read from its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ModelDescription {
     /// The length of its vectors.
     pub dimensions: usize,
-    /// The most tokens of its own that it reads, with those that mark beginning and end.
+    /// The most of its own tokens in a text, including those that mark beginning and end.
     pub max_tokens: usize,
-    /// How many different tokens it knows.
+    /// The size of the vocabulary.
     pub vocabulary: usize,
-    /// How a text's vector is made.
+    /// How the vectors of tokens become one.
     pub pooling: Pooling,
-    /// What is put before texts.
+    /// The texts to put before queries and documents.
     pub prompts: Prompts,
 }
 
-/// Reads what the files in `folder` say of a model that is called `name`.
+/// Reads the configuration in `folder` of the model `name`.
 ///
 /// # Errors
 ///
-/// `Embedding` when a file is missing, broken, or says something that can't be carried out. The message names the file.
+/// `Embedding` if a file is missing, invalid, or asks for something that is not supported. The message names the file.
 pub(crate) fn describe(folder: &Path, name: &str) -> Result<ModelDescription> {
     let config: Config = required(folder, CONFIG)?;
     config.check(folder)?;
@@ -94,13 +94,17 @@ pub(crate) fn describe(folder: &Path, name: &str) -> Result<ModelDescription> {
     let max_tokens = length.max_seq_length.unwrap_or(usize::MAX).min(config.max_position_embeddings);
     if max_tokens < LEAST_TOKENS {
         let file = if length.max_seq_length == Some(max_tokens) { LENGTH } else { CONFIG };
-        return Err(broken(folder, file, format_args!("says that the model reads {max_tokens} tokens only")));
+        return Err(broken(
+            folder,
+            file,
+            format_args!("limits texts to {max_tokens} tokens, which is too few"),
+        ));
     }
     let (dimensions, vocabulary) = (config.hidden_size, config.vocab_size);
     Ok(ModelDescription { dimensions, max_tokens, vocabulary, pooling, prompts })
 }
 
-/// `config.json`: what is needed to refuse a model that can't be read. The transformer itself reads the rest.
+/// The parts of `config.json` that tell whether the model is supported. The transformer itself reads the rest.
 #[derive(Deserialize)]
 struct Config {
     model_type: Option<String>,
@@ -119,7 +123,7 @@ impl Config {
         let architecture = self.architectures.first().map_or("", String::as_str);
         let kind = self.model_type.as_deref().unwrap_or(architecture);
         if !matches!(kind, "bert" | "BertModel" | "BertForMaskedLM") {
-            let what = format!("is of a model of the type {kind:?}; only BERT's family can be read");
+            let what = format!("has the model type {kind:?}, but only BERT's family is supported");
             return Err(broken(folder, CONFIG, what));
         }
         let whole = self.num_attention_heads > 0
@@ -130,7 +134,7 @@ impl Config {
         }
         let sizes =
             format!("{} dimensions for {} attention heads", self.hidden_size, self.num_attention_heads);
-        Err(broken(folder, CONFIG, format_args!("makes no sense: {sizes}")))
+        Err(broken(folder, CONFIG, format_args!("is invalid: {sizes}")))
     }
 }
 
@@ -142,7 +146,7 @@ struct Module {
     kind: String,
 }
 
-/// How the folder says that vectors are pooled, if it does.
+/// The pooling that the folder names, if any.
 fn pooling(folder: &Path) -> Result<Option<Pooling>> {
     let Some(modules) = optional::<Vec<Module>>(folder, MODULES)? else {
         return optional::<PoolingConfig>(folder, POOLING)?
@@ -155,27 +159,29 @@ fn pooling(folder: &Path) -> Result<Option<Pooling>> {
             "Transformer" | "Normalize" => {}
             "Pooling" => file = Some(format!("{}/{CONFIG}", inner(folder, &module.path)?)),
             kind => {
-                let what = format!("names a module {kind:?}; known are Transformer, Pooling and Normalize");
+                let what = format!(
+                    "has a module of the type {kind:?}, but only Transformer, Pooling and Normalize are supported"
+                );
                 return Err(broken(folder, MODULES, what));
             }
         }
     }
     match file {
         Some(file) => required::<PoolingConfig>(folder, &file)?.pooling(folder, &file).map(Some),
-        None => Err(broken(folder, MODULES, "names no module that pools")),
+        None => Err(broken(folder, MODULES, "has no pooling module")),
     }
 }
 
-/// A path that leads nowhere but into the folder.
+/// Checks that `path` leads into the folder.
 fn inner<'a>(folder: &Path, path: &'a str) -> Result<&'a str> {
     let inside = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
     if inside && !path.is_empty() {
         return Ok(path);
     }
-    Err(broken(folder, MODULES, format_args!("names the path {path:?}, which is not in the folder")))
+    Err(broken(folder, MODULES, format_args!("has the path {path:?}, which is outside of the folder")))
 }
 
-/// `1_Pooling/config.json`; a flag a kind, or, from newer versions, one word.
+/// `1_Pooling/config.json`, with a flag for each kind of pooling or, in newer versions, one word.
 #[derive(Deserialize)]
 struct PoolingConfig {
     pooling_mode: Option<String>,
@@ -186,20 +192,20 @@ struct PoolingConfig {
 impl PoolingConfig {
     fn pooling(&self, folder: &Path, file: &str) -> Result<Pooling> {
         if self.flags.get("include_prompt") == Some(&serde_json::Value::Bool(false)) {
-            return Err(broken(folder, file, "leaves prompts out when it pools, which is not known here"));
+            return Err(broken(folder, file, "excludes prompts from pooling, which is not supported"));
         }
         let on = self.flags.iter().filter(|(_, value)| **value == serde_json::Value::Bool(true));
         let mut modes: Vec<&str> = on.filter_map(|(flag, _)| flag.strip_prefix("pooling_mode_")).collect();
         modes.extend(self.pooling_mode.as_deref());
         match modes.as_slice() {
             ["cls_token" | "cls"] => Ok(Pooling::Cls),
-            // Divided by another number, which makes no difference to a vector of unit length.
+            // The divisor makes no difference, since vectors have unit length.
             ["mean_tokens" | "mean" | "mean_sqrt_len_tokens" | "mean_sqrt_len"] => Ok(Pooling::Mean),
             ["max_tokens" | "max"] => Ok(Pooling::Max),
-            [] => Err(broken(folder, file, "says nothing of how to pool")),
+            [] => Err(broken(folder, file, "names no pooling mode")),
             modes => {
                 let what = format!(
-                    "asks for {} pooling; known are mean, cls and max, one of them",
+                    "asks for {} pooling, but only one of mean, cls and max is supported",
                     modes.join(" and ")
                 );
                 Err(broken(folder, file, what))
@@ -222,7 +228,7 @@ struct PromptConfig {
     default_prompt_name: Option<String>,
 }
 
-/// The prompts that the folder names, if it names any.
+/// The prompts in the folder, if any.
 fn prompts(folder: &Path) -> Result<Option<Prompts>> {
     let Some(config) = optional::<PromptConfig>(folder, PROMPTS)? else { return Ok(None) };
     let prompt = |name: &str| config.prompts.get(name).and_then(|value| value.as_str()).map(str::to_owned);
@@ -231,7 +237,7 @@ fn prompts(folder: &Path) -> Result<Option<Prompts>> {
     let document = ["document", "passage", "corpus"].into_iter().find_map(prompt);
     let prompts =
         Prompts { query: query.unwrap_or_else(|| default.clone()), document: document.unwrap_or(default) };
-    // Newer versions write empty ones for every model, also for those that need some.
+    // Newer versions write empty prompts for every model, even for those that need some.
     Ok(Some(prompts).filter(|prompts| *prompts != Prompts::default()))
 }
 
@@ -246,7 +252,7 @@ fn optional<T: DeserializeOwned>(folder: &Path, file: &str) -> Result<Option<T>>
         Err(error) => return Err(broken(folder, file, "can't be read").with_source(error)),
     };
     let parsed = serde_json::from_slice(&text);
-    parsed.map(Some).map_err(|error| broken(folder, file, "is not what it should be").with_source(error))
+    parsed.map(Some).map_err(|error| broken(folder, file, "is invalid").with_source(error))
 }
 
 #[cfg(test)]

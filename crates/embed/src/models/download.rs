@@ -1,6 +1,6 @@
-//! Fetching a known model from a hub.
+//! Downloading a known model from a hub.
 
-use std::io::Write as _;
+use std::{io::Write as _, path::Path};
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use reqwest::{Client, Response, StatusCode, Url};
@@ -9,32 +9,31 @@ use super::{
     KnownModel,
     copy::{FILES, create},
     hub::Hub,
-    installed::Begun,
     manifest::ManifestFile,
     sha256::Hashing,
 };
 use crate::http::{ClientOptions, client, parse_url, transport_error};
 
-/// How often a hub may send us on: it does once, to where it keeps large files.
+/// How many redirects to follow. A hub redirects once, to its storage of large files.
 const REDIRECTS: usize = 5;
 
-/// Fetches the files of `known` into the folder that is begun; says what was fetched.
+/// Downloads the files of `known` into `folder`.
 pub(super) async fn fetch(
     known: &KnownModel,
     hub: &Hub,
-    begun: &Begun,
+    folder: &Path,
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<Vec<ManifestFile>> {
     let base = parse_url("hub", hub.endpoint())?;
-    // Nobody is sent from a server without TLS to somewhere else: what comes back would be anybody's.
+    // Without TLS anyone could redirect, so redirects are not followed.
     let redirects = if base.scheme() == "https" { REDIRECTS } else { 0 };
     let client = client(&base, &ClientOptions { redirects, ..ClientOptions::default() })?;
     let mut files = Vec::new();
     for file in &FILES {
         let download = Download { client: &client, known, hub, path: file.path };
         match download.response().await? {
-            Some(response) => files.push(download.save(response, begun, progress).await?),
-            None if file.required => return Err(download.failed("is not there")),
+            Some(response) => files.push(download.save(response, folder, progress).await?),
+            None if file.required => return Err(download.failed("does not exist")),
             None => {}
         }
     }
@@ -42,18 +41,18 @@ pub(super) async fn fetch(
 }
 
 impl Hub {
-    /// The address of a file.
+    /// The URL of a file.
     fn file(&self, known: &KnownModel, path: &str) -> String {
         format!("{}/{}/resolve/{}/{path}", self.endpoint(), known.repository, known.revision)
     }
 
-    /// What stands in a manifest.
+    /// The source of a model, for its manifest.
     pub(super) fn source(&self, known: &KnownModel) -> String {
         format!("{}/{}@{}", self.endpoint(), known.repository, known.revision)
     }
 }
 
-/// One file.
+/// The download of one file.
 struct Download<'a> {
     client: &'a Client,
     known: &'a KnownModel,
@@ -62,25 +61,25 @@ struct Download<'a> {
 }
 
 impl Download<'_> {
-    /// The answer, whose body is still to come; none when the hub has no such file.
+    /// The response, before its body is read; `None` if the hub has no such file.
     async fn response(&self) -> Result<Option<Response>> {
         let url: Url = parse_url("hub", &self.hub.file(self.known, self.path))?;
         let response = self.client.get(url).send().await.map_err(|error| self.cut(error))?;
         match response.status() {
             StatusCode::OK => Ok(Some(response)),
             StatusCode::NOT_FOUND => Ok(None),
-            status => Err(self.failed(&format!("is refused with status {}", status.as_u16()))),
+            status => Err(self.failed(&format!("can't be downloaded: status {}", status.as_u16()))),
         }
     }
 
     async fn save(
         &self,
         mut response: Response,
-        begun: &Begun,
+        folder: &Path,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<ManifestFile> {
         let unwritten = |source| self.failed("can't be written").with_source(source);
-        let mut file = Hashing::new(create(begun.folder(), self.path).map_err(unwritten)?);
+        let mut file = Hashing::new(create(folder, self.path).map_err(unwritten)?);
         while let Some(chunk) = response.chunk().await.map_err(|error| self.cut(error))? {
             file.write_all(&chunk).map_err(unwritten)?;
             progress(chunk.len() as u64);
@@ -99,7 +98,7 @@ impl Download<'_> {
             .with("hub", self.hub.source(self.known))
     }
 
-    /// An error on the way.
+    /// The error for a failed request or a response that was cut off.
     fn cut(&self, error: reqwest::Error) -> Error {
         transport_error(error).with("file", self.path).with("hub", self.hub.source(self.known))
     }

@@ -1,11 +1,11 @@
-//! What is known of a model by its name, where its folder doesn't say it.
+//! Pooling and prompts of models by their name, for folders that don't contain them.
 //!
-//! Most folders of the e5 and bge models name no prompts: their model cards do. Vectors made without them are worse,
-//! and nothing tells.
+//! Most folders of e5 and bge models have no prompts; only the model cards do. Without the prompts the vectors are
+//! worse, and there is no error.
 
 use super::describe::{Pooling, Prompts};
 
-/// A family of models that are used alike.
+/// A family of models with the same pooling and prompts.
 pub(super) struct Family {
     pub(super) pooling: Pooling,
     pub(super) query: &'static str,
@@ -32,7 +32,7 @@ const BGE_ZH: Family =
         pooling: Pooling::Cls, query: "为这个句子生成表示以用于检索相关文章：", document: ""
     };
 
-/// The family that a model of this name is of.
+/// The family of a model with this name.
 pub(super) fn family(name: &str) -> Option<&'static Family> {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn families_are_known_by_the_words_of_a_name() {
+    fn a_word_in_the_name_identifies_the_family() {
         let query = |name| family(name).map(|family| family.query);
         for name in ["e5-small-v2", "multilingual-e5-small", "intfloat/E5-base", "my_e5"] {
             assert_eq!(query(name), Some("query: "), "{name}");

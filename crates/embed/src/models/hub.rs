@@ -1,6 +1,6 @@
-//! Where known models are fetched from.
+//! The server that known models are downloaded from.
 
-/// A server that has repositories of models, with the addresses of the Hugging Face hub:
+/// A server with repositories of models, with the same URLs as the Hugging Face hub:
 /// `{endpoint}/{repository}/resolve/{revision}/{file}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hub {
@@ -15,14 +15,14 @@ impl Default for Hub {
 }
 
 impl Hub {
-    /// The one at `endpoint`, for example a mirror.
+    /// The hub at `endpoint`, for example a mirror.
     #[must_use]
     pub fn at(endpoint: impl Into<String>) -> Self {
         let endpoint: String = endpoint.into();
         Self { endpoint: endpoint.trim_end_matches('/').to_owned() }
     }
 
-    /// Its address.
+    /// The hub's address.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint

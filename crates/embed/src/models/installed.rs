@@ -1,11 +1,11 @@
-//! The folder that models are installed in.
+//! The folder where models are installed.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::{Error, ErrorKind, Result};
 
 use super::{
     Hub, KnownModel, ModelDescription, Problem, Prompts, broken, check_name, copy,
@@ -15,42 +15,42 @@ use super::{
     weights,
 };
 
-/// The folder that models are installed in; it need not exist.
+/// The folder where models are installed. It need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledModels {
     folder: PathBuf,
 }
 
-/// A model that is installed.
+/// An installed model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstalledModel {
-    /// What it is called: `--embedding local:NAME` uses it.
+    /// The name, for `--embedding local:NAME`.
     pub name: String,
-    /// Where it lies.
+    /// The model's folder.
     pub folder: PathBuf,
-    /// Where it came from; nothing for a folder without a manifest.
+    /// Where it was installed from; `None` for a folder without a manifest.
     pub source: Option<String>,
-    /// Size of all its files, in bytes.
+    /// The size of all its files in bytes.
     pub bytes: u64,
-    /// The length of its vectors, where the folder can be read.
+    /// The length of its vectors; `None` if the model's configuration can't be read.
     pub dimensions: Option<usize>,
 }
 
-/// What came of verifying a model.
+/// The result of verifying a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verification {
     /// The model.
     pub name: String,
-    /// How many files were compared with what was installed.
+    /// How many files were compared with their hashes.
     pub files: usize,
-    /// Those that differ.
+    /// The files that differ.
     pub problems: Vec<Problem>,
 }
 
 impl InstalledModels {
-    /// Those in `folder`.
+    /// The models in `folder`.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
@@ -66,26 +66,25 @@ impl InstalledModels {
     ///
     /// # Errors
     ///
-    /// `Embedding` when the folder can't be read.
+    /// `Embedding` if the folder can't be read.
     pub fn list(&self) -> Result<Vec<InstalledModel>> {
         if !self.folder.exists() {
             return Ok(Vec::new());
         }
         let entries = fs::read_dir(&self.folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
-        let entries =
-            entries.map_err(|error| broken(&self.folder, "it", "can't be read").with_source(error))?;
+        let entries = entries.map_err(|error| unusable(&self.folder, "read").with_source(error))?;
         let names = entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
-        // What is being installed has a name that begins with a dot.
+        // Staging folders begin with a dot, which no name of a model does.
         let mut names: Vec<String> = names.filter(|name| check_name(name).is_ok()).collect();
         names.sort();
         Ok(names.into_iter().filter_map(|name| self.installed(name)).collect())
     }
 
-    /// The model of this name, in whichever case.
+    /// The model with this name, ignoring case.
     ///
     /// # Errors
     ///
-    /// `Validation` for a name that is none, or that no installed model has.
+    /// `Validation` if the name is invalid, or no model with that name is installed.
     pub fn find(&self, name: &str) -> Result<InstalledModel> {
         check_name(name)?;
         let mut installed = self.list()?;
@@ -110,52 +109,57 @@ impl InstalledModels {
         })
     }
 
-    /// Compares the files of the model with what was installed.
+    /// Compares the model's files with the hashes in its manifest.
     ///
     /// # Errors
     ///
-    /// Those of [`InstalledModels::find`]; `Embedding` when the folder has no manifest to compare with.
+    /// Those of [`InstalledModels::find`]; `Embedding` if there is no manifest.
     pub fn verify(&self, name: &str) -> Result<Verification> {
         let InstalledModel { name, folder, .. } = self.find(name)?;
         let Some(manifest) = Manifest::read(&folder)? else {
-            return Err(broken(&folder, MANIFEST, "is missing: the model was put there by hand"));
+            return Err(broken(
+                &folder,
+                MANIFEST,
+                "is missing: the model was not installed with `models install`",
+            ));
         };
         Ok(Verification { name, files: manifest.files.len(), problems: manifest.problems(&folder) })
     }
 
-    /// Copies the model in the folder `from`, to be called `name`, or else as that folder is.
+    /// Installs a copy of the model in the folder `from` under `name`, or under the name of that folder.
     ///
-    /// Only files that belong to a model are copied. The model is checked before it gets its name, so that there is
-    /// either a whole one or none.
+    /// Only files that belong to a model are copied. The copy is checked in a staging folder, so a failed installation
+    /// leaves nothing behind.
     ///
     /// # Errors
     ///
-    /// `Validation` for a name that is none or is taken; `Embedding` when `from` is not a model that can be read, or
-    /// copying fails.
+    /// `Validation` if the name is invalid or taken; `Embedding` if `from` is not a supported model, or copying fails.
     pub fn install_from(&self, from: &Path, name: Option<&str>) -> Result<InstalledModel> {
         let of_folder = folder_name(from);
         let name = name.unwrap_or(&of_folder);
         self.check_free(name)?;
         let before = check(from, &of_folder)?;
-        let begun = Begun::new(&self.folder, name)?;
-        let files = copy::copy_model(from, begun.folder())?;
-        let after = check(begun.folder(), name)?;
+        let staging = Staging::new(&self.folder, name)?;
+        let files = copy::copy_model(from, staging.folder())?;
+        let after = check(staging.folder(), name)?;
         if after.prompts == Prompts::default() && before.prompts != after.prompts {
-            let what = format!("names no prompts, and they are not known of a model called {name:?}");
-            return Err(broken(from, super::describe::PROMPTS, what).with("prompts known of", of_folder));
+            let what =
+                format!("has no prompts, and {name:?} is not the name of a model whose prompts are known");
+            return Err(broken(from, super::describe::PROMPTS, what).with("known name", of_folder));
         }
-        self.finish(begun, name, Manifest { source: from.display().to_string(), files })
+        self.finish(staging, name, Manifest { source: from.display().to_string(), files })
     }
 
-    /// Fetches the model of this name, one of [`super::KNOWN`], from `hub`. `progress` is told how many bytes came.
+    /// Downloads the model with this name, one of [`super::KNOWN`], from `hub`. `progress` is called with the number of
+    /// bytes in each part.
     ///
-    /// The revision is fixed, weights and tokenizer are compared with known hashes, and there is either a whole model
-    /// afterwards or none. What was fetched before it broke off is fetched again.
+    /// The revision is pinned, and weights and tokenizer are compared with known hashes. A failed download leaves nothing
+    /// behind; another one starts from the beginning.
     ///
     /// # Errors
     ///
-    /// `Validation` for an unknown name, one that is installed, or where downloads are not built in (feature `http`);
-    /// `Embedding` when the hub can't be reached (retryable), refuses, or sends something else than is known.
+    /// `Validation` if the name is unknown or already installed, or downloads are not built in (feature `http`);
+    /// `Embedding` if the hub can't be reached (retryable), rejects the request, or sends files with other hashes.
     pub async fn install(
         &self,
         name: &str,
@@ -163,7 +167,8 @@ impl InstalledModels {
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<InstalledModel> {
         let Some(known) = KnownModel::find(name) else {
-            let rule = format!("no model {name:?} is known; known are {}", known::names());
+            let rule =
+                format!("no model {name:?} can be installed by name; choose one of {}", known::names());
             return Err(Error::validation("model", rule));
         };
         self.check_free(known.name)?;
@@ -177,10 +182,10 @@ impl InstalledModels {
         hub: &Hub,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<InstalledModel> {
-        let begun = Begun::new(&self.folder, known.name)?;
-        let files = super::download::fetch(known, hub, &begun, progress).await?;
-        check(begun.folder(), known.name)?;
-        self.finish(begun, known.name, Manifest { source: hub.source(known), files })
+        let staging = Staging::new(&self.folder, known.name)?;
+        let files = super::download::fetch(known, hub, staging.folder(), progress).await?;
+        check(staging.folder(), known.name)?;
+        self.finish(staging, known.name, Manifest { source: hub.source(known), files })
     }
 
     #[cfg(not(feature = "http"))]
@@ -190,21 +195,21 @@ impl InstalledModels {
         _hub: &Hub,
         _progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<InstalledModel> {
-        let rule = "this program is built without the feature local-transformer, and downloads nothing";
+        let rule = "downloads are not built in; build with the feature local-transformer";
         Err(Error::validation("model", rule))
     }
 
-    /// Gives what was put into a folder of its own the name under which it is found.
-    fn finish(&self, begun: Begun, name: &str, manifest: Manifest) -> Result<InstalledModel> {
-        manifest.write(begun.folder())?;
-        begun.rename(&self.folder.join(name))?;
+    /// Writes the manifest, and moves the model from its staging folder to its final place.
+    fn finish(&self, staging: Staging, name: &str, manifest: Manifest) -> Result<InstalledModel> {
+        manifest.write(staging.folder())?;
+        staging.rename(&self.folder.join(name))?;
         self.find(name)
     }
 
     fn check_free(&self, name: &str) -> Result<()> {
         match self.find(name) {
             Ok(model) => {
-                let message = format!("the model {:?} is installed already", model.name);
+                let message = format!("the model {:?} is already installed", model.name);
                 Err(Error::validation("model", message).with("folder", model.folder.display()))
             }
             Err(_) => check_name(name),
@@ -212,7 +217,7 @@ impl InstalledModels {
     }
 }
 
-/// What the files in `folder` say, if all that are needed are there and whole.
+/// Describes the model in `folder`, and checks that its files are complete.
 fn check(folder: &Path, name: &str) -> Result<ModelDescription> {
     let described = describe(folder, name)?;
     copy::check_tokenizer(folder)?;
@@ -220,7 +225,7 @@ fn check(folder: &Path, name: &str) -> Result<ModelDescription> {
     Ok(described)
 }
 
-/// What a folder is called, also when it is named as `.`.
+/// The name of a folder, even if its path is `.`.
 pub(crate) fn folder_name(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     whole.file_name().unwrap_or_default().to_string_lossy().into_owned()
@@ -228,37 +233,41 @@ pub(crate) fn folder_name(folder: &Path) -> String {
 
 fn not_installed(name: &str, installed: &[InstalledModel]) -> Error {
     let names: Vec<&str> = installed.iter().map(|model| model.name.as_str()).collect();
-    let there =
-        if names.is_empty() { "none is".to_owned() } else { format!("there are {}", names.join(", ")) };
+    let installed = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let what = match KnownModel::find(name) {
         Some(known) => {
-            format!("the model {:?} is not installed: `models install {}` does it", known.name, known.name)
+            format!("the model {:?} is not installed; run `models install {}`", known.name, known.name)
         }
         None => format!(
-            "no model {name:?} is installed ({there}); `models install` knows {}, and takes others from a folder",
+            "no model {name:?} is installed (installed: {installed}); `models install` knows {}, and installs others \
+             from a folder",
             known::names()
         ),
     };
     Error::validation("model", what)
 }
 
-/// A model that is being installed: in a folder beside its place, so that it can be renamed to it.
-pub(super) struct Begun(tempfile::TempDir);
+/// An error about the folder of all models, or that of one.
+fn unusable(folder: &Path, action: &str) -> Error {
+    Error::new(ErrorKind::Embedding, format!("the folder can't be {action}")).with("folder", folder.display())
+}
 
-impl Begun {
+/// The folder of a model that is being installed, beside its final place. It is deleted when it is dropped.
+struct Staging(tempfile::TempDir);
+
+impl Staging {
     fn new(models: &Path, name: &str) -> Result<Self> {
-        let begun = fs::create_dir_all(models)
+        let folder = fs::create_dir_all(models)
             .and_then(|()| tempfile::Builder::new().prefix(&format!(".{name}.")).tempdir_in(models));
-        begun.map(Self).map_err(|error| broken(models, "it", "can't be written to").with_source(error))
+        folder.map(Self).map_err(|error| unusable(models, "written to").with_source(error))
     }
 
-    pub(super) fn folder(&self) -> &Path {
+    fn folder(&self) -> &Path {
         self.0.path()
     }
 
     fn rename(self, to: &Path) -> Result<()> {
-        fs::rename(self.folder(), to)
-            .map_err(|error| broken(to, "it", "can't be put into place").with_source(error))
+        fs::rename(self.folder(), to).map_err(|error| unusable(to, "created").with_source(error))
     }
 }
 

@@ -1,10 +1,10 @@
-//! Models that are known by name.
+//! Models that can be installed by name.
 
-/// A model that `models install NAME` knows where to find.
+/// A model that `models install NAME` can download.
 ///
-/// The revision is pinned, so that everybody who installs a name has the same vectors. Weights and tokenizer are
-/// checked against the hashes here; the hub's small files are taken as they come and then kept to by the manifest that
-/// is written when they are installed.
+/// The revision is pinned, so a name stands for the same vectors everywhere. Weights and tokenizer are checked against
+/// the hashes here. The hub's small files are trusted on first use; the manifest records their hashes when they are
+/// installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KnownModel {
@@ -14,22 +14,22 @@ pub struct KnownModel {
     pub repository: &'static str,
     /// The commit of the repository.
     pub revision: &'static str,
-    /// What its publisher allows, as an SPDX expression.
+    /// The licence, as an SPDX expression.
     pub licence: &'static str,
     /// The length of its vectors.
     pub dimensions: usize,
-    /// About the size of what is downloaded, in bytes: that of the weights.
+    /// The size of the weights in bytes, which is about that of the download.
     pub bytes: u64,
     /// What it is good for, in a few words.
     pub about: &'static str,
-    /// SHA-256 of those files for which it is known.
+    /// The SHA-256 hashes of files, where they are known.
     pub sha256: &'static [(&'static str, &'static str)],
 }
 
-/// The models that are known by name.
+/// The models that can be installed by name.
 ///
-/// Sources of the hashes: for `all-minilm-l6-v2` the weights themselves; for the others what several public projects
-/// that pin the same revision state, all in agreement. They were not downloaded from the hub for this table.
+/// The hashes of `all-minilm-l6-v2` were computed from its files. The others come from several public projects that pin
+/// the same revision and agree; the files were not downloaded for this table.
 pub const KNOWN: [KnownModel; 4] = [
     KnownModel {
         name: "all-minilm-l6-v2",
@@ -83,20 +83,20 @@ pub const KNOWN: [KnownModel; 4] = [
 ];
 
 impl KnownModel {
-    /// The model of this name, in whichever case.
+    /// The model with this name, ignoring case.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         KNOWN.iter().find(|known| known.name.eq_ignore_ascii_case(name))
     }
 
-    /// The hash that `file` must have, where it is known.
+    /// The hash that `file` must have, if it is known.
     #[must_use]
     pub fn sha256_of(&self, file: &str) -> Option<&'static str> {
         self.sha256.iter().find(|(name, _)| *name == file).map(|(_, hash)| *hash)
     }
 }
 
-/// The names of all, for messages.
+/// The names of all models, for messages.
 pub(crate) fn names() -> String {
     KNOWN.map(|known| known.name).join(", ")
 }

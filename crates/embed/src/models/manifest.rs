@@ -1,4 +1,4 @@
-//! What was installed: the files of a model and their hashes.
+//! The manifest of an installed model: its files and their hashes.
 
 use std::{fs, path::Path};
 
@@ -7,44 +7,42 @@ use serde::{Deserialize, Serialize};
 
 use super::{broken, sha256};
 
-/// The file in a model's folder.
+/// The name of the manifest's file.
 pub(crate) const MANIFEST: &str = "manifest.json";
 
-/// What was installed.
+/// The source and the files of an installed model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// Where it came from: a hub's address with the revision, or a folder.
+    /// Where the model was installed from: a hub's address with the revision, or a folder.
     pub(crate) source: String,
     pub(crate) files: Vec<ManifestFile>,
 }
 
-/// A file that was installed.
+/// A file as it was installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ManifestFile {
-    /// Its path in the folder, with `/` between parts.
+    /// The path in the folder, with `/` as separator.
     pub(crate) path: String,
     pub(crate) bytes: u64,
     pub(crate) sha256: String,
 }
 
-/// A file that is not what was installed.
+/// A file that differs from the one that was installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Its path in the model's folder.
+    /// The path in the model's folder.
     pub file: String,
-    /// What is wrong with it.
+    /// What differs.
     pub what: String,
 }
 
 impl Manifest {
-    /// Reads that of a folder; none when it was not installed by us.
+    /// Reads the manifest in `folder`; `None` if there is none.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>> {
         let Ok(text) = fs::read(folder.join(MANIFEST)) else { return Ok(None) };
         let parsed = serde_json::from_slice(&text);
-        parsed
-            .map(Some)
-            .map_err(|error| broken(folder, MANIFEST, "is not what it should be").with_source(error))
+        parsed.map(Some).map_err(|error| broken(folder, MANIFEST, "is invalid").with_source(error))
     }
 
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
@@ -54,12 +52,12 @@ impl Manifest {
         written.map_err(|error| broken(folder, MANIFEST, "can't be written").with_source(error))
     }
 
-    /// All files together, in bytes.
+    /// The size of all files in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// The files in `folder` that are not what was installed.
+    /// The files in `folder` that differ from the manifest.
     pub(crate) fn problems(&self, folder: &Path) -> Vec<Problem> {
         let problem = |file: &ManifestFile| {
             Some(Problem { file: file.path.clone(), what: file.problem(&folder.join(&file.path))? })
@@ -75,7 +73,7 @@ impl ManifestFile {
             Ok(_) => {
                 let bytes = fs::metadata(path).map_or(0, |metadata| metadata.len());
                 if bytes == self.bytes {
-                    return Some("has another content than when it was installed".to_owned());
+                    return Some("has changed since it was installed".to_owned());
                 }
                 Some(format!("has {bytes} bytes instead of {}", self.bytes))
             }

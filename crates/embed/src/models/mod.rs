@@ -1,8 +1,8 @@
-//! Models that are read from a folder, and the folder that they are installed in.
+//! Models in folders, and the folder where they are installed.
 //!
-//! An installed model is a folder `NAME` with the model's files and a `manifest.json`, which says where they came from
-//! and what their hashes are. [`InstalledModels`] lists, installs and verifies; [`KNOWN`] are the models that can be
-//! installed by name alone. Nothing is downloaded unless [`InstalledModels::install`] is called.
+//! An installed model is a folder `NAME` with the model's files and a `manifest.json`, which records their source and
+//! their hashes. [`InstalledModels`] lists, installs and verifies models. [`KNOWN`] lists those that can be installed by
+//! name. Nothing is downloaded unless [`InstalledModels::install`] is called.
 
 mod copy;
 mod describe;
@@ -32,21 +32,21 @@ pub use manifest::Problem;
 #[cfg(feature = "local-transformer")]
 pub(crate) use {manifest::Manifest, sha256::of_bytes, weights::check as check_weights};
 
-/// An error about a file of a model's folder.
+/// An error about a file in a model's folder.
 pub(crate) fn broken(folder: &Path, file: &str, what: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Embedding, format!("{file} {what}")).with("folder", folder.display())
 }
 
-/// Checks the name of an installed model, which becomes the name of a folder.
+/// Checks a model's name, which is also the name of its folder.
 ///
 /// # Errors
 ///
-/// `Validation` unless it has letters, digits, `.`, `_` and `-` only, and begins with a letter or digit.
+/// `Validation` unless it consists of letters, digits, `.`, `_` and `-`, and begins with a letter or digit.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(plain) && name.len() <= 100 {
         return Ok(());
     }
-    let rule = "the name of a model has letters, digits, '.', '_' and '-' only";
+    let rule = "the name of a model may contain only letters, digits, '.', '_' and '-'";
     Err(Error::validation("model", rule).with("value", format_args!("{name:?}")))
 }

@@ -1,4 +1,4 @@
-//! SHA-256 of files and bytes, as the hexadecimal digits that model hubs state.
+//! SHA-256 hashes of files and bytes, in hexadecimal digits as on model hubs.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-/// How much is read at a time, in bytes.
+/// The size of reads in bytes.
 const BUFFER: usize = 1 << 20;
 
 /// The hash of `bytes`.
@@ -23,7 +23,7 @@ pub(crate) fn of_file(path: &Path) -> io::Result<String> {
     Ok(hash)
 }
 
-/// Copies everything; returns its hash and its length in bytes.
+/// Copies all bytes; returns their hash and number.
 pub(crate) fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<(String, u64)> {
     let mut writer = Hashing::new(to);
     let mut buffer = vec![0; BUFFER];
@@ -36,7 +36,7 @@ pub(crate) fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<(Str
     }
 }
 
-/// A writer that hashes what goes through it.
+/// A writer that hashes what it writes.
 pub(crate) struct Hashing<W> {
     to: W,
     hash: Sha256,
@@ -48,7 +48,7 @@ impl<W: Write> Hashing<W> {
         Self { to, hash: Sha256::new(), bytes: 0 }
     }
 
-    /// The hash and the number of bytes of what was written.
+    /// The hash and the number of the bytes that were written.
     pub(crate) fn finish(self) -> (String, u64) {
         (hex(self.hash), self.bytes)
     }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_one_that_everybody_computes() {
+    fn hashes_agree_with_the_standard() {
         // FIPS 180-2, appendix B.1.
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(of_bytes(b"abc"), expected);

@@ -1,7 +1,7 @@
-//! Whether a file of weights is whole, without reading the weights.
+//! Checks a file of weights without reading the weights.
 //!
-//! The format: 8 bytes with the length of the header, the header as JSON (type, shape and place of each tensor), and
-//! the tensors, to the end of the file. <https://huggingface.co/docs/safetensors>
+//! The format, <https://huggingface.co/docs/safetensors>: 8 bytes with the length of the header, the header in JSON (the
+//! type, shape and offsets of each tensor), and the tensors up to the end of the file.
 
 use std::{
     collections::BTreeMap,
@@ -18,40 +18,40 @@ use super::{
     describe::{ModelDescription, WEIGHTS},
 };
 
-/// Larger headers are none; the format's own limit.
+/// The format's limit on the size of a header.
 const MOST_HEADER_BYTES: u64 = 100_000_000;
 
-/// The tensor that tells the size of the vocabulary and the length of vectors; some models put `bert.` before.
+/// The tensor with a row for each token. In some models its name begins with `bert.`.
 const WORDS: &str = "embeddings.word_embeddings.weight";
 
-/// A tensor, as the header describes it.
+/// A tensor's entry in the header.
 #[derive(Deserialize)]
 struct Tensor {
     shape: Vec<usize>,
     data_offsets: (u64, u64),
 }
 
-/// Checks that the weights in `folder` are whole and fit what the folder says of the model.
+/// Checks that the weights in `folder` are complete and have the right shape.
 ///
 /// # Errors
 ///
-/// `Embedding` when they don't, or are not there.
+/// `Embedding` if not, or if the file is missing.
 pub(crate) fn check(folder: &Path, described: &ModelDescription) -> Result<()> {
     let wrong = |what: String| broken(folder, WEIGHTS, what);
     let (bytes, header) = match read_header(&folder.join(WEIGHTS)) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(missing(folder)),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(wrong("is cut short: not even its header is whole".to_owned()));
+            return Err(wrong("is cut short: its header is incomplete".to_owned()));
         }
         Err(error) => return Err(broken(folder, WEIGHTS, "can't be read").with_source(error)),
     };
-    let tensors = tensors(&header)
-        .map_err(|error| wrong("has no header of safetensors".to_owned()).with_source(error))?;
+    let tensors =
+        tensors(&header).map_err(|error| wrong("has no safetensors header".to_owned()).with_source(error))?;
     let end = tensors.values().map(|tensor| tensor.data_offsets.1).max().unwrap_or(0);
     let whole = end.saturating_add(8 + header.len() as u64);
     if bytes != whole {
-        return Err(wrong(format!("has {bytes} bytes instead of {whole}: it was not copied to its end")));
+        return Err(wrong(format!("has {bytes} bytes instead of {whole}")));
     }
     let words = tensors.get(WORDS).or_else(|| tensors.get(&format!("bert.{WORDS}")));
     let expected = [described.vocabulary, described.dimensions];
@@ -59,13 +59,13 @@ pub(crate) fn check(folder: &Path, described: &ModelDescription) -> Result<()> {
         None => Err(wrong(format!("has no tensor {WORDS:?}: these are not the weights of a BERT model"))),
         Some(words) if words.shape == expected => Ok(()),
         Some(words) => Err(wrong(format!(
-            "has {:?} as the shape of {WORDS:?}, where config.json says {expected:?}",
+            "has a tensor {WORDS:?} with the shape {:?}, but config.json requires {expected:?}",
             words.shape
         ))),
     }
 }
 
-/// The length of the file and its header.
+/// Reads the length of the file, and its header.
 fn read_header(path: &Path) -> io::Result<(u64, Vec<u8>)> {
     let mut file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -73,10 +73,7 @@ fn read_header(path: &Path) -> io::Result<(u64, Vec<u8>)> {
     file.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);
     if length > MOST_HEADER_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "it does not begin as a safetensors file does",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the file is not in the safetensors format"));
     }
     let mut header = Vec::new();
     file.take(length).read_to_end(&mut header)?;
@@ -95,7 +92,7 @@ fn tensors(header: &[u8]) -> serde_json::Result<BTreeMap<String, Tensor>> {
 fn missing(folder: &Path) -> amplifier_session_core::Error {
     let others = ["pytorch_model.bin", "tf_model.h5", "model.safetensors.index.json"];
     match others.into_iter().find(|other| folder.join(other).exists()) {
-        Some(other) => broken(folder, WEIGHTS, format_args!("is missing; {other} can't be read")),
+        Some(other) => broken(folder, WEIGHTS, format_args!("is missing; {other} is not supported")),
         None => broken(folder, WEIGHTS, "is missing"),
     }
 }

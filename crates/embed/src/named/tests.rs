@@ -20,11 +20,11 @@ fn names_that_need_no_configuration() {
     }
     let error = provider("openai").unwrap_err();
     assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("embedding")));
-    assert!(error.to_string().contains("configured"), "{error}");
+    assert!(error.to_string().contains("needs a configuration"), "{error}");
 }
 
 #[test]
-fn services_are_configured_by_what_is_looked_up() {
+fn services_are_configured_from_the_environment() {
     let env = |name: &str| match name {
         "OPENAI_BASE_URL" | "AZURE_OPENAI_ENDPOINT" => Some("http://localhost:1".to_owned()),
         "AZURE_OPENAI_API_KEY" => Some("made-up".to_owned()),
@@ -45,7 +45,7 @@ fn services_are_configured_by_what_is_looked_up() {
 }
 
 #[test]
-fn an_unknown_name_is_refused_with_the_known_ones_listed() {
+fn an_unknown_name_is_refused_and_the_known_names_are_listed() {
     for name in ["", "Local", "openai2", "none:x", "LOCAL:x", "local:", "cloud"] {
         for error in [provider(name).unwrap_err(), refused(name)] {
             assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("embedding")));
@@ -57,7 +57,7 @@ fn an_unknown_name_is_refused_with_the_known_ones_listed() {
 }
 
 #[test]
-fn a_model_that_is_not_there_is_told_with_what_can_be_done() {
+fn errors_about_missing_models_say_what_to_do() {
     let refused = |name: &str| {
         let error = refused(name);
         assert_eq!(error.kind(), ErrorKind::Validation, "{error}");
@@ -74,7 +74,7 @@ fn a_model_that_is_not_there_is_told_with_what_can_be_done() {
 
 #[cfg(not(feature = "local-transformer"))]
 #[test]
-fn without_the_feature_a_model_is_told_to_need_it() {
+fn without_the_feature_a_model_is_unsupported() {
     let folder = tempfile::tempdir().unwrap();
     let name = format!("local:{}", folder.path().display());
     let error = provider_from_env(&name, nothing, None).unwrap_err();

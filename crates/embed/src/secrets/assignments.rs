@@ -1,8 +1,8 @@
-//! Secrets that a name tells: `password = "…"`, `--token …`, `"apiKey": "…"`, `export SECRET=…`, `<password>…</password>`.
+//! Secrets with a name: `password = "…"`, `--token …`, `"apiKey": "…"`, `export SECRET=…`, `<password>…</password>`.
 //!
-//! The rules of gitleaks take letters and digits for a value. People's passwords have any characters, blanks too, so
-//! that here the name, what joins it to the value, and the quotes decide where the value begins and ends; and its form
-//! whether it is a secret, a word, an expression, or stands for a secret that is elsewhere.
+//! The rules of gitleaks find values of letters and digits. People's passwords contain any characters, even spaces. So
+//! the name, the operator after it and the quotes decide where a value begins and ends; and the form of the value decides
+//! whether it is a secret, a word, an expression or a placeholder.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -17,14 +17,14 @@ use super::{
     values::is_strong,
 };
 
-/// A name reaches so far before and after its keyword, in bytes.
+/// How far a name extends before and after its keyword, in bytes.
 const NAME_BEFORE: usize = 80;
 const NAME_AFTER: usize = 60;
 
-/// A line is looked at so far, in characters.
+/// How much of a line is checked, in characters.
 const LONGEST_LINE: usize = 4_000;
 
-/// No more names than this are looked at within what was taken for the value of another one.
+/// The most names that are checked within the value of another name.
 const MOST_WITHIN: usize = 32;
 
 /// Words before the secret in the value of a header.
@@ -42,22 +42,22 @@ fn finder() -> Option<&'static AhoCorasick> {
 pub(super) struct Name {
     pub(super) span: Range<usize>,
     pub(super) kind: NameKind,
-    /// Whether it begins as an option of a command does.
+    /// Whether it begins like a command-line option.
     pub(super) is_flag: bool,
-    /// What is between it and the field before it, in a query, a connection string or an object.
+    /// The separator between it and the field before it, in a query, a connection string or an object.
     pub(super) separator: Option<char>,
-    /// The quote right before it.
+    /// The quote directly before it.
     pub(super) quote: Option<char>,
-    /// Whether it is written as the name of an environment variable, or set as one.
+    /// Whether it looks like an environment variable, or is set as one.
     pub(super) is_variable: bool,
 }
 
-/// The spans of the values in `text` that are secrets.
+/// Finds the spans of the values in `text` that are secrets.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let Some(finder) = finder() else { return found };
     let mut done = 0;
-    // Names within the value of another one are looked at too, but not thousands of them again and again.
+    // Names within the value of another name are checked too, but only some, to keep the time linear.
     let (mut looked_to, mut within) = (0, 0);
     for hit in finder.find_iter(text) {
         if hit.start() < done {
@@ -71,7 +71,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
         done = span.end.max(hit.end());
         if let Some(name) = Name::of(text, span) {
             let (values, end) = values_of(text, &name);
-            // Where all of a value was looked at often enough, the names behind count anew.
+            // After the end of the outer value, counting starts again.
             looked_to = if within == 0 { end } else { looked_to };
             done = values.last().map_or(done, |last| last.end.max(done));
             found.extend(values);
@@ -80,7 +80,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The whole of the identifier around a keyword.
+/// The identifier around a keyword.
 fn name_around(text: &str, hit: Range<usize>) -> Range<usize> {
     let before = text.get(..hit.start).unwrap_or_default();
     let after = text.get(hit.end..).unwrap_or_default();
@@ -91,7 +91,7 @@ fn name_around(text: &str, hit: Range<usize>) -> Range<usize> {
         }
         left += c.len_utf8();
     }
-    // Chinese and Japanese put no blanks between words.
+    // Chinese and Japanese have no spaces between words.
     let is_alphabet = text.get(hit.clone()).is_some_and(|hit| hit.chars().all(is_name_char));
     let mut right = 0;
     for c in after.chars().take_while(|c| is_alphabet && is_name_char(*c)) {
@@ -148,7 +148,7 @@ impl Name {
     }
 }
 
-/// The secrets that belong to the name, and how far the text was looked at for them.
+/// The secrets that belong to the name, and the end of the text that was checked for them.
 fn values_of(text: &str, name: &Name) -> (Vec<Range<usize>>, usize) {
     let Some(joint) = joint(text, name) else { return (Vec::new(), name.span.end) };
     let end = joint.at + bare(Cursor::new(text, joint.at), None).span.len();
@@ -195,7 +195,7 @@ fn secrets_after(text: &str, name: &Name, joint: Joint) -> Vec<Range<usize>> {
     bare_values(cursor, name, place)
 }
 
-/// The value in quotes at the cursor, with what is joined to it; `None` when there are no quotes.
+/// The quoted values at the cursor, including concatenated strings; `None` if there are no quotes.
 fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<Vec<Range<usize>>> {
     let mut after = *cursor;
     let place = if skip_call(&mut after) { Place::Beside } else { place };
@@ -203,7 +203,7 @@ fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<V
     let span = quoted(&mut after)?;
     let span = without_scheme(after.text, span);
     if !is_quoted_secret(name.kind, place, after.slice(&span)) {
-        // What an empty or an innocent string is followed by may still be one: `get("NAME", "value")`.
+        // Another string after this one may still be a secret: `get("NAME", "value")`.
         return Some(Vec::new());
     }
     let mut values = vec![span];
@@ -211,7 +211,7 @@ fn quoted_values(cursor: &mut Cursor<'_>, name: &Name, place: Place) -> Option<V
     Some(values)
 }
 
-/// Moves on over what a string is wrapped in: `SecretString::from(`, `Some(`, `new Secret(`.
+/// Advances over a call around a string: `SecretString::from(`, `Some(`, `new Secret(`.
 fn skip_call(cursor: &mut Cursor<'_>) -> bool {
     let mut after = *cursor;
     after.eat("new ");
@@ -226,7 +226,7 @@ fn skip_call(cursor: &mut Cursor<'_>) -> bool {
     false
 }
 
-/// Moves on over the letters before a quote, as in `rb"…"`, `@"…"`, `r#"…"#`, `!!str "…"`.
+/// Advances over the prefix of a quote, as in `rb"…"`, `@"…"`, `r#"…"#`, `!!str "…"`.
 fn skip_prefix(cursor: &mut Cursor<'_>) {
     let mut after = *cursor;
     after.eat("!!str ");
@@ -237,7 +237,7 @@ fn skip_prefix(cursor: &mut Cursor<'_>) {
     }
 }
 
-/// The span without the scheme of a header: without `Bearer` and the blank after it.
+/// The span without the scheme of a header, such as `Bearer` and the space after it.
 fn without_scheme(text: &str, span: Range<usize>) -> Range<usize> {
     let mut cursor = Cursor::new(text, span.start);
     for scheme in SCHEMES {
@@ -249,7 +249,7 @@ fn without_scheme(text: &str, span: Range<usize>) -> Range<usize> {
     span
 }
 
-/// The value of `"name=value"` and of the header `'Name: value'`, which may have blanks in it.
+/// The value in `"name=value"` and in the header `'Name: value'`, which may contain spaces.
 fn value_with_name(cursor: Cursor<'_>, name: &Name, place: Place) -> Option<Range<usize>> {
     let quote = name.quote?;
     if cursor.text.get(name.span.end..)?.starts_with(quote) {
@@ -292,7 +292,7 @@ fn bare_values(cursor: Cursor<'_>, name: &Name, place: Place) -> Vec<Range<usize
     std::iter::once(value.span.start..end).collect()
 }
 
-/// The cookies of a header that look like secrets, each with its name.
+/// The cookies of a header that look like secrets, including their names.
 fn cookies(mut cursor: Cursor<'_>, line_end: usize) -> Vec<Range<usize>> {
     let mut values = Vec::new();
     while cursor.at < line_end {

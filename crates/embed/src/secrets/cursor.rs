@@ -1,4 +1,4 @@
-//! A place in a text, moved on over what is recognised.
+//! A position in a text that a parser advances.
 
 use std::ops::Range;
 
@@ -25,19 +25,19 @@ impl<'a> Cursor<'a> {
         self.text.get(span.clone()).unwrap_or_default()
     }
 
-    /// Moves on by one character.
+    /// Advances by one character.
     pub(super) fn bump(&mut self) {
         self.at += self.peek().map_or(0, char::len_utf8);
     }
 
-    /// Moves on over `part` if it comes next.
+    /// Advances over `part` if it comes next.
     pub(super) fn eat(&mut self, part: &str) -> bool {
         let comes = self.rest().starts_with(part);
         self.at += if comes { part.len() } else { 0 };
         comes
     }
 
-    /// Moves on over `word`, in any case, if it comes next and is not the beginning of a longer one.
+    /// Advances over `word`, ignoring case, if it comes next and is a whole word.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         let rest = self.rest();
         let comes = rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         comes && ends
     }
 
-    /// Moves on over at most `most` characters that `of` takes, and returns what they are.
+    /// Advances over at most `most` characters that match `of`, and returns them.
     pub(super) fn skip(&mut self, most: usize, of: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let length = rest.chars().take(most).take_while(|c| of(*c)).map(char::len_utf8).sum();

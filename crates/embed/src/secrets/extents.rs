@@ -1,17 +1,17 @@
-//! How far a value reaches.
+//! Where a value ends.
 
 use std::ops::Range;
 
 use super::{cursor::Cursor, values::is_digits};
 
-/// No value is longer than this, in characters.
+/// The most characters in a quoted and in an unquoted value.
 const LONGEST: usize = 4_000;
 const LONGEST_BARE: usize = 1_000;
-/// Lists and objects are looked at so far, in bytes.
+/// How much of a list or object is checked, in bytes.
 const CONTAINER: usize = 600;
 const BLOCK_LINES: usize = 60;
 
-/// The quotes that values stand in, with those at their end.
+/// Opening and closing quotes.
 const QUOTES: [(&str, &str); 10] = [
     ("\"\"\"", "\"\"\""),
     ("'''", "'''"),
@@ -28,17 +28,16 @@ const QUOTES: [(&str, &str); 10] = [
 /// A value without quotes.
 pub(super) struct Bare {
     pub(super) span: Range<usize>,
-    /// Whether the next name and value follow right after it, as in a connection string.
+    /// Whether another name and value follow directly, as in a connection string.
     pub(super) is_field: bool,
 }
 
-/// What is between the quotes that begin at the cursor, which is moved behind them. A quote that is not closed on its
-/// line ends there.
+/// The text in the quotes at the cursor, which advances over them. A quote that is not closed ends with its line.
 pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Option<Range<usize>> {
     let rest = cursor.rest();
     let (open, close) = QUOTES.iter().find(|(open, _)| rest.starts_with(open))?;
     if open.len() == 3 && open.is_ascii() && !rest.get(3..).is_some_and(|rest| rest.contains(close)) {
-        // Three quotes that nothing closes are an empty value and another quote.
+        // Three quotes that are not closed are an empty value and another quote.
         return None;
     }
     cursor.at += open.len();
@@ -70,7 +69,7 @@ pub(super) fn quoted(cursor: &mut Cursor<'_>) -> Option<Range<usize>> {
     Some(start..cursor.at)
 }
 
-/// The rest of the quoted text in which the cursor is, up to its `quote`, if that is on the same line.
+/// The rest of the quoted text at the cursor, up to its closing `quote` if that is on the same line.
 pub(super) fn to_quote(cursor: Cursor<'_>, quote: char) -> Option<Range<usize>> {
     let mut is_escaped = false;
     for (offset, c) in cursor.rest().char_indices().take(LONGEST).take_while(|(_, c)| *c != '\n') {
@@ -82,13 +81,13 @@ pub(super) fn to_quote(cursor: Cursor<'_>, quote: char) -> Option<Range<usize>> 
     None
 }
 
-/// Whether two quotes are one that SQL, YAML or PowerShell has doubled, with more of the value after it.
+/// Whether two quotes are an escaped one, as in SQL, YAML and PowerShell, with more of the value after it.
 fn continues_after_doubled(rest: &str) -> bool {
     rest.chars().nth(2).is_some_and(char::is_alphanumeric)
 }
 
-/// A value without quotes: up to white space, or to what closes what is around it. Where its name is one of several
-/// fields, with a `separator` before it, the next one ends it.
+/// A value without quotes. It ends with white space or a closing bracket. If its name is one of several fields, with a
+/// `separator` before it, the next separator ends it.
 pub(super) fn bare(cursor: Cursor<'_>, separator: Option<char>) -> Bare {
     let start = cursor.at;
     let separators = match separator {
@@ -135,7 +134,7 @@ pub(super) fn bare(cursor: Cursor<'_>, separator: Option<char>) -> Bare {
     Bare { span: start..end, is_field: false }
 }
 
-/// The length of `${{ a template }}` that begins at the cursor and ends on the same line, with the blanks in it.
+/// The length of a template at the cursor, such as `${{ a template }}`, that ends on the same line.
 fn template(cursor: Cursor<'_>) -> usize {
     const LONGEST_TEMPLATE: usize = 200;
     let rest = cursor.rest();
@@ -155,7 +154,7 @@ fn closes(mut here: Cursor<'_>) -> bool {
     here.peek().is_none_or(|next| next.is_whitespace() || ",}]);:\\<.|>".contains(next))
 }
 
-/// Whether a backslash is the escape of a quote or of the end of a line, which the next level shows as such.
+/// Whether a backslash escapes a quote or a line break, which the next level shows unescaped.
 fn ends_line(mut here: Cursor<'_>) -> bool {
     here.skip(40, |c| c == '\\');
     match here.peek() {
@@ -183,7 +182,7 @@ fn is_field(mut here: Cursor<'_>) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic()) && matches!(here.peek(), Some('=' | ':'))
 }
 
-/// The lines of a YAML block, `|` or `>`, that begins at the cursor; `indent` is that of its key.
+/// The lines of the YAML block, `|` or `>`, at the cursor; `indent` is that of its key.
 pub(super) fn block(mut cursor: Cursor<'_>, indent: usize) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
     cursor.bump();
@@ -202,7 +201,7 @@ pub(super) fn block(mut cursor: Cursor<'_>, indent: usize) -> Vec<Range<usize>> 
     lines
 }
 
-/// The quoted values of the list or object that begins at the cursor, without its keys.
+/// The quoted values in the list or object at the cursor, without its keys.
 pub(super) fn inside(mut cursor: Cursor<'_>) -> Vec<Range<usize>> {
     let mut values = Vec::new();
     let latest = cursor.at + CONTAINER;
@@ -230,7 +229,7 @@ pub(super) fn inside(mut cursor: Cursor<'_>) -> Vec<Range<usize>> {
     values
 }
 
-/// The quoted values that are joined to the one before the cursor: with `+`, with a backslash at the end of a line.
+/// The quoted values concatenated to the one before the cursor: with `+`, or with a backslash at the end of a line.
 pub(super) fn joined(mut cursor: Cursor<'_>) -> Vec<Range<usize>> {
     let mut values = Vec::new();
     while values.len() < 50 {

@@ -1,4 +1,4 @@
-//! Whether a value in its place is a secret.
+//! Decides whether a value is a secret, by the value and its place.
 
 use super::{
     names::NameKind,
@@ -8,10 +8,10 @@ use super::{
     },
 };
 
-/// How a value belongs to its name.
+/// Where a value is in relation to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// `NAME=value`, as in a file of variables or after `export`.
+    /// `NAME=value`, as in an env file or after `export`.
     Variable,
     /// `name=value`.
     Direct,
@@ -21,13 +21,13 @@ pub(super) enum Place {
     Flag,
     /// `the name is value`.
     Sentence,
-    /// Beside each other, in a table, as arguments, compared: only what looks like a secret is one.
+    /// Next to each other, as in a table, in arguments or in a comparison: the value must look like a secret.
     Beside,
 }
 
-/// Whether `value`, which stands in quotes, is a secret.
+/// Whether the quoted `value` is a secret.
 pub(super) fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> bool {
-    if is_none_at_all(value) {
+    if is_harmless(value) {
         return false;
     }
     let length = value.chars().count();
@@ -56,7 +56,7 @@ pub(super) fn is_quoted_secret(kind: NameKind, place: Place, value: &str) -> boo
     }
 }
 
-/// Whether `value`, which stands without quotes, is a secret. `is_field` tells that another field follows it.
+/// Whether the unquoted `value` is a secret. With `is_field`, another field follows it.
 pub(super) fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field: bool) -> bool {
     let is_long_code =
         value.len() > 200 && value.matches([':', '(', ')', '{', '}', '[', ']', '<', '"', ',']).count() > 8;
@@ -65,7 +65,7 @@ pub(super) fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field
     }
     let trimmed = value.trim_end_matches([',', ';', '.', ')', '}', ']', ':']);
     let is_closed = trimmed.len() < value.len() && !is_field;
-    if is_none_at_all(value) || is_none_at_all(trimmed) || is_comment(value) {
+    if is_harmless(value) || is_harmless(trimmed) || is_comment(value) {
         return false;
     }
     let is_name = is_identifier(trimmed);
@@ -110,7 +110,7 @@ pub(super) fn is_bare_secret(kind: NameKind, place: Place, value: &str, is_field
         }
 }
 
-/// Names and numbers between brackets and signs: `&[u8])`, `(0..rows.len()).map(|i|`, `$f:expr`.
+/// Whether `value` consists of names and numbers between brackets and operators: `&[u8])`, `(0..rows.len()).map(|i|`.
 fn is_code(value: &str) -> bool {
     let names = value.trim_start_matches(['&', '*', '$']);
     let signs = ['"', '\'', '(', ')', '[', ']', '{', '}', '<', '>', '?', '|', ',', ';'];
@@ -118,7 +118,7 @@ fn is_code(value: &str) -> bool {
     (inner.len() < names.len() || names.contains(':')) && is_wordy(&inner)
 }
 
-/// A word with digits, as people make passwords: `hunter2`.
+/// Whether `value` is a word with digits, a common form of passwords: `hunter2`.
 fn is_password(value: &str) -> bool {
     let letters = value.chars().any(char::is_alphabetic);
     let digits = value.chars().any(char::is_numeric);
@@ -128,7 +128,7 @@ fn is_password(value: &str) -> bool {
         && value.chars().all(|c| c.is_alphanumeric() || is_special(c))
 }
 
-/// Several words that are no sentence: four, or one of them with digits in it.
+/// Whether `value` is a passphrase and not a sentence: four words, or one of them with digits.
 fn is_phrase(value: &str) -> bool {
     let mut words = value.split_whitespace();
     let has_odd =
@@ -136,12 +136,12 @@ fn is_phrase(value: &str) -> bool {
     value.contains(' ') && !is_prose(value) && !is_code(value) && (has_odd || words.nth(3).is_some())
 }
 
-/// Words without anything between them, longer than any single one: `correcthorsebatterystaple`.
+/// Whether `value` is several words without separators, longer than any single word: `correcthorsebatterystaple`.
 fn is_run_of_words(value: &str) -> bool {
     value.len() >= 18 && value.bytes().all(|byte| byte.is_ascii_lowercase())
 }
 
-/// Letters and some digits in one piece.
+/// Whether `value` consists of letters and some digits.
 fn is_key(value: &str) -> bool {
     let digits = value.chars().filter(|c| c.is_numeric()).count();
     let letters = value.chars().any(char::is_alphabetic);
@@ -152,7 +152,7 @@ fn has_alphanumeric(value: &str) -> bool {
     value.chars().any(char::is_alphanumeric)
 }
 
-/// The name of a variable, in capitals.
+/// Whether `value` is the name of a variable in capitals.
 fn is_constant(value: &str) -> bool {
     is_identifier(value)
         && value.contains('_')
@@ -160,7 +160,7 @@ fn is_constant(value: &str) -> bool {
         && !is_jumbled(value)
 }
 
-fn is_none_at_all(value: &str) -> bool {
+fn is_harmless(value: &str) -> bool {
     is_placeholder(value)
         || is_url(value)
         || is_path(value)

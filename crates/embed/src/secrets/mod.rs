@@ -1,16 +1,16 @@
-//! Finding secrets in texts, and masking them.
+//! Finds and masks secrets in texts.
 //!
-//! The rules are those of gitleaks, and a few of our own for what a conversation holds and a repository does not
-//! (`rules/README.md`). A rule is a regular expression with keywords, the entropy that a secret has at least, and
-//! lists of what is none. Most texts contain no keyword and cost one pass.
+//! The rules are those of gitleaks, and some of our own for secrets that appear in conversations but not in repositories
+//! (`rules/README.md`). A rule is a regular expression with keywords, a minimum entropy, and lists of exceptions. Most
+//! texts contain no keyword and need only one pass.
 //!
-//! Besides, what a name says to be a secret is one, whatever characters it is made of (`assignments`), and so is the
-//! password in a URL (`urls`). All of them look at the text as it is, and at the text as a person reads it: strings of
-//! JSON in strings of JSON are unwrapped, level by level (`views`).
+//! In addition, a value is a secret if its name says so, whatever its characters (`assignments`), and so is a password in
+//! a URL (`urls`). All rules look at the text as it is and as a person reads it: JSON strings within JSON strings are
+//! unescaped, level by level (`views`).
 //!
-//! A masker and a scanner of repositories differ in what a mistake costs: a secret that gets away can't be called back,
-//! while a text with a few stars too many is found all the same. So two things are wider here than in gitleaks, see
-//! `rules.rs`: rules for certain files apply to all texts, and more characters may follow a secret.
+//! Mistakes cost less here than in a scanner of repositories: a leaked secret can't be taken back, but a text with a few
+//! characters too many masked is still found. So rules are wider than in gitleaks in two ways, see `rules.rs`: rules for
+//! certain files apply to all texts, and more characters may follow a secret.
 
 mod assignments;
 mod cursor;
@@ -39,14 +39,14 @@ use views::Views;
 static GITLEAKS: &str = include_str!("../../rules/gitleaks.toml");
 static OWN: &str = include_str!("../../rules/own.toml");
 
-/// The rule of gitleaks for any name.
+/// The gitleaks rule that applies to names of any kind.
 const GENERIC: &str = "generic-api-key";
 
-/// One set for the whole process; the error as text, since it is kept.
+/// The rules, read once per process. The error is kept as text.
 static BUILT_IN: OnceLock<Result<SecretRules, String>> = OnceLock::new();
 
-/// Once a secret is masked, what is left may match a rule that it did not match before. So a text is looked at again
-/// until nothing is found, but not more often than this. Real texts take one or two passes.
+/// The most passes over a text. After a secret is masked, the rest may match another rule, so there are passes until
+/// nothing is found. Real texts take one or two.
 const PASSES: usize = 32;
 
 /// Rules that find secrets.
@@ -54,13 +54,13 @@ const PASSES: usize = 32;
 pub struct SecretRules {
     rules: Vec<Rule>,
     keywords: AhoCorasick,
-    /// The rule of each keyword.
+    /// For each keyword, the index of its rule.
     owners: Vec<usize>,
-    /// What is no secret for any rule.
+    /// The exceptions to all rules.
     allowlist: Option<Allowlist>,
 }
 
-/// Masks what the [built-in rules](SecretRules::built_in) find; they are read when the first text is masked.
+/// Masks the secrets that the [built-in rules](SecretRules::built_in) find. The rules are read when they are first used.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BuiltInRedactor;
 
@@ -70,22 +70,22 @@ impl Redactor for BuiltInRedactor {
     }
 }
 
-/// Where a secret is. The secret itself is not part of it, so that it can be logged.
+/// The place of a secret. It does not contain the secret itself, so it can be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSecret<'a> {
     /// The rule that found it, for example `github-pat`.
     pub rule: &'a str,
-    /// Its bytes in the text; begin and end are boundaries of characters.
+    /// The range in bytes. Both ends are on character boundaries.
     pub span: Range<usize>,
 }
 
 impl SecretRules {
-    /// The rules that are compiled in. The first call of a process reads them, which takes some milliseconds; the
-    /// regular expression of each is compiled when one of its keywords is met.
+    /// The compiled-in rules. The first call in a process reads them, which takes some milliseconds. The regular
+    /// expression of a rule is compiled when one of its keywords is first found.
     ///
     /// # Errors
     ///
-    /// `Embedding` when they can't be read, which is a mistake in the build.
+    /// `Embedding` if they can't be read, which would be a mistake in the build.
     pub fn built_in() -> Result<&'static Self> {
         let failed = |reason: &String| {
             Error::new(ErrorKind::Embedding, format!("the rules for secrets can't be read: {reason}"))
@@ -93,7 +93,7 @@ impl SecretRules {
         BUILT_IN.get_or_init(|| Self::parse(&[GITLEAKS, OWN])).as_ref().map_err(failed)
     }
 
-    /// The secrets in `text`, in their order, none overlapping another. Takes time linear in the length of the text.
+    /// Finds the secrets in `text`: in order, without overlaps, and in linear time.
     #[must_use]
     pub fn find(&self, text: &str) -> Vec<FoundSecret<'_>> {
         let views = Views::of(text);
@@ -106,7 +106,7 @@ impl SecretRules {
         merge(found)
     }
 
-    /// The secrets in `text` as it is, without a look at what its escapes stand for.
+    /// Finds the secrets in `text` without unescaping it.
     fn find_as_written(&self, text: &str) -> Vec<FoundSecret<'_>> {
         let mut found = Vec::new();
         for rule in self.candidates(text) {
@@ -125,8 +125,8 @@ impl SecretRules {
         found
     }
 
-    /// `text` with a `*` for each character of a secret, so that the places of all others stay what they are. The line
-    /// breaks of a secret stay too. A masked text is not changed any further.
+    /// Replaces each character of a secret by `*`, except for line breaks, so that all others keep their places. Masking a
+    /// masked text does not change it.
     #[must_use]
     pub fn mask<'a>(&self, text: &'a str) -> Masked<'a> {
         let mut masked = Masked::nothing(text);
@@ -154,8 +154,7 @@ impl SecretRules {
     }
 }
 
-/// Whether what the rule for any name has found is more than a name, a hash or an identifier beside a word such as
-/// `key`.
+/// Whether a value found by the generic rule is more than a name, a hash or an identifier near a word such as `key`.
 fn is_generic_secret(text: &str, span: &Range<usize>) -> bool {
     const NAME: usize = 80;
     let Some(value) = text.get(span.clone()) else { return true };
@@ -170,19 +169,19 @@ fn is_generic_secret(text: &str, span: &Range<usize>) -> bool {
     })
 }
 
-/// Whether there is nothing left to mask.
+/// Whether a secret is masked already.
 fn is_masked(hidden: &str) -> bool {
     hidden.chars().all(|c| c == '*' || c.is_whitespace())
 }
 
-/// The span with the whole of the characters at its ends: rules work on bytes.
+/// Extends a span to character boundaries, since rules work on bytes.
 fn widen(text: &str, span: Range<usize>) -> Range<usize> {
     let start = (0..=span.start).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     let end = (span.end..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     start..end
 }
 
-/// In order of their places, with overlapping ones made one.
+/// Sorts secrets by their places and merges overlapping ones.
 fn merge(mut found: Vec<FoundSecret<'_>>) -> Vec<FoundSecret<'_>> {
     found.sort_by_key(|secret| (secret.span.start, secret.span.end));
     let mut merged: Vec<FoundSecret<'_>> = Vec::with_capacity(found.len());

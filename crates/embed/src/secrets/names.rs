@@ -1,355 +1,87 @@
-//! Which names say that their value is a secret.
+//! Decides by its name whether a value may be a secret.
 
-/// What a name says of its value.
+/// What a name says about its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameKind {
-    /// A password: any value is taken for one, a plain word too.
+    /// A password: any value may be one, even a plain word.
     Password,
-    /// A key, a secret, the token of an account: values that are no plain words.
+    /// A key, a secret or a token of an account: a value that is not a plain word.
     Secret,
-    /// A token of any kind, of a parser too, and what may hold a secret in its name: values that look like one.
+    /// A token of any kind, even of a parser, or a name that contains such a word: a value that looks like a secret.
     Weak,
 }
 
-/// Parts of names that are worth a look, in lower case.
+/// Parts of names to check, in lower case.
+#[rustfmt::skip]
 pub(super) const KEYWORDS: &[&str] = &[
-    "pass",
-    "pwd",
-    "pw",
-    "secret",
-    "token",
-    "key",
-    "cred",
-    "auth",
-    "pat",
-    "jwt",
-    "cookie",
-    "kennwort",
-    "contrase",
-    "senha",
-    "парол",
-    "密码",
-    "密碼",
-    "パスワード",
-    "비밀번호",
+    "pass", "pwd", "pw", "secret", "token", "key", "cred", "auth", "pat", "jwt", "cookie", "kennwort",
+    "contrase", "senha", "парол", "密码", "密碼", "パスワード", "비밀번호",
 ];
 
-/// Ends of names without their separators.
+/// Ends of names, without separators.
+#[rustfmt::skip]
 const PASSWORDS: &[&str] = &[
-    "password",
-    "passwd",
-    "passwort",
-    "passphrase",
-    "passcode",
-    "passwrd",
-    "pwd",
-    "kennwort",
-    "contraseña",
-    "contrasena",
-    "senha",
-    "dbpass",
-    "userpass",
-    "adminpass",
-    "rootpass",
-    "mysqlpass",
-    "smtppass",
-    "mailpass",
-    "пароль",
-    "密码",
-    "密碼",
-    "パスワード",
-    "비밀번호",
+    "password", "passwd", "passwort", "passphrase", "passcode", "passwrd", "pwd", "kennwort", "contraseña",
+    "contrasena", "senha", "dbpass", "userpass", "adminpass", "rootpass", "mysqlpass", "smtppass",
+    "mailpass", "пароль", "密码", "密碼", "パスワード", "비밀번호",
 ];
+#[rustfmt::skip]
 const SECRETS: &[&str] = &[
-    "secret",
-    "apikey",
-    "appkey",
-    "accesskey",
-    "accountkey",
-    "authkey",
-    "clientkey",
-    "consumerkey",
-    "deploykey",
-    "encryptionkey",
-    "hmackey",
-    "aeskey",
-    "masterkey",
-    "privatekey",
-    "secretkey",
-    "servicekey",
-    "sessionkey",
-    "sharedkey",
-    "sharedaccesskey",
-    "signingkey",
-    "sshkey",
-    "storagekey",
-    "subscriptionkey",
-    "licensekey",
-    "integrationkey",
-    "webhookkey",
-    "jwtkey",
-    "accesstoken",
-    "apitoken",
-    "apptoken",
-    "authtoken",
-    "bearertoken",
-    "bottoken",
-    "deploytoken",
-    "githubtoken",
-    "gitlabtoken",
-    "hftoken",
-    "npmtoken",
-    "oauthtoken",
-    "personaltoken",
-    "privatetoken",
-    "refreshtoken",
-    "registrytoken",
-    "sastoken",
-    "secrettoken",
-    "securitytoken",
-    "servicetoken",
-    "sessiontoken",
-    "slacktoken",
-    "usertoken",
-    "vaulttoken",
-    "webhooktoken",
-    "sharedaccesssignature",
-    "authorization",
-    "credential",
-    "credentials",
-    "creds",
-    "gitlabpat",
-    "githubpat",
-    "azurepat",
+    "secret", "apikey", "appkey", "accesskey", "accountkey", "authkey", "clientkey", "consumerkey",
+    "deploykey", "encryptionkey", "hmackey", "aeskey", "masterkey", "privatekey", "secretkey", "servicekey",
+    "sessionkey", "sharedkey", "sharedaccesskey", "signingkey", "sshkey", "storagekey", "subscriptionkey",
+    "licensekey", "integrationkey", "webhookkey", "jwtkey", "accesstoken", "apitoken", "apptoken",
+    "authtoken", "bearertoken", "bottoken", "deploytoken", "githubtoken", "gitlabtoken", "hftoken",
+    "npmtoken", "oauthtoken", "personaltoken", "privatetoken", "refreshtoken", "registrytoken", "sastoken",
+    "secrettoken", "securitytoken", "servicetoken", "sessiontoken", "slacktoken", "usertoken", "vaulttoken",
+    "webhooktoken", "sharedaccesssignature", "authorization", "credential", "credentials", "creds",
+    "gitlabpat", "githubpat", "azurepat",
 ];
 /// Last words of names.
 const PASSWORD_WORDS: &[&str] = &["pass", "pw", "psw", "pswd"];
 const WEAK_WORDS: &[&str] = &["auth", "cookie", "pat"];
 
-/// What comes before `key` in names of keys that are no secrets.
+/// Words before `key` in the names of keys that are not secret.
+#[rustfmt::skip]
 const OPEN_KEYS: &[&str] = &[
-    "arrow",
-    "cache",
-    "column",
-    "composite",
-    "config",
-    "data",
-    "default",
-    "dict",
-    "down",
-    "event",
-    "field",
-    "foreign",
-    "group",
-    "hash",
-    "hot",
-    "idempotency",
-    "index",
-    "item",
-    "json",
-    "keyboard",
-    "lookup",
-    "map",
-    "message",
-    "meta",
-    "node",
-    "object",
-    "parent",
-    "partition",
-    "primary",
-    "public",
-    "range",
-    "routing",
-    "row",
-    "setting",
-    "shortcut",
-    "sort",
-    "tab",
-    "translation",
-    "unique",
-    "up",
+    "arrow", "cache", "column", "composite", "config", "data", "default", "dict", "down", "event", "field",
+    "foreign", "group", "hash", "hot", "idempotency", "index", "item", "json", "keyboard", "lookup", "map",
+    "message", "meta", "node", "object", "parent", "partition", "primary", "public", "range", "routing",
+    "row", "setting", "shortcut", "sort", "tab", "translation", "unique", "up",
 ];
 
-/// Words at the end of a name that say which of several it is, not what it is.
+/// Last words that distinguish several values of the same kind.
+#[rustfmt::skip]
 const WHICH: &[&str] = &[
-    "prod",
-    "production",
-    "dev",
-    "development",
-    "test",
-    "testing",
-    "staging",
-    "stage",
-    "live",
-    "local",
-    "old",
-    "new",
-    "current",
-    "previous",
-    "primary",
-    "secondary",
-    "backup",
-    "default",
-    "value",
-    "val",
-    "confirm",
-    "confirmation",
-    "again",
-    "base",
-    "plain",
-    "plaintext",
-    "clear",
-    "raw",
-    "str",
-    "string",
-    "env",
-    "main",
-    "a",
-    "b",
+    "prod", "production", "dev", "development", "test", "testing", "staging", "stage", "live", "local",
+    "old", "new", "current", "previous", "primary", "secondary", "backup", "default", "value", "val",
+    "confirm", "confirmation", "again", "base", "plain", "plaintext", "clear", "raw", "str", "string",
+    "env", "main", "a", "b",
 ];
 
-/// Last words that say that the value is no secret but something about one.
+/// Last words of names whose value is about a secret and not a secret itself.
+#[rustfmt::skip]
 const ABOUT: &[&str] = &[
-    "age",
-    "alg",
-    "algorithm",
-    "arn",
-    "at",
-    "attempts",
-    "attribute",
-    "budget",
-    "bytes",
-    "change",
-    "changed",
-    "char",
-    "chars",
-    "check",
-    "class",
-    "column",
-    "cost",
-    "count",
-    "counter",
-    "dialog",
-    "dir",
-    "directory",
-    "duration",
-    "enabled",
-    "encoding",
-    "encryption",
-    "endpoint",
-    "error",
-    "errors",
-    "exists",
-    "expired",
-    "expires",
-    "expiration",
-    "expiry",
-    "field",
-    "file",
-    "filename",
-    "form",
-    "format",
-    "function",
-    "handler",
-    "header",
-    "help",
-    "helper",
-    "hint",
-    "host",
-    "id",
-    "ids",
-    "index",
-    "input",
-    "kind",
-    "label",
-    "len",
-    "length",
-    "level",
-    "limit",
-    "limits",
-    "list",
-    "manager",
-    "map",
-    "max",
-    "message",
-    "min",
-    "mode",
-    "model",
-    "module",
-    "name",
-    "names",
-    "offset",
-    "param",
-    "parameter",
-    "path",
-    "pattern",
-    "placeholder",
-    "policy",
-    "position",
-    "prefix",
-    "price",
-    "prompt",
-    "provider",
-    "ref",
-    "regex",
-    "region",
-    "request",
-    "required",
-    "reset",
-    "response",
-    "role",
-    "rotation",
-    "rule",
-    "rules",
-    "scheme",
-    "schema",
-    "scope",
-    "scopes",
-    "service",
-    "set",
-    "size",
-    "sort",
-    "source",
-    "span",
-    "start",
-    "end",
-    "state",
-    "status",
-    "stdin",
-    "store",
-    "strategy",
-    "stream",
-    "strength",
-    "style",
-    "suffix",
-    "text",
-    "time",
-    "timeout",
-    "title",
-    "tokenizer",
-    "tokens",
-    "ttl",
-    "type",
-    "types",
-    "uri",
-    "url",
-    "usage",
-    "user",
-    "username",
-    "util",
-    "utils",
-    "validation",
-    "validator",
-    "version",
-    "visible",
-    "window",
+    "age", "alg", "algorithm", "arn", "at", "attempts", "attribute", "budget", "bytes", "change", "changed",
+    "char", "chars", "check", "class", "column", "cost", "count", "counter", "dialog", "dir", "directory",
+    "duration", "enabled", "encoding", "encryption", "endpoint", "error", "errors", "exists", "expired",
+    "expires", "expiration", "expiry", "field", "file", "filename", "form", "format", "function", "handler",
+    "header", "help", "helper", "hint", "host", "id", "ids", "index", "input", "kind", "label", "len",
+    "length", "level", "limit", "limits", "list", "manager", "map", "max", "message", "min", "mode",
+    "model", "module", "name", "names", "offset", "param", "parameter", "path", "pattern", "placeholder",
+    "policy", "position", "prefix", "price", "prompt", "provider", "ref", "regex", "region", "request",
+    "required", "reset", "response", "role", "rotation", "rule", "rules", "scheme", "schema", "scope",
+    "scopes", "service", "set", "size", "sort", "source", "span", "start", "end", "state", "status",
+    "stdin", "store", "strategy", "stream", "strength", "style", "suffix", "text", "time", "timeout",
+    "title", "tokenizer", "tokens", "ttl", "type", "types", "uri", "url", "usage", "user", "username",
+    "util", "utils", "validation", "validator", "version", "visible", "window",
 ];
 
-/// What a name says, or `None` when its value is no secret. `before` is the word before it, for names of two words
-/// such as `API key`.
+/// What a name says about its value; `None` if the value is not a secret. `before` is the word before the name, for
+/// names of two words such as `API key`.
 pub(super) fn kind_of(name: &str, before: Option<&str>) -> Option<NameKind> {
     let mut words = words(name);
-    while words.len() > 1 && words.last().is_some_and(|last| is_which(last)) {
+    while words.len() > 1 && words.last().is_some_and(|last| distinguishes(last)) {
         words.pop();
     }
     let kind = kind_of_words(&words);
@@ -362,7 +94,7 @@ pub(super) fn kind_of(name: &str, before: Option<&str>) -> Option<NameKind> {
     }
 }
 
-fn is_which(word: &str) -> bool {
+fn distinguishes(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit()) || WHICH.contains(&word)
 }
 
@@ -441,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_cut_into_words() {
+    fn names_are_split_into_words() {
         for (name, expected) in [
             ("APIKey", "api key"),
             ("X-Api-Key", "x api key"),
@@ -455,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_what_its_value_is() {
+    fn names_tell_kinds_of_values() {
         use NameKind::{Password, Secret, Weak};
         for (name, before, expected) in [
             ("password", None, Some(Password)),

@@ -1,22 +1,22 @@
-//! What joins a value to its name.
+//! Finds where the value of a name begins.
 
 use super::{assignments::Name, cursor::Cursor, judging::Place, names::NameKind, values::is_generated};
 
-/// No more blanks than this stand between a name and its value.
+/// The most spaces between a name and its value.
 const BLANKS: usize = 80;
-/// No more than this between a name and the field that holds its value, in characters.
+/// The most characters between a name and the field that contains its value.
 const TO_VALUE_FIELD: usize = 60;
 
-/// Where a value begins, and how it belongs to its name.
+/// Where a value begins, and its relation to the name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Joint {
     pub(super) place: Place,
     pub(super) at: usize,
     /// Whether it is on a line below the name.
     pub(super) is_next_line: bool,
-    /// Whether a value without quotes is one.
+    /// Whether the value may be unquoted.
     pub(super) takes_bare: bool,
-    /// Where it ends, if its place says so.
+    /// Where the value ends, if that is known.
     pub(super) end: Option<usize>,
 }
 
@@ -30,12 +30,12 @@ impl Joint {
     }
 }
 
-/// What comes after the name, or `None` when no value does.
+/// Finds the value of a name; `None` if there is none.
 pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
     let mut cursor = Cursor::new(text, name.span.end);
     let before = text.get(..name.span.start).unwrap_or_default();
     if before.ends_with("?<") || before.ends_with("?P<") {
-        // The name of a group in a regular expression.
+        // This is the name of a group in a regular expression.
         return None;
     }
     let is_in_tag = before.ends_with('<');
@@ -60,7 +60,7 @@ pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
     };
     let is_path = text.get(..name.span.start).is_some_and(|before| before.ends_with("::"));
     if (closers.contains(')') && operator == ":") || (is_path && operator == "=>") {
-        // The end of a function's parameters, and the arm of a match.
+        // These follow the parameters of a function and the pattern of a match arm.
         return None;
     }
     let blanks_after = after_operator(&mut cursor);
@@ -89,7 +89,7 @@ pub(super) fn joint(text: &str, name: &Name) -> Option<Joint> {
     Some(Joint { place, at: cursor.at, is_next_line, takes_bare, end: None })
 }
 
-/// What closes or decorates a name: quotes, brackets, Markdown's stars, `?` of an optional field.
+/// The characters that close or decorate a name: quotes, brackets, Markdown's asterisks, `?` after an optional field.
 fn closers<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     let start = cursor.at;
     while cursor.at < start + 6 {
@@ -118,7 +118,7 @@ fn closers<'a>(cursor: &mut Cursor<'a>) -> &'a str {
     cursor.text.get(start..cursor.at).unwrap_or_default()
 }
 
-/// Whether the quote at the cursor is the end of the text in quotes that the name begins, as in `"Password: "`.
+/// Whether the quote at the cursor closes a text that begins with the name, as in `"Password: "`.
 fn is_closing(mut cursor: Cursor<'_>, name: &Name) -> bool {
     if name.quote.is_none() || cursor.peek() != name.quote {
         return false;
@@ -169,7 +169,7 @@ fn operator(cursor: &mut Cursor<'_>, is_quoted_name: bool) -> Option<(&'static s
     Some(*found)
 }
 
-/// Moves on over blanks and Markdown's stars after an operator, and returns how many blanks there were.
+/// Advances over spaces and Markdown's asterisks after an operator, and returns the number of spaces.
 fn after_operator(cursor: &mut Cursor<'_>) -> usize {
     let mut after = *cursor;
     after.skip(2, |c| matches!(c, '*' | '_'));
@@ -179,7 +179,7 @@ fn after_operator(cursor: &mut Cursor<'_>) -> usize {
     cursor.skip(BLANKS, is_blank).len()
 }
 
-/// The content of an element of XML, of the name `tag` where it is known.
+/// The content of an XML element, with the name `tag` if that is known.
 fn element(cursor: Cursor<'_>, tag: &str) -> Option<Joint> {
     const FARTHEST: usize = 2_000;
     let end = cursor.rest().char_indices().take(FARTHEST).find(|(_, c)| *c == '<')?.0;
@@ -188,7 +188,7 @@ fn element(cursor: Cursor<'_>, tag: &str) -> Option<Joint> {
     is_end.then_some(Joint { end: Some(cursor.at + end), ..Joint::new(place, cursor.at) })
 }
 
-/// Where the string begins that a name with a type is set to: `password: &str = "…"`, `password string = "…"`.
+/// Where the string of a name with a type begins: `password: &str = "…"`, `password string = "…"`.
 fn annotation(mut cursor: Cursor<'_>) -> Option<usize> {
     let is_type = |c: char| {
         c.is_ascii_alphanumeric()
@@ -213,7 +213,7 @@ fn annotation(mut cursor: Cursor<'_>) -> Option<usize> {
     string.starts_with(['"', '\'', '`']).then_some(cursor.at)
 }
 
-/// The value of `"name": "DB_PASSWORD", "value": "…"` and `set DB_PASSWORD --body "…"`, after the name.
+/// Where the value begins in `"name": "DB_PASSWORD", "value": "…"` and `set DB_PASSWORD --body "…"`.
 fn value_field(mut cursor: Cursor<'_>) -> Option<usize> {
     cursor.skip(TO_VALUE_FIELD, |c| c.is_whitespace() || matches!(c, ',' | ';' | '"' | '\''));
     let mut option = cursor;
@@ -232,7 +232,7 @@ fn value_field(mut cursor: Cursor<'_>) -> Option<usize> {
     Some(cursor.at)
 }
 
-/// What comes after a name, without an operator: another field, words, or nothing but blanks.
+/// Finds a value without an operator: in another field, after words, or after spaces.
 fn without_operator(mut cursor: Cursor<'_>, name: &Name, blanks: &str) -> Option<Joint> {
     const WORDS: [&str; 12] =
         ["is", "was", "equals", "or", "是", "ist", "lautet", "est", "es", "to", "as", "set"];

@@ -1,4 +1,4 @@
-//! Regular expressions written for Go's engine, compiled when they are first needed.
+//! Regular expressions written for Go, compiled on first use.
 
 use std::sync::OnceLock;
 
@@ -16,12 +16,12 @@ impl Pattern {
         Self { source: escape_braces(source), compiled: OnceLock::new() }
     }
 
-    /// The compiled expression, if it is one; a test sees to it that all rules are.
+    /// The compiled expression; `None` if it is invalid. A test checks that all rules are valid.
     pub(super) fn regex(&self) -> Option<&Regex> {
         let compile = || match RegexBuilder::new(&self.source).unicode(false).build() {
             Ok(regex) => Some(regex),
             Err(error) => {
-                tracing::warn!(%error, "a rule for secrets is left out");
+                tracing::warn!(%error, "a rule for secrets is invalid and is not used");
                 None
             }
         };
@@ -33,7 +33,7 @@ impl Pattern {
     }
 }
 
-/// Escapes each `{` that stands for itself: Go takes one for a brace when no number follows, Rust for a mistake.
+/// Escapes each literal `{`. In Go, a `{` without a number after it is literal; in Rust it is an error.
 fn escape_braces(source: &str) -> String {
     let mut escaped = String::with_capacity(source.len());
     let mut in_class = false;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_braces_that_stand_for_themselves_are_escaped() {
+    fn only_literal_braces_are_escaped() {
         assert_eq!(escape_braces(r"^\${(?:[A-Z_]+)}$"), r"^\$\{(?:[A-Z_]+)}$");
         assert_eq!(escape_braces(r"a{2,3}[${}]\{\x{7f}\p{L}"), r"a{2,3}[${}]\{\x{7f}\p{L}");
         for source in [r"\$?{{", r"import[ \t]+{", r"^\$(?:\d+|{\d+})$"] {

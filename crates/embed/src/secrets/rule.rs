@@ -1,4 +1,4 @@
-//! One rule: what it finds, and what it lets pass.
+//! A rule with its exceptions.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -6,32 +6,32 @@ use aho_corasick::AhoCorasick;
 
 use super::pattern::Pattern;
 
-/// Lists that look at a whole line see this much of it around the match, in bytes: a line may be as long as the text.
+/// How much of the line around a match exceptions see, in bytes: a line may be as long as the text.
 const LINE_AROUND: usize = 1_000;
 
-/// A rule of gitleaks.
+/// A rule in gitleaks' format.
 #[derive(Debug)]
 pub(super) struct Rule {
     pub(super) id: String,
     pub(super) pattern: Pattern,
-    /// The group of the pattern that is the secret; by default the first that is not empty, else the whole match.
+    /// The group of the pattern that is the secret. Default: the first group that is not empty, else the whole match.
     pub(super) secret_group: Option<usize>,
-    /// A secret has more Shannon entropy than this, in bits a byte.
+    /// A secret must have more Shannon entropy than this, in bits per byte.
     pub(super) entropy: Option<f64>,
     pub(super) allowlists: Vec<Allowlist>,
 }
 
-/// What is no secret.
+/// Exceptions: matches that are not secrets.
 #[derive(Debug)]
 pub(super) struct Allowlist {
     pub(super) target: Target,
     pub(super) patterns: Vec<Pattern>,
-    /// Parts, in lower case, of what is no secret.
+    /// Words, in lower case, that secrets don't contain.
     pub(super) stopwords: Vec<String>,
     pub(super) stopword_finder: OnceLock<Option<AhoCorasick>>,
 }
 
-/// What the patterns of an [`Allowlist`] look at.
+/// What the patterns of an [`Allowlist`] are applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Target {
     #[default]
@@ -45,7 +45,7 @@ impl Rule {
         &self.id
     }
 
-    /// The spans of the secrets in `text`, in their order.
+    /// Finds the spans of the secrets in `text`, in order.
     pub(super) fn find(&self, text: &[u8], everywhere: Option<&Allowlist>) -> Vec<Range<usize>> {
         let Some(regex) = self.pattern.regex() else { return Vec::new() };
         let mut groups = regex.capture_locations();
@@ -87,7 +87,7 @@ impl Rule {
     }
 }
 
-/// Where a rule has matched.
+/// The place of a match.
 struct Place<'a> {
     text: &'a [u8],
     whole: Range<usize>,
@@ -131,7 +131,7 @@ impl Allowlist {
     }
 }
 
-/// Shannon entropy in bits a byte.
+/// Shannon entropy in bits per byte.
 fn entropy(bytes: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes {

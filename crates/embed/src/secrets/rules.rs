@@ -1,15 +1,14 @@
-//! The files of rules, in the format of gitleaks
-//! (<https://github.com/gitleaks/gitleaks#configuration>).
+//! Reads files of rules in the format of gitleaks (<https://github.com/gitleaks/gitleaks#configuration>).
 //!
-//! What is read differently here:
+//! There are these differences:
 //!
-//! - A rule applies to every text, even where gitleaks tries it on certain files only. Rules that look at nothing but
-//!   the path are left out, and so are lists of allowed paths.
-//! - Most rules want a quote, a space, a semicolon or an end of line after the secret. In a conversation a comma, a
-//!   bracket, a full stop or the backslash of escaped JSON comes as often. So anything may follow that can't be part of
-//!   a token; for `generic-api-key`, which would take many a name in source code for a key, only a backslash and `&`.
-
-//! - `hashicorp-tf-password` is left out: what a name says is found in every file, see `assignments.rs`.
+//! - A rule applies to all texts, even if gitleaks applies it only to certain files. Rules and exceptions that are only
+//!   about paths are ignored.
+//! - Most rules require a quote, a space, a semicolon or an end of line after a secret. In conversations there may also
+//!   be a comma, a bracket, a full stop or the backslash of escaped JSON. So any character may follow that can't be part
+//!   of a token. For `generic-api-key` it is only a backslash or `&`, since otherwise many names in source code would
+//!   match.
+//! - `hashicorp-tf-password` is ignored: values are found by their names in all files, see `assignments.rs`.
 
 use std::sync::OnceLock;
 
@@ -22,12 +21,12 @@ use super::{
     rule::{Allowlist, Rule, Target},
 };
 
-/// What gitleaks wants after a secret, in most of its rules.
+/// What most rules of gitleaks require after a secret.
 const END: &str = r#"(?:[\x60'"\s;]|\\[nr]|$)"#;
 const WIDER_END: &str = r"(?:[^\w+/=-]|$)";
 const WIDER_END_OF_GENERIC: &str = r#"(?:[\x60'"\s;\\&]|$)"#;
 
-/// A rule of gitleaks for passwords in files of Terraform, which takes any word in quotes for one.
+/// A rule for passwords in Terraform files, which matches any quoted word.
 const REPLACED: &str = "hashicorp-tf-password";
 
 #[derive(Deserialize)]
@@ -52,7 +51,7 @@ struct RuleEntry {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AllowlistEntry {
-    /// `AND` where all of the list's kinds of conditions have to hold; by default one is enough.
+    /// `AND` if all kinds of conditions must hold. Default: any of them.
     condition: Option<String>,
     regex_target: Option<String>,
     #[serde(default)]
@@ -62,7 +61,7 @@ struct AllowlistEntry {
 }
 
 impl SecretRules {
-    /// The rules of all `files`; a list for all rules applies to those of every file.
+    /// Reads the rules of all `files`. Exceptions to all rules of a file apply to those of the other files as well.
     pub(super) fn parse(files: &[&str]) -> Result<Self, String> {
         let mut rules = Vec::new();
         let mut keywords = Vec::new();
@@ -106,7 +105,7 @@ impl RuleEntry {
 }
 
 impl AllowlistEntry {
-    /// The list, unless it can allow nothing without a path.
+    /// The exceptions, unless they depend on paths.
     fn build(self) -> Option<Allowlist> {
         let needs_all = self.condition.is_some_and(|condition| condition.eq_ignore_ascii_case("and"));
         if needs_all || (self.regexes.is_empty() && self.stopwords.is_empty()) {

@@ -12,12 +12,12 @@ pub(super) fn rules() -> &'static SecretRules {
     SecretRules::built_in().unwrap()
 }
 
-/// What is left of `text`, with every `*` of a mask.
+/// The masked `text`.
 pub(super) fn masked(text: &str) -> String {
     rules().mask(text).text.into_owned()
 }
 
-/// Letters and digits in no order, the same for the same seed.
+/// Random letters and digits, the same for the same seed.
 pub(super) fn random(alphabet: &str, length: usize, seed: u64) -> String {
     let alphabet: Vec<char> = alphabet.chars().collect();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -30,7 +30,7 @@ pub(super) const ALNUM: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 pub(super) const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 #[test]
-fn the_rules_are_those_of_gitleaks_unchanged() {
+fn the_rules_of_gitleaks_are_unchanged() {
     let digest: String = Sha256::digest(GITLEAKS).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(digest, "e163e53b9e7e8a8511e77271e2b323ed057759542a6d988258afe3a1fa329caf");
 }
@@ -61,12 +61,12 @@ fn every_rule_has_a_keyword_in_lower_case() {
 }
 
 #[test]
-fn a_file_that_is_none_is_an_error_without_its_contents() {
+fn the_error_about_an_invalid_file_does_not_quote_it() {
     assert!(SecretRules::parse(&["rules = 1"]).is_err());
 }
 
 #[test]
-fn each_character_becomes_a_star_and_line_breaks_stay() {
+fn every_character_but_line_breaks_is_masked() {
     let key = format!("gh{}{}", "p_", random(ALNUM, 36, 1));
     assert_eq!(masked(&format!("é {key} é")), format!("é {} é", "*".repeat(40)));
     let password = "pä§wörd7";
@@ -96,14 +96,14 @@ fn secrets_are_counted_and_never_shown() {
 }
 
 #[test]
-fn a_text_without_keywords_is_not_even_copied() {
+fn a_text_without_keywords_is_not_copied() {
     let masked = rules().mask("Plain words, 123.");
     assert!(matches!(masked.text, Cow::Borrowed(_)));
 }
 
-/// Takes minutes where something is not linear.
+/// Takes minutes if something is not linear.
 #[test]
-fn hostile_texts_take_no_longer_than_others() {
+fn hostile_texts_take_linear_time() {
     const BYTES: usize = 80_000;
     let begin = format!("-----BEGIN {} KEY-----", "PRIVATE");
     let parts = [
@@ -158,7 +158,7 @@ fn hostile_texts_take_no_longer_than_others() {
     }
 }
 
-/// Pieces of what rules look for, in any order.
+/// Parts of secrets in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("key = \"".to_owned()),
@@ -189,7 +189,7 @@ fn pieces() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn masking_keeps_places_and_is_done_at_once(text in pieces()) {
+    fn masking_keeps_places_and_is_idempotent(text in pieces()) {
         let once = rules().mask(&text);
         prop_assert_eq!(once.text.chars().count(), text.chars().count());
         for (before, after) in text.chars().zip(once.text.chars()) {
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_without_keywords_stays_as_it_is(text in "[B-DF-HJ-NP-TV-Z0-9 .,;!?\n\\u{80}-\\u{ff}]{0,300}") {
+    fn a_text_without_keywords_is_not_changed(text in "[B-DF-HJ-NP-TV-Z0-9 .,;!?\n\\u{80}-\\u{ff}]{0,300}") {
         prop_assume!(rules().candidates(&text).next().is_none() && rules().find(&text).is_empty());
         let masked = rules().mask(&text);
         prop_assert!(matches!(masked.text, Cow::Borrowed(_)));
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken(text in "\\PC{0,200}") {
+    fn any_text_can_be_masked(text in "\\PC{0,200}") {
         let masked = rules().mask(&text);
         prop_assert_eq!(masked.text.chars().count(), text.chars().count());
     }

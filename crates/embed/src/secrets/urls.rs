@@ -1,7 +1,7 @@
 //! Passwords in URLs: `scheme://user:password@host`.
 //!
-//! People put passwords there as they are, with `#`, `/` and `@` in them, so that the last `@` before a blank or a
-//! quote ends one.
+//! People write passwords there without escaping `#`, `/` and `@`, so a password ends with the last `@` before a space
+//! or a quote.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use super::{
 };
 
 const SEPARATOR: &str = "://";
-/// A URL is looked at so far, in characters.
+/// How much of a URL is checked, in characters.
 const LONGEST: usize = 600;
-/// A user's name that is a token, as in `https://TOKEN@host`, is no shorter, in characters.
+/// The least length of a token in the place of the user, as in `https://TOKEN@host`, in characters.
 const SHORTEST_TOKEN: usize = 16;
 
-/// The spans of the passwords in the URLs of `text`.
+/// Finds the spans of the passwords in the URLs of `text`.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut done = 0;
@@ -46,7 +46,7 @@ fn password(text: &str, at: usize) -> Option<Range<usize>> {
     let start = cursor.at;
     let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '<' | '>' | '`');
     let authority = cursor.skip(LONGEST, |c| !ends(c));
-    // A closing bracket inside a password is one of it: what is around the URL counts only after its host.
+    // A closing bracket before the host belongs to the password, not to the text around the URL.
     let last = authority.rfind('@')?;
     let authority = match authority.find(closes) {
         Some(end) if end < last && authority.get(..end)?.contains('@') => authority.get(..end)?,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_of_any_characters_are_found() {
+    fn passwords_may_contain_any_characters() {
         for password in
             ["hunter2", "p@ss", "a/b?c#d!", "$ecr3t!", "%x&y=z", "p'w)x]", "12#4", "[x]{y!", "a:b:c!"]
         {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn other_urls_hold_none() {
+    fn other_urls_have_no_password() {
         for text in [
             "https://example.com:8443/@scope/package",
             "http://[::1]:8080/a:b@c",

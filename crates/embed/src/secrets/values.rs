@@ -1,116 +1,26 @@
-//! Which values are secrets, and which are words, names, expressions or stand for a secret that is elsewhere.
+//! Tells secrets from words, names, expressions and placeholders.
 
 use super::names::words;
 
-/// No value with templates in it is longer, in bytes.
+/// The most bytes in a value with templates.
 const LONGEST_WITH_TEMPLATES: usize = 500;
 
-/// Words, in lower case, that stand in the place of a secret.
+/// Placeholders for secrets, in lower case.
+#[rustfmt::skip]
 const PLACEHOLDERS: &[&str] = &[
-    "none",
-    "null",
-    "nil",
-    "undefined",
-    "true",
-    "false",
-    "yes",
-    "no",
-    "on",
-    "off",
-    "required",
-    "optional",
-    "string",
-    "str",
-    "text",
-    "bytes",
-    "char",
-    "varchar",
-    "object",
-    "unknown",
-    "any",
-    "number",
-    "int",
-    "integer",
-    "bool",
-    "boolean",
-    "redacted",
-    "hidden",
-    "masked",
-    "removed",
-    "omitted",
-    "filtered",
-    "sensitive",
-    "encrypted",
-    "protected",
-    "private",
-    "changeme",
-    "change-me",
-    "change_me",
-    "replaceme",
-    "replace-me",
-    "replace_me",
-    "todo",
-    "tbd",
-    "fixme",
-    "n/a",
-    "example",
-    "sample",
-    "dummy",
-    "fake",
-    "placeholder",
-    "test",
-    "testing",
-    "demo",
-    "foo",
-    "bar",
-    "baz",
-    "empty",
-    "missing",
-    "invalid",
-    "valid",
-    "expired",
-    "wrong",
-    "default",
-    "value",
-    "basic",
-    "bearer",
-    "include",
-    "same-origin",
-    "omit",
-    "self",
-    "this",
-    "bcrypt",
-    "argon2",
-    "argon2id",
-    "pbkdf2",
-    "scrypt",
-    "sha1",
-    "sha256",
-    "sha512",
-    "md5",
-    "base64",
-    "base64url",
-    "utf8",
-    "utf-8",
-    "utf16",
-    "latin1",
-    "oauth",
-    "oauth2",
-    "saml",
-    "ldap",
-    "ed25519",
-    "x25519",
-    "rs256",
-    "hs256",
-    "es256",
-    "p256",
-    "secp256k1",
-    "aes256",
-    "rsa2048",
-    "rsa4096",
+    "none", "null", "nil", "undefined", "true", "false", "yes", "no", "on", "off", "required", "optional",
+    "string", "str", "text", "bytes", "char", "varchar", "object", "unknown", "any", "number", "int",
+    "integer", "bool", "boolean", "redacted", "hidden", "masked", "removed", "omitted", "filtered",
+    "sensitive", "encrypted", "protected", "private", "changeme", "change-me", "change_me", "replaceme",
+    "replace-me", "replace_me", "todo", "tbd", "fixme", "n/a", "example", "sample", "dummy", "fake",
+    "placeholder", "test", "testing", "demo", "foo", "bar", "baz", "empty", "missing", "invalid", "valid",
+    "expired", "wrong", "default", "value", "basic", "bearer", "include", "same-origin", "omit", "self",
+    "this", "bcrypt", "argon2", "argon2id", "pbkdf2", "scrypt", "sha1", "sha256", "sha512", "md5", "base64",
+    "base64url", "utf8", "utf-8", "utf16", "latin1", "oauth", "oauth2", "saml", "ldap", "ed25519", "x25519",
+    "rs256", "hs256", "es256", "p256", "secp256k1", "aes256", "rsa2048", "rsa4096",
 ];
 
-/// Words that sentences for people are made of.
+/// Words that mark sentences.
 const SENTENCE_WORDS: &[&str] = &[
     "is", "are", "was", "be", "been", "must", "your", "please", "enter", "required", "invalid", "cannot",
     "can't", "can", "not", "should", "will", "does", "do", "don't", "have", "has", "at", "or", "and", "to",
@@ -118,7 +28,7 @@ const SENTENCE_WORDS: &[&str] = &[
     "die", "das",
 ];
 
-/// Whether `lower` names a secret and so is none.
+/// Whether `lower` is the name of a secret and not the secret itself.
 fn names_a_secret(lower: &str) -> bool {
     const PARTS: [&str; 7] = ["passw", "passphrase", "pwd", "secret", "token", "credential", "apikey"];
     const WORDS: [&str; 4] = ["pass", "key", "auth", "creds"];
@@ -126,7 +36,7 @@ fn names_a_secret(lower: &str) -> bool {
         || words(lower).iter().any(|word| WORDS.contains(&word.as_str()))
 }
 
-/// Whether `value` is empty, masked, a template, a variable or a word that stands for a secret.
+/// Whether `value` is empty, masked, a template, a variable or a placeholder.
 pub(super) fn is_placeholder(value: &str) -> bool {
     let value = value.trim();
     let lower = value.to_lowercase();
@@ -152,8 +62,8 @@ pub(super) fn is_pattern(value: &str) -> bool {
     parts.iter().filter(|part| value.contains(**part)).count() > usize::from(!value.contains(['[', '(', '{']))
 }
 
-/// `${NAME}`, `$(command)`, `$NAME`, `{{ name }}`, `<name>`, `%NAME%`, `[REDACTED]` and the like, and what refers to a
-/// vault.
+/// Whether `value` is like `${NAME}`, `$(command)`, `$NAME`, `{{ name }}`, `<name>`, `%NAME%` or `[REDACTED]`, or refers to
+/// a vault.
 pub(super) fn is_template(value: &str) -> bool {
     const AROUND: [(&str, &str); 9] = [
         ("${{", "}}"),
@@ -169,7 +79,7 @@ pub(super) fn is_template(value: &str) -> bool {
     const SCHEMES: [&str; 7] = ["op://", "vault:", "vault://", "secret://", "file://", "ENC[", "env://"];
     let encloses = |(start, end): &(&str, &str)| {
         let inner = value.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
-        // Text between two templates is none.
+        // Text between two templates is not a template.
         inner.is_some_and(|inner| !inner.contains(end) || inner.contains(start))
     };
     AROUND.iter().any(encloses)
@@ -181,7 +91,7 @@ pub(super) fn is_template(value: &str) -> bool {
         || (value.len() == 2 && value.starts_with('%'))
 }
 
-/// `$NAME` as a shell or PHP writes it. `$Tr0ng` is none: a digit between letters is no part of a name.
+/// Whether `value` is `$NAME`, as in shells and PHP. `$Tr0ng` is not: names have no digit between letters.
 fn is_variable(value: &str) -> bool {
     value
         .strip_prefix("$env:")
@@ -189,7 +99,7 @@ fn is_variable(value: &str) -> bool {
         .is_some_and(|name| !name.is_empty() && is_identifier(name) && !is_jumbled(name))
 }
 
-/// `your-key-here`, `<your key>` without its brackets, `my_token`.
+/// Whether a value is like `your-key-here`, `my_token`, or `<your key>` without its brackets.
 pub(super) fn is_instruction(lower: &str) -> bool {
     let names = names_a_secret(lower);
     let is_words =
@@ -202,7 +112,7 @@ pub(super) fn is_instruction(lower: &str) -> bool {
             || lower.starts_with("replace"))
 }
 
-/// `value` without the templates in it: what remains of `Bearer ${token}` is `Bearer`.
+/// `value` without its templates: `Bearer ${token}` becomes `Bearer`.
 pub(super) fn without_templates(value: &str) -> String {
     const STARTS: [(&str, char); 5] = [("${", '}'), ("{{", '}'), ("$(", ')'), ("{", '}'), ("<", '>')];
     if value.len() > LONGEST_WITH_TEMPLATES || !value.contains(['{', '(', '<', '%']) {
@@ -227,7 +137,7 @@ pub(super) fn without_templates(value: &str) -> String {
     kept
 }
 
-/// Whether `value` is a sentence or a label for people.
+/// Whether `value` is a sentence or a label.
 pub(super) fn is_prose(value: &str) -> bool {
     let mut words = 0;
     let mut sentence = false;
@@ -246,7 +156,7 @@ pub(super) fn is_prose(value: &str) -> bool {
     words > 1 && sentence
 }
 
-/// Whether `value` is letters, digits in groups and what joins them: a name, a path, a version, a date.
+/// Whether `value` consists of words and numbers with separators: a name, a path, a version, a date.
 pub(super) fn is_wordy(value: &str) -> bool {
     let is_joint = |c: char| matches!(c, '-' | '_' | '.' | '/' | ':' | '~' | '\\' | '@' | '+');
     value.split(is_joint).all(|part| {
@@ -254,14 +164,14 @@ pub(super) fn is_wordy(value: &str) -> bool {
     })
 }
 
-/// Whether `value` is one identifier, with digits or without.
+/// Whether `value` is an identifier.
 pub(super) fn is_identifier(value: &str) -> bool {
     let mut chars = value.chars();
     chars.next().is_some_and(|first| first.is_alphabetic() || first == '_')
         && chars.all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Whether `value` is letters, and `_`, `-` or spaces between them.
+/// Whether `value` consists of letters, `_`, `-` and spaces.
 pub(super) fn is_plain(value: &str) -> bool {
     value.chars().all(|c| c.is_alphabetic() || matches!(c, '_' | '-' | ' '))
 }
@@ -270,7 +180,7 @@ pub(super) fn is_digits(value: &str) -> bool {
     !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether letters and digits change as often as in what a generator has made, not as in `utf8Token`.
+/// Whether letters and digits alternate as often as in generated values, and more than in `utf8Token`.
 pub(super) fn is_jumbled(value: &str) -> bool {
     let length = value.chars().filter(|c| c.is_alphanumeric()).count();
     let words = words(value);
@@ -281,7 +191,7 @@ pub(super) fn is_jumbled(value: &str) -> bool {
     length >= 4 && (length as f64 / words.len().max(1) as f64) < 2.2 && words.len() > 2 || inner_digit
 }
 
-/// Whether `value` looks as a generated secret or a careful person's password does.
+/// Whether `value` looks like a generated secret or a strong password.
 pub(super) fn is_strong(value: &str) -> bool {
     if value.contains(' ') {
         return value.split(' ').any(is_strong);
@@ -305,7 +215,7 @@ pub(super) fn is_strong(value: &str) -> bool {
         || (lower && upper && count >= 16 && is_jumbled(value))
 }
 
-/// Whether `value` has capitals and small letters, digits, and nothing that code or prose has.
+/// Whether `value` has upper-case and lower-case letters and digits, and no characters of code or prose.
 pub(super) fn is_generated(value: &str) -> bool {
     let has = |of: fn(char) -> bool| value.chars().any(of);
     let is_clean =
@@ -318,24 +228,23 @@ pub(super) fn is_generated(value: &str) -> bool {
         && is_strong(value.trim_end_matches(['.', ',', ';', '!', '?']))
 }
 
-/// Not a letter, a digit, or what joins words.
+/// Whether `c` is neither a letter, nor a digit, nor a separator of words.
 pub(super) fn is_special(c: char) -> bool {
     !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.' | '/' | ':' | ' ' | ',' | '(' | ')' | '\'' | '"')
 }
 
-/// A URL without a user in it, or a path.
+/// Whether `value` is a URL without a user.
 pub(super) fn is_url(value: &str) -> bool {
     value.split_once("://").is_some_and(|(scheme, rest)| is_identifier(scheme) && !rest.contains('@'))
 }
 
-/// Whether `value` is a path of words.
+/// Whether `value` is a path that consists of words.
 pub(super) fn is_path(value: &str) -> bool {
     let starts = ["/", "./", "../", "~/", "C:\\", "@/"].iter().any(|start| value.starts_with(start));
     starts && is_wordy(value)
 }
 
-/// Whether `value` begins as an expression does: names, joined by what a programming language joins them with, and
-/// perhaps called.
+/// Whether `value` begins like an expression of a programming language: names with operators, perhaps called.
 pub(super) fn is_expression(value: &str) -> bool {
     let value = value.trim_start_matches(['&', '*', '!', '@', '(', '$', '-', '+', '~']);
     let end = value.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(value.len());
@@ -365,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_a_secret_is_none() {
+    fn placeholders_are_not_secrets() {
         for value in [
             "",
             "****",
@@ -404,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn strong_values_are_told_from_names_and_sentences() {
+    fn strong_values_differ_from_names_and_sentences() {
         for value in ["aB3!dE6#", "p@ss!word", "3f9a1c77d2e84b", "$Tr0ng!", "pä§wörd7", "Xk9dPq2L", "%4Gh&k"]
         {
             assert!(is_strong(value), "{value}");
@@ -429,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_told_from_values() {
+    fn expressions_differ_from_values() {
         for value in [
             "getpass()",
             "self.tokens.next()",

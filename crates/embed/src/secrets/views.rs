@@ -1,19 +1,18 @@
 //! A text as a person reads it: without the escapes of JSON strings, HTML, URLs and terminals.
 //!
-//! What an agent read often lies in a string of JSON, and that one in another. Each view takes one level of escapes
-//! away, wherever in the text they stand, and knows for each of its bytes the place in the view before it.
+//! What an agent read is often in a JSON string, and that one in another. Each view removes one level of escapes from the
+//! whole text, and maps its bytes to places in the view before it.
 
 use std::ops::Range;
 
-/// No more levels than this are taken away. A level of JSON doubles the backslashes of the one below, so that real
-/// texts end long before.
+/// The most levels that are removed. Each level of JSON doubles the backslashes, so real texts have far fewer.
 const MOST_LEVELS: usize = 24;
 
-/// One level of escapes taken away.
+/// A text without one level of escapes.
 struct View {
     text: String,
-    /// From this byte of the view on (first), bytes of the view follow those of the text from there on (second), until
-    /// the next entry. In order.
+    /// Pairs of a byte in the view and a byte in the text before it, in order. From each pair on, both advance together
+    /// until the next pair.
     places: Vec<(usize, usize)>,
 }
 
@@ -34,12 +33,12 @@ impl<'a> Views<'a> {
         Self { text, views }
     }
 
-    /// The text itself, then with one level of escapes less each.
+    /// The text itself, and then each view.
     pub(super) fn levels(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.text).chain(self.views.iter().map(|view| view.text.as_str()))
     }
 
-    /// Where in the text the `span` of a level lies.
+    /// Maps a `span` of a level to the text.
     pub(super) fn original(&self, level: usize, span: Range<usize>) -> Range<usize> {
         let through = |at: usize| self.views.iter().take(level).rev().fold(at, |at, view| view.place(at));
         through(span.start)..through(span.end)
@@ -47,7 +46,7 @@ impl<'a> Views<'a> {
 }
 
 impl View {
-    /// `None` when there are no escapes in `text`.
+    /// `None` if there are no escapes in `text`.
     fn of(text: &str) -> Option<Self> {
         let is_special = |byte: u8| matches!(byte, b'\\' | b'&' | b'%' | 0x1b);
         if !text.bytes().any(is_special) {
@@ -73,7 +72,7 @@ impl View {
         Some(view)
     }
 
-    /// Says that the view's end is at `place`.
+    /// Maps the end of the view to `place`.
     fn place_at(&mut self, place: usize) {
         let here = self.text.len();
         self.places.pop_if(|(at, _)| *at == here);
@@ -87,7 +86,7 @@ impl View {
     }
 }
 
-/// What the escape at the beginning of `text` stands for, and its length in bytes.
+/// Decodes the escape at the beginning of `text`; also returns its length in bytes.
 fn decode(text: &str) -> Option<(Option<char>, usize)> {
     let bytes = text.as_bytes();
     match bytes.first()? {
@@ -119,7 +118,7 @@ fn hex(text: &str, digits: Range<usize>) -> Option<u32> {
         .flatten()
 }
 
-/// `\uXXXX`, or two of them for a character beyond the first 65,536; half a pair stands for nothing.
+/// Decodes `\uXXXX`, or a surrogate pair of them. An unpaired surrogate becomes U+FFFD.
 fn utf16(text: &str) -> Option<(Option<char>, usize)> {
     let first = hex(text, 2..6)?;
     if !(0xd800..0xdc00).contains(&first) {
@@ -148,7 +147,7 @@ fn entity(text: &str) -> Option<(Option<char>, usize)> {
     Some((Some(*decoded), name.len()))
 }
 
-/// The length of a colour or another sequence for a terminal.
+/// The length of a terminal's escape sequence, such as a colour.
 fn terminal(bytes: &[u8]) -> Option<usize> {
     const MOST: usize = 24;
     let parameters = bytes.strip_prefix(b"\x1b[")?;
@@ -164,7 +163,7 @@ mod tests {
         Views::of(text).levels().map(str::to_owned).collect()
     }
 
-    /// What stands in the text where `part` stands in the level.
+    /// The part of the text that `part` of the level maps to.
     fn original<'a>(text: &'a str, level: usize, part: &str) -> &'a str {
         let views = Views::of(text);
         let start = views.levels().nth(level).unwrap().find(part).unwrap();
@@ -172,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn each_level_has_one_level_of_escapes_less() {
+    fn each_view_removes_one_level_of_escapes() {
         assert_eq!(levels("plain & simple, 100 %"), ["plain & simple, 100 %"]);
         assert_eq!(levels(r#"{"a": "b\n\"c\""}"#).last().unwrap(), "{\"a\": \"b\n\"c\"\"}");
         assert_eq!(levels(r#"\\\"x\\\""#), [r#"\\\"x\\\""#, r#"\"x\""#, "\"x\""]);
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_lead_back_to_the_text() {
+    fn spans_are_mapped_to_the_text() {
         let text = r#"é {"o": "{\"k\": \"va\\\"l\\u00e9\"}"} é"#;
         assert_eq!(original(text, 0, "é {"), "é {");
         assert_eq!(original(text, 1, r#""va\"l\u00e9""#), r#"\"va\\\"l\\u00e9\""#);
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn many_levels_end() {
+    fn levels_are_limited() {
         let text = format!("&{}", "amp;".repeat(5_000));
         assert_eq!(levels(&text).len(), MOST_LEVELS + 1);
         assert!(levels(&"\\".repeat(100_000)).len() < 20);

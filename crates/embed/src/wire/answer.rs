@@ -1,4 +1,4 @@
-//! The vectors in an answer.
+//! The vectors in a response.
 
 use std::fmt;
 
@@ -20,42 +20,41 @@ struct Item {
     embedding: Vector,
 }
 
-/// A vector as base64 of little-endian `f32`, or as a list of numbers: some servers know only one of them, whatever
-/// they are asked for.
+/// A vector, sent as base64 of little-endian `f32` or as a list of numbers. Some servers support only one of the two,
+/// whatever the request asks for.
 struct Vector(Vec<f32>);
 
-/// The vectors of `texts` texts out of an answer, in the order of the texts and of unit length.
+/// Decodes the response to a request with `texts` texts: their vectors, in the order of the texts and of unit length.
+/// A vector of zeros, or with a number that is not finite, becomes [`NO_VECTOR`]: only its own text fails.
 ///
 /// # Errors
 ///
-/// `Embedding` for anything but exactly one vector of `dimensions` numbers for each text. An answer that is no
-/// answer at all may come from something in between, and is worth another attempt; one that does not fit is not.
-///
-/// A vector of zeros, or with what is no number, is no error of the answer, but [`NO_VECTOR`] of its text.
+/// `Embedding` unless there is exactly one vector of `dimensions` numbers for each text. A response without vectors may
+/// come from a proxy and is worth another attempt; one with the wrong vectors is not.
 pub(super) fn vectors(body: &[u8], texts: usize, dimensions: usize) -> Result<Vec<Vec<f32>>> {
-    // What serde found wrong is left out: it repeats the answer, which may be anything.
+    // The JSON error is left out, since it quotes the response, which may contain anything.
     let answer: Answer = serde_json::from_slice(body)
         .or_else(|_| serde_json::from_slice(&without_odd_numbers(body)))
-        .map_err(|_| wrong("the service's answer holds no vectors".to_owned()).retryable())?;
+        .map_err(|_| wrong("the service's response contains no vectors".to_owned()).retryable())?;
     if answer.data.len() != texts {
-        return Err(wrong(format!("the service made {} vectors of {texts} texts", answer.data.len())));
+        return Err(wrong(format!("the service returned {} vectors for {texts} texts", answer.data.len())));
     }
     let mut placed: Vec<Option<Vec<f32>>> = vec![None; texts];
     for Item { index, embedding: Vector(vector) } in answer.data {
         let place = placed.get_mut(index).filter(|place| place.is_none());
         let place = place.ok_or_else(|| {
-            wrong(format!("the service's vectors can't be told apart: number {index} is one too many"))
+            wrong(format!("the service returned vectors with a wrong or repeated index: {index}"))
         })?;
         *place = Some(unit(checked(vector, dimensions)?));
     }
-    // As many as there are places, and none twice: each has one.
+    // There are as many vectors as places and no place got two, so every place has one.
     Ok(placed.into_iter().flatten().collect())
 }
 
 fn checked(vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>> {
     if vector.len() != dimensions {
         return Err(wrong(format!(
-            "the service's vectors have {} dimensions, and {dimensions} are configured",
+            "the service returned vectors with {} dimensions, but {dimensions} are configured",
             vector.len()
         )));
     }
@@ -65,7 +64,7 @@ fn checked(vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>> {
     Ok(vector)
 }
 
-/// `body` with `null` for each number that JSON does not know, but some servers write: `NaN`, `Infinity`, `1e999`.
+/// Replaces numbers that JSON does not allow but some servers send, such as `NaN`, `Infinity` and `1e999`, by `null`.
 fn without_odd_numbers(body: &[u8]) -> Vec<u8> {
     let is_of_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     let mut kept = Vec::with_capacity(body.len());
@@ -85,7 +84,7 @@ fn without_odd_numbers(body: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// The length of the string of JSON at the beginning of `text`, with its quotes.
+/// The length of the JSON string at the beginning of `text`, including its quotes.
 fn length_of_string(text: &[u8]) -> usize {
     let mut is_escaped = false;
     for (at, byte) in text.iter().enumerate().skip(1) {
@@ -99,7 +98,8 @@ fn length_of_string(text: &[u8]) -> usize {
     text.len()
 }
 
-/// `vector` made one long, unless it is, or is none. The models of OpenAI make them so, those of others need not.
+/// Scales `vector` to unit length, unless it has that length or is zero. OpenAI's vectors have it, those of other models
+/// may not.
 fn unit(mut vector: Vec<f32>) -> Vec<f32> {
     let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     if length > 0.0 && (length - 1.0).abs() > 1e-6 {
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for EitherForm {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<f32>, E> {
-        let bytes = STANDARD.decode(text).map_err(|_| E::custom("a vector is no base64"))?;
+        let bytes = STANDARD.decode(text).map_err(|_| E::custom("a vector is not base64"))?;
         let (numbers, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
             return Err(E::custom("a vector of base64 ends in the middle of a number"));
@@ -138,7 +138,7 @@ impl<'de> Visitor<'de> for EitherForm {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Vec<f32>, A::Error> {
         let mut vector = Vec::with_capacity(numbers.size_hint().unwrap_or(0));
-        // In double precision, where a number that is too large for single precision is no error of the whole answer.
+        // Read as `f64`, so that a number too large for `f32` fails its own vector and not the whole response.
         while let Some(number) = numbers.next_element::<Option<f64>>()? {
             vector.push(number.map_or(NO_VECTOR, |number| number as f32));
         }
@@ -156,7 +156,7 @@ mod tests {
         STANDARD.encode(vector.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>())
     }
 
-    /// An answer with these items, each an index and its vector as JSON.
+    /// A response with these items, each an index and its vector as JSON.
     fn answer(items: &[(usize, String)]) -> Vec<u8> {
         let items: Vec<_> = items
             .iter()
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_put_back_by_their_index_in_either_form() {
+    fn vectors_are_sorted_by_index_in_either_form() {
         let body = answer(&[(1, "[0, 1]".to_owned()), (0, format!("{:?}", base64(&[1.0, 0.0])))]);
         assert_eq!(vectors(&body, 2, 2).unwrap(), [[1.0, 0.0], [0.0, 1.0]]);
     }
 
     #[test]
-    fn a_vector_that_can_not_be_used_is_none_and_the_others_are_kept() {
+    fn an_unusable_vector_does_not_affect_the_others() {
         let odd =
             ["[0, 0]", "[-0.0, 0]", "[1, NaN]", "[1, null]", "[1e999, 0]", "[1, -Infinity]", "[1e39, 0]"];
         let odd = odd.map(str::to_owned).into_iter();
@@ -193,24 +193,24 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_made_one_long() {
+    fn vectors_are_scaled_to_unit_length() {
         let of = |vector: &str| vectors(&answer(&[(0, vector.to_owned())]), 1, 2).unwrap().remove(0);
         assert_eq!(of("[3, 4]"), [0.6, 0.8]);
         assert_eq!(of("[3e38, 4e-38]"), [1.0, 0.0]);
-        // Those that are one long are kept to the bit.
+        // Vectors of unit length are kept bit by bit.
         assert_eq!(of("[0.6, 0.8]"), [0.6, 0.8]);
     }
 
     #[test]
-    fn an_answer_that_does_not_fit_is_an_error() {
+    fn a_response_with_the_wrong_vectors_is_an_error() {
         let one = || "[1, 0]".to_owned();
         for (items, says) in [
-            (vec![(0, one())], "1 vectors of 2 texts"),
-            (vec![(0, one()), (1, one()), (2, one())], "3 vectors of 2 texts"),
-            (vec![(0, one()), (0, one())], "number 0"),
-            (vec![(0, one()), (2, one())], "number 2"),
-            (vec![(0, one()), (1, "[1]".to_owned())], "1 dimensions, and 2"),
-            (vec![(0, one()), (1, "[1, 0, 0]".to_owned())], "3 dimensions, and 2"),
+            (vec![(0, one())], "1 vectors for 2 texts"),
+            (vec![(0, one()), (1, one()), (2, one())], "3 vectors for 2 texts"),
+            (vec![(0, one()), (0, one())], "index: 0"),
+            (vec![(0, one()), (2, one())], "index: 2"),
+            (vec![(0, one()), (1, "[1]".to_owned())], "1 dimensions, but 2"),
+            (vec![(0, one()), (1, "[1, 0, 0]".to_owned())], "3 dimensions, but 2"),
         ] {
             let error = vectors(&answer(&items), 2, 2).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Embedding);

@@ -1,4 +1,4 @@
-//! What it means that a service refuses.
+//! Errors from a service's responses.
 
 use amplifier_session_core::{Error, ErrorKind};
 use reqwest::{StatusCode, header::HeaderMap};
@@ -7,20 +7,20 @@ use serde_json::Value;
 use super::wait;
 use crate::Secret;
 
-/// The most characters of a service's own words that an error repeats.
+/// The most characters of a service's message that an error quotes.
 const QUOTED_CHARACTERS: usize = 300;
 
-/// The error that an answer other than 200 stands for.
+/// The error for a response whose status is not 200.
 ///
 /// | status | error |
 /// | --- | --- |
-/// | 401, 403 | `Authentication`; what the service says is not repeated, OpenAI quotes a part of the key |
-/// | 400, 413, 422 | `Validation` where it is about a text, `Embedding` where it is about anything else |
+/// | 401, 403 | `Authentication`, without the service's message: OpenAI quotes a part of the key in it |
+/// | 400, 413, 422 | `Validation` if it is about one of the texts, otherwise `Embedding` |
 /// | 408, 429, 5xx | `Embedding`, retryable, after the time that the service asks for |
-/// | 429 for want of money, 501 | `Embedding` |
-/// | all else | `Embedding` |
+/// | 429 for an exhausted quota, 501 | `Embedding` |
+/// | others | `Embedding` |
 ///
-/// What OpenAI sends with `x-should-retry: false` is not retryable either.
+/// A response with OpenAI's header `x-should-retry: false` is not retryable.
 pub(super) fn refused(
     status: StatusCode,
     headers: &HeaderMap,
@@ -30,21 +30,21 @@ pub(super) fn refused(
     let said = Said::read(body, secret);
     let error = match status.as_u16() {
         401 | 403 => {
-            Error::new(ErrorKind::Authentication, said.without_words("the service refuses the credentials"))
+            Error::new(ErrorKind::Authentication, said.without_words("the service rejects the credentials"))
         }
-        404 => permanent(&said, "the service knows no such model, deployment or address"),
-        429 if said.is_out_of_money() => permanent(&said, "the account's money or quota is used up"),
-        300..400 => permanent(&said, "the service sends elsewhere; its base URL has to be exact"),
-        501 => permanent(&said, "the service makes no vectors"),
+        404 => permanent(&said, "the service has no such model, deployment or address"),
+        429 if said.is_out_of_quota() => permanent(&said, "the account's quota is used up"),
+        300..400 => permanent(&said, "the service redirects to another address; use its exact base URL"),
+        501 => permanent(&said, "the service does not support embeddings"),
         413 => about_a_text(&said),
         400 | 422 | 500 if said.is_about_a_text(status) => about_a_text(&said),
         408 | 429 | 500.. => temporary(status, &said, headers),
-        _ => permanent(&said, "the service refuses the request"),
+        _ => permanent(&said, "the service rejects the request"),
     };
     with_request_id(error.with("status", status.as_u16()), headers, secret)
 }
 
-/// Adds what the service calls the call, which is what its support asks for.
+/// Adds the service's id of the request, which its support asks for.
 pub(super) fn with_request_id(error: Error, headers: &HeaderMap, secret: Option<&Secret>) -> Error {
     let names = ["x-request-id", "apim-request-id", "x-ms-request-id"];
     let id = names.into_iter().find_map(|name| headers.get(name)?.to_str().ok().filter(|id| is_plain(id)));
@@ -59,14 +59,14 @@ fn permanent(said: &Said, message: &str) -> Error {
 }
 
 fn about_a_text(said: &Said) -> Error {
-    Error::validation("text", said.after("the service refuses a text"))
+    Error::validation("text", said.after("the service rejects a text"))
 }
 
 fn temporary(status: StatusCode, said: &Said, headers: &HeaderMap) -> Error {
     let message = match status.as_u16() {
-        429 => "the service is asked too often",
+        429 => "too many requests",
         408 => "the service did not answer in time",
-        _ => "the service has a problem",
+        _ => "the service failed",
     };
     let error = permanent(said, message);
     if headers.get("x-should-retry").is_some_and(|value| value == "false") {
@@ -78,7 +78,7 @@ fn temporary(status: StatusCode, said: &Said, headers: &HeaderMap) -> Error {
     }
 }
 
-/// What the body of a refusal says.
+/// What the body of an error response says.
 #[derive(Debug, Default)]
 struct Said {
     message: String,
@@ -88,9 +88,9 @@ struct Said {
 }
 
 impl Said {
-    /// Reads what OpenAI, Azure and the compatible servers answer: `{"error": {"message", "type", "param", "code"}}`,
-    /// `{"error": "message"}` (Ollama), `{"statusCode", "message"}` (Azure's gateway), `{"detail": "message"}`; or
-    /// text. The secret is left out.
+    /// Reads the forms that OpenAI, Azure and compatible servers use: `{"error": {"message", "type", "param", "code"}}`,
+    /// `{"error": "message"}` (Ollama), `{"statusCode", "message"}` (Azure's gateway), `{"detail": "message"}`, or plain
+    /// text. The secret is removed.
     fn read(body: &[u8], secret: Option<&Secret>) -> Self {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             let message = without(secret, &String::from_utf8_lossy(body));
@@ -113,8 +113,8 @@ impl Said {
         Self { message, code: text("code"), kind: text("type"), param: text("param") }
     }
 
-    /// Whether it is one of the texts that the service does not like, and not the rest of the request: then the others
-    /// can be taken without it. A service that names what it is about is believed; else its words decide.
+    /// Whether the service rejects one of the texts and not the request as a whole: then it may accept the other texts
+    /// without that one. The code and the parameter decide; without them, the words of the message.
     fn is_about_a_text(&self, status: StatusCode) -> bool {
         const CODES: [&str; 4] = [
             "content_filter",
@@ -128,7 +128,7 @@ impl Said {
         let message = self.message.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            // The way of llama.cpp to say that a text is longer than its batch.
+            // This is how llama.cpp rejects a text longer than its batch.
             return message.contains("input") && message.contains("too large");
         }
         if CODES.contains(&self.code.as_str()) || self.param.starts_with("input") {
@@ -137,20 +137,20 @@ impl Said {
         self.param.is_empty() && says(&WORDS) && !says(&NOT_WORDS)
     }
 
-    /// No use to wait for more: <https://platform.openai.com/docs/guides/error-codes>.
-    fn is_out_of_money(&self) -> bool {
+    /// Whether waiting is no use: <https://platform.openai.com/docs/guides/error-codes>.
+    fn is_out_of_quota(&self) -> bool {
         [&self.code, &self.kind]
             .into_iter()
             .any(|word| word == "insufficient_quota" || word == "billing_hard_limit_reached")
     }
 
-    /// `message`, and what the service says.
+    /// `message` followed by the service's message.
     fn after(&self, message: &str) -> String {
         let words = quoted(&self.message);
         if words.is_empty() { message.to_owned() } else { format!("{message}: {words}") }
     }
 
-    /// `message`, and only what the service calls the error, if that is a word.
+    /// `message` followed by the service's error code, if that is a word.
     fn without_words(&self, message: &str) -> String {
         let is_name =
             self.code.len() > 3 && self.code.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
@@ -158,7 +158,7 @@ impl Said {
     }
 }
 
-/// `text` without the secret, should a service repeat it.
+/// Removes the secret from `text`, in case a service repeats it.
 fn without(secret: Option<&Secret>, text: &str) -> String {
     match secret.map(Secret::expose).filter(|secret| !secret.is_empty()) {
         Some(secret) => text.replace(secret, "***"),
@@ -166,7 +166,7 @@ fn without(secret: Option<&Secret>, text: &str) -> String {
     }
 }
 
-/// A service's words on one line, and not too many.
+/// A service's message on one line, shortened.
 fn quoted(words: &str) -> String {
     let mut line = words.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let mut text = line.next().unwrap_or_default().to_owned();

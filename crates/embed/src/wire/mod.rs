@@ -1,8 +1,8 @@
-//! The protocol that OpenAI, Azure OpenAI and the servers compatible with them share.
+//! The protocol that OpenAI, Azure OpenAI and compatible servers share.
 //!
-//! One call is one `POST` of texts and one answer with a vector each. [`Endpoint`] makes it, `answer` puts the vectors
-//! back in order, `failure` says what a refusal means, `wait` how long a service wants to be left alone. What differs
-//! between the services (URL, credentials) is theirs.
+//! A call is one `POST` with texts, and the response has a vector for each. [`Endpoint`] makes calls, `answer` decodes
+//! responses, `failure` turns error statuses into errors, and `wait` reads how long to wait before another attempt.
+//! What differs between the services (URL, credentials) is in their own files.
 //!
 //! Sources: <https://platform.openai.com/docs/api-reference/embeddings>,
 //! <https://learn.microsoft.com/azure/ai-services/openai/reference>.
@@ -25,46 +25,44 @@ use crate::{
     http::{self, ClientOptions},
 };
 
-/// A vector of base64 takes 5.4 bytes a dimension, one of decimals up to 25 or so; twice that is room enough.
+/// In base64 a dimension takes 5.4 bytes, in decimals up to about 25. Twice that is enough.
 const BYTES_A_DIMENSION: usize = 50;
-/// Room for everything around the vectors, and for error bodies.
+/// The limit for everything else in a response, and for the bodies of errors.
 const BYTES_AROUND: usize = 1 << 20;
 
-/// A place that makes vectors.
+/// A URL that embeds texts.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
-    /// What errors call the service.
+    /// The service's name in errors.
     pub(crate) service: &'static str,
-    /// Where to.
     pub(crate) url: Url,
-    /// What the request calls the model.
+    /// The model's name in requests.
     pub(crate) model: String,
-    /// What has to come back.
+    /// The vectors that are expected.
     pub(crate) space: EmbeddingSpace,
-    /// Whether the request says how long the vectors are to be.
+    /// Whether requests contain the parameter `dimensions`.
     pub(crate) asks_for_dimensions: bool,
     client: Client,
 }
 
-/// What a request says of who makes it.
+/// The header that authenticates requests.
 #[derive(Debug)]
 pub(crate) struct Credentials {
     name: HeaderName,
     value: HeaderValue,
-    /// What must not be repeated in errors.
+    /// The secret in `value`, which is removed from errors.
     secret: Secret,
 }
 
 impl Credentials {
-    /// `secret` after `prefix` in the header `name`.
+    /// The header `name` with `prefix` and `secret`.
     ///
     /// # Errors
     ///
-    /// `Authentication` when the secret holds what no header can.
+    /// `Authentication` if the secret has characters that a header can't contain.
     pub(crate) fn new(name: HeaderName, prefix: &str, secret: Secret) -> Result<Self> {
-        // The source would show nothing, but there is nothing to add either.
         let mut value = HeaderValue::try_from(format!("{prefix}{}", secret.expose())).map_err(|_| {
-            let message = "the key holds characters that can't be sent; was it copied whole?";
+            let message = "the key contains characters that can't be sent; was it copied correctly?";
             Error::new(ErrorKind::Authentication, message)
         })?;
         value.set_sensitive(true);
@@ -76,32 +74,32 @@ impl Credentials {
 struct Request<'a> {
     model: &'a str,
     input: &'a [String],
-    /// A third of the bytes that decimals take, and exact. A server that does not know it answers decimals.
+    /// Base64 is exact and takes a third of the bytes of decimals. A server that does not support it sends decimals.
     encoding_format: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     dimensions: Option<usize>,
 }
 
 impl Endpoint {
-    /// An endpoint that is given `timeout` for each call.
+    /// An endpoint whose calls may take `timeout`.
     ///
     /// # Errors
     ///
-    /// `Embedding` when there can be no client for `url`.
+    /// `Embedding` if no HTTP client can be built for `url`.
     pub(crate) fn new(
         service: &'static str,
         url: Url,
         space: EmbeddingSpace,
         timeout: Duration,
     ) -> Result<Self> {
-        // A slow model sends nothing until all is done.
+        // A slow model sends nothing until all vectors are computed.
         let options =
             ClientOptions { timeout: Some(timeout), read_timeout: timeout, ..ClientOptions::default() };
         let client = http::client(&url, &options)?;
         Ok(Self { service, url, model: space.model.clone(), space, asks_for_dimensions: false, client })
     }
 
-    /// The vectors of `texts`, in their order; see [`EmbeddingProvider::embed`] for the errors.
+    /// Returns the vectors of `texts`, in the same order; see [`EmbeddingProvider::embed`] for the errors.
     ///
     /// [`EmbeddingProvider::embed`]: amplifier_session_core::embedding::EmbeddingProvider::embed
     pub(crate) async fn embed(
@@ -117,7 +115,7 @@ impl Endpoint {
         let (status, headers) = (response.status(), response.headers().clone());
         let body = http::read_body(response, self.most_bytes(texts.len())).await;
         if status != StatusCode::OK {
-            // Whatever came of the body: the status is what counts.
+            // The status says enough, even if the body can't be read.
             return Err(failure::refused(status, &headers, &body.unwrap_or_default(), secret));
         }
         let vectors = read_vectors(body?, texts.len(), self.space.dimensions).await;
@@ -132,7 +130,7 @@ impl Endpoint {
             dimensions: self.asks_for_dimensions.then_some(self.space.dimensions),
         };
         let body = serde_json::to_vec(&request).map_err(|source| {
-            Error::new(ErrorKind::Embedding, "the request can't be written").with_source(source)
+            Error::new(ErrorKind::Embedding, "the request can't be encoded").with_source(source)
         })?;
         let mut post = self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body);
         if let Some(Credentials { name, value, .. }) = credentials {
@@ -148,20 +146,21 @@ impl Endpoint {
             .saturating_add(BYTES_AROUND)
     }
 
-    /// The address as errors name it.
+    /// The address shown in errors.
     pub(crate) fn address(&self) -> String {
         http::address(&self.url)
     }
 
-    /// Adds which service, at which address, and model an error is about.
+    /// Adds service, address and model to an error.
     pub(crate) fn named(&self, error: Error) -> Error {
         error.at(self.address()).with("service", self.service).with("model", &self.space.model)
     }
 }
-/// [`answer::vectors`], beside the executor: an answer can be megabytes, and other calls wait for theirs.
+
+/// Decodes a response on a blocking thread: it can be megabytes long, and other calls are waiting.
 async fn read_vectors(body: Vec<u8>, texts: usize, dimensions: usize) -> Result<Vec<Vec<f32>>> {
     let reading = tokio::task::spawn_blocking(move || answer::vectors(&body, texts, dimensions));
     reading.await.map_err(|source| {
-        Error::new(ErrorKind::Embedding, "reading the service's answer failed").with_source(source)
+        Error::new(ErrorKind::Embedding, "decoding the service's response failed").with_source(source)
     })?
 }

@@ -1,20 +1,18 @@
-//! How long a service wants to be left alone.
+//! How long a service asks to wait before another attempt.
 
 use std::time::Duration;
 
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// Nobody waits longer than this, whatever a service says: Azure OpenAI has been seen to ask for a day.
+/// The longest wait to report: Azure OpenAI has been seen to ask for a day.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// What `headers` say about when the same call may be made again, the most exact first:
+/// How long to wait according to `headers`, at most an hour. The most exact header counts:
 ///
 /// 1. `retry-after-ms`, and `x-ms-retry-after-ms`, in milliseconds (OpenAI, Azure);
 /// 2. `Retry-After` in seconds, or as a date (RFC 9110, section 10.2.3);
-/// 3. `x-ratelimit-reset-requests` and `-tokens` in seconds (Azure). OpenAI's are of the form `6m0s`, and come along
-///    with one of those above.
-///
-/// At most an hour.
+/// 3. `x-ratelimit-reset-requests` and `-tokens` in seconds (Azure). OpenAI's have the form `6m0s`, and always come with
+///    one of the headers above.
 pub(super) fn asked_for(headers: &HeaderMap) -> Option<Duration> {
     milliseconds(headers)
         .or_else(|| retry_after(headers))
@@ -30,7 +28,7 @@ fn milliseconds(headers: &HeaderMap) -> Option<Duration> {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     number(headers, RETRY_AFTER.as_str()).and_then(duration).or_else(|| {
         let date = |name| httpdate::parse_http_date(text(headers, name)?).ok();
-        // By the service's own clock, so that it does not matter what time it is here.
+        // Relative to the service's own clock, so that this machine's clock does not matter.
         let (until, now) = (date(RETRY_AFTER.as_str())?, date(DATE.as_str())?);
         Some(until.duration_since(now).unwrap_or_default())
     })
@@ -39,7 +37,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn reset(headers: &HeaderMap) -> Option<Duration> {
     let resets = ["x-ratelimit-reset-requests", "x-ratelimit-reset-tokens"];
     let waits = resets.into_iter().filter_map(|name| number(headers, name).and_then(duration));
-    // Zero and less is what Azure says when it does not know.
+    // Azure sends 0 or less if it does not know.
     waits.max().filter(|wait| !wait.is_zero())
 }
 
@@ -51,7 +49,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// `None` for what is no time to wait: less than nothing, or not a number.
+/// `None` for a negative number or NaN.
 fn duration(seconds: f64) -> Option<Duration> {
     if seconds.is_nan() || seconds < 0.0 {
         return None;
@@ -65,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// The milliseconds to wait.
+    /// How many milliseconds to wait.
     fn wait(pairs: &[(&'static str, &'static str)]) -> Option<u128> {
         let pairs = pairs
             .iter()
@@ -74,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_say_it_is_understood() {
+    fn every_header_is_read() {
         assert_eq!(wait(&[("retry-after-ms", "1500.5")]), Some(1500));
         assert_eq!(wait(&[("x-ms-retry-after-ms", "20")]), Some(20));
         assert_eq!(wait(&[("retry-after", "7")]), Some(7000));
@@ -89,23 +87,23 @@ mod tests {
     }
 
     #[test]
-    fn the_most_exact_counts() {
+    fn the_most_exact_header_counts() {
         let all = [("retry-after-ms", "1"), ("retry-after", "2"), ("x-ratelimit-reset-tokens", "3")];
         assert_eq!(wait(&all), Some(1));
         assert_eq!(wait(&all[1..]), Some(2000));
-        // One that makes no sense is passed over.
+        // An invalid one is ignored.
         assert_eq!(wait(&[("retry-after-ms", "soon"), ("retry-after", "2")]), Some(2000));
     }
 
     #[test]
-    fn what_makes_no_sense_is_no_answer() {
+    fn invalid_values_are_ignored() {
         for pairs in [
             &[] as &[_],
             &[("retry-after", "")],
             &[("retry-after", "-1")],
             &[("retry-after", "NaN")],
             &[("retry-after", "tomorrow")],
-            // A date without the service's own time says nothing.
+            // A date can't be used without the service's own time.
             &[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")],
             &[("x-ratelimit-reset-requests", "0"), ("x-ratelimit-reset-tokens", "-1")],
             &[("x-ratelimit-reset-requests", "6m0s")],
@@ -115,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_day() {
+    fn waits_are_limited_to_an_hour() {
         for asked in ["86400", "1e300", "inf"] {
             assert_eq!(wait(&[("retry-after", asked)]), Some(3_600_000), "{asked}");
         }

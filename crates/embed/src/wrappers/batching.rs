@@ -1,4 +1,4 @@
-//! Calls of a size that the service takes.
+//! Calls of a size that the service accepts.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{check_count, forward};
 
-/// Takes any number of texts at once, and makes as few calls of them as the provider's limits allow.
+/// Accepts any number of texts, and embeds them with as few calls as the provider's limits allow.
 ///
-/// Neighbours share a call until it has `batch_texts` texts or `batch_tokens` tokens; a text of more tokens than
-/// that goes alone. Up to `concurrent_calls` calls are made at the same time. The first call that fails fails the
-/// whole, and those that are under way are dropped.
+/// Adjacent texts share a call until it has `batch_texts` texts or `batch_tokens` tokens. A text with more tokens than
+/// that has a call of its own. Up to `concurrent_calls` calls are made at the same time. If one fails, the others are
+/// dropped and its error is returned.
 #[derive(Debug, Clone)]
 pub struct Batching {
     inner: Arc<dyn EmbeddingProvider>,
 }
 
 impl Batching {
-    /// Batches for `inner`, by its limits.
+    /// Batches the calls to `inner` by its limits.
     #[must_use]
     pub fn new(inner: Arc<dyn EmbeddingProvider>) -> Self {
         Self { inner }
@@ -42,18 +42,17 @@ impl EmbeddingProvider for Batching {
             return self.inner.embed(batch, purpose).await;
         }
         let calls: Vec<_> = batches.iter().map(|batch| self.inner.embed(batch, purpose)).collect();
-        let answers: Vec<_> =
-            stream::iter(calls).buffered(limits.concurrent_calls.max(1)).try_collect().await?;
-        for (batch, vectors) in batches.iter().zip(&answers) {
+        let made: Vec<_> = stream::iter(calls).buffered(limits.concurrent_calls.max(1)).try_collect().await?;
+        for (batch, vectors) in batches.iter().zip(&made) {
             check_count(batch, vectors)?;
         }
-        Ok(answers.into_iter().flatten().collect())
+        Ok(made.into_iter().flatten().collect())
     }
 }
 
-/// `texts` in their order, cut into batches within the limits.
+/// Splits `texts` into batches within the limits.
 fn batches<'a>(texts: &'a [String], limits: &EmbeddingLimits) -> Vec<&'a [String]> {
-    // No text has more tokens than bytes, so that most calls need no counting.
+    // No text has more tokens than bytes, so most calls need no counting.
     let all_fit = texts.iter().map(String::len).sum::<usize>() <= limits.batch_tokens;
     let mut rest = texts;
     let mut batches = Vec::new();
@@ -67,7 +66,7 @@ fn batches<'a>(texts: &'a [String], limits: &EmbeddingLimits) -> Vec<&'a [String
     batches
 }
 
-/// How many of the first `most` texts have at most `budget` tokens together; at least one.
+/// How many of the first `most` texts have at most `budget` tokens in total; at least one.
 fn within_tokens(texts: &[String], most: usize, budget: usize) -> usize {
     let mut left = budget;
     let fits = |text: &&String| match tokens::count_up_to(text, left) {
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_with_its_texts_or_its_tokens() {
+    fn batches_are_limited_by_texts_and_tokens() {
         assert_eq!(sizes(&[], 2, 100), [0; 0]);
         assert_eq!(sizes(&["a", "b", "c"], 2, 100), [2, 1]);
         assert_eq!(sizes(&["one two three", "one two three", "one"], 9, 7), [3]);
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_above_the_budget_goes_alone() {
+    fn a_text_above_the_budget_has_its_own_batch() {
         let long = "one two three four five";
         assert_eq!(sizes(&["one", long, "two"], 9, 4), [1, 1, 1]);
         assert_eq!(sizes(&[long], 9, 4), [1]);

@@ -1,4 +1,4 @@
-//! Leaving a service alone that is down.
+//! A circuit breaker: no calls to a service that is down.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -15,13 +15,13 @@ use async_trait::async_trait;
 use super::forward;
 use crate::clock::{Clock, SystemClock};
 
-/// When a service counts as down, and how long it is left alone.
+/// When a service counts as down, and how long it is not called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BreakerOptions {
-    /// So many failures one after the other open the breaker; 5 by default. 0 counts as 1.
+    /// The number of consecutive failures that opens the breaker. Default: 5; 0 counts as 1.
     pub failures: u32,
-    /// How long an open breaker lets nothing through; 60 s by default.
+    /// How long an open breaker refuses calls. Default: 60 s.
     pub pause: Duration,
 }
 
@@ -32,14 +32,14 @@ impl Default for BreakerOptions {
 }
 
 impl BreakerOptions {
-    /// Sets how many failures one after the other open the breaker.
+    /// Sets the number of consecutive failures that opens the breaker.
     #[must_use]
     pub fn with_failures(mut self, failures: u32) -> Self {
         self.failures = failures;
         self
     }
 
-    /// Sets how long an open breaker lets nothing through.
+    /// Sets how long an open breaker refuses calls.
     #[must_use]
     pub fn with_pause(mut self, pause: Duration) -> Self {
         self.pause = pause;
@@ -47,27 +47,26 @@ impl BreakerOptions {
     }
 }
 
-/// Whether calls go through.
+/// Whether a breaker lets calls through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerState {
-    /// They do.
+    /// All calls go through.
     Closed,
-    /// They don't, until the pause is over.
+    /// Calls are refused until the pause is over.
     Open,
-    /// The pause is over: one call finds out whether the service is back, others don't go through.
+    /// The pause is over: one call probes the service, others are refused.
     HalfOpen,
 }
 
-/// Opens after a number of failures one after the other, and then fails every call at once, for a while. After that
-/// exactly one call at a time goes through as a probe: the breaker closes when the service answers it, and opens for
-/// another pause when it fails.
+/// Opens after a number of consecutive failures, and then refuses all calls for a while. After that pause, one call at a
+/// time goes through as a probe. If the service answers it, the breaker closes; if it fails, another pause begins.
 ///
-/// A failure is an error marked as retryable that does not say when to come back. Any other answer, such as a refused
-/// text, refused credentials or "come back in a second", is an
-/// answer: the service is there. While it is open nothing but the probe counts, not even a call that began earlier.
+/// A failure is an error that is marked as retryable and does not say how long to wait. Other errors, such as a rejected
+/// text, rejected credentials or a request to wait, show that the service is up. While the breaker is open, only the
+/// probe counts; calls that began earlier do not.
 ///
-/// The error of an open breaker is an `Embedding` error, not marked as retryable, that begins with the last failure (and so
-/// with the service's address) and has it as its cause. A probe that is dropped leaves its place to the next call.
+/// A refused call fails with an `Embedding` error that is not marked as retryable. It begins with the last failure, which
+/// names the service's address, and has it as its cause. If a probe is dropped, the next call becomes the probe.
 #[derive(Debug)]
 pub struct CircuitBreaking {
     inner: Arc<dyn EmbeddingProvider>,
@@ -86,22 +85,22 @@ enum Circuit {
 struct Outage {
     /// When it began.
     since: SystemTime,
-    /// When the service failed last.
+    /// When the service last failed.
     failed: Instant,
-    /// Until when it is left alone.
+    /// When the pause ends.
     until: Timestamp,
     cause: Error,
 }
 
 impl CircuitBreaking {
-    /// Watches the calls of `inner`, by the time of the system.
+    /// Watches the calls to `inner`, with the system's clock.
     #[must_use]
     pub fn new(inner: Arc<dyn EmbeddingProvider>, options: BreakerOptions) -> Self {
         let circuit = Mutex::new(Circuit::Closed { failures: 0 });
         Self { inner, options, clock: Arc::new(SystemClock), circuit }
     }
 
-    /// Sets what tells the time.
+    /// Sets the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
@@ -126,7 +125,7 @@ impl CircuitBreaking {
         self.clock.now().saturating_duration_since(outage.failed) < self.options.pause
     }
 
-    /// Lets a call through, as a probe or not, or refuses it.
+    /// Lets a call through, perhaps as a probe, or refuses it.
     fn enter(&self) -> Result<Passage<'_>> {
         let mut circuit = self.circuit();
         match &mut *circuit {
@@ -139,7 +138,7 @@ impl CircuitBreaking {
         }
     }
 
-    /// Counts a failure of a call that went through; opens when it was one too many.
+    /// Counts a failed call, and opens the breaker if it was one too many.
     fn failed(&self, probe: bool, error: &Error) {
         let mut circuit = self.circuit();
         match &mut *circuit {
@@ -152,7 +151,7 @@ impl CircuitBreaking {
         }
     }
 
-    /// Notes that the service answered.
+    /// Records that the service answered.
     fn answered(&self, probe: bool) {
         let mut circuit = self.circuit();
         match &mut *circuit {
@@ -167,7 +166,7 @@ impl CircuitBreaking {
 
     fn open(&self, since: SystemTime, cause: &Error) -> Circuit {
         let pause = self.options.pause;
-        tracing::warn!(?pause, %cause, "the embedding service is down: it is not called for a while");
+        tracing::warn!(?pause, %cause, "the embedding service is down and is not called for a while");
         Circuit::Open {
             outage: Outage {
                 since,
@@ -193,8 +192,8 @@ impl EmbeddingProvider for CircuitBreaking {
     }
 }
 
-/// A call that was let through. If it is a probe and dropped before it ended, it gives its place back: else the breaker
-/// would stay half open for ever.
+/// A call that was let through. A probe that is dropped before it ends makes room for another one; otherwise the
+/// breaker would stay half open forever.
 #[derive(Debug)]
 struct Passage<'a> {
     breaker: &'a CircuitBreaking,
@@ -205,7 +204,7 @@ impl Passage<'_> {
     fn end<T>(mut self, answer: &Result<T>) {
         let probe = std::mem::take(&mut self.probe);
         match answer {
-            // Who says when to come back is there.
+            // A service that asks to wait is up.
             Err(error) if error.is_retryable() && error.retry_after().is_none() => {
                 self.breaker.failed(probe, error);
             }
@@ -238,8 +237,8 @@ impl Outage {
     }
 }
 
-/// The time `later` than `time`.
-fn timestamp(time: SystemTime, later: Duration) -> Timestamp {
-    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_add(later);
+/// The timestamp of `time` plus `delay`.
+fn timestamp(time: SystemTime, delay: Duration) -> Timestamp {
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_add(delay);
     Timestamp::from_micros(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }

@@ -1,4 +1,4 @@
-//! Vectors that are known already.
+//! A cache of vectors.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -20,13 +20,13 @@ use lru::LruCache;
 
 use super::{check_count, check_vectors, forward};
 
-/// How many vectors are kept in memory by default: 6 MB of 1,536 dimensions.
+/// How many vectors are kept in memory by default. With 1,536 dimensions, these take 6 MB.
 pub const MEMORY_ENTRIES: usize = 1_000;
 
-/// What a vector is found by: a hash of everything that it depends on.
+/// The key of a vector in a cache: a hash of everything that the vector depends on.
 ///
-/// These are the model, the dimensions, the purpose, the text, and a namespace for models that share a name but are
-/// not the same. The service is not among them: OpenAI and Azure have the same models.
+/// This is the model, the dimensions, the purpose, the text, and a namespace that distinguishes models with the same
+/// name. The service is not part of it: OpenAI and Azure have the same models.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CacheKey([u8; 32]);
 
@@ -40,7 +40,7 @@ impl CacheKey {
         };
         let mut hasher = blake3::Hasher::new();
         for part in [namespace, &space.model, purpose] {
-            // With its length before it, no part can look like the beginning of the next.
+            // Hashing the length as well keeps parts from running into each other.
             hasher.update(&(part.len() as u64).to_le_bytes());
             hasher.update(part.as_bytes());
         }
@@ -62,15 +62,15 @@ impl Debug for CacheKey {
     }
 }
 
-/// A level below the memory, larger and slower, such as `DiskCache` (feature `cache`).
+/// A larger and slower cache below the one in memory, such as `DiskCache` (feature `cache`).
 ///
-/// Nothing here fails: a cache that can't answer has no vector, one that can't write keeps none.
+/// Nothing here fails: a cache that can't be read has no vectors, and one that can't be written keeps none.
 #[async_trait]
 pub trait VectorCache: Debug + Send + Sync {
-    /// The vectors of `keys` in their order, each of so many dimensions; `None` for those that it doesn't have.
+    /// Returns the vectors of `keys` in the same order, each with `dimensions` numbers; `None` for missing ones.
     async fn get(&self, keys: Vec<CacheKey>, dimensions: usize) -> Vec<Option<Vec<f32>>>;
 
-    /// Keeps vectors, replacing those of the same keys.
+    /// Stores vectors, replacing those with the same keys.
     async fn put(&self, entries: Vec<(CacheKey, Vec<f32>)>);
 }
 
@@ -78,20 +78,20 @@ pub trait VectorCache: Debug + Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CacheStatistics {
-    /// Texts whose vectors came from memory, and second ones of equal texts in a call.
+    /// Texts whose vectors were in memory, or that were repeated within a call.
     pub memory_hits: u64,
-    /// Texts whose vectors came from the level below.
+    /// Texts whose vectors were in the cache below.
     pub disk_hits: u64,
-    /// Texts that the provider was asked for.
+    /// Texts that the provider embedded.
     pub misses: u64,
-    /// The vectors that are in memory now.
+    /// The number of vectors in memory now.
     pub entries: usize,
 }
 
-/// Asks a provider only for texts whose vectors are neither in memory nor in the level below.
+/// Calls a provider only for texts whose vectors are neither in memory nor in the cache below.
 ///
-/// Equal texts in one call are asked for once. Two calls at the same time that miss the same text both ask for it. A
-/// vector is kept when the provider's call has succeeded as a whole, and only if it is one of the model's space.
+/// A text that is repeated within a call is embedded once. Two concurrent calls that miss the same text both embed it.
+/// A vector is kept only if the provider's call succeeds as a whole and the vector belongs to the model's space.
 #[derive(Debug)]
 pub struct Caching {
     inner: Arc<dyn EmbeddingProvider>,
@@ -104,7 +104,7 @@ pub struct Caching {
 }
 
 impl Caching {
-    /// Keeps the [`MEMORY_ENTRIES`] vectors that were used last in memory.
+    /// Keeps the [`MEMORY_ENTRIES`] most recently used vectors in memory.
     #[must_use]
     pub fn new(inner: Arc<dyn EmbeddingProvider>) -> Self {
         let caching = Self {
@@ -119,22 +119,22 @@ impl Caching {
         caching.with_memory(MEMORY_ENTRIES)
     }
 
-    /// Sets how many vectors are kept in memory; none with 0.
+    /// Sets how many vectors are kept in memory; 0 keeps none.
     #[must_use]
     pub fn with_memory(mut self, entries: usize) -> Self {
         self.memory = NonZeroUsize::new(entries).map(|entries| Mutex::new(LruCache::new(entries)));
         self
     }
 
-    /// Sets the level below the memory.
+    /// Sets the cache below the one in memory.
     #[must_use]
     pub fn with_below(mut self, cache: Arc<dyn VectorCache>) -> Self {
         self.below = Some(cache);
         self
     }
 
-    /// Sets what tells models of the same name apart, empty by default: for a server that names its models as it likes,
-    /// the server.
+    /// Sets the namespace that distinguishes models with the same name, for example the server of a model. It is empty
+    /// by default.
     #[must_use]
     pub fn with_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
@@ -194,7 +194,7 @@ impl Caching {
         check_vectors(self.inner.space(), &vectors)?;
         let mut entries = Vec::new();
         for (text, vector) in missing.into_iter().zip(vectors) {
-            // What a service could not do may work the next time.
+            // The service may embed the text next time.
             if !is_no_vector(&vector) {
                 self.remember(text.key, &vector);
                 entries.extend(self.below.is_some().then(|| (text.key, vector.clone())));
@@ -208,15 +208,15 @@ impl Caching {
     }
 }
 
-/// One of the different texts of a call.
+/// One of the distinct texts of a call.
 struct Wanted<'a> {
     key: CacheKey,
     text: &'a str,
     vector: Option<Vec<f32>>,
 }
 
-/// The different texts of a call, and for each text of the call which of them it is.
-fn different<'a>(texts: &'a [String], key: impl Fn(&str) -> CacheKey) -> (Vec<Wanted<'a>>, Vec<usize>) {
+/// The distinct texts of a call, and for each text of the call its index among them.
+fn distinct<'a>(texts: &'a [String], key: impl Fn(&str) -> CacheKey) -> (Vec<Wanted<'a>>, Vec<usize>) {
     let mut places = HashMap::with_capacity(texts.len());
     let mut wanted = Vec::with_capacity(texts.len());
     let place = |text: &'a String| {
@@ -240,7 +240,7 @@ impl EmbeddingProvider for Caching {
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let key = |text: &str| CacheKey::new(&self.namespace, self.inner.space(), purpose, text);
-        let (mut wanted, order) = different(texts, key);
+        let (mut wanted, order) = distinct(texts, key);
         self.look_in_memory(&mut wanted);
         let repeated = texts.len() - wanted.len();
         let remembered = wanted.iter().filter(|text| text.vector.is_some()).count();

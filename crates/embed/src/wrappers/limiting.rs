@@ -1,4 +1,4 @@
-//! So many calls at a time.
+//! A limit on concurrent calls.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 
 use super::forward;
 
-/// Makes at most so many calls at the same time; others wait for their turn, in the order in which they came.
+/// Limits the number of calls at the same time. Other calls wait in the order in which they were made.
 #[derive(Debug)]
 pub struct Limiting {
     inner: Arc<dyn EmbeddingProvider>,
@@ -20,15 +20,14 @@ pub struct Limiting {
 }
 
 impl Limiting {
-    /// As many calls as the limits of `inner` name.
+    /// As many calls as the limits of `inner` allow.
     #[must_use]
     pub fn new(inner: Arc<dyn EmbeddingProvider>) -> Self {
         let calls = inner.limits().concurrent_calls;
         Self::with_calls(inner, calls)
     }
 
-    /// At most `calls` calls; 0 counts as 1. The limits of the wrapper name this number, so that nobody has more under
-    /// way than are let through.
+    /// At most `calls` calls; 0 counts as 1. The wrapper reports this number in its own limits.
     #[must_use]
     pub fn with_calls(inner: Arc<dyn EmbeddingProvider>, calls: usize) -> Self {
         let calls = calls.clamp(1, Semaphore::MAX_PERMITS);

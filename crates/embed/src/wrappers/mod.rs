@@ -1,18 +1,18 @@
-//! What is put around a provider: each wrapper is a provider itself, and usable alone.
+//! Wrappers around a provider. Each is a provider itself and can be used alone.
 //!
-//! [`StackOptions::wrap`] puts all of them on, in this order, outermost first:
+//! [`StackOptions::wrap`] applies all of them, in this order, outermost first:
 //!
-//! 1. `Redacting` (feature `redact`) masks secrets. All others see masked texts only, the cache included.
-//! 2. [`Caching`] answers for the texts whose vectors are known.
-//! 3. [`Batching`] cuts what is left into calls that the service takes.
-//! 4. [`Retrying`] makes a failed call again.
-//! 5. [`CircuitBreaking`] stops calling a service that is down. It counts attempts, not calls, and its refusal ends
-//!    the retrying at once.
-//! 6. [`Limiting`] lets so many calls through at a time. Being innermost, a call that waits for its next attempt
-//!    takes no one's place.
+//! 1. `Redacting` (feature `redact`) masks secrets. The other wrappers, including the cache, see only masked texts.
+//! 2. [`Caching`] returns vectors that are already known.
+//! 3. [`Batching`] splits the remaining texts into calls that the service accepts.
+//! 4. [`Retrying`] repeats failed calls.
+//! 5. [`CircuitBreaking`] stops calls to a service that is down. It counts attempts, not calls, and its error is not
+//!    retried.
+//! 6. [`Limiting`] limits the number of concurrent calls. It is innermost, so a call that waits for its next attempt
+//!    does not count.
 //!
-//! Dropping the future of a call at any point leaves every wrapper as if the call had not been made, but for what the
-//! service may have counted.
+//! Dropping the future of a call at any point leaves every wrapper as if the call had not been made, except for what
+//! the service itself has counted.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -51,7 +51,7 @@ pub use redacting::Redacting;
 pub use retrying::{RetryOptions, Retrying};
 pub use stack::{Stack, StackOptions, StackStatistics};
 
-/// The methods that a wrapper hands on to the provider in its field `inner`.
+/// Implements methods by calling those of the provider in the field `inner`.
 macro_rules! forward {
     ($($method:ident),* $(,)?) => { $(crate::wrappers::forward_one!($method);)* };
 }
@@ -86,25 +86,25 @@ macro_rules! forward_one {
 
 use {forward, forward_one};
 
-/// An error unless there is one vector a text. One too few or too many would give texts the vectors of others.
+/// Checks that there is one vector per text. With any other number, texts would get the vectors of others.
 fn check_count(texts: &[String], vectors: &[Vec<f32>]) -> Result<()> {
     if vectors.len() == texts.len() {
         return Ok(());
     }
-    let what = format!("{} vectors came for {} texts", vectors.len(), texts.len());
+    let what = format!("the provider returned {} vectors for {} texts", vectors.len(), texts.len());
     Err(Error::new(ErrorKind::Embedding, what))
 }
 
-/// An error unless every vector is one of the space, or stands for none.
+/// Checks that every vector belongs to the space or is [`NO_VECTOR`](amplifier_session_core::embedding::NO_VECTOR).
 fn check_vectors(space: &EmbeddingSpace, vectors: &[Vec<f32>]) -> Result<()> {
     for vector in vectors {
         if vector.len() != space.dimensions {
             let what =
-                format!("a vector has {} dimensions, but the model {}", vector.len(), space.dimensions);
+                format!("a vector has {} dimensions, but the model has {}", vector.len(), space.dimensions);
             return Err(Error::new(ErrorKind::Embedding, what).with("model", &space.model));
         }
         if !vector.iter().all(|x| x.is_finite()) && !is_no_vector(vector) {
-            let what = "a vector holds what is no number";
+            let what = "a vector contains NaN or infinity";
             return Err(Error::new(ErrorKind::Embedding, what).with("model", &space.model));
         }
     }

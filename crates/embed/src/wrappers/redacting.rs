@@ -23,17 +23,17 @@ use crate::secrets::SecretRules;
 #[derive(Debug)]
 pub struct Redacting {
     inner: Arc<dyn EmbeddingProvider>,
-    /// None where nothing is masked.
+    /// `None` if nothing is masked.
     rules: Option<&'static SecretRules>,
     masked: AtomicU64,
 }
 
 impl Redacting {
-    /// Masks what the built-in rules find, if `redaction` applies to the provider.
+    /// Masks the secrets that the built-in rules find, if `redaction` applies to the provider.
     ///
     /// # Errors
     ///
-    /// `Embedding` when the built-in rules can't be read, which is a mistake in the build.
+    /// `Embedding` if the built-in rules can't be read, which would be a mistake in the build.
     pub fn new(inner: Arc<dyn EmbeddingProvider>, redaction: Redaction) -> Result<Self> {
         let applies = redaction.applies_to(inner.as_ref());
         let rules = applies.then(SecretRules::built_in).transpose()?;

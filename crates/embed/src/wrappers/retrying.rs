@@ -1,4 +1,4 @@
-//! Another attempt, later.
+//! Retries with exponential backoff.
 
 use std::{
     sync::{
@@ -17,26 +17,26 @@ use async_trait::async_trait;
 use super::forward;
 use crate::clock::{Clock, SystemClock};
 
-/// How often and how long a call is made again.
+/// How often and for how long a failed call is retried.
 ///
-/// Before the attempt after the `n`th failure lies a random wait between 0 and `first_wait * 2^(n - 1)`, but not more
-/// than `longest_wait`: exponential backoff with full jitter, which spreads the clients of a service that comes back
-/// (<https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/>). Where the service says how long to
-/// wait, it is waited that long, and a random part of `first_wait` on top for the same reason.
+/// The wait after the `n`th failure is random, between 0 and `first_wait * 2^(n - 1)`, and at most `longest_wait`. This
+/// is exponential backoff with full jitter, so that not all clients return at the same moment
+/// (<https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/>). If the service says how long to wait,
+/// the wait is that long plus a random part of `first_wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryOptions {
-    /// The most attempts, the first included; 6 by default.
+    /// The most attempts, including the first. Default: 6.
     pub attempts: u32,
-    /// The longest wait after the first failure; 500 ms by default.
+    /// The longest wait after the first failure. Default: 500 ms.
     pub first_wait: Duration,
-    /// The longest wait of our own choice; 20 s by default.
+    /// The longest wait after any failure, unless the service asks for more. Default: 20 s.
     pub longest_wait: Duration,
-    /// The longest wait that the service may ask for; 120 s by default. If it asks for more, the call fails.
+    /// The longest wait that the service may ask for. If it asks for more, the call fails. Default: 120 s.
     pub longest_demand: Duration,
-    /// No attempt begins later than this after the first one began; 5 minutes by default.
+    /// How long after the start of the first attempt the last one may start. Default: 5 minutes.
     pub total: Duration,
-    /// The same for the text of a query, for which somebody waits who can search by words instead; 1 s by default.
+    /// The same for queries. Default: 1 s, since a user is waiting, and the search can go by words alone.
     pub query_total: Duration,
 }
 
@@ -54,14 +54,14 @@ impl Default for RetryOptions {
 }
 
 impl RetryOptions {
-    /// Sets the most attempts, the first included; 0 counts as 1, and 1 means that nothing is tried again.
+    /// Sets the most attempts, including the first. With 0 or 1 there are no retries.
     #[must_use]
     pub fn with_attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
         self
     }
 
-    /// Sets the longest wait after the first failure, and the longest of all.
+    /// Sets the longest wait after the first failure and after any failure.
     #[must_use]
     pub fn with_waits(mut self, first: Duration, longest: Duration) -> Self {
         (self.first_wait, self.longest_wait) = (first, longest);
@@ -75,14 +75,14 @@ impl RetryOptions {
         self
     }
 
-    /// Sets how long after the first attempt the last one may begin.
+    /// Sets how long after the start of the first attempt the last one may start.
     #[must_use]
     pub fn with_total(mut self, total: Duration) -> Self {
         self.total = total;
         self
     }
 
-    /// Sets the same for the text of a query.
+    /// Sets the same for queries.
     #[must_use]
     pub fn with_query_total(mut self, total: Duration) -> Self {
         self.query_total = total;
@@ -97,10 +97,10 @@ impl RetryOptions {
     }
 }
 
-/// Makes a call again whose error is marked as retryable; [`RetryOptions`] says how often and when.
+/// Retries calls whose error is marked as retryable, as [`RetryOptions`] say.
 ///
-/// When it gives up it returns the last error, with the number of attempts and, if that was it, the demand that was
-/// too long.
+/// When it gives up, it returns the last error with the number of attempts, and says so if the service asked for too
+/// long a wait.
 #[derive(Debug)]
 pub struct Retrying {
     inner: Arc<dyn EmbeddingProvider>,
@@ -111,34 +111,35 @@ pub struct Retrying {
 }
 
 impl Retrying {
-    /// Retries the calls of `inner`, by the time of the system.
+    /// Retries the calls of `inner`, with the system's clock.
     #[must_use]
     pub fn new(inner: Arc<dyn EmbeddingProvider>, options: RetryOptions) -> Self {
         let random = Mutex::new(fastrand::Rng::new());
         Self { inner, options, clock: Arc::new(SystemClock), random, retries: AtomicU64::new(0) }
     }
 
-    /// Sets what tells the time and waits.
+    /// Sets the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Sets where the random numbers begin, so that the waits are the same each time.
+    /// Sets the seed of the random waits, to make them reproducible.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.random = Mutex::new(fastrand::Rng::with_seed(seed));
         self
     }
 
-    /// How many attempts were made after a failure, over all calls.
+    /// The number of retries of all calls so far.
     #[must_use]
     pub fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// How long to wait after the `attempt`th attempt, or the error when it was the last one; none begins after `last`.
+    /// How long to wait after the `attempt`th attempt, or the error if it was the last one. No attempt starts after
+    /// `last`.
     fn wait(&self, attempt: u32, last: Option<Instant>, error: Error) -> Result<Duration> {
         if !error.is_retryable() {
             return Err(error);
@@ -149,10 +150,7 @@ impl Retrying {
         }
         let wait = match error.retry_after() {
             Some(demand) if demand > self.options.longest_demand => {
-                let asked = format!(
-                    "the service asks to wait {} s, longer than this program waits",
-                    demand.as_secs()
-                );
+                let asked = format!("the service asks to wait {} s, which is too long", demand.as_secs());
                 return give_up(error.because(asked));
             }
             Some(demand) => demand.saturating_add(self.up_to(self.options.first_wait)),
@@ -168,7 +166,7 @@ impl Retrying {
         self.options.first_wait.saturating_mul(doubled).min(self.options.longest_wait)
     }
 
-    /// A random duration, `most` at the most.
+    /// A random duration of at most `most`.
     fn up_to(&self, most: Duration) -> Duration {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         Duration::from_nanos(random.u64(..=u64::try_from(most.as_nanos()).unwrap_or(u64::MAX)))

@@ -1,4 +1,4 @@
-//! All wrappers at once, in their order.
+//! All wrappers in the right order.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use super::{
 };
 use crate::clock::{Clock, SystemClock};
 
-/// What is put around a provider, see [the order](super).
+/// The settings of all wrappers; see [their order](super).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StackOptions {
     /// For which models secrets are masked; by default for those that are not on this machine.
     #[cfg(feature = "redact")]
     pub redaction: Redaction,
-    /// How many vectors are kept in memory; 1,000 by default, none with 0.
+    /// How many vectors are kept in memory. Default: 1,000; 0 keeps none.
     pub memory_entries: usize,
-    /// The level below the memory, such as `DiskCache`; none by default.
+    /// The cache below the one in memory, such as `DiskCache`. Default: none.
     pub cache: Option<Arc<dyn VectorCache>>,
-    /// What tells models of the same name apart in the caches, see [`Caching::with_namespace`]; empty by default.
+    /// The namespace in caches, see [`Caching::with_namespace`]. Default: empty.
     pub namespace: String,
-    /// How often and how long a call is made again.
+    /// How often and for how long a failed call is retried.
     pub retry: RetryOptions,
     /// When a service counts as down.
     pub breaker: BreakerOptions,
-    /// The most calls at the same time; by default what the provider's limits name.
+    /// The most calls at the same time. Default: the provider's limit.
     pub concurrent_calls: Option<usize>,
-    /// What tells the time and waits; by default the system.
+    /// The clock to read and to wait with. Default: the system's.
     pub clock: Arc<dyn Clock>,
-    /// Where the random parts of the waits begin; somewhere by default.
+    /// The seed of the random waits. Default: random.
     pub seed: Option<u64>,
 }
 
@@ -65,28 +65,28 @@ impl StackOptions {
         self
     }
 
-    /// Sets how many vectors are kept in memory; none with 0.
+    /// Sets how many vectors are kept in memory; 0 keeps none.
     #[must_use]
     pub fn with_memory_entries(mut self, entries: usize) -> Self {
         self.memory_entries = entries;
         self
     }
 
-    /// Sets the level below the memory.
+    /// Sets the cache below the one in memory.
     #[must_use]
     pub fn with_cache(mut self, cache: Arc<dyn VectorCache>) -> Self {
         self.cache = Some(cache);
         self
     }
 
-    /// Sets what tells models of the same name apart in the caches.
+    /// Sets the namespace in caches.
     #[must_use]
     pub fn with_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = namespace.into();
         self
     }
 
-    /// Sets how often and how long a call is made again.
+    /// Sets how often and for how long a failed call is retried.
     #[must_use]
     pub fn with_retry(mut self, retry: RetryOptions) -> Self {
         self.retry = retry;
@@ -107,25 +107,25 @@ impl StackOptions {
         self
     }
 
-    /// Sets what tells the time and waits.
+    /// Sets the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Sets where the random parts of the waits begin, so that they are the same each time.
+    /// Sets the seed of the random waits, to make them reproducible.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Puts all wrappers around `provider`.
+    /// Wraps `provider` in all wrappers.
     ///
     /// # Errors
     ///
-    /// `Embedding` when the rules for secrets can't be read, which is a mistake in the build.
+    /// `Embedding` if the built-in rules for secrets can't be read, which would be a mistake in the build.
     pub fn wrap(self, provider: Arc<dyn EmbeddingProvider>) -> Result<Stack> {
         let calls = self.concurrent_calls.unwrap_or_else(|| provider.limits().concurrent_calls);
         let limiting = Arc::new(Limiting::with_calls(provider, calls));
@@ -155,7 +155,7 @@ impl StackOptions {
     }
 }
 
-/// A provider in all its wrappers.
+/// A provider in all wrappers.
 #[derive(Debug, Clone)]
 pub struct Stack {
     #[cfg(feature = "redact")]
@@ -169,18 +169,18 @@ pub struct Stack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackStatistics {
-    /// Secrets that were masked.
+    /// How many secrets were masked in texts that reached the wrappers unmasked.
     pub masked_secrets: u64,
     /// Where vectors came from.
     pub cache: CacheStatistics,
-    /// Attempts after a failed one.
+    /// The number of retries.
     pub retries: u64,
-    /// Whether calls go through.
+    /// Whether calls go through now.
     pub breaker: BreakerState,
 }
 
 impl Stack {
-    /// The provider to use.
+    /// The wrapped provider.
     #[must_use]
     pub fn provider(&self) -> Arc<dyn EmbeddingProvider> {
         #[cfg(feature = "redact")]

@@ -47,7 +47,7 @@ async fn both_forms_of_the_endpoint_reach_the_deployment() {
 }
 
 #[tokio::test]
-async fn another_api_version_is_asked_for_and_ada_takes_no_dimensions() {
+async fn the_api_version_can_be_set_and_ada_gets_no_dimensions() {
     let mock = server().await;
     let config = config(mock.azure_endpoint())
         .with_api_version("2023-05-15")
@@ -71,7 +71,7 @@ async fn a_wrong_key_is_an_authentication_error_at_once() {
 }
 
 #[tokio::test]
-async fn a_deployment_that_is_not_there_is_told() {
+async fn a_missing_deployment_is_an_error() {
     let mock = server().await;
     let config = config(mock.azure_endpoint()).with_deployment("gone");
     let error = embed(&AzureOpenAiEmbedding::new(&config).unwrap(), &["a text"]).await.unwrap_err();
@@ -80,7 +80,7 @@ async fn a_deployment_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn throttling_in_the_manner_of_azure_is_understood() {
+async fn azures_throttling_headers_are_read() {
     let mock = server().await;
     let model = AzureOpenAiEmbedding::new(&config(mock.azure_endpoint())).unwrap();
     mock.script([Fault::saying(
@@ -93,7 +93,7 @@ async fn throttling_in_the_manner_of_azure_is_understood() {
     assert_eq!(error.retry_after().unwrap().as_secs(), 12);
 }
 
-/// Hands out tokens, or fails.
+/// Returns tokens or fails.
 #[derive(Debug, Default)]
 struct Tokens {
     asked: AtomicUsize,
@@ -116,7 +116,7 @@ impl TokenCredential for Tokens {
     }
 }
 
-/// A provider that signs in with `tokens`, at a server that takes tokens.
+/// A provider that signs in with `tokens`, and a server that accepts them.
 async fn signed_in(tokens: &Arc<Tokens>) -> (MockEmbeddings, AzureOpenAiEmbedding) {
     let options = MockOptions::default().with_key(KEY).with_token(TOKEN);
     let mock = MockEmbeddings::start(options).await.unwrap();
@@ -128,7 +128,7 @@ async fn signed_in(tokens: &Arc<Tokens>) -> (MockEmbeddings, AzureOpenAiEmbeddin
 }
 
 #[tokio::test]
-async fn a_token_of_entra_goes_into_every_call() {
+async fn every_call_has_a_token() {
     let tokens = Arc::new(Tokens::default());
     let (mock, model) = signed_in(&tokens).await;
     assert!(embed(&model, &[]).await.unwrap().is_empty());

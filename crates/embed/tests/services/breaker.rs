@@ -1,4 +1,4 @@
-//! A service that is down is left alone, and asked once whether it is back.
+//! The circuit breaker around a provider: it stops calls to a service that is down, and probes it once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use amplifier_session_testkit::http::{Fault, MockEmbeddings};
 
 use crate::{assert_vectors, embed, provider, server, small};
 
-/// Calls to the server that are made once each, and by this clock.
+/// Calls to the server with one attempt each, and the clock that the breaker reads.
 fn stack(mock: &MockEmbeddings) -> (Stack, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new());
     let options = StackOptions::default()
@@ -35,12 +35,11 @@ async fn it_opens_probes_once_and_closes() {
 
     clock.advance(Duration::from_secs(59));
     let error = embed(&*model, &["one"]).await.unwrap_err();
-    // It says where, and what was wrong the last time.
-    let told = error.to_string();
-    let url = mock.openai_url();
-    assert!(told.starts_with(&url), "{told}");
-    assert!(told.contains("holds no vectors; the service is down"), "{told}");
-    assert_eq!(mock.calls(), 5, "the service was not left alone");
+    // It names the address and the last failure.
+    let message = error.to_string();
+    assert!(message.starts_with(&mock.openai_url()), "{message}");
+    assert!(message.contains("contains no vectors; the service is down"), "{message}");
+    assert_eq!(mock.calls(), 5, "the service was called");
 
     clock.advance(Duration::from_secs(1));
     mock.hold();
@@ -76,7 +75,7 @@ async fn a_probe_that_fails_leaves_it_open_for_another_minute() {
 }
 
 #[tokio::test]
-async fn an_open_breaker_tells_the_status_of_the_last_failure() {
+async fn the_error_of_an_open_breaker_names_the_last_failure() {
     let mock = server().await;
     let (stack, _clock) = stack(&mock);
     let model = stack.provider();

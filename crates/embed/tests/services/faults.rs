@@ -1,4 +1,4 @@
-//! What comes of each way in which a service can fail.
+//! Every way in which a service can fail, and the error for it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use amplifier_session_testkit::http::{Fault, MockEmbeddings};
 
 use crate::{assert_vectors, config, embed, provider, server, small};
 
-/// The error of a call that meets `fault`. The next call is answered all the same.
+/// The error of a call that meets `fault`. The next call succeeds.
 async fn error_of(fault: Fault) -> Error {
     let mock = server().await;
     let model = provider(&mock, small());
@@ -21,12 +21,12 @@ async fn error_of(fault: Fault) -> Error {
         Err(error) => error,
     };
     assert_vectors(&embed(&model, &["one", "two"]).await.unwrap(), &["one", "two"]);
-    assert_eq!(mock.calls(), 2, "a provider makes one attempt a call");
+    assert_eq!(mock.calls(), 2, "a provider makes one attempt per call");
     error
 }
 
 #[tokio::test]
-async fn what_may_pass_is_retryable() {
+async fn temporary_failures_are_retryable() {
     for fault in [
         Fault::CutBefore,
         Fault::CutInside,
@@ -45,17 +45,17 @@ async fn what_may_pass_is_retryable() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_is_told_from_garbage() {
+async fn a_cut_connection_differs_from_garbage() {
     assert!(error_of(Fault::CutInside).await.to_string().contains("the connection was cut"));
-    assert!(error_of(Fault::Garbage).await.to_string().contains("holds no vectors"));
+    assert!(error_of(Fault::Garbage).await.to_string().contains("contains no vectors"));
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_an_error_and_never_a_shifted_list() {
+async fn wrong_vectors_are_an_error_and_never_a_shifted_list() {
     for (fault, says) in [
-        (Fault::TooFew, "1 vectors of 2 texts"),
-        (Fault::TooMany, "3 vectors of 2 texts"),
-        (Fault::WrongDimensions, "7 dimensions, and 8 are configured"),
+        (Fault::TooFew, "1 vectors for 2 texts"),
+        (Fault::TooMany, "3 vectors for 2 texts"),
+        (Fault::WrongDimensions, "7 dimensions, but 8 are configured"),
         (Fault::DuplicateIndex, "number 0 is one too many"),
     ] {
         let error = error_of(fault).await;
@@ -66,7 +66,7 @@ async fn what_does_not_fit_is_an_error_and_never_a_shifted_list() {
 }
 
 #[tokio::test]
-async fn each_way_to_say_when_to_come_back_is_understood() {
+async fn every_way_to_ask_for_a_wait_is_understood() {
     let date = Fault::throttled("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")
         .with_header("date", "Sun, 06 Nov 1994 08:49:37 GMT");
     for (fault, wait) in [
@@ -81,21 +81,21 @@ async fn each_way_to_say_when_to_come_back_is_understood() {
 }
 
 #[tokio::test]
-async fn an_account_without_money_is_not_asked_again() {
+async fn an_exhausted_quota_is_not_retryable() {
     let body = r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
     let error = error_of(Fault::saying(429, body)).await;
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
 }
 
 #[tokio::test]
-async fn a_text_that_is_refused_is_told_from_a_request_that_is() {
+async fn rejected_texts_differ_from_rejected_requests() {
     let mock = server().await;
     let model = provider(&mock, small());
     mock.refuse_text(Some("bad"));
     let error = embed(&model, &["good", "a bad one"]).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Validation, false));
     assert!(embed(&model, &["good"]).await.is_ok());
-    // The checks of the service itself.
+    // These are checked by the server itself.
     for refused in [String::new(), "word ".repeat(9_000)] {
         let error = embed(&model, &["good", &refused]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Validation, "{error}");
@@ -105,17 +105,17 @@ async fn a_text_that_is_refused_is_told_from_a_request_that_is() {
 }
 
 #[tokio::test]
-async fn what_is_no_number_is_no_vector_of_its_text() {
+async fn a_vector_with_nan_fails_its_text_alone() {
     let mock = server().await;
     mock.script([Fault::NotFinite]);
     let vectors = embed(&provider(&mock, small()), &["one", "two"]).await.unwrap();
     assert!(vectors.len() == 2 && vectors.iter().all(|vector| is_no_vector(vector)), "{vectors:?}");
 }
 
-/// Without another attempt, in or around the provider: nobody would come to listen within a second.
+/// There is no other attempt, neither in the provider nor in its wrappers: no service starts within a second.
 #[tokio::test]
-async fn an_address_where_nothing_listens_is_named_at_once() {
-    // A port that was free a moment ago.
+async fn a_refused_connection_is_reported_at_once() {
+    // A port that was free just now.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("http://127.0.0.1:{port}/v1");
     let config = OpenAiConfig::default().with_base_url(&address).with_model(small());
@@ -129,10 +129,10 @@ async fn an_address_where_nothing_listens_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_answer_is_given_up() {
+async fn a_call_times_out() {
     let mock = server().await;
     mock.hold();
-    // It never answers, so that the shortest time is long enough.
+    // The server never answers, so any timeout will do.
     let config = config(&mock).with_model(small().with_timeout(Duration::from_millis(1)));
     let error = embed(&OpenAiEmbedding::new(&config).unwrap(), &["a text"]).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, true));
@@ -152,13 +152,13 @@ async fn redirects_are_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_the_end() {
+async fn an_endless_response_is_not_read_to_the_end() {
     let error = error_of(Fault::saying(200, &" ".repeat(2 << 20))).await;
     assert!(error.to_string().contains("longer than"), "{error}");
 }
 
 #[tokio::test]
-async fn a_share_of_failures_leaves_no_wrong_vector() {
+async fn random_failures_leave_no_wrong_vector() {
     let mock = server().await;
     let model = provider(&mock, small());
     mock.fail_share(0.3, 11);

@@ -1,4 +1,4 @@
-//! The services themselves. They cost money and need a key, so that they run only when asked for:
+//! Tests against the real services. They cost money and need a key, so they are ignored by default:
 //!
 //!     OPENAI_API_KEY=... cargo test -p amplifier-session-embed --features azure-openai --test services -- --ignored
 
@@ -11,7 +11,7 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Whether texts that say the same are nearer to each other than to another.
+/// Checks that texts with the same meaning are nearer to each other than to another.
 async fn assert_sense(model: &dyn EmbeddingProvider) {
     let texts =
         ["The import times out at night.", "Why does the nightly import fail?", "I like green apples."];

@@ -1,4 +1,4 @@
-//! The providers of services, against a server on this machine that checks what it is sent.
+//! The hosted providers, against a server on this machine that checks requests.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -16,10 +16,10 @@ mod live;
 mod openai;
 mod secrets;
 
-/// The only key that the server takes.
+/// The only key that the server accepts.
 const KEY: &str = "sk-made-up-4f9c2e71";
 
-/// A server that asks for the key.
+/// A server that requires the key.
 async fn server() -> MockEmbeddings {
     MockEmbeddings::start(MockOptions::default().with_key(KEY)).await.unwrap()
 }
@@ -49,7 +49,7 @@ async fn embed(provider: &dyn EmbeddingProvider, given: &[&str]) -> Result<Vec<V
     provider.embed(&texts(given), EmbeddingPurpose::Document).await
 }
 
-/// Whether these are the vectors of these texts, in their order.
+/// Checks that these are the vectors of these texts, in the same order.
 fn assert_vectors(vectors: &[Vec<f32>], texts: &[&str]) {
     assert_eq!(vectors.len(), texts.len());
     for (vector, text) in vectors.iter().zip(texts) {

@@ -1,4 +1,4 @@
-//! OpenAI, and servers that speak its protocol.
+//! OpenAI, and servers with the same API.
 
 use amplifier_session_core::{
     ErrorKind,
@@ -13,7 +13,7 @@ use crate::{KEY, assert_vectors, config, embed, provider, server, small};
 const TEXTS: [&str; 3] = ["the connection pool", "green apples", "naïve café ☕"];
 
 #[tokio::test]
-async fn a_call_says_what_it_has_to_and_no_more() {
+async fn a_request_has_only_the_required_parameters() {
     let mock = server().await;
     let model = provider(&mock, ModelConfig::new("text-embedding-3-small"));
     let vectors = embed(&model, &TEXTS).await.unwrap();
@@ -30,7 +30,7 @@ async fn a_call_says_what_it_has_to_and_no_more() {
 }
 
 #[tokio::test]
-async fn dimensions_are_sent_only_where_fewer_are_wanted_and_can_be_had() {
+async fn dimensions_are_sent_only_to_ask_for_shorter_vectors() {
     let mock = server().await;
     let large = ModelConfig::new("text-embedding-3-large");
     for (model, sent, length) in [
@@ -49,21 +49,21 @@ async fn dimensions_are_sent_only_where_fewer_are_wanted_and_can_be_had() {
 }
 
 #[tokio::test]
-async fn no_texts_are_no_call() {
+async fn no_call_is_made_without_texts() {
     let mock = server().await;
     assert!(embed(&provider(&mock, small()), &[]).await.unwrap().is_empty());
     assert_eq!(mock.calls(), 0);
 }
 
 #[tokio::test]
-async fn answers_in_another_order_are_put_back() {
+async fn vectors_are_returned_in_the_order_of_the_texts() {
     let mock = server().await;
     mock.script([Fault::Reversed]);
     assert_vectors(&embed(&provider(&mock, small()), &TEXTS).await.unwrap(), &TEXTS);
 }
 
 #[tokio::test]
-async fn a_server_of_ones_own_needs_no_key_and_may_answer_decimals_of_any_length() {
+async fn compatible_servers_need_no_key_and_may_send_decimals() {
     let options = MockOptions::default().with_model("nomic-embed-text", 16).with_decimals().with_length(7.5);
     let mock = MockEmbeddings::start(options).await.unwrap();
     let config = OpenAiConfig::default()
@@ -80,7 +80,7 @@ async fn a_server_of_ones_own_needs_no_key_and_may_answer_decimals_of_any_length
 }
 
 #[tokio::test]
-async fn a_server_that_can_is_asked_for_shorter_vectors_on_demand() {
+async fn compatible_servers_are_asked_for_shorter_vectors_if_configured() {
     let mock = MockEmbeddings::start(MockOptions::default().with_model("nested", 16)).await.unwrap();
     let base = OpenAiConfig::default().with_base_url(mock.openai_url());
     let model = ModelConfig::new("nested").with_dimensions(4);
@@ -90,11 +90,11 @@ async fn a_server_that_can_is_asked_for_shorter_vectors_on_demand() {
 
     let silent = OpenAiEmbedding::new(&base.with_model(model)).unwrap();
     let error = embed(&silent, &TEXTS).await.unwrap_err();
-    assert!(error.to_string().contains("have 16 dimensions, and 4 are configured"), "{error}");
+    assert!(error.to_string().contains("with 16 dimensions, but 4 are configured"), "{error}");
 }
 
 #[tokio::test]
-async fn calls_at_the_same_time_get_their_own_answers() {
+async fn concurrent_calls_get_their_own_vectors() {
     let mock = server().await;
     let model = provider(&mock, small());
     mock.hold();
@@ -109,12 +109,12 @@ async fn calls_at_the_same_time_get_their_own_answers() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_is_named_with_where_it_was_looked_for() {
+async fn the_error_about_an_unknown_model_names_model_and_address() {
     let mock = server().await;
     let model = config(&mock).with_model(ModelConfig::new("text-embedding-9").with_dimensions(8));
     let error = embed(&OpenAiEmbedding::new(&model).unwrap(), &TEXTS).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
-    assert!(error.to_string().contains("knows no such model"), "{error}");
+    assert!(error.to_string().contains("has no such model"), "{error}");
     assert!(error.to_string().contains("model text-embedding-9"), "{error}");
     assert_eq!(error.context("request"), Some("req_mock"));
 }

@@ -1,4 +1,4 @@
-//! No key is shown anywhere.
+//! Keys are never shown.
 
 use std::{
     io::{self, Write},
@@ -13,7 +13,7 @@ use amplifier_session_testkit::http::Fault;
 
 use crate::{KEY, config, embed, provider, server, small};
 
-/// Everything that an error shows, causes included.
+/// Everything that an error shows, including its causes.
 fn shown(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = format!("{error} {error:?} {error:#?}");
     if let Some(source) = error.source() {
@@ -91,7 +91,7 @@ impl Write for Log {
 async fn no_key_is_logged_at_any_level() {
     let log = Log::default();
     let writer = log.clone();
-    // For the whole process: connections are made on threads of their own.
+    // Set for the whole process, since connections have their own threads.
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
         .with_writer(move || writer.clone())
@@ -107,6 +107,6 @@ async fn no_key_is_logged_at_any_level() {
         let _ = embed(&azure, &["a text"]).await;
     }
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(!log.is_empty(), "nothing was logged, so that this test says nothing");
+    assert!(!log.is_empty(), "nothing was logged, so this test proves nothing");
     assert!(!log.contains(KEY), "{log}");
 }

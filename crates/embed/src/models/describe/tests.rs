@@ -44,7 +44,7 @@ fn module(path: &str, kind: &str) -> Value {
 }
 
 #[test]
-fn a_bare_transformer_is_pooled_by_the_mean() {
+fn without_configuration_the_mean_is_used() {
     let expected = ModelDescription {
         dimensions: TinyModel::DIMENSIONS,
         max_tokens: TinyModel::MAX_TOKENS,
@@ -56,7 +56,7 @@ fn a_bare_transformer_is_pooled_by_the_mean() {
 }
 
 #[test]
-fn pooling_is_what_the_folder_says() {
+fn the_folder_decides_the_pooling() {
     for (flag, pooling) in [
         ("pooling_mode_cls_token", Pooling::Cls),
         ("pooling_mode_mean_tokens", Pooling::Mean),
@@ -73,40 +73,40 @@ fn pooling_is_what_the_folder_says() {
 }
 
 #[test]
-fn what_cannot_be_carried_out_is_refused() {
+fn unsupported_configurations_are_refused() {
     refused(&[(POOLING, json!({ "pooling_mode_lasttoken": true }))], &[POOLING, "lasttoken"]);
     let two = json!({ "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true });
     refused(&[(POOLING, two)], &["cls_token and mean_tokens"]);
-    refused(&[(POOLING, json!({}))], &["says nothing"]);
+    refused(&[(POOLING, json!({}))], &["no pooling mode"]);
     refused(&[(POOLING, json!({ "pooling_mode": "mean", "include_prompt": false }))], &["prompts"]);
     let dense =
         json!([module("", "Transformer"), module("1_Pooling", "Pooling"), module("2_Dense", "Dense")]);
     refused(&[(MODULES, dense)], &[MODULES, "\"Dense\""]);
-    refused(&[(MODULES, json!([module("", "Transformer")]))], &["no module that pools"]);
+    refused(&[(MODULES, json!([module("", "Transformer")]))], &["no pooling module"]);
     refused(&[(MODULES, json!([module("1_Pooling", "Pooling")]))], &["1_Pooling/config.json is missing"]);
     for outside in ["../other", "/etc", ""] {
-        refused(&[(MODULES, json!([module(outside, "Pooling")]))], &["not in the folder"]);
+        refused(&[(MODULES, json!([module(outside, "Pooling")]))], &["outside of the folder"]);
     }
     refused(&[config(json!({ "model_type": "mpnet" }))], &[CONFIG, "\"mpnet\"", "BERT"]);
     refused(&[config(json!({ "num_attention_heads": 0 }))], &["0 attention heads"]);
     refused(&[config(json!({ "num_attention_heads": 3 }))], &["8 dimensions for 3"]);
-    refused(&[config(json!({ "hidden_size": "many" }))], &[CONFIG, "not what it should be"]);
+    refused(&[config(json!({ "hidden_size": "many" }))], &[CONFIG, "is invalid"]);
     refused(&[config(json!({ "max_position_embeddings": 4 }))], &[CONFIG, "4 tokens"]);
     refused(&[(LENGTH, json!({ "max_seq_length": 0 }))], &[LENGTH, "0 tokens"]);
 }
 
 #[test]
-fn a_missing_or_half_configuration_is_named() {
+fn errors_name_the_missing_or_invalid_file() {
     let error = describe(&PathBuf::from("/nowhere/at-all"), "model").unwrap_err();
     assert_eq!(error.to_string(), "config.json is missing (folder /nowhere/at-all)");
     let folder = folder(&[]);
     fs::write(folder.path().join(CONFIG), r#"{"model_type": "be"#).unwrap();
     let error = describe(folder.path(), "model").unwrap_err();
-    assert!(error.to_string().starts_with("config.json is not what it should be"), "{error}");
+    assert!(error.to_string().starts_with("config.json is invalid"), "{error}");
 }
 
 #[test]
-fn the_shorter_length_counts() {
+fn the_shorter_length_applies() {
     let of = |length: Value| described("m", &[(LENGTH, json!({ "max_seq_length": length }))]).max_tokens;
     assert_eq!(of(json!(20)), 20);
     assert_eq!(of(json!(100)), TinyModel::MAX_TOKENS);
@@ -114,7 +114,7 @@ fn the_shorter_length_counts() {
 }
 
 #[test]
-fn prompts_come_from_the_folder_or_else_from_the_name() {
+fn prompts_come_from_the_folder_or_the_name() {
     let prompts = |name: &str, files: &[(&str, Value)]| {
         let Prompts { query, document } = described(name, files).prompts;
         (query, document)
@@ -137,7 +137,7 @@ fn prompts_come_from_the_folder_or_else_from_the_name() {
 }
 
 #[test]
-fn a_name_tells_how_to_pool_where_the_folder_does_not() {
+fn the_name_decides_the_pooling_if_the_folder_does_not() {
     assert_eq!(described("bge-small-en-v1.5", &[]).pooling, Pooling::Cls);
     let mean = json!({ "pooling_mode_mean_tokens": true });
     assert_eq!(described("bge-small-en-v1.5", &[(POOLING, mean)]).pooling, Pooling::Mean);

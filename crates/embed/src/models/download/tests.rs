@@ -122,7 +122,7 @@ impl Place {
 }
 
 #[tokio::test]
-async fn a_model_is_fetched_checked_and_put_into_place() {
+async fn a_model_is_downloaded_checked_and_installed() {
     let place = place();
     let fake = FakeHub::new(place.answers.clone());
     let bytes = AtomicU64::new(0);
@@ -141,7 +141,7 @@ async fn a_model_is_fetched_checked_and_put_into_place() {
 }
 
 #[tokio::test]
-async fn other_weights_than_are_known_are_refused() {
+async fn weights_with_another_hash_are_refused() {
     let mut place = place();
     place.answers.insert(address("model.safetensors"), Answer::Body(b"something else".to_vec()));
     let error = place.refused().await;
@@ -150,7 +150,7 @@ async fn other_weights_than_are_known_are_refused() {
 }
 
 #[tokio::test]
-async fn a_download_that_breaks_off_leaves_nothing_and_is_worth_another_try() {
+async fn an_interrupted_download_leaves_nothing_and_is_retryable() {
     let mut place = place();
     let file = address("model.safetensors");
     let Some(Answer::Body(body)) = place.answers.remove(&file) else { panic!("no weights") };
@@ -161,17 +161,17 @@ async fn a_download_that_breaks_off_leaves_nothing_and_is_worth_another_try() {
 }
 
 #[tokio::test]
-async fn what_the_hub_does_not_have_or_refuses_is_named() {
+async fn errors_name_the_file_that_the_hub_lacks_or_refuses() {
     let mut missing = place();
     missing.answers.remove(&address("tokenizer.json"));
-    assert!(missing.refused().await.to_string().starts_with("tokenizer.json is not there"));
+    assert!(missing.refused().await.to_string().starts_with("tokenizer.json does not exist"));
     let mut refusing = place();
     refusing.answers.insert(address("config.json"), Answer::Status(503));
-    assert!(refusing.refused().await.to_string().starts_with("config.json is refused with status 503"));
+    assert!(refusing.refused().await.to_string().starts_with("config.json can't be downloaded: status 503"));
 }
 
 #[tokio::test]
-async fn a_hub_that_is_not_there_is_told() {
+async fn an_unreachable_hub_is_an_error() {
     let place = place();
     // A port that was free a moment ago.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -184,19 +184,19 @@ async fn a_hub_that_is_not_there_is_told() {
 }
 
 #[tokio::test]
-async fn an_unknown_name_or_one_that_is_installed_asks_nobody() {
+async fn unknown_and_installed_names_are_refused_without_a_request() {
     let place = place();
     let fake = FakeHub::new(place.answers.clone());
     let error = place.models.install("gpt-2", &fake.hub, &|_| {}).await.unwrap_err();
-    assert!(error.to_string().contains("known are all-minilm-l6-v2"), "{error}");
+    assert!(error.to_string().contains("choose one of all-minilm-l6-v2"), "{error}");
     TinyModel::default().write(&place.models.folder().join("e5-small-v2")).unwrap();
     let error = place.models.install("E5-small-v2", &fake.hub, &|_| {}).await.unwrap_err();
-    assert!(error.to_string().contains("installed already"), "{error}");
+    assert!(error.to_string().contains("already installed"), "{error}");
     assert!(fake.asked.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn the_known_weights_are_asked_of_any_hub_and_compared() {
+async fn known_hashes_apply_to_any_hub() {
     // A hub that has something else under the name of a known model.
     let known = KnownModel::find("all-minilm-l6-v2").unwrap();
     let mut place = place();

@@ -54,30 +54,30 @@ fn a_model_is_copied_listed_found_and_verified() {
 }
 
 #[test]
-fn a_name_can_be_given_and_is_taken_once() {
+fn a_name_can_be_chosen_and_used_once() {
     let place = place("model");
     assert_eq!(place.models.install_from(&place.source, Some("mine")).unwrap().name, "mine");
     let error = place.refused(Some("MINE"));
     assert_eq!(error.kind(), ErrorKind::Validation);
-    assert!(error.to_string().contains("installed already"), "{error}");
+    assert!(error.to_string().contains("already installed"), "{error}");
     for bad in ["", "../up", "a/b", ".hidden", "a b", &"x".repeat(101)] {
         assert_eq!(place.refused(Some(bad)).context("field"), Some("model"), "{bad:?}");
     }
 }
 
 #[test]
-fn what_is_no_whole_model_is_not_installed() {
+fn an_incomplete_model_is_not_installed() {
     type Break = fn(&Path);
     let breaks: [(&str, Break); 6] = [
         ("model.safetensors is missing", |folder| fs::remove_file(folder.join("model.safetensors")).unwrap()),
-        ("pytorch_model.bin can't be read", |folder| {
+        ("pytorch_model.bin is not supported", |folder| {
             fs::rename(folder.join("model.safetensors"), folder.join("pytorch_model.bin")).unwrap();
         }),
         ("tokenizer.json is missing", |folder| fs::remove_file(folder.join("tokenizer.json")).unwrap()),
-        ("tokenizer.json is not what it should be", |folder| {
+        ("tokenizer.json is invalid", |folder| {
             fs::write(folder.join("tokenizer.json"), "{\"version\": ").unwrap();
         }),
-        ("was not copied to its end", |folder| cut(&folder.join("model.safetensors"), -1)),
+        ("bytes instead of", |folder| cut(&folder.join("model.safetensors"), -1)),
         ("config.json is missing", |folder| fs::remove_file(folder.join("config.json")).unwrap()),
     ];
     for (expected, make_broken) in breaks {
@@ -97,7 +97,7 @@ fn cut(file: &Path, length: i64) {
 }
 
 #[test]
-fn weights_that_are_not_whole_or_not_of_this_model_are_told_apart() {
+fn errors_about_weights_say_what_is_wrong() {
     let refused = |change: &dyn Fn(&Path)| {
         let place = place("model");
         change(&place.source.join("model.safetensors"));
@@ -107,7 +107,7 @@ fn weights_that_are_not_whole_or_not_of_this_model_are_told_apart() {
     assert!(refused(&|file| cut(file, 100)).contains("cut short"));
     assert!(refused(&|file| fs::write(file, "<!DOCTYPE html><html>").unwrap()).contains("can't be read"));
     let header = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
-    assert!(refused(&|file| fs::write(file, header("[1]")).unwrap()).contains("no header"));
+    assert!(refused(&|file| fs::write(file, header("[1]")).unwrap()).contains("no safetensors header"));
     assert!(refused(&|file| fs::write(file, header("{}")).unwrap()).contains("no tensor"));
     let other =
         r#"{"bert.embeddings.word_embeddings.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,0]}}"#;
@@ -115,7 +115,7 @@ fn weights_that_are_not_whole_or_not_of_this_model_are_told_apart() {
 }
 
 #[test]
-fn a_name_that_hides_what_prompts_a_model_needs_is_refused() {
+fn a_name_that_loses_a_models_prompts_is_refused() {
     let place = place("e5-small-v2");
     let error = place.refused(Some("mine"));
     assert!(error.to_string().contains("prompts"), "{error}");
@@ -123,7 +123,7 @@ fn a_name_that_hides_what_prompts_a_model_needs_is_refused() {
 }
 
 #[test]
-fn verifying_finds_what_has_changed() {
+fn verifying_finds_changed_files() {
     let place = place("model");
     let folder = place.models.install_from(&place.source, None).unwrap().folder;
     let weights = folder.join("model.safetensors");
@@ -138,17 +138,15 @@ fn verifying_finds_what_has_changed() {
         problems.iter().map(|problem| (problem.file.as_str(), problem.what.as_str())).collect();
     let [(_, config), rest @ ..] = &problems[..] else { panic!("{problems:?}") };
     assert!(config.starts_with("has 10 bytes instead of "), "{config}");
-    let expected = [
-        ("tokenizer.json", "is missing"),
-        ("model.safetensors", "has another content than when it was installed"),
-    ];
+    let expected =
+        [("tokenizer.json", "is missing"), ("model.safetensors", "has changed since it was installed")];
     assert_eq!(rest, expected);
     // It is still listed, so that somebody can see and remove it.
     assert_eq!(place.models.list().unwrap()[0].dimensions, None);
 }
 
 #[test]
-fn a_model_that_was_put_there_by_hand_has_nothing_to_be_compared_with() {
+fn a_model_without_manifest_cannot_be_verified() {
     let place = place("model");
     TinyModel::default().write(&place.models.folder().join("by-hand")).unwrap();
     let listed = place.models.list().unwrap();

@@ -1,8 +1,8 @@
-//! One example of each important kind of secret, put together at run time: nothing in this file looks like one.
+//! An example of each important kind of secret, put together at run time so that this file contains none.
 
 use super::*;
 
-/// What stands around a secret in a conversation.
+/// Texts around a secret in a conversation.
 const PLACES: [(&str, &str); 8] = [
     ("", ""),
     ("it is ", " I think"),
@@ -23,7 +23,7 @@ fn assert_is_masked_everywhere(kind: &str, secret: &str) {
 }
 
 #[test]
-fn tokens_that_are_known_by_their_form_are_masked_wherever_they_stand() {
+fn tokens_with_a_known_form_are_masked_anywhere() {
     let alnum = |length, seed| random(ALNUM, length, seed);
     let kinds = [
         ("AWS access key", format!("AK{}{}", "IA", random(UPPER, 16, 1))),
@@ -61,7 +61,7 @@ fn json_web_tokens_are_masked() {
             assert_is_masked_in(context, token);
         }
     }
-    // The rule takes the backslash for a part of the token.
+    // For this rule, the backslash is a part of the token.
     assert!(!masked(&format!("{{\\\"jwt\\\": \\\"{signed}\\\"}}")).contains(&signed[..4]));
 }
 
@@ -73,7 +73,7 @@ fn assert_is_masked_in(context: &str, secret: &str) {
 }
 
 #[test]
-fn values_are_masked_where_a_name_or_a_form_tells_what_they_are() {
+fn values_with_a_telling_name_or_form_are_masked() {
     let secret = random(ALNUM, 32, 30);
     let contexts = [
         "api_key=\"{}\"",
@@ -104,7 +104,7 @@ fn passwords_in_urls_need_not_look_random() {
 }
 
 #[test]
-fn keys_of_azure_are_masked() {
+fn azure_keys_are_masked() {
     let key = format!("{}==", random(BASE64, 86, 40));
     assert_is_masked_in(
         "DefaultEndpointsProtocol=https;AccountName=me;AccountKey={};EndpointSuffix=core.windows.net",
@@ -122,7 +122,7 @@ fn key_lines(lines: usize, seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn private_keys_are_masked_with_or_without_their_ends() {
+fn incomplete_private_keys_are_masked() {
     for label in ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "] {
         let begin = format!("-----BEGIN {label}{} KEY-----", "PRIVATE");
         let end = format!("-----END {label}{} KEY-----", "PRIVATE");
@@ -150,9 +150,9 @@ fn private_keys_are_masked_with_or_without_their_ends() {
     }
 }
 
-/// Ways to give a password that no name and operator show; `{}` stands for it.
+/// Passwords without a name and an operator; `{}` stands for the password.
 #[test]
-fn passwords_of_commands_headers_and_files_are_masked() {
+fn passwords_in_commands_headers_and_files_are_masked() {
     let contexts = [
         "Authorization: Bearer {}",
         "{\"Authorization\": \"Bearer {}\"}",

@@ -1,47 +1,20 @@
-//! Names, quotes, nesting, surroundings and special characters, all with each other: nothing may leak.
+//! Combinations of names, quotes, nesting, surroundings and special characters: nothing may leak.
 
 use super::*;
 
+#[rustfmt::skip]
 const PASSWORDS: [&str; 14] = [
-    "password",
-    "passwd",
-    "pwd",
-    "pass",
-    "DB_PASSWORD",
-    "db.password",
-    "Password",
-    "userPassword",
-    "passphrase",
-    "PGPASSWORD",
-    "database_password",
-    "ADMIN_PASS",
-    "PASSWORD_PROD",
-    "smtp-password",
+    "password", "passwd", "pwd", "pass", "DB_PASSWORD", "db.password", "Password", "userPassword",
+    "passphrase", "PGPASSWORD", "database_password", "ADMIN_PASS", "PASSWORD_PROD", "smtp-password",
 ];
+#[rustfmt::skip]
 const KEYS: [&str; 20] = [
-    "secret",
-    "api_key",
-    "apikey",
-    "API-KEY",
-    "apiKey",
-    "API_KEY",
-    "access_token",
-    "auth_token",
-    "client_secret",
-    "clientSecret",
-    "private_key",
-    "SECRET_KEY",
-    "aws_secret_access_key",
-    "X-Api-Key",
-    "accessKey",
-    "refresh_token",
-    "GITHUB_TOKEN",
-    "encryption_key",
-    "webhook_secret",
-    "STRIPE_API_KEY",
+    "secret", "api_key", "apikey", "API-KEY", "apiKey", "API_KEY", "access_token", "auth_token",
+    "client_secret", "clientSecret", "private_key", "SECRET_KEY", "aws_secret_access_key", "X-Api-Key",
+    "accessKey", "refresh_token", "GITHUB_TOKEN", "encryption_key", "webhook_secret", "STRIPE_API_KEY",
 ];
 
-/// What nobody would take for a word.
+/// Values that are not words.
 const VALUES: [&str; 44] = [
     "aB3!dE6#gH9$",
     "!start9Xy",
@@ -88,7 +61,7 @@ const VALUES: [&str; 44] = [
     "wJ4lrXUtnFEMI/K7MDENG/bPxRfiCY",
     "Zm9v+YmFy/MTIz==",
 ];
-/// In quotes there may be blanks too.
+/// Quoted values may contain spaces.
 const WITH_BLANKS: [&str; 4] =
     ["correct horse battery staple", "my p4ss w0rd!", " lead 1ng bl4nk", "säure & 7 Zwerge!"];
 
@@ -134,54 +107,19 @@ const DOUBLE: [&str; 39] = [
     r#"let ◆: &str = "●";"#,
     r#"{"name": "◆", "value": "●"}"#,
 ];
+#[rustfmt::skip]
 const SINGLE: [&str; 17] = [
-    "ALTER USER me SET ◆ = '●';",
-    "$◆ = '●';",
-    "'◆=●'",
-    "curl -d '◆=●' https://x.example",
-    "SET ◆ '●'",
-    "◆ = '●'",
-    "◆='●'",
-    "◆: '●'",
-    "'◆': '●'",
-    "'◆' => '●'",
-    "export ◆='●'",
-    "--◆ '●'",
-    "{'a': 1, '◆': '●'}",
-    "  ◆: '●'  # a remark",
-    "self.◆ = '●'",
-    "params[:◆] = '●'",
-    "-H '◆: ●'",
+    "ALTER USER me SET ◆ = '●';", "$◆ = '●';", "'◆=●'", "curl -d '◆=●' https://x.example", "SET ◆ '●'",
+    "◆ = '●'", "◆='●'", "◆: '●'", "'◆': '●'", "'◆' => '●'", "export ◆='●'", "--◆ '●'", "{'a': 1, '◆': '●'}",
+    "  ◆: '●'  # a remark", "self.◆ = '●'", "params[:◆] = '●'", "-H '◆: ●'",
 ];
 const BACKTICK: [&str; 5] = ["the ◆ is `●`", "◆ = `●`", "◆: `●`", "const ◆ = `●`;", "**◆**: `●`"];
+#[rustfmt::skip]
 const BARE: [&str; 27] = [
-    "Server=db;◆=●;Encrypt=true",
-    "docker run -e ◆=● image",
-    "-D◆=●",
-    "--set x.◆=●",
-    "--from-literal=◆=●",
-    "aws configure set ◆ ●",
-    "◆=● ./run.sh",
-    "echo ◆=● >> .env",
-    "◆ : ●",
-    "◆   =   ●",
-    "the ◆ is ●",
-    "# ◆=●",
-    "◆=●\r\nX=1",
-    "◆\t●",
-    "set ◆=●",
-    "- name: ◆\n  value: ●",
-    "| ◆ | ● |",
-    "◆=●",
-    "export ◆=●",
-    "◆: ●",
-    "◆ = ●",
-    "--◆ ●",
-    "--◆=●",
-    "- ◆: ●",
-    "ENV ◆=●",
-    "https://x.example/p?a=1&◆=●",
-    "<◆>●</◆>",
+    "Server=db;◆=●;Encrypt=true", "docker run -e ◆=● image", "-D◆=●", "--set x.◆=●", "--from-literal=◆=●",
+    "aws configure set ◆ ●", "◆=● ./run.sh", "echo ◆=● >> .env", "◆ : ●", "◆   =   ●", "the ◆ is ●",
+    "# ◆=●", "◆=●\r\nX=1", "◆\t●", "set ◆=●", "- name: ◆\n  value: ●", "| ◆ | ● |", "◆=●", "export ◆=●",
+    "◆: ●", "◆ = ●", "--◆ ●", "--◆=●", "- ◆: ●", "ENV ◆=●", "https://x.example/p?a=1&◆=●", "<◆>●</◆>",
 ];
 
 const AROUND: [(&str, &str); 5] = [
@@ -192,7 +130,7 @@ const AROUND: [(&str, &str); 5] = [
     ("+", "\n-y: 2"),
 ];
 
-/// Where the value lies in a text, in bytes.
+/// A text with a value, and the range of the value in bytes.
 struct Case {
     before: String,
     value: String,
@@ -210,7 +148,7 @@ impl Case {
         }
     }
 
-    /// The case as a string of JSON in an object.
+    /// The case as a JSON string in an object.
     fn nested(self) -> Self {
         let inner = |text: &str| {
             let quoted = serde_json::to_string(text).unwrap();
@@ -223,7 +161,7 @@ impl Case {
         }
     }
 
-    /// What of the value is left after masking, if it is anything but a bracket or a mark at its end.
+    /// The part of the value that is not masked, except for punctuation at its end.
     fn leak(&self) -> Option<String> {
         let text = format!("{}{}{}", self.before, self.value, self.after);
         let masked = masked(&text);
@@ -234,7 +172,7 @@ impl Case {
     }
 }
 
-/// Some of the forms can't hold every value.
+/// Whether the form can contain the value.
 fn can_hold(form: &str, value: &str) -> bool {
     let quote = if DOUBLE.contains(&form) {
         '"'
@@ -243,7 +181,7 @@ fn can_hold(form: &str, value: &str) -> bool {
     } else if BACKTICK.contains(&form) {
         '`'
     } else {
-        // White space and markup would end a value without quotes, and so does what a shell or YAML takes for itself.
+        // White space, markup, and special characters of shells and YAML end an unquoted value.
         let is_cut = value.contains([' ', '<']) || (form.contains('?') && value.contains(['#', '&']));
         return !is_cut;
     };
@@ -260,7 +198,7 @@ fn cases() -> Vec<Case> {
         for form in &forms {
             for value in values.iter().filter(|value| can_hold(form, value)) {
                 turn += 1;
-                // Every pair of name, form and value would take long; every pair of two of them comes up often.
+                // All combinations would take long. With the stride, every pair of name, form and value is covered.
                 if turn % STRIDE != 0 {
                     continue;
                 }
@@ -276,7 +214,7 @@ fn cases() -> Vec<Case> {
 const STRIDE: usize = 23;
 
 #[test]
-fn nothing_leaks() {
+fn no_combination_leaks() {
     let cases = cases();
     assert!(cases.len() >= 2_000, "{}", cases.len());
     let leaks: Vec<String> = cases.iter().filter_map(Case::leak).collect();

@@ -1,4 +1,4 @@
-//! What is in conversations and no secret.
+//! Texts in conversations that are not secrets.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn assert_untouched(text: &str) {
 }
 
 #[test]
-fn hashes_and_identifiers_stay() {
+fn hashes_and_identifiers_are_not_masked() {
     for text in [
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
         "index 83db48f..bf2a3c1 100644",
@@ -24,7 +24,7 @@ fn hashes_and_identifiers_stay() {
 }
 
 #[test]
-fn code_stays() {
+fn code_is_not_masked() {
     for text in [
         "let token = self.tokens.next().ok_or(Error::Eof)?;",
         "def get_api_key(name: str) -> str:\n    return os.environ[name]",
@@ -55,20 +55,20 @@ fn code_stays() {
 }
 
 #[test]
-fn a_header_of_a_key_in_a_sentence_takes_nothing_with_it() {
+fn the_header_of_a_key_in_a_sentence_masks_nothing_else() {
     let header = format!("-----BEGIN {} KEY-----", "PRIVATE");
     assert_untouched(&format!("A file that starts with `{header}` holds a key, so never commit it."));
 }
 
 #[test]
-fn images_stay() {
+fn images_are_not_masked() {
     let image = random(BASE64, 20_000, 60);
     assert_untouched(&format!("data:image/png;base64,{image}=="));
     assert_untouched(&format!("{{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"{image}\"}}"));
 }
 
 #[test]
-fn sentences_stay() {
+fn sentences_are_not_masked() {
     for text in [
         "The webhook handler retries on a timeout, but the idempotency key is lost between attempts.",
         "Please rotate the access token every ninety days, and keep the password in the vault.",

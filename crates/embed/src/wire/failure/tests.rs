@@ -24,7 +24,7 @@ fn said(message: &str, param: &str, code: &str) -> String {
 }
 
 #[test]
-fn a_text_that_is_refused_is_a_matter_of_validation() {
+fn a_rejected_text_is_a_validation_error() {
     let too_long = "This model's maximum context length is 8192 tokens, however you requested 8610 tokens";
     for (status, body) in [
         (400, said(too_long, "", "")),
@@ -43,7 +43,7 @@ fn a_text_that_is_refused_is_a_matter_of_validation() {
 }
 
 #[test]
-fn what_is_wrong_with_the_whole_request_is_no_matter_of_a_text() {
+fn a_rejected_request_is_not_a_validation_error() {
     for (status, body) in [
         (400, said("Invalid value for 'dimensions' = 4000", "dimensions", "")),
         (400, said("This model does not support specifying dimensions.", "", "")),
@@ -67,7 +67,7 @@ fn what_is_wrong_with_the_whole_request_is_no_matter_of_a_text() {
 }
 
 #[test]
-fn what_may_pass_is_worth_another_attempt_after_the_time_asked_for() {
+fn temporary_failures_are_retryable_after_the_time_asked_for() {
     for status in [408, 429, 500, 502, 503, 504, 529] {
         let plain = error(status, "<html>busy</html>");
         assert_eq!((plain.kind(), plain.is_retryable()), (ErrorKind::Embedding, true), "{status}");
@@ -79,7 +79,7 @@ fn what_may_pass_is_worth_another_attempt_after_the_time_asked_for() {
 }
 
 #[test]
-fn an_account_without_money_is_not_asked_again() {
+fn an_exhausted_quota_is_not_retryable() {
     let error = error_with(
         429,
         &said("You exceeded your current quota", "", "insufficient_quota"),
@@ -90,14 +90,14 @@ fn an_account_without_money_is_not_asked_again() {
 }
 
 #[test]
-fn refused_credentials_are_told_without_the_services_words() {
+fn errors_about_credentials_do_not_quote_the_service() {
     for status in [401, 403] {
         let body = said(&format!("Incorrect API key provided: {KEY}"), "", "invalid_api_key");
         let error = error(status, &body);
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Authentication, false));
         assert_eq!(
             error.to_string(),
-            format!("the service refuses the credentials: invalid_api_key (status {status})")
+            format!("the service rejects the credentials: invalid_api_key (status {status})")
         );
         let odd = error_with(status, &said("", "", KEY), &[]);
         assert!(!format!("{odd:?}").contains(KEY));
@@ -105,7 +105,7 @@ fn refused_credentials_are_told_without_the_services_words() {
 }
 
 #[test]
-fn a_services_words_are_cut_and_hold_no_key() {
+fn quoted_messages_are_shortened_and_contain_no_key() {
     let words = format!("bad\r\n\x1b[31m request with {KEY} {}", "é".repeat(5_000));
     let text = format!("{:?}", error(400, &said(&words, "user", "")));
     assert!(!text.contains(KEY) && !text.contains('\x1b'), "{text}");
@@ -116,7 +116,7 @@ fn a_services_words_are_cut_and_hold_no_key() {
 }
 
 #[test]
-fn the_services_name_for_the_call_is_kept() {
+fn errors_contain_the_request_id() {
     let error_of = |name, value| error_with(500, "", &[(name, value)]);
     assert_eq!(error_of("x-request-id", "req_12").context("request"), Some("req_12"));
     assert_eq!(error_of("apim-request-id", "a-1").context("request"), Some("a-1"));

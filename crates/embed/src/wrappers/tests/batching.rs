@@ -2,7 +2,7 @@ use super::*;
 use crate::wrappers::Batching;
 
 #[tokio::test]
-async fn any_number_of_texts_comes_back_in_order() {
+async fn vectors_are_in_the_order_of_the_texts() {
     let provider = Scripted::new().shared();
     let batching = Batching::new(Arc::clone(&provider) as _);
     assert_describes(&batching, &provider);
@@ -15,7 +15,7 @@ async fn any_number_of_texts_comes_back_in_order() {
 }
 
 #[tokio::test]
-async fn so_many_calls_are_made_at_once_as_the_limits_say() {
+async fn concurrent_calls_are_limited() {
     let provider = Scripted::new().shared();
     let batching = Batching::new(Arc::clone(&provider) as _);
     embed(&batching, &texts(0..100)).await.unwrap();
@@ -23,18 +23,18 @@ async fn so_many_calls_are_made_at_once_as_the_limits_say() {
 }
 
 #[tokio::test]
-async fn one_failed_batch_fails_the_whole() {
+async fn one_failed_batch_fails_the_call() {
     let provider = Scripted::new().with_script([Ok(()), Err(refused())]).shared();
     let batching = Batching::new(Arc::clone(&provider) as _);
     let error = embed(&batching, &texts(0..100)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Validation);
     assert!(provider.calls() < 13);
-    // Nothing of it is left for the next call.
+    // The next call is not affected.
     assert_eq!(embed(&batching, &texts(0..20)).await.unwrap(), vectors(&texts(0..20)));
 }
 
 #[tokio::test]
-async fn a_wrong_count_is_an_error_and_never_a_shifted_list() {
+async fn a_wrong_number_of_vectors_is_an_error() {
     use amplifier_session_testkit::{Answer, FakeEmbedding};
     for answer in [Answer::TooFew, Answer::TooMany] {
         let provider = FakeEmbedding::new();

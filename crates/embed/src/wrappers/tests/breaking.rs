@@ -14,7 +14,7 @@ fn breaking(provider: &Arc<Scripted>) -> (CircuitBreaking, Arc<ManualClock>) {
     (breaking.with_clock(Arc::clone(&clock) as _), clock)
 }
 
-/// A breaker that five failures have opened.
+/// A breaker opened by five failures.
 async fn opened(
     script: impl IntoIterator<Item = Result<()>>,
 ) -> (Arc<Scripted>, CircuitBreaking, Arc<ManualClock>) {
@@ -35,7 +35,7 @@ async fn it_describes_its_provider() {
 }
 
 #[tokio::test]
-async fn an_open_breaker_fails_at_once_and_says_until_when() {
+async fn an_open_breaker_fails_at_once_and_names_the_end_of_the_pause() {
     let (provider, breaking, clock) = opened([]).await;
     clock.advance(Duration::from_secs(59));
     let error = call(&breaking).await.unwrap_err();
@@ -48,13 +48,13 @@ async fn an_open_breaker_fails_at_once_and_says_until_when() {
 }
 
 #[tokio::test]
-async fn a_probe_that_is_answered_closes_it() {
+async fn an_answered_probe_closes_the_breaker() {
     let (provider, breaking, clock) = opened([]).await;
     clock.advance(Duration::from_secs(60));
     assert_eq!(breaking.state(), BreakerState::HalfOpen);
     call(&breaking).await.unwrap();
     assert_eq!(breaking.state(), BreakerState::Closed);
-    // The failures before are forgotten.
+    // Earlier failures no longer count.
     provider.script.lock().unwrap().extend([Err(down()), Err(down()), Err(down()), Err(down())]);
     for _ in 0..4 {
         call(&breaking).await.unwrap_err();
@@ -63,7 +63,7 @@ async fn a_probe_that_is_answered_closes_it() {
 }
 
 #[tokio::test]
-async fn a_probe_that_fails_opens_it_for_another_pause() {
+async fn a_failed_probe_starts_another_pause() {
     let (provider, breaking, clock) = opened([Err(down())]).await;
     clock.advance(Duration::from_secs(60));
     assert!(call(&breaking).await.unwrap_err().is_retryable());
@@ -85,7 +85,7 @@ async fn exactly_one_of_many_calls_is_the_probe() {
 }
 
 #[tokio::test]
-async fn a_dropped_probe_leaves_its_place_to_the_next() {
+async fn after_a_dropped_probe_the_next_call_is_the_probe() {
     let failures = std::iter::repeat_with(|| Err(down())).take(5);
     let provider = Scripted::new().gated().with_script(failures).shared();
     let (breaking, clock) = breaking(&provider);
@@ -104,7 +104,7 @@ async fn a_dropped_probe_leaves_its_place_to_the_next() {
 }
 
 #[tokio::test]
-async fn answers_of_a_service_that_is_there_are_no_failures() {
+async fn errors_of_a_service_that_is_up_do_not_count() {
     let answers = [
         refused as fn() -> Error,
         || Error::new(ErrorKind::Authentication, "wrong key"),
@@ -126,7 +126,7 @@ async fn answers_of_a_service_that_is_there_are_no_failures() {
 }
 
 #[tokio::test]
-async fn failures_count_only_one_after_the_other() {
+async fn only_consecutive_failures_count() {
     let script = (0..40).map(|call| if call % 5 == 4 { Ok(()) } else { Err(down()) });
     let provider = Scripted::new().with_script(script).shared();
     let (breaking, _) = breaking(&provider);
@@ -137,7 +137,7 @@ async fn failures_count_only_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn calls_from_before_it_opened_neither_close_it_nor_make_the_pause_longer() {
+async fn earlier_calls_neither_close_it_nor_prolong_the_pause() {
     let script = std::iter::repeat_with(|| Err(down())).take(6).chain([Ok(())]);
     let provider = Scripted::new().gated().with_script(script).shared();
     let (breaking, _) = breaking(&provider);

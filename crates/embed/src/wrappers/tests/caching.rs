@@ -10,7 +10,7 @@ fn caching(provider: &Arc<Scripted>) -> Caching {
     Caching::new(Arc::clone(provider) as _)
 }
 
-/// A level below that is a map.
+/// A cache below, in a map.
 #[derive(Debug, Default)]
 struct Below(Mutex<HashMap<CacheKey, Vec<f32>>>);
 
@@ -27,7 +27,7 @@ impl VectorCache for Below {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_twice() {
+async fn a_known_text_is_not_embedded_again() {
     let provider = Scripted::new().shared();
     let caching = caching(&provider);
     assert_describes(&caching, &provider);
@@ -42,7 +42,7 @@ async fn nothing_is_asked_twice() {
 }
 
 #[tokio::test]
-async fn only_what_is_missing_is_asked_for_and_equal_texts_once() {
+async fn missing_texts_are_embedded_once() {
     let provider = Scripted::new().shared();
     let caching = caching(&provider);
     embed(&caching, &texts(0..2)).await.unwrap();
@@ -54,7 +54,7 @@ async fn only_what_is_missing_is_asked_for_and_equal_texts_once() {
 }
 
 #[tokio::test]
-async fn the_vectors_used_last_stay_in_memory() {
+async fn the_most_recently_used_vectors_stay_in_memory() {
     let provider = Scripted::new().shared();
     let caching = caching(&provider).with_memory(2);
     for text in [0, 1, 0, 2] {
@@ -68,7 +68,7 @@ async fn the_vectors_used_last_stay_in_memory() {
 }
 
 #[tokio::test]
-async fn a_memory_of_none_keeps_none() {
+async fn without_memory_nothing_is_kept() {
     let provider = Scripted::new().shared();
     let caching = caching(&provider).with_memory(0);
     let twice = [texts(0..1), texts(0..1)].concat();
@@ -79,7 +79,7 @@ async fn a_memory_of_none_keeps_none() {
 }
 
 #[tokio::test]
-async fn a_second_cache_over_the_same_level_asks_for_nothing() {
+async fn the_cache_below_is_shared() {
     let below = Arc::new(Below::default());
     for (calls, disk_hits) in [(1, 0), (0, 5)] {
         let provider = Scripted::new().shared();
@@ -93,7 +93,7 @@ async fn a_second_cache_over_the_same_level_asks_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_failed_or_dropped_call_keeps_nothing() {
+async fn failed_and_dropped_calls_keep_nothing() {
     let provider = Scripted::new().with_script([Err(down())]).shared();
     let below = Arc::new(Below::default());
     let caching = caching(&provider).with_below(Arc::clone(&below) as _);
@@ -106,7 +106,7 @@ async fn a_failed_or_dropped_call_keeps_nothing() {
 }
 
 #[tokio::test]
-async fn wrong_vectors_are_an_error_and_not_kept() {
+async fn wrong_vectors_are_an_error_and_are_not_kept() {
     for answer in [Answer::TooFew, Answer::TooMany, Answer::WrongDimensions, Answer::NotFinite] {
         let provider = Arc::new(FakeEmbedding::new());
         provider.answer_with(answer);
@@ -119,7 +119,7 @@ async fn wrong_vectors_are_an_error_and_not_kept() {
 }
 
 #[test]
-fn a_key_depends_on_everything_that_a_vector_depends_on() {
+fn a_key_depends_on_everything_its_vector_depends_on() {
     let space = |model: &str, dimensions| EmbeddingSpace { model: model.to_owned(), dimensions };
     let (document, query) = (EmbeddingPurpose::Document, EmbeddingPurpose::Query);
     let keys = [
@@ -136,6 +136,6 @@ fn a_key_depends_on_everything_that_a_vector_depends_on() {
     let different: std::collections::HashSet<_> = keys.iter().collect();
     assert_eq!(different.len(), keys.len());
     assert_eq!(keys[0], CacheKey::new("", &space("model", 4), document, "text"));
-    // Caches on people's disks depend on it.
+    // Existing caches on disk depend on this.
     assert_eq!(format!("{:?}", keys[0]), "f9bf48a55529d9f6820ed670aa44c719bfa8a090343601c4bd65344bcdc6bb83");
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::wrappers::Limiting;
 
 #[tokio::test]
-async fn others_wait_for_their_turn() {
+async fn further_calls_wait_for_their_turn() {
     let provider = Scripted::new().shared();
     let limiting = Limiting::with_calls(Arc::clone(&provider) as _, 2);
     let answers = join_all((0..20).map(|_| call(&limiting))).await;
@@ -13,7 +13,7 @@ async fn others_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn the_number_is_that_of_the_limits_by_default_and_at_least_one() {
+async fn the_default_limit_is_the_providers_and_at_least_one() {
     let provider = Scripted::new().shared();
     assert_describes(&Limiting::new(Arc::clone(&provider) as _), &provider);
     let limiting = Limiting::with_calls(Arc::clone(&provider) as _, 0);

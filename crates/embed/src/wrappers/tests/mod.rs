@@ -1,4 +1,4 @@
-//! A provider that does what a test tells it, and the tests of each wrapper around it.
+//! A scripted provider, and the tests of each wrapper around it.
 
 mod batching;
 mod breaking;
@@ -27,17 +27,17 @@ use tokio::sync::Semaphore;
 
 pub(super) const DIMENSIONS: usize = 4;
 
-/// Fails as its script says, and answers with [`vector`] when it doesn't.
+/// Fails as its script says; otherwise its vectors are those of [`vector`].
 #[derive(Debug)]
 pub(super) struct Scripted {
     pub(super) space: EmbeddingSpace,
     pub(super) limits: EmbeddingLimits,
     pub(super) is_local: bool,
-    /// How the next calls end; all others succeed.
+    /// The results of the next calls; all others succeed.
     pub(super) script: Mutex<VecDeque<Result<()>>>,
-    /// So many of a hundred calls fail besides.
+    /// The percentage of other calls that fail, at random.
     failures: Mutex<(u32, fastrand::Rng)>,
-    /// Calls end only when there is a permit, where there is a gate.
+    /// If there is a gate, each call waits for a permit.
     pub(super) gate: Option<Semaphore>,
     pub(super) calls: Mutex<Vec<Vec<String>>>,
     running: AtomicUsize,
@@ -127,7 +127,7 @@ impl EmbeddingProvider for Scripted {
     }
 }
 
-/// Counts a call for as long as it lives.
+/// Counts a running call until it is dropped.
 struct Running<'a>(&'a Scripted);
 
 impl<'a> Running<'a> {
@@ -144,7 +144,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A vector that only this text has.
+/// The vector of a text, a different one for each.
 pub(super) fn vector(text: &str) -> Vec<f32> {
     let hash = blake3::hash(text.as_bytes());
     hash.as_bytes().iter().take(DIMENSIONS).map(|byte| f32::from(*byte) / 255.0).collect()
@@ -158,26 +158,26 @@ pub(super) fn texts(numbers: std::ops::Range<usize>) -> Vec<String> {
     numbers.map(|number| format!("text {number}")).collect()
 }
 
-/// What a service that is down answers.
+/// The error of a service that is down.
 pub(super) fn down() -> Error {
     Error::new(ErrorKind::Embedding, "the service is overloaded").retryable()
 }
 
-/// What a service answers to a text that it refuses.
+/// The error of a service that rejects a text.
 pub(super) fn refused() -> Error {
-    Error::validation("texts", "the service refuses a text")
+    Error::validation("texts", "the service rejects a text")
 }
 
 pub(super) async fn embed(provider: &dyn EmbeddingProvider, texts: &[String]) -> Result<Vec<Vec<f32>>> {
     provider.embed(texts, EmbeddingPurpose::Document).await
 }
 
-/// Embeds one text, for tests in which it doesn't matter which.
+/// Embeds any one text.
 pub(super) async fn call(provider: &dyn EmbeddingProvider) -> Result<Vec<Vec<f32>>> {
     embed(provider, &texts(0..1)).await
 }
 
-/// A wrapper describes the provider in it.
+/// Checks that a wrapper describes its provider.
 pub(super) fn assert_describes(wrapper: &dyn EmbeddingProvider, provider: &Scripted) {
     assert_eq!(wrapper.space(), provider.space());
     assert_eq!(wrapper.limits(), provider.limits());

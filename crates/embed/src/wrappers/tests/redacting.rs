@@ -3,7 +3,7 @@ use amplifier_session_core::content::Redaction;
 use super::*;
 use crate::wrappers::Redacting;
 
-/// Put together here, so that nobody takes this file for one that holds a key.
+/// Put together at run time, so that scanners find no key in this file.
 fn key() -> String {
     ["gh", "p_", "9aB3xK7mQ2wE5rT8yU", "1iO4pL6zC0vN3sD7fG"].concat()
 }
@@ -23,7 +23,7 @@ async fn a_remote_provider_sees_no_secret() {
     assert_eq!(provider.calls.lock().unwrap()[0], [masked.clone(), "nothing to hide".to_owned()]);
     assert_eq!(redacting.masked(), 1);
 
-    // A text that was masked before is neither changed nor counted.
+    // A masked text is not changed or counted again.
     embed(&redacting, std::slice::from_ref(&masked)).await.unwrap();
     assert_eq!(provider.calls.lock().unwrap()[1], [masked]);
     assert_eq!(redacting.masked(), 1);

@@ -23,7 +23,7 @@ fn asks_to_wait(wait: Duration) -> Error {
 }
 
 #[tokio::test]
-async fn what_may_help_is_tried_again_until_it_does() {
+async fn retryable_errors_are_retried_until_success() {
     let provider = Scripted::new().with_script([Err(down()), Err(down())]).shared();
     let (retrying, clock) = retrying(&provider, RetryOptions::default());
     assert_describes(&retrying, &provider);
@@ -32,7 +32,7 @@ async fn what_may_help_is_tried_again_until_it_does() {
 }
 
 #[tokio::test]
-async fn what_cannot_help_is_not_tried() {
+async fn other_errors_are_not_retried() {
     let errors = [
         refused(),
         Error::new(ErrorKind::Authentication, "wrong key"),
@@ -48,7 +48,7 @@ async fn what_cannot_help_is_not_tried() {
 }
 
 #[tokio::test]
-async fn after_the_last_attempt_the_last_error_comes_back() {
+async fn the_last_error_is_returned_after_the_last_attempt() {
     let provider = Scripted::new().failing(100, 0).shared();
     let (retrying, clock) = retrying(&provider, RetryOptions::default());
     let error = call(&retrying).await.unwrap_err();
@@ -58,7 +58,7 @@ async fn after_the_last_attempt_the_last_error_comes_back() {
 }
 
 #[tokio::test]
-async fn waits_double_up_to_the_longest_and_use_the_whole_range() {
+async fn waits_double_up_to_the_longest_and_cover_the_whole_range() {
     let options = RetryOptions::default().with_attempts(9).with_total(seconds(1_000_000));
     let provider = Scripted::new().failing(100, 0).shared();
     let (retrying, clock) = retrying(&provider, options);
@@ -78,7 +78,7 @@ async fn waits_double_up_to_the_longest_and_use_the_whole_range() {
 }
 
 #[tokio::test]
-async fn the_same_seed_waits_the_same() {
+async fn the_same_seed_gives_the_same_waits() {
     let slept = async || {
         let provider = Scripted::new().failing(100, 0).shared();
         let (retrying, clock) = retrying(&provider, RetryOptions::default());
@@ -89,7 +89,7 @@ async fn the_same_seed_waits_the_same() {
 }
 
 #[tokio::test]
-async fn it_never_comes_earlier_than_the_service_asks() {
+async fn no_retry_is_earlier_than_the_service_asks() {
     let asked = [seconds(0), Duration::from_millis(1_500), seconds(120)];
     for wait in asked {
         let provider = Scripted::new().with_script([Err(asks_to_wait(wait))]).shared();
@@ -101,19 +101,18 @@ async fn it_never_comes_earlier_than_the_service_asks() {
 }
 
 #[tokio::test]
-async fn a_demand_that_is_too_long_is_not_waited_for() {
+async fn a_service_that_asks_for_too_long_a_wait_is_given_up() {
     let provider = Scripted::new().with_script([Err(asks_to_wait(seconds(86_400)))]).shared();
     let (retrying, clock) = retrying(&provider, RetryOptions::default());
     let error = call(&retrying).await.unwrap_err();
-    let expected =
-        "too many requests: the service asks to wait 86400 s, longer than this program waits (attempts 1)";
+    let expected = "too many requests: the service asks to wait 86400 s, which is too long (attempts 1)";
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.retry_after(), Some(seconds(86_400)));
     assert_eq!((provider.calls(), clock.slept().len()), (1, 0));
 }
 
 #[tokio::test]
-async fn no_attempt_begins_after_the_total_time() {
+async fn no_attempt_starts_after_the_total_time() {
     let script =
         [Err(asks_to_wait(seconds(100))), Err(asks_to_wait(seconds(100))), Err(asks_to_wait(seconds(100)))];
     let provider = Scripted::new().with_script(script).shared();
@@ -125,7 +124,7 @@ async fn no_attempt_begins_after_the_total_time() {
 }
 
 #[tokio::test]
-async fn a_query_is_given_up_soon() {
+async fn queries_have_a_shorter_total_time() {
     let provider = Scripted::new().failing(100, 0).shared();
     let options = RetryOptions::default().with_attempts(1_000);
     let (retrying, clock) = retrying(&provider, options);
@@ -138,7 +137,7 @@ async fn a_query_is_given_up_soon() {
 }
 
 #[tokio::test]
-async fn extreme_options_do_no_harm() {
+async fn extreme_options_do_not_overflow() {
     let options = RetryOptions::default().with_waits(Duration::MAX, Duration::MAX).with_attempts(40);
     let provider = Scripted::new().failing(100, 0).shared();
     let (retrying_long, _) = retrying(&provider, options);
@@ -149,7 +148,7 @@ async fn extreme_options_do_no_harm() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_is_not_made_again() {
+async fn a_dropped_call_is_not_retried() {
     let provider = Scripted::new().gated().shared();
     let (retrying, clock) = retrying(&provider, RetryOptions::default());
     assert!(call(&retrying).now_or_never().is_none());

@@ -15,7 +15,7 @@ fn stack(provider: &Arc<Scripted>, options: StackOptions) -> (Stack, Arc<ManualC
 }
 
 #[tokio::test]
-async fn a_quiet_service_is_called_as_often_as_there_are_batches() {
+async fn without_failures_there_is_one_call_per_batch() {
     let provider = Scripted::new().shared();
     let (stack, clock) = stack(&provider, StackOptions::default());
     assert_describes(&*stack.provider(), &provider);
@@ -29,10 +29,10 @@ async fn a_quiet_service_is_called_as_often_as_there_are_batches() {
 }
 
 #[tokio::test]
-async fn no_vector_is_lost_or_doubled_when_three_of_ten_calls_fail() {
+async fn no_vector_is_lost_or_repeated_if_three_of_ten_calls_fail() {
     for seed in 0..20 {
         let provider = Scripted::new().failing(30, seed).shared();
-        // Five failures one after the other come about every 600 calls: another test is for the breaker.
+        // Five consecutive failures happen about once in 600 calls. The breaker has its own tests.
         let options = StackOptions::default()
             .with_memory_entries(10_000)
             .with_retry(RetryOptions::default().with_attempts(20))
@@ -53,7 +53,7 @@ async fn no_vector_is_lost_or_doubled_when_three_of_ten_calls_fail() {
 }
 
 #[tokio::test]
-async fn an_open_breaker_ends_the_retrying() {
+async fn an_open_breaker_ends_retries() {
     let provider = Scripted::new().failing(100, 0).shared();
     let (stack, clock) = stack(&provider, StackOptions::default());
     let error = call(&*stack.provider()).await.unwrap_err();
@@ -69,7 +69,7 @@ async fn an_open_breaker_ends_the_retrying() {
 }
 
 #[tokio::test]
-async fn waiting_for_the_next_attempt_takes_no_ones_place() {
+async fn a_call_that_waits_for_a_retry_does_not_count_as_concurrent() {
     let provider = Scripted::new().failing(50, 1).shared();
     let options = StackOptions::default()
         .with_concurrent_calls(2)
@@ -88,7 +88,7 @@ async fn waiting_for_the_next_attempt_takes_no_ones_place() {
 
 #[cfg(feature = "redact")]
 #[tokio::test]
-async fn secrets_are_masked_unless_somebody_says_otherwise() {
+async fn redaction_depends_on_the_option_and_the_provider() {
     use amplifier_session_core::content::Redaction;
     let key = ["gh", "p_", "9aB3xK7mQ2wE5rT8yU", "1iO4pL6zC0vN3sD7fG"].concat();
     for (redaction, is_local, masked) in [
