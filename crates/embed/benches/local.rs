@@ -10,7 +10,7 @@ use amplifier_session_core::embedding::{EmbeddingProvider, EmbeddingPurpose};
 use amplifier_session_embed::LocalEmbedding;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// Twenty tokens or so, as people write to an agent.
+/// About twenty tokens, as people write to an agent.
 const SENTENCE: &str =
     "The webhook handler retries on a timeout, but the idempotency key is lost between attempts. ";
 

@@ -1,9 +1,9 @@
 //! Ten thousand short texts through HTTP:
 //! `cargo bench -p amplifier-session-embed --features openai,redact --bench service`.
 //!
-//! The service is the mock server, in this process, with 50 ms for every call. The floor is what its answers take if
-//! nothing else takes any time: calls * latency / calls at the same time. The yardstick is the provider without wrappers,
-//! asked for the same batches; it has the transport and the decoding in it as well.
+//! The service is the mock server, in this process, with 50 ms per call. The floor is the time of its responses alone:
+//! calls * latency / concurrent calls. For comparison, the provider without wrappers is called with the same batches; its
+//! time includes transport and decoding.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints, and fails by panicking")]
 
@@ -21,7 +21,7 @@ const TEXTS: usize = 10_000;
 const LATENCY: Duration = Duration::from_millis(50);
 const ROUNDS: usize = 5;
 
-/// Twenty tokens or so, no two alike.
+/// About twenty tokens, all different.
 fn texts(round: usize) -> Vec<String> {
     let text = |n| {
         format!("{round} {n}: the webhook handler retries on a timeout, but the key is lost between attempts")

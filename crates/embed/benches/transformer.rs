@@ -1,4 +1,4 @@
-//! Speed and memory of a model that is read from a folder:
+//! Speed and memory of a model in a folder:
 //! `AMPLIFIER_TEST_MODEL=$(.ci/model) cargo bench -p amplifier-session-embed --features local-transformer --bench transformer`.
 //!
 //! `RAYON_NUM_THREADS=1` measures one core.
@@ -11,7 +11,7 @@ use amplifier_session_core::embedding::{EmbeddingProvider, EmbeddingPurpose};
 use amplifier_session_embed::TransformerEmbedding;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// Twenty tokens or so, as people write to an agent.
+/// About twenty tokens, as people write to an agent.
 const SENTENCE: &str =
     "The webhook handler retries on a timeout, but the idempotency key is lost between attempts. ";
 
@@ -50,7 +50,7 @@ fn load(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The most memory that the process has had so far, where the system tells.
+/// The peak memory of the process so far, if the system reports it.
 fn report_memory(when: &str) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if let Some(peak) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {

@@ -1,6 +1,6 @@
 //! What the wrappers cost: `cargo bench -p amplifier-session-embed --features cache,redact --bench wrappers`.
 //!
-//! The provider answers at once, so that a stack's time less that of the provider is the wrappers' own.
+//! The provider answers immediately, so the difference between a stack and the provider is the time of the wrappers.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,10 +23,10 @@ use tokio::runtime::Runtime;
 
 const DIMENSIONS: usize = 1_536;
 
-/// As many texts as a call may have.
+/// The most texts in a call.
 const BATCH: usize = 256;
 
-/// Twenty tokens or so, as people write to an agent.
+/// About twenty tokens, as people write to an agent.
 const SENTENCE: &str =
     "The webhook handler retries on a timeout, but the idempotency key is lost between attempts. ";
 
@@ -76,7 +76,7 @@ fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
-/// Different texts of sixty tokens or so.
+/// Distinct texts of about sixty tokens.
 fn texts(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{number} {}", SENTENCE.repeat(3))).collect()
 }
@@ -131,7 +131,7 @@ fn caches(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// As many rows of that size in a table that has nothing else.
+/// The same number of rows of that size in a table without anything else.
 fn yardstick(path: &Path) -> Connection {
     let database = Connection::open(path).unwrap();
     database

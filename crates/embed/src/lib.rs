@@ -1,10 +1,10 @@
-//! Embedding providers: what turns texts into vectors.
+//! Embedding providers, which turn texts into vectors.
 //!
-//! [`LocalEmbedding`] is the model that is compiled in: no key, no network, no files. `TransformerEmbedding` (feature
-//! `local-transformer`) is a stronger one, read from a folder; [`models`] installs such folders. [`provider`] finds a
-//! provider by the name that stands in a configuration or on a command line.
+//! [`LocalEmbedding`] is the compiled-in model: it needs no key, no network and no files. `TransformerEmbedding` (feature
+//! `local-transformer`) is a stronger model in a folder; [`models`] installs such folders. [`provider`] finds a provider
+//! by its name in a configuration or on a command line.
 //!
-//! What every remote service needs is in [`wrappers`]: batches, retries, caches, secrets that stay home.
+//! [`wrappers`] add what hosted services need: batches, retries, caches and masked secrets.
 
 #[cfg(feature = "azure-openai")]
 pub mod azure_openai;
@@ -12,7 +12,7 @@ pub mod clock;
 #[cfg(feature = "cache")]
 pub mod disk_cache;
 #[cfg(feature = "http")]
-// Each feature that needs HTTP uses a part of it.
+// Downloads use only a part of it.
 #[cfg_attr(not(feature = "openai"), allow(dead_code))]
 mod http;
 pub mod local;

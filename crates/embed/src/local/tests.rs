@@ -18,7 +18,7 @@ fn similarity(a: &str, b: &str) -> f32 {
     dot(&vector(a), &vector(b))
 }
 
-/// Unit length or all zeros, and nothing else.
+/// Checks that a vector has unit length or is all zeros.
 fn assert_well_formed(vector: &[f32]) {
     assert_eq!(vector.len(), DIMENSIONS);
     assert!(vector.iter().all(|x| x.is_finite()));
@@ -27,7 +27,7 @@ fn assert_well_formed(vector: &[f32]) {
 }
 
 #[test]
-fn near_in_meaning_is_near_in_space() {
+fn similar_texts_have_similar_vectors() {
     let query = "how do I fix a failing database connection";
     let ranked = [
         "the postgres connection pool was exhausted, so the query timed out",
@@ -44,8 +44,8 @@ fn near_in_meaning_is_near_in_space() {
 }
 
 #[test]
-fn the_table_is_the_one_that_stores_know_by_this_name() {
-    // If this fails, vectors in existing stores no longer fit: give the changed model another name.
+fn vectors_have_not_changed_under_this_name() {
+    // If this fails, vectors in existing stores no longer match. Give the changed model another name.
     let found = vector("The quick brown fox jumps over the lazy dog.");
     for (index, expected) in
         [(0, -0.063347), (1, -0.197773), (2, 0.079214), (100, 0.042763), (255, -0.036920)]
@@ -55,7 +55,7 @@ fn the_table_is_the_one_that_stores_know_by_this_name() {
 }
 
 #[test]
-fn case_and_accents_play_no_part() {
+fn case_and_accents_are_ignored() {
     assert!(similarity("Café Société", "cafe societe") > 0.9999);
 }
 
@@ -71,7 +71,7 @@ fn texts_without_known_tokens_are_zeros() {
 }
 
 #[test]
-fn special_looking_text_is_plain_text() {
+fn special_tokens_are_plain_text() {
     for text in [
         "<|endoftext|>",
         "[CLS] [SEP] [MASK]",
@@ -88,7 +88,7 @@ fn special_looking_text_is_plain_text() {
 }
 
 #[test]
-fn unusual_unicode_is_taken() {
+fn unusual_unicode_can_be_embedded() {
     let marks = format!("e{}", "\u{301}".repeat(10_000));
     let odd = [
         "\u{10ffff}",
@@ -110,7 +110,7 @@ fn unusual_unicode_is_taken() {
 }
 
 #[test]
-fn long_texts_are_read_to_the_end() {
+fn long_texts_are_not_truncated() {
     let beginning = "the cat sat on the mat. ".repeat(300);
     let end = "the kubernetes ingress certificate expired. ".repeat(300);
     assert!(similarity(&beginning, &format!("{beginning}{end}")) < 0.95);
@@ -118,7 +118,7 @@ fn long_texts_are_read_to_the_end() {
 }
 
 #[test]
-fn a_megabyte_is_taken() {
+fn a_megabyte_can_be_embedded() {
     let prose = "Retry the payment with an idempotency key; ".repeat(25_000);
     let base64 = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0MTIzNDU2Nzg5".repeat(22_000);
     for text in [prose, base64, "漢字".repeat(180_000), "[".repeat(1_000_000), " ".repeat(1_000_000)] {
@@ -141,7 +141,7 @@ async fn batches_keep_their_order_and_length() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sixteen_tasks_at_once_get_the_same_vectors() {
+async fn concurrent_tasks_get_the_same_vectors() {
     let texts = texts(["one text", "another, longer text about a cache", ""]);
     let expected = vectors_of(&texts);
     let tasks: Vec<_> = (0..16)
@@ -170,7 +170,7 @@ fn it_works_without_a_runtime_of_tokio() {
     assert_eq!(vectors.unwrap().len(), 2);
 }
 
-/// Polls a future that never waits.
+/// Polls a future that is ready at once.
 fn poll_once<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
@@ -196,14 +196,14 @@ proptest! {
     }
 
     #[test]
-    fn a_text_has_the_same_vector_alone_and_in_company(text in any_text()) {
+    fn a_text_has_the_same_vector_alone_and_in_a_batch(text in any_text()) {
         let together = vectors_of(&[text.clone(), "company".to_owned(), text.clone()]);
         prop_assert_eq!(&together[0], &together[2]);
         prop_assert_eq!(&together[0], &vector(&text));
     }
 }
 
-/// Text of any characters, mixed with pieces that tokenizers treat specially.
+/// Any text, mixed with parts that tokenizers treat specially.
 pub(super) fn any_text() -> impl Strategy<Value = String> {
     let special = prop::sample::select(vec![
         "<|endoftext|>",

@@ -1,26 +1,26 @@
-//! Which texts go through the transformer together.
+//! Groups texts into batches.
 
-/// The most tokens of a batch, counting each text as long as its longest, which is what it is padded to.
+/// The most tokens in a batch, including the padding of each text to the longest one.
 ///
-/// It bounds the memory: attention takes `texts * heads * length²` floats several times over, 25 MB each for 2,048 tokens
-/// in texts of 256 with 12 heads.
+/// This bounds the memory: attention needs several arrays of `texts * heads * length²` floats, 25 MB each for 2,048
+/// tokens in texts of 256 with 12 heads.
 pub(super) const TOKENS: usize = 2048;
 
-/// A text, by its place among all, and how many tokens it has.
+/// The index of a text and its number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Length {
     pub(super) at: usize,
     pub(super) tokens: usize,
 }
 
-/// The places of the texts of each batch. Texts of like length go together, so that little is padded; a text that is
-/// longer than `most` tokens goes alone.
+/// Returns the indexes of the texts in each batch. Texts of similar length share a batch, so there is little padding. A
+/// text with more than `most` tokens has its own batch.
 pub(super) fn batches(mut lengths: Vec<Length>, most: usize) -> Vec<Vec<usize>> {
     lengths.sort_by_key(|length| (length.tokens, length.at));
     let mut batches: Vec<Vec<usize>> = Vec::new();
     for Length { at, tokens } in lengths {
         match batches.last_mut() {
-            // They come in the order of their length: this one is the longest so far.
+            // Texts are sorted by length, so this one is the longest of the batch.
             Some(batch) if (batch.len() + 1) * tokens <= most => batch.push(at),
             _ => batches.push(vec![at]),
         }

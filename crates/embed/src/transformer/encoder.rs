@@ -23,25 +23,25 @@ use crate::models::{
     describe, of_bytes,
 };
 
-/// A model that is loaded.
+/// A loaded model.
 pub(super) struct Encoder {
     tokenizer: Tokenizer,
-    /// One batch at a time goes through it.
+    /// It computes one batch at a time.
     transformer: Mutex<BertModel>,
     pooling: Pooling,
     dimensions: usize,
     padding: u32,
-    /// How many tokens there are before a text has any: prompt, beginning and end.
+    /// The number of tokens in an empty text: prompt, beginning and end.
     blank: Blank,
 }
 
-/// A number of tokens for each purpose.
+/// The number of tokens in an empty text, by purpose.
 struct Blank {
     query: usize,
     document: usize,
 }
 
-/// The tokens of a text, as the transformer takes them.
+/// The tokens of a text.
 struct Tokens {
     ids: Vec<u32>,
     types: Vec<u32>,
@@ -54,7 +54,7 @@ impl From<Encoding> for Tokens {
 }
 
 impl Encoder {
-    /// Reads the model in `folder`. The hash is over all that its vectors depend on.
+    /// Reads the model in `folder`. Also returns a hash of everything that its vectors depend on.
     pub(super) fn open(folder: &Path, name: &str) -> Result<(Self, ModelDescription, String)> {
         let described = describe(folder, name)?;
         check_weights(folder, &described)?;
@@ -78,22 +78,21 @@ impl Encoder {
         Ok((encoder, described, fingerprint))
     }
 
-    /// The most tokens that are taken before a text has any.
+    /// The most tokens in an empty text, for any purpose.
     pub(super) fn longest_blank(&self) -> usize {
         self.blank.query.max(self.blank.document)
     }
 
-    /// The vectors of `texts`, which have their prompts already.
+    /// Computes the vectors of `texts`, which include their prompts.
     pub(super) fn encode(&self, texts: Vec<String>, purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let blank = match purpose {
             EmbeddingPurpose::Query => self.blank.query,
             EmbeddingPurpose::Document => self.blank.document,
         };
         let encoded = self.tokenizer.encode_batch(texts, true);
-        let encoded =
-            encoded.map_err(|source| failed("a text can't be cut into tokens").with_source(source))?;
+        let encoded = encoded.map_err(|source| failed("a text can't be tokenized").with_source(source))?;
         let tokens: Vec<Tokens> = encoded.into_iter().map(Tokens::from).collect();
-        // Texts without a token of their own keep these zeros.
+        // Empty texts keep these zeros.
         let mut vectors = vec![vec![0.0; self.dimensions]; tokens.len()];
         let lengths = tokens.iter().enumerate().map(|(at, text)| Length { at, tokens: text.ids.len() });
         let lengths = lengths.filter(|length| length.tokens > blank).collect();
@@ -108,21 +107,21 @@ impl Encoder {
         if vectors.iter().flatten().all(|x| x.is_finite()) {
             return Ok(vectors);
         }
-        Err(failed("the model made a vector that is not finite: its weights are broken"))
+        Err(failed("the model computed a vector that is not finite: its weights are damaged"))
     }
 
-    /// The vectors of texts that go through the transformer together.
+    /// Computes the vectors of a batch.
     fn forward(&self, texts: &[&Tokens]) -> Result<Vec<Vec<f32>>> {
         let states =
             self.states(texts).map_err(|source| failed("the model can't be computed").with_source(source))?;
         let pooled = texts.iter().zip(&states).map(|(text, states)| {
-            // What stands behind is padding.
+            // The rest is padding.
             pool(states.get(..text.ids.len()).unwrap_or(states), self.pooling)
         });
         Ok(pooled.collect())
     }
 
-    /// The states of all tokens of each text, and of the padding behind them.
+    /// Computes the states of all tokens of each text, including its padding.
     fn states(&self, texts: &[&Tokens]) -> candle_core::Result<Vec<Vec<Vec<f32>>>> {
         let longest = texts.iter().map(|text| text.ids.len()).max().unwrap_or(0);
         let tensor = |of: fn(&Tokens) -> Vec<u32>, padding: u32| {
@@ -147,7 +146,7 @@ impl Blank {
             let encoded = tokenizer.encode(prompt, true);
             encoded
                 .map(|encoding| encoding.len())
-                .map_err(|source| failed("a prompt can't be cut into tokens").with_source(source))
+                .map_err(|source| failed("a prompt can't be tokenized").with_source(source))
         };
         Ok(Self { query: tokens(&prompts.query)?, document: tokens(&prompts.document)? })
     }
@@ -161,7 +160,7 @@ fn tokenizer(folder: &Path, json: &[u8], described: &ModelDescription) -> Result
         let what = format!("has {known} tokens, more than the {} of {CONFIG}", described.vocabulary);
         return Err(broken(folder, TOKENIZER, what));
     }
-    // Many files fix a length of their own for both, some of them less than the model takes.
+    // Many files set lengths for both, and some are shorter than what the model reads.
     tokenizer.with_padding(None);
     let truncation = TruncationParams { max_length: described.max_tokens, ..TruncationParams::default() };
     tokenizer.with_truncation(Some(truncation)).map_err(wrong)?;
@@ -182,13 +181,13 @@ fn read(folder: &Path, file: &str) -> Result<Vec<u8>> {
     })
 }
 
-/// Weights that are not the ones that were installed are either broken or another model's.
+/// Checks that the weights are the ones that were installed.
 fn check_manifest(folder: &Path, weights: &str) -> Result<()> {
     let manifest = Manifest::read(folder)?;
     let files = manifest.as_ref().map_or(&[][..], |manifest| &manifest.files);
     match files.iter().find(|file| file.path == WEIGHTS) {
         Some(file) if file.sha256 != weights => {
-            let what = "has another content than when it was installed; `models verify` says more";
+            let what = "has changed since it was installed; run `models verify`";
             Err(broken(folder, WEIGHTS, what))
         }
         _ => Ok(()),

@@ -1,15 +1,15 @@
-//! A stronger local model: any sentence embedder of BERT's family, read from a folder.
+//! A stronger local model: a sentence embedder of BERT's family, read from a folder.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! | --- | --- |
-//! | `mod.rs` | the provider: limits, prompts, the thread that the work is done on |
-//! | `encoder.rs` | tokenizer and transformer: texts in, states of tokens out |
-//! | `batch.rs` | which texts go through the transformer together |
+//! | `mod.rs` | the provider: limits, prompts, blocking threads |
+//! | `encoder.rs` | tokenizer and transformer: from texts to the states of their tokens |
+//! | `batch.rs` | which texts are computed together |
 //! | `pooling.rs` | from the states of a text's tokens to its vector |
 //!
-//! The transformer runs on the processor with `candle`, whose matrix products use all cores through the global thread
-//! pool of rayon; `RAYON_NUM_THREADS` limits them. Only one batch is computed at a time in a process' provider, since
-//! several would only share the same cores and need the memory several times.
+//! The transformer runs on the processor with `candle`. Matrix products use all cores through rayon's global thread pool;
+//! `RAYON_NUM_THREADS` limits it. A provider computes one batch at a time: several would share the same cores and need
+//! more memory.
 
 mod batch;
 mod encoder;
@@ -28,21 +28,20 @@ use tokio::runtime::Handle;
 use crate::models::{ModelDescription, Prompts, folder_name};
 use encoder::Encoder;
 
-/// The most texts in one call: enough to find some of like length that go together, and not so many that nobody sees
-/// progress.
+/// The most texts in one call: enough to group texts of similar length, and few enough to show progress.
 const BATCH_TEXTS: usize = 64;
 
-/// A sentence embedder that is read from a folder: MiniLM, `bge-*-v1.5`, `e5-*`, `gte-*` and others of BERT's family.
+/// A sentence embedder in a folder: MiniLM, `bge-*-v1.5`, `e5-*`, `gte-*` and others of BERT's family.
 ///
-/// The folder has `config.json`, `tokenizer.json` and `model.safetensors`, and whatever else sentence-transformers
-/// writes; see [`crate::models`]. What it says of pooling, prompts and length is followed. Texts that look like special
-/// tokens (`[SEP]`, `<s>`) are plain text.
+/// The folder contains `config.json`, `tokenizer.json` and `model.safetensors`, and may contain further files of
+/// sentence-transformers with pooling, prompts and length; see [`crate::models`]. Special tokens in texts (`[SEP]`,
+/// `<s>`) are treated as plain text.
 ///
 /// # The name of its space
 ///
-/// `NAME@HASH`: the folder's name, and the first eight digits of a SHA-256 over weights, tokenizer, pooling, prompts
-/// and length. So other weights are another space, also when they lie in the same folder; a folder of another name is
-/// too, though its vectors would fit.
+/// `NAME@HASH`: the folder's name and the first eight digits of a SHA-256 hash of weights, tokenizer, pooling, prompts
+/// and length. So changed weights are another space, even in the same folder. A renamed folder is another space as well,
+/// although its vectors would be the same.
 #[derive(Clone)]
 pub struct TransformerEmbedding {
     space: EmbeddingSpace,
@@ -52,12 +51,12 @@ pub struct TransformerEmbedding {
 }
 
 impl TransformerEmbedding {
-    /// Reads the model in `folder`. It blocks while the weights are read and hashed: tenths of a second for 100 MB.
+    /// Reads the model in `folder`. This blocks while the weights are read and hashed: tenths of a second for 100 MB.
     ///
     /// # Errors
     ///
-    /// `Embedding` when a file is missing, cut short, not of BERT's family, or not what the manifest of the folder says
-    /// was installed. The message names the file and what is wrong with it.
+    /// `Embedding` if a file is missing, incomplete, not of BERT's family, or differs from the folder's manifest. The
+    /// message names the file and the problem.
     pub fn open(folder: &Path) -> Result<Self> {
         let name = folder_name(folder);
         let (encoder, described, fingerprint) = Encoder::open(folder, &name)?;
@@ -78,10 +77,10 @@ impl TransformerEmbedding {
     }
 }
 
-/// What a model takes that reads `room` tokens of a text.
+/// The limits of a model that reads `room` tokens of a text.
 ///
-/// Limits count tokens of `cl100k_base`; the model's own tokenizer makes more of the same text, most of all of code and
-/// identifiers, and needs room for them. What is too long nevertheless is cut.
+/// Limits count tokens of `cl100k_base`. The model's own tokenizer splits texts, above all code and identifiers, into
+/// more tokens, which need room. A text that is still too long is truncated.
 fn limits(room: usize) -> EmbeddingLimits {
     let chunk = (room * 3 / 4).max(1);
     EmbeddingLimits {
@@ -137,7 +136,7 @@ fn failed(what: &str) -> Error {
     Error::new(ErrorKind::Embedding, what)
 }
 
-/// What the vectors depend on beside weights and tokenizer.
+/// The settings that vectors depend on, besides weights and tokenizer.
 fn settings(described: &ModelDescription) -> String {
     let ModelDescription { pooling, prompts, max_tokens, .. } = described;
     format!("{}\n{max_tokens}\n{:?}\n{:?}", pooling.as_str(), prompts.query, prompts.document)

@@ -2,14 +2,14 @@
 
 use crate::models::Pooling;
 
-/// The vector of a text whose tokens have these states, of unit length; zeros where they cancel each other out.
+/// The vector of unit length for a text whose tokens have these states; zeros if they cancel each other out.
 pub(super) fn pool(states: &[Vec<f32>], pooling: Pooling) -> Vec<f32> {
     let Some((first, others)) = states.split_first() else { return Vec::new() };
     let mut vector = first.clone();
     for state in others {
         for (pooled, value) in vector.iter_mut().zip(state) {
             match pooling {
-                // The sum points where the mean does, and the length is made one anyway.
+                // The sum has the direction of the mean, and the length is normalised below.
                 Pooling::Mean => *pooled += value,
                 Pooling::Max => *pooled = pooled.max(*value),
                 Pooling::Cls => {}

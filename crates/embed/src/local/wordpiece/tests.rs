@@ -75,13 +75,13 @@ fn the_whole_vocabulary_is_the_same() {
 
 #[test]
 fn every_character_is_treated_the_same() {
-    let characters: Vec<char> = (char::MIN..=char::MAX).collect();
-    for some in characters.chunks(512) {
+    // Nothing is assigned in the planes between, and the last two are for private use.
+    let assigned = ('\0'..='\u{2ffff}').chain('\u{e0000}'..='\u{e01ff}').chain('\u{ffff0}'..='\u{10000f}');
+    for some in assigned.collect::<Vec<_>>().chunks(512) {
         let alone: String = some.iter().flat_map(|c| [*c, ' ']).collect();
-        let in_words: String = some.iter().flat_map(|c| ['a', *c, 'e', ' ']).collect();
-        let accented: String =
-            some.iter().flat_map(|c| [*c, '\u{301}', '\u{5b0}', '\u{1d165}', ' ']).collect();
-        for text in [alone, in_words, accented] {
+        let in_words: String =
+            some.iter().flat_map(|c| ['a', *c, '\u{301}', '\u{1d165}', 'e', ' ']).collect();
+        for text in [alone, in_words] {
             assert_eq!(tokens(&text), expected(&text), "{text:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Tests with a tiny model that is made up, and, where there are some, with real weights.
+//! Tests with a tiny model, and with real weights if there are some.
 
 mod real;
 mod tiny;
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A model in a folder of its own.
+/// A folder with a model.
 struct Folder {
     path: PathBuf,
     _folder: TempDir,
 }
 
 impl Folder {
-    /// A tiny model in a folder of this name.
+    /// A tiny model in a folder with this name.
     fn named(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
@@ -29,7 +29,7 @@ impl Folder {
         TransformerEmbedding::open(&self.path).unwrap()
     }
 
-    /// The message with which it is refused.
+    /// The error message for an unsupported model.
     #[track_caller]
     fn refused(&self) -> String {
         let error = TransformerEmbedding::open(&self.path).unwrap_err();
@@ -62,7 +62,7 @@ fn assert_same(a: &[f32], b: &[f32]) {
     assert!(furthest < 1e-5, "differs by {furthest}");
 }
 
-/// Of unit length, and nothing else.
+/// Checks that a vector has unit length.
 #[track_caller]
 fn assert_unit(vector: &[f32]) {
     assert!(vector.iter().all(|x| x.is_finite()));

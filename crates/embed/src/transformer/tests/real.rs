@@ -1,10 +1,10 @@
-//! all-MiniLM-L6-v2, whose folder `.ci/model` fetches and `./test` names in the environment.
+//! Tests with all-MiniLM-L6-v2, which `.ci/model` downloads and `./test` names in the environment.
 
 use std::sync::LazyLock;
 
 use super::*;
 
-/// Where the weights lie.
+/// The folder of the weights.
 const VARIABLE: &str = "AMPLIFIER_TEST_MODEL";
 
 static MINILM: LazyLock<TransformerEmbedding> = LazyLock::new(|| {
@@ -14,8 +14,8 @@ static MINILM: LazyLock<TransformerEmbedding> = LazyLock::new(|| {
     TransformerEmbedding::open(Path::new(&folder)).unwrap()
 });
 
-/// The first eight numbers of vectors that another implementation made of the same weights: 60 lines of Python and
-/// numpy in double precision, with a tokenizer of its own.
+/// The first eight numbers of vectors that another implementation computed from the same weights: 60 lines of Python
+/// and numpy in double precision, with its own tokenizer.
 const EXPECTED: [(&str, [f32; 8]); 5] = [
     (
         "The quick brown fox jumps over the lazy dog.",
@@ -39,13 +39,13 @@ const EXPECTED: [(&str, [f32; 8]); 5] = [
     ),
 ];
 
-/// Of `"Retry the payment with an idempotency key; "` 60 times, which is cut after 256 tokens.
+/// The vector of `"Retry the payment with an idempotency key; "` 60 times, which is truncated to 256 tokens.
 const EXPECTED_LONG: [f32; 8] =
     [-0.027349, 0.034873, -0.025843, -0.029535, -0.094139, 0.005657, 0.014632, -0.037724];
 
 #[tokio::test]
 #[ignore = "needs real weights: AMPLIFIER_TEST_MODEL, see .ci/model"]
-async fn real_weights_make_the_vectors_of_another_implementation() {
+async fn vectors_agree_with_another_implementation() {
     let long = "Retry the payment with an idempotency key; ".repeat(60);
     let texts = EXPECTED.map(|(text, _)| text);
     let vectors = documents(&MINILM, &[&texts[..], &[&long]].concat()).await;
@@ -63,7 +63,7 @@ async fn real_weights_make_the_vectors_of_another_implementation() {
 
 #[tokio::test]
 #[ignore = "needs real weights: AMPLIFIER_TEST_MODEL, see .ci/model"]
-async fn real_weights_make_the_same_vector_alone_and_in_company() {
+async fn a_text_has_the_same_vector_alone_and_in_a_batch() {
     let texts = ["a", EXPECTED[2].0, "", "<|endoftext|> the build failed", "🦀 a\0b", &"tokens ".repeat(120)];
     let together = documents(&MINILM, &texts).await;
     for (text, vector) in texts.iter().zip(&together) {
@@ -74,7 +74,7 @@ async fn real_weights_make_the_same_vector_alone_and_in_company() {
 
 #[test]
 #[ignore = "needs real weights: AMPLIFIER_TEST_MODEL, see .ci/model"]
-fn real_weights_say_what_they_take() {
+fn limits_follow_the_real_model() {
     let space = MINILM.space();
     assert!(space.model.starts_with("all-minilm-l6-v2@"), "{}", space.model);
     assert_eq!(space.dimensions, 384);

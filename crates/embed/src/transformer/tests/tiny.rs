@@ -1,4 +1,4 @@
-//! What holds of any model, on one that is made up.
+//! Tests that apply to any model, with a tiny one.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Texts of many lengths; some are longer than the model reads.
+/// Texts of many lengths, some longer than the model reads.
 fn texts() -> Vec<String> {
     let words = ["a", "bc def", "42 (x)", "why, then?", "z"];
     (0..90)
@@ -16,7 +16,7 @@ fn texts() -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_text_has_the_same_vector_alone_and_in_company() {
+async fn a_text_has_the_same_vector_alone_and_in_a_batch() {
     let model = Folder::named("tiny").open();
     let texts = texts();
     let together = model.embed(&texts, EmbeddingPurpose::Document).await.unwrap();
@@ -29,7 +29,7 @@ async fn a_text_has_the_same_vector_alone_and_in_company() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_at_once_get_the_same_vectors() {
+async fn concurrent_calls_get_the_same_vectors() {
     let model = Folder::named("tiny").open();
     let expected = documents(&model, &["one", "another text"]).await;
     let calls: Vec<_> = (0..4)
@@ -64,7 +64,7 @@ async fn texts_without_a_token_are_zeros() {
 }
 
 #[tokio::test]
-async fn any_text_is_taken() {
+async fn any_text_can_be_embedded() {
     let model = Folder::named("tiny").open();
     let long = "a long story ".repeat(50_000);
     let odd = [
@@ -80,15 +80,15 @@ async fn any_text_is_taken() {
     for vector in documents(&model, &odd).await {
         assert_unit(&vector);
     }
-    // What looks like a special token is plain text.
+    // Special tokens are plain text.
     let vectors = documents(&model, &["a [SEP] b", "a [ sep ] b"]).await;
     assert_same(&vectors[0], &vectors[1]);
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_cut() {
+async fn long_texts_are_truncated() {
     let model = Folder::named("tiny").open();
-    // 30 tokens of text are read, and two that mark beginning and end.
+    // The model reads 30 tokens of text and two that mark beginning and end.
     let text = |tokens: usize| vec!["a"; tokens].join(" ");
     let vectors = documents(&model, &[&text(29), &text(30), &text(31), &text(500)]).await;
     assert_same(&vectors[1], &vectors[2]);
@@ -97,7 +97,7 @@ async fn what_does_not_fit_is_cut() {
 }
 
 #[tokio::test]
-async fn prompts_stand_before_texts() {
+async fn prompts_come_before_texts() {
     let (e5, plain) = (Folder::named("e5-tiny").open(), Folder::named("tiny").open());
     assert_same(&documents(&e5, &["why"]).await[0], &documents(&plain, &["passage: why"]).await[0]);
     assert_same(&query(&e5, "why").await, &documents(&plain, &["query: why"]).await[0]);
@@ -106,7 +106,7 @@ async fn prompts_stand_before_texts() {
 }
 
 #[tokio::test]
-async fn pooling_is_what_the_folder_says() {
+async fn the_folder_decides_the_pooling() {
     let mut vectors = Vec::new();
     for mode in ["cls", "mean", "max"] {
         let folder = Folder::named("tiny");
@@ -134,7 +134,7 @@ async fn pooling_is_what_the_folder_says() {
 }
 
 #[test]
-fn the_space_is_named_for_the_folder_and_what_makes_its_vectors() {
+fn the_space_depends_on_the_folders_name_and_the_model() {
     let name = |folder: &Folder| folder.open().space().model.clone();
     let (one, same) = (Folder::named("tiny"), Folder::named("tiny"));
     assert_eq!(name(&one), name(&same));
@@ -161,7 +161,7 @@ fn the_space_is_named_for_the_folder_and_what_makes_its_vectors() {
 }
 
 #[test]
-fn what_it_is() {
+fn the_provider_describes_the_model() {
     let model = Folder::named("tiny").open();
     assert_eq!(model.space().dimensions, TinyModel::DIMENSIONS);
     assert_eq!((model.strength(), model.is_local()), (ModelStrength::Contextual, true));
@@ -173,7 +173,7 @@ fn what_it_is() {
 }
 
 #[test]
-fn a_broken_folder_is_refused_with_the_file_named() {
+fn errors_about_a_folder_name_the_file() {
     let refused = |change: fn(&Path)| {
         let folder = Folder::named("tiny");
         change(&folder.path);
@@ -198,7 +198,7 @@ fn a_broken_folder_is_refused_with_the_file_named() {
         fs::write(folder.join("model.safetensors"), &bytes[..bytes.len() / 2]).unwrap();
     };
     starts(refused(half), "model.safetensors has ");
-    // A layer more than there are weights for.
+    // There are no weights for a third layer.
     starts(
         refused(|folder| change_config(folder, "num_hidden_layers", json!(3))),
         "model.safetensors can't be used",
@@ -211,8 +211,11 @@ fn a_broken_folder_is_refused_with_the_file_named() {
         refused(|folder| change_config(folder, "hidden_act", json!("swish"))),
         "config.json can't be used",
     );
-    starts(refused(|folder| change_config(folder, "model_type", json!("gpt2"))), "config.json is of a model");
-    starts(refused(|folder| change_config(folder, "vocab_size", json!(9))), "model.safetensors has [");
+    starts(
+        refused(|folder| change_config(folder, "model_type", json!("gpt2"))),
+        "config.json has the model type",
+    );
+    starts(refused(|folder| change_config(folder, "vocab_size", json!(9))), "model.safetensors has a tensor");
 }
 
 fn change_config(folder: &Path, key: &str, value: serde_json::Value) {
@@ -223,7 +226,7 @@ fn change_config(folder: &Path, key: &str, value: serde_json::Value) {
 }
 
 #[tokio::test]
-async fn weights_that_are_no_numbers_make_no_vectors() {
+async fn weights_that_are_not_finite_are_an_error() {
     let folder = Folder::named("tiny");
     let file = folder.path.join("model.safetensors");
     let mut bytes = fs::read(&file).unwrap();
@@ -236,7 +239,7 @@ async fn weights_that_are_no_numbers_make_no_vectors() {
 }
 
 #[test]
-fn other_weights_than_were_installed_are_refused() {
+fn changed_weights_are_refused() {
     let folder = Folder::named("tiny");
     let models = crate::models::InstalledModels::at(folder.path.parent().unwrap().join("installed"));
     let installed = models.install_from(&folder.path, None).unwrap();
@@ -244,5 +247,5 @@ fn other_weights_than_were_installed_are_refused() {
     assert_eq!(name(&installed.folder), name(&folder.path));
     TinyModel::with_seed(2).write(&installed.folder).unwrap();
     let error = TransformerEmbedding::open(&installed.folder).unwrap_err();
-    assert!(error.to_string().contains("when it was installed"), "{error}");
+    assert!(error.to_string().contains("since it was installed"), "{error}");
 }
