@@ -1,12 +1,19 @@
 //! Makes the vocabulary of the compiled-in model: a trie over the tokens of its `tokenizer.json`, which
-//! `src/local/vocabulary.rs` reads from the program's bytes as it is.
+//! `src/local/vocabulary.rs` reads from the program's bytes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a build script fails by panicking"
+)]
 
 use std::{collections::VecDeque, env, fs, path::Path};
 
 /// The folder of the compiled-in model.
 const MODEL_FOLDER: &str = "models/static-256";
 
-/// What a token begins with that goes on with a word.
+/// The prefix of tokens that continue a word.
 const CONTINUATION: &str = "##";
 
 /// The token of nodes where no token ends.
@@ -57,9 +64,9 @@ fn string(text: &str) -> (String, &str) {
 }
 
 /// The nodes of the trie, level by level, 8 bytes each: the number of the first child (`u32`), the byte that leads to
-/// the node, a zero, and the token that ends here (`u16`). The children of a node end where those of the next begin.
+/// the node, a zero, and the token that ends here (`u16`). The children of a node end where those of the next one begin.
 ///
-/// Node 0 is the root of tokens that begin a word, node 1 that of tokens that go on with one.
+/// Node 0 is the root of tokens that begin a word, node 1 that of tokens that continue one.
 fn trie_of(tokens: &[String]) -> Vec<u8> {
     let (mut beginnings, mut continuations) = (Vec::new(), Vec::new());
     for (token, number) in tokens.iter().zip(0..) {
@@ -85,7 +92,7 @@ fn trie_of(tokens: &[String]) -> Vec<u8> {
             first_child += 1;
         }
     }
-    // Where the children of the last node end.
+    // Marks the end of the last node's children.
     push_node(&mut trie, first_child, 0, NO_TOKEN);
     trie
 }
