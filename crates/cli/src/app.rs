@@ -144,7 +144,7 @@ impl App {
         }
         // A file that one process at a time can write must not be kept from others.
         let read_only = self.global.read_only || url.backend().read_only;
-        let options = self.open_options()?.with_existing(true).with_read_only(read_only);
+        let options = self.open_options().ok()?.with_existing(true).with_read_only(read_only);
         Some((self.open(&url, options).await.ok()?, scope))
     }
 
