@@ -179,15 +179,16 @@ async fn open_container(
 }
 
 async fn create(config: &CosmosConfig, account: &CosmosClient, expected: &ContainerProperties) -> Result<()> {
-    let missing = |hint: &str| {
-        let message = format!("the container {} does not exist{hint}", expected.id);
-        Err(Error::new(ErrorKind::StorageConnection, message).with("database", &config.database))
-    };
+    let missing =
+        |message| Err(Error::new(ErrorKind::StorageConnection, message).with("database", &config.database));
     if !config.create {
-        return missing("");
+        return missing(format!("there is no store: the container {} does not exist", expected.id));
     }
     if config.authentication == Authentication::DefaultCredential {
-        return missing("; with Entra ID, create it first");
+        return missing(format!(
+            "the container {} does not exist; with Entra ID, create it first",
+            expected.id
+        ));
     }
     unless_present(account.create_database(&config.database, None).await)?;
     let database = account.database_client(config.database.clone());

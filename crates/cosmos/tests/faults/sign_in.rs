@@ -61,7 +61,7 @@ async fn a_container_that_is_missing_is_not_made_with_a_token() {
     let credential = Arc::new(Tokens(Mutex::new(vec!["good"])));
     let error = CosmosBackend::connect_with(entra(&account), credential).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageConnection);
-    assert!(error.to_string().contains("have it made first"), "{error}");
+    assert!(error.to_string().contains("create it first"), "{error}");
 }
 
 #[tokio::test]
@@ -90,5 +90,5 @@ async fn a_container_for_vectors_of_another_length_is_refused() {
     let error = CosmosBackend::connect(config(&account).with_vector_dimensions(32)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Validation);
     let message = error.to_string();
-    assert!(message.contains("vectors of 64 dimensions, where 32 dimensions are expected"), "{message}");
+    assert!(message.contains("vectors of 64 dimensions instead of 32"), "{message}");
 }
