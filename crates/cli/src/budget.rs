@@ -41,8 +41,8 @@ impl Portion {
     }
 }
 
-/// Writes as much of an answer as fits into `budget` tokens, or all of it without a budget. `render` writes a portion to
-/// `app.out`. Returns the portion that was written.
+/// Writes as much of an answer as fits into `budget` tokens, or all of it without a budget. `render` writes a portion
+/// to `app.out`. Returns the portion that was written.
 pub(crate) fn write(
     app: &mut App,
     budget: Option<usize>,

@@ -48,8 +48,8 @@ impl Period {
     }
 }
 
-/// Parses `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time with
-/// or without offset.
+/// Parses `7d`, `12h`, `2w`, `3 months ago`, `today`, `yesterday`, `monday`, `last week`, an ISO date, or an ISO time
+/// with or without offset.
 pub(crate) fn parse(text: &str, bound: Bound, now: &Zoned) -> Result<Timestamp, Failure> {
     moment(text.trim(), bound, now).ok_or_else(|| {
         let hint = "valid dates: 7d, 12h, 2w, '3 months ago', today, yesterday, monday, 'last week', 2026-01-31, \
@@ -111,8 +111,8 @@ fn moment(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
     }
 }
 
-/// A bound of the calendar period with this name: `last week` begins on a Monday and ends on a Sunday; `last monday` is the
-/// one before today.
+/// A bound of the calendar period with this name: `last week` begins on a Monday and ends on a Sunday; `last monday` is
+/// the one before today.
 fn calendar(unit: &str, last: bool, bound: Bound, now: &Zoned) -> Option<Timestamp> {
     let today = now.date();
     if let Some(weekday) = weekday(unit) {

@@ -194,7 +194,8 @@ fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// The prefix of the name of an incomplete file or folder. If a process is killed, it shows what the file would have been.
+/// The prefix of the name of an incomplete file or folder. If a process is killed, it shows what the file would have
+/// been.
 fn unfinished(path: &Path) -> String {
     format!(".{}.unfinished-", path.file_name().unwrap_or_default().to_string_lossy())
 }

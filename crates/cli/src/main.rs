@@ -1,7 +1,7 @@
 //! `amplifier-sessions`: stores and searches the sessions of AI agents, on the command line.
 //!
-//! Results go to stdout, everything else to stderr. Each command is a file in [`commands`]. They share [`app`] (the store
-//! and the user), [`out`] (output of results), [`render`] (formatting) and [`dates`].
+//! Results go to stdout, everything else to stderr. Each command is a file in [`commands`]. They share [`app`] (the
+//! store and the user), [`out`] (output of results), [`render`] (formatting) and [`dates`].
 
 mod app;
 mod args;

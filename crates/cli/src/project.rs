@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl App {
-    /// The project with the slug, part of a slug, or folder `typed`. If there is none, `typed` is taken for a slug, so that
-    /// nothing is found.
+    /// The project with the slug, part of a slug, or folder `typed`. If there is none, `typed` is taken for a slug, so
+    /// that nothing is found.
     pub(crate) async fn project(
         &self,
         reader: &Reader,

@@ -74,8 +74,8 @@ pub trait EmbeddingProvider: Debug + Send + Sync {
 
     /// The vectors of `texts`, in their order, each of unit length.
     ///
-    /// A text without anything a model on this machine knows has a vector of zeros. A text of which a service made nothing
-    /// that can be used has one of [`NO_VECTOR`]s: it is refused, and the others of the call are not.
+    /// A text without anything a model on this machine knows has a vector of zeros. A text of which a service made
+    /// nothing that can be used has one of [`NO_VECTOR`]s: it is refused, and the others of the call are not.
     ///
     /// # Errors
     ///

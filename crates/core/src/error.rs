@@ -1,8 +1,7 @@
 //! One public error type for the whole system.
 //!
-//! An [`Error`] says what kind of thing went wrong ([`ErrorKind`]), whether trying again may help, which
-//! operation failed, for which session, sequence or field, and what caused it. Drivers' own errors are mapped
-//! to it in one file of each backend.
+//! An [`Error`] has a kind ([`ErrorKind`]), and says whether a retry may help, which operation failed, for which
+//! session, sequence or field, and what caused it. Each backend maps its driver's errors in one file.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -11,34 +10,34 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 type Source = Box<dyn std::error::Error + Send + Sync + 'static>;
 
-/// What kind of thing went wrong.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The session does not exist in the scope that was asked.
+    /// The session does not exist in the scope of the query.
     SessionNotFound,
-    /// A session that was to be created exists already.
+    /// A session to create already exists.
     SessionExists,
     /// Reading or writing the store failed.
     StorageIo,
-    /// A stored row is not what was written and can't be read, while others can; the context names its `session`, and for a
-    /// message or an event its `user` and `sequence`.
+    /// A stored row can't be read or is not what was written, but others can be read. The context has its `session`,
+    /// and for a message or an event its `user` and `sequence`.
     Damaged,
     /// The store can't be reached or opened.
     StorageConnection,
     /// The service refused the credentials.
     Authentication,
-    /// An argument or a piece of data breaks a rule; the context names the field.
+    /// An argument or other data is invalid; the context has the field.
     Validation,
-    /// A rewind can't be carried out.
+    /// A rewind is not possible.
     Rewind,
-    /// An event line is larger than what is accepted.
+    /// An event line exceeds the maximum size.
     EventTooLarge,
-    /// Somebody else changed the same session in between.
+    /// Another process changed the same session in the meantime.
     Conflict,
     /// The embedding provider failed.
     Embedding,
-    /// The backend can't do this.
+    /// The backend does not support this.
     Unsupported,
 }
 
@@ -69,7 +68,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// An error with its kind, place and cause.
+/// An error with its kind, context and cause.
 ///
 /// ```
 /// use amplifier_session_core::{Error, ErrorKind};
@@ -142,14 +141,14 @@ impl Error {
         self
     }
 
-    /// Puts where it happened before the message: `http://localhost:11434/v1: connection refused`.
+    /// Puts the place of the error before the message: `http://localhost:11434/v1: connection refused`.
     #[must_use]
     pub fn at(mut self, place: impl fmt::Display) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
     }
 
-    /// Puts what else is to be said behind the message: `too many requests: the service asks to wait 3600 s`.
+    /// Appends a reason to the message: `too many requests: the service asks to wait 3600 s`.
     #[must_use]
     pub fn because(mut self, reason: impl fmt::Display) -> Self {
         self.0.message = format!("{}: {reason}", self.0.message);
@@ -163,44 +162,44 @@ impl Error {
         self
     }
 
-    /// Marks the error as worth retrying, but not before so much time has gone by: what the service asks for.
+    /// Marks the error as worth retrying after the time that the service asks for.
     #[must_use]
     pub fn retryable_after(mut self, wait: Duration) -> Self {
         self.0.retry_after = Some(wait);
         self.retryable()
     }
 
-    /// What kind of thing went wrong.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Whether the same call may succeed if it is made again.
+    /// Whether a retry of the same call may succeed.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
     }
 
-    /// How long the service asks to wait before the same call is made again, where it does.
+    /// How long the service asks to wait before a retry, if it does.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// What went wrong, without operation, context and cause.
+    /// The message, without operation, context and cause.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The operation that failed, where it is known.
+    /// The operation that failed, if known.
     #[must_use]
     pub fn operation(&self) -> Option<&'static str> {
         self.0.operation
     }
 
-    /// The value of one piece of context, for example `field` or `session`.
+    /// A value from the context, for example `field` or `session`.
     #[must_use]
     pub fn context(&self, key: &str) -> Option<&str> {
         self.0.context.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str())

@@ -1,4 +1,4 @@
-//! Model, content rules, search and the storage front door: everything that is the same on every backend.
+//! Everything that is the same on every backend: data model, content rules, search, and [`SessionStorage`].
 
 pub mod backend;
 mod blocking;

@@ -1,4 +1,4 @@
-//! From the metadata files of a session folder to the fields of a session.
+//! Reads the metadata files of a session folder into the fields of a session.
 
 use serde_json::{Map, Value};
 
@@ -7,12 +7,12 @@ use crate::{
     model::{MetadataFile, Session, SessionField, SessionId, Timestamp},
 };
 
-/// The fields that say when a session began.
+/// Fields with the time when a session began.
 const CREATED: [&str; 4] = ["created", "created_at", "started_at", "timestamp"];
-/// The fields that say when it last changed.
+/// Fields with the time when it last changed.
 const UPDATED: [&str; 4] = ["updated", "updated_at", "ended_at", "last_activity"];
 
-/// What a metadata file says that can't be read: its times.
+/// A warning about times in a metadata file that can't be read.
 #[must_use]
 pub fn unreadable_times(file: &Map<String, Value>) -> Option<String> {
     let unreadable = |names: &[&'static str]| {
@@ -26,18 +26,18 @@ pub fn unreadable_times(file: &Map<String, Value>) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// What the metadata files of a session say. Every field is optional, as it is in the files.
+/// The contents of a session's metadata files. All fields are optional.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Metadata {
     fields: Map<String, Value>,
 }
 
 impl Metadata {
-    /// Reads the files; where two name a field, the first wins and the others fill gaps.
+    /// Reads the files. If several have a field, the first one is used.
     ///
     /// # Errors
     ///
-    /// `Validation` with the file's name when one is no JSON object.
+    /// `Validation` with the file's name if a file is not a JSON object.
     pub fn read(files: &[MetadataFile]) -> Result<Self> {
         let mut fields = Map::new();
         for file in files {
@@ -69,14 +69,14 @@ impl Metadata {
         self.fields.contains_key("forked_from_turn") || self.fields.contains_key("forked_from")
     }
 
-    /// The model that is named as the session's.
+    /// The model of the session.
     #[must_use]
     pub fn model(&self) -> Option<String> {
         self.text(&["model"])
     }
 
-    /// Writes what the files say into the fields of `session`. Counts and times are not taken from here, and what a
-    /// person set stays as it is; so does the model where none is named.
+    /// Sets the fields of `session` from the files, except counts, times, and fields that a person set. The model is
+    /// not changed if the files have none.
     pub fn apply(&self, session: &mut Session) {
         if !session.edited.contains(&SessionField::Name) {
             session.name = self.text(&["name", "title"]);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_wins_and_the_second_fills_gaps() {
+    fn the_first_file_takes_precedence() {
         let metadata = Metadata::read(&[
             file("metadata.json", r#"{"name":"mine","parent_id":""}"#),
             file(

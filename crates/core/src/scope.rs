@@ -1,54 +1,54 @@
-//! Who is reading, and how far they see.
+//! Scopes: whose sessions a read may return.
 
 use crate::model::{Session, UserId, Visibility};
 
-/// What a read may return. There is no value that means everyone by accident.
+/// Whose sessions a read may return. No value means everyone by accident.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
     /// The sessions that one user owns, shared or not.
     User(UserId),
-    /// What a person may see: their own sessions, and those that others share with them.
+    /// The sessions that a person may see: their own, and those that others share with them.
     Visible(Viewer),
-    /// Everybody's data: for administrators.
+    /// All sessions, for administrators.
     Everyone,
 }
 
-/// A person who looks, with the groups that sessions can be shared with.
+/// A person who reads, with the groups they belong to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Viewer {
-    /// Who it is.
+    /// The person.
     pub user_id: UserId,
-    /// The teams that the person is in.
+    /// The person's teams.
     pub team_ids: Vec<String>,
     /// The person's organisation.
     pub org_id: Option<String>,
 }
 
 impl Viewer {
-    /// A person who is in no team and in no organisation.
+    /// A person without teams and organisation.
     #[must_use]
     pub fn new(user_id: UserId) -> Self {
         Self { user_id, team_ids: Vec::new(), org_id: None }
     }
 
-    /// Sets the teams. One without a name is left out, so that it matches nothing by accident.
+    /// Sets the teams. Blank names are ignored, so that they match nothing by accident.
     #[must_use]
     pub fn with_teams(mut self, team_ids: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.team_ids = team_ids.into_iter().map(Into::into).filter(|team: &String| is_named(team)).collect();
         self
     }
 
-    /// Sets the organisation; one without a name is none.
+    /// Sets the organisation. A blank name is ignored.
     #[must_use]
     pub fn with_org(mut self, org_id: Option<String>) -> Self {
         self.org_id = org_id.filter(|org| is_named(org));
         self
     }
 
-    /// Whether the person may see `session`: it is their own, or public, or shared with a team of theirs or with
-    /// their organisation.
+    /// Whether the person may see `session`: it is their own, public, or shared with one of their teams or their
+    /// organisation.
     #[must_use]
     pub fn may_see(&self, session: &Session) -> bool {
         session.user_id == self.user_id
@@ -66,7 +66,7 @@ fn is_named(group: &str) -> bool {
 }
 
 impl Scope {
-    /// Whether `session` lies within the scope.
+    /// Whether `session` is in the scope.
     #[must_use]
     pub fn allows(&self, session: &Session) -> bool {
         match self {

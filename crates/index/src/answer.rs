@@ -1,24 +1,24 @@
-//! What a search of the index answers.
+//! Results of a search in the index.
 
 use amplifier_session_core::model::ContentType;
 
-/// A text that matches.
+/// A matching text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TextHit {
     /// The message's key.
     pub key: u64,
-    /// Which text of it.
+    /// Which text of the message.
     pub content_type: ContentType,
-    /// BM25, above 0.
+    /// The BM25 score, greater than 0.
     pub score: f32,
 }
 
-/// A vector that is near to the query's.
+/// A vector near the query's vector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorHit {
     /// The vector's key.
     pub key: u64,
-    /// Its exact inner product with the query's vector: the cosine similarity, both being of unit length.
+    /// The exact inner product with the query's vector. Both have unit length, so this is the cosine similarity.
     pub similarity: f32,
     /// The full vector.
     pub vector: Vec<f32>,
@@ -28,10 +28,10 @@ pub struct VectorHit {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Answer<T> {
-    /// Best first; equal ones by ascending key. At most as many as the query's limit.
+    /// Best first; equal scores by ascending key. At most the query's limit.
     pub hits: Vec<T>,
-    /// How many rows the index did not hold, so that they were looked at directly.
+    /// Number of rows that are not in the index and were searched directly.
     pub tail_rows: u64,
-    /// Why the index, or part of it, could not be used: a sentence for people. The hits are right all the same.
+    /// Why the index, or part of it, could not be used, as a sentence for users. The hits are correct nevertheless.
     pub notice: Option<String>,
 }

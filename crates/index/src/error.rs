@@ -1,4 +1,4 @@
-//! Errors of files and of tantivy, as errors of the library.
+//! Converts errors of files and of tantivy to errors of the library.
 
 use std::{io, path::Path};
 
@@ -21,7 +21,7 @@ pub(crate) fn tantivy_error(source: TantivyError) -> Error {
     Error::new(ErrorKind::StorageIo, "the text index failed").with_operation("index").with_source(source)
 }
 
-/// A file of the index that was fine when it was opened and is not any more.
+/// A file of the index became unreadable after it was opened.
 pub(crate) fn unreadable(error: PartError) -> Error {
     let what = match error {
         PartError::Gone(path) => format!("{} is missing", path.display()),

@@ -1,4 +1,4 @@
-//! What filters ask of a row.
+//! The fields of a row that filters use.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     rows::{MessageRow, SessionOfRow, VectorRow},
 };
 
-/// The facts of a row in the tail.
+/// The filter fields of a row in the tail.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
     session: Arc<SessionFacts>,
@@ -37,7 +37,7 @@ impl SessionFacts {
     }
 }
 
-/// Makes facts; those of rows of one session, which come one after the other, share its names.
+/// Makes facts. Consecutive rows of a session share its names.
 #[derive(Debug, Default)]
 pub(crate) struct FactKeeper {
     last: Option<Arc<SessionFacts>>,

@@ -1,4 +1,4 @@
-//! Files of the index: made for their owner alone, written whole or not at all.
+//! Files of the index: private to their owner, and written completely or not at all.
 
 use std::{
     ffi::OsString,
@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// Makes a folder that only its owner may enter, unless it exists.
+/// Creates a folder that only its owner can enter, unless it exists.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -22,7 +22,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Options to create a file that only its owner may read.
+/// Options to create a file that only its owner can read.
 pub(crate) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true);
@@ -34,7 +34,7 @@ pub(crate) fn private_file() -> OpenOptions {
     options
 }
 
-/// Puts a file in place by writing it beside, syncing and renaming: a reader sees the old one or the new one.
+/// Replaces a file atomically: writes a temporary file, syncs and renames it.
 pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let temporary = temporary_path(path);
     let mut file = private_file().truncate(true).open(&temporary)?;
@@ -46,9 +46,9 @@ pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Res
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Makes the entries of a folder durable.
+/// Syncs the entries of a folder to disk.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    // Elsewhere a folder can't be opened as a file, and entries need no sync of their own.
+    // On other systems a folder can't be opened as a file, and its entries need no separate sync.
     if cfg!(unix) { File::open(path)?.sync_data() } else { Ok(()) }
 }
 
@@ -58,14 +58,15 @@ fn temporary_path(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Removes every file of a folder whose name `keep` does not know. What can't be removed stays for the next time.
+/// Removes all files of a folder for whose names `keep` returns false. Files that can't be removed are left for the
+/// next time.
 pub(crate) fn sweep(folder: &Path, keep: impl Fn(&str) -> bool) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         if !entry.file_name().to_str().is_some_and(&keep)
             && let Err(error) = fs::remove_file(entry.path())
         {
-            tracing::debug!(path = %entry.path().display(), %error, "a file of the index that is not used stays");
+            tracing::debug!(path = %entry.path().display(), %error, "an unused file of the index could not be removed");
         }
     }
 }
@@ -76,14 +77,14 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// How a finished file looks from outside. A file that still looks so has not been written since.
+/// The length and the times of a finished file. If they are unchanged, the file has not been written since.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
-    /// Its length in bytes.
+    /// The length in bytes.
     pub(crate) length: u64,
-    /// When it was last written, and when its entry was last changed: nanoseconds since the epoch.
+    /// When the file and its entry were last changed, in nanoseconds since the epoch.
     ///
-    /// A writer can set the first back, but not the second.
+    /// A program can reset the first time, but not the second.
     changed: (i128, i128),
 }
 

@@ -1,4 +1,4 @@
-//! Which rows a query looks at.
+//! Which rows a query searches.
 
 use std::collections::HashSet;
 
@@ -11,18 +11,18 @@ use amplifier_session_core::{
 
 use crate::rows::{Rows, SessionOfRow};
 
-/// The conditions of a query in one snapshot of the rows. A row is looked at when all three parts admit it: its
-/// session, its message and its content type.
+/// The conditions of a query in one snapshot of the rows. A row is searched if its session, its message and its
+/// content type are all admitted.
 ///
-/// Of a session the index knows the owner, the project and the id. Where scope or filter ask for more (who may see
-/// it, its tags, its turns), the rows are asked which sessions they mean: such facts change without a change of any
-/// message, and what is shared must be private again at once.
+/// The index knows the owner, the project and the id of a session. If a scope or a filter needs more (who can see it,
+/// its tags, its turns), the rows are asked for the matching sessions: these fields change without any change of a
+/// message, and unsharing a session must take effect at once.
 #[derive(Debug)]
 pub(crate) struct Filter<'a> {
     scope: &'a Scope,
     filter: &'a SearchFilter,
     content_types: ContentTypes,
-    /// The keys of the sessions that are admitted, where names do not tell.
+    /// The keys of the admitted sessions, if names are not enough.
     sessions: Option<HashSet<u64>>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Filter<'a> {
         content_types: ContentTypes,
         rows: &mut dyn Rows,
     ) -> Result<Self> {
-        // A scope that is not known here is one that names do not tell.
+        // For an unknown scope, names are not enough.
         let names_tell =
             matches!(scope, Scope::User(_) | Scope::Everyone) && !filter.sessions.needs_session();
         let sessions = if names_tell { None } else { Some(rows.session_keys(scope, &filter.sessions)?) };
@@ -69,7 +69,7 @@ impl<'a> Filter<'a> {
         self.filter.sessions.session.as_ref().map(|session| session.as_str())
     }
 
-    /// The keys of all admitted sessions, where names do not tell which those are.
+    /// The keys of all admitted sessions, if names are not enough.
     pub(crate) fn session_keys(&self) -> Option<&HashSet<u64>> {
         self.sessions.as_ref()
     }
@@ -94,7 +94,7 @@ impl<'a> Filter<'a> {
         ContentType::EMBEDDED.into_iter().all(|content_type| self.admits_content(content_type))
     }
 
-    /// Whether every message of an admitted session is admitted, whatever its role and time.
+    /// Whether every message of an admitted session is admitted, regardless of role and time.
     pub(crate) fn admits_all_messages(&self) -> bool {
         self.filter.role.is_none() && self.filter.since.is_none() && self.filter.until.is_none()
     }

@@ -1,4 +1,4 @@
-//! When the index is brought up to the rows, and how far it may fall behind.
+//! When the index is updated, and how far it may fall behind.
 
 use std::{
     sync::{
@@ -8,31 +8,31 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The index is brought up to the rows when this much text or this many bytes of vectors were written since: a
-/// search of another process looks at what is newer row by row. Half as much slows a sync by a tenth.
+/// The index is updated after this many bytes of text or vectors were written, because searches of other processes read
+/// newer rows one by one. Half of this would slow a sync by a tenth.
 const FOLD_BYTES: u64 = 1024 * 1024;
 
-/// When as much again was written while a fold is under way, writes wait for its end: otherwise a sync that writes
-/// faster than the index is folded would leave ever more to searches. But they wait no longer than this since it began:
-/// a fold that builds the index anew may take minutes.
+/// If as much again is written during a fold, writes wait for its end: otherwise a sync that writes faster than the
+/// index is folded would leave more and more to searches. They wait at most this long after the fold began, because a
+/// fold that rebuilds the index may take minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// What was written since the index was last folded, and whether a fold is under way.
+/// The number of bytes written since the last fold, and whether a fold is running.
 #[derive(Debug, Default)]
 pub(crate) struct Folding {
     unfolded_bytes: AtomicU64,
-    /// When the fold that is under way began.
+    /// When the running fold began.
     begun: Mutex<Option<Instant>>,
     ended: Condvar,
 }
 
 impl Folding {
-    /// Counts what was written. True when a fold should follow, after [`Folding::wait`].
+    /// Counts written bytes. Returns true if a fold should follow, after [`Folding::wait`].
     pub(crate) fn wrote(&self, bytes: u64) -> bool {
         self.unfolded_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes >= FOLD_BYTES
     }
 
-    /// Takes the turn to fold, up to [`Folding::end`]; false while another has it.
+    /// Begins a fold, which lasts until [`Folding::end`]. Returns false if one is running.
     pub(crate) fn begin(&self) -> bool {
         let mut begun = self.begun();
         if begun.is_some() {
@@ -43,23 +43,23 @@ impl Folding {
         true
     }
 
-    /// Gives the turn back.
+    /// Ends the fold.
     pub(crate) fn end(&self) {
         *self.begun() = None;
         self.ended.notify_all();
     }
 
-    /// Whether there is something to wait for.
-    pub(crate) fn is_under_way(&self) -> bool {
+    /// Whether a fold is running.
+    pub(crate) fn is_running(&self) -> bool {
         self.begun().is_some()
     }
 
-    /// Waits for the fold that is under way, but not for long.
+    /// Waits for the running fold, up to [`LONGEST_WAIT`].
     pub(crate) fn wait(&self) {
         let begun = self.begun();
         let Some(since) = *begun else { return };
         let left = LONGEST_WAIT.saturating_sub(since.elapsed());
-        // Whether it has ended or the time is up, the write goes on.
+        // The write continues whether the fold has ended or the time is up.
         let _ = self.ended.wait_timeout_while(begun, left, |begun| *begun == Some(since));
     }
 
@@ -73,11 +73,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_that_are_far_ahead_wait_for_the_fold_that_is_under_way() {
+    fn writes_wait_for_a_running_fold() {
         let folding = Folding::default();
         assert!(!folding.wrote(FOLD_BYTES - 1) && folding.wrote(1));
         folding.wait();
-        assert!(folding.begin() && folding.is_under_way() && !folding.begin());
+        assert!(folding.begin() && folding.is_running() && !folding.begin());
         assert!(!folding.wrote(FOLD_BYTES - 1) && folding.wrote(1));
         std::thread::scope(|scope| {
             scope.spawn(|| folding.end());

@@ -1,4 +1,4 @@
-//! The front of the index.
+//! The public interface of the index.
 
 use std::{
     fmt,
@@ -25,9 +25,9 @@ use crate::{
 
 const DEFAULT_STEP_BYTES: u64 = 64 << 20;
 
-/// A derived search index in a folder of its own.
+/// A derived search index in its own folder.
 ///
-/// One value serves all threads of a process; any number of processes may use the same folder.
+/// One value can be used by all threads of a process, and one folder by any number of processes.
 pub struct SearchIndex {
     dir: PathBuf,
     step_bytes: u64,
@@ -38,44 +38,44 @@ pub struct SearchIndex {
     readers: Readers,
 }
 
-/// Says that a sync runs. The lock goes with the process, however that ends.
+/// The lock of a running sync. It is released when the process ends, however it ends.
 #[derive(Debug)]
 pub struct SyncLock(#[expect(dead_code, reason = "it is held, not used")] Option<File>);
 
-/// What [`SearchIndex::fold`] does when another thread or process is folding.
+/// What [`SearchIndex::fold`] does if another thread or process is folding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenBusy {
-    /// Leaves it to the other.
+    /// Return.
     Skip,
-    /// Waits for it and then does what is left. For removals that must be gone from the files.
+    /// Wait, then fold the rest. For removals that must be erased from the files.
     Wait,
 }
 
-/// What a fold did.
+/// The result of a fold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Folded {
-    /// Nothing was done because another thread or process is folding.
+    /// Nothing was done, because another thread or process is folding.
     pub busy: bool,
-    /// Messages that were put into the index.
+    /// Number of messages added to the index.
     pub messages: u64,
-    /// Vectors that were put into the index.
+    /// Number of vectors added to the index.
     pub vectors: u64,
-    /// Why the index, or part of it, was built anew: a sentence for people.
+    /// Why the index, or part of it, was rebuilt, as a sentence for users.
     pub rebuilt: Option<String>,
 }
 
-/// State and size of an index.
+/// The state and the size of an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// What the text part holds; `None` when it is missing or can't be used.
+    /// The revision of the text part; `None` if it is missing or can't be used.
     pub text: Option<StoreRevision>,
-    /// What the vector part holds; `None` when it is missing or can't be used.
+    /// The revision of the vector part; `None` if it is missing or can't be used.
     pub vectors: Option<StoreRevision>,
-    /// Bytes of the text part on disk.
+    /// Size of the text part on disk, in bytes.
     pub text_bytes: u64,
-    /// Bytes of the vector part on disk.
+    /// Size of the vector part on disk, in bytes.
     pub vector_bytes: u64,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Debug for SearchIndex {
 }
 
 impl SearchIndex {
-    /// The index in the folder `dir`, which need not exist. Looks at nothing until it is used.
+    /// The index in the folder `dir`, which need not exist. Reads nothing until it is used.
     #[must_use]
     pub fn open(dir: impl Into<PathBuf>) -> Self {
         let dir = dir.into();
@@ -101,27 +101,28 @@ impl SearchIndex {
         }
     }
 
-    /// Sets how many bytes of rows a fold takes in before it commits: the memory that it needs grows with it, and
-    /// so does what a killed process loses. Default: 64 MiB.
+    /// Sets how many bytes of rows a fold processes before it commits. A larger value needs more memory, and a killed
+    /// process loses more. Default: 64 MiB.
     #[must_use]
     pub fn with_step_bytes(mut self, step_bytes: u64) -> Self {
         self.step_bytes = step_bytes;
         self
     }
 
-    /// Has long work of other handles, of any process, give way while this one lives: somebody waits for its answers.
+    /// Makes long work of other handles, in any process, give way as long as this handle exists. For interactive
+    /// searches.
     pub fn come_first(&self) {
         self.readers.come_first();
     }
 
-    /// Waits while another handle searches that comes first, at most a tenth of a second: to be called between two
-    /// pieces of long work. Blocks.
+    /// Waits while a handle with priority searches, at most a tenth of a second. Call this between two pieces of long
+    /// work. Blocks.
     pub fn give_way(&self) {
         self.readers.give_way();
     }
 
-    /// A lock that one sync of the store holds, until it is dropped; `None` while another one does. Where the folder
-    /// can't be written nobody holds it, and everybody goes on.
+    /// Takes the lock of a sync, which is held until it is dropped. Returns `None` if another sync holds it. If the
+    /// folder can't be written, syncs run without a lock.
     #[must_use]
     pub fn begin_sync(&self) -> Option<SyncLock> {
         let file = create_folder(&self.dir).and_then(|()| private_file().open(self.dir.join("syncing")));
@@ -132,50 +133,50 @@ impl SearchIndex {
         }
     }
 
-    /// Its folder.
+    /// The folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The best texts for `query` by BM25: exactly those in its scope, filter and content types.
+    /// Returns the best texts for `query` by BM25, of exactly the messages in its scope, filter and content types.
     ///
-    /// A missing, foreign, damaged or outdated index is no error: the answer comes from the rows and says so.
-    /// Where much of the store is not in the index, it is folded first unless somebody else is at it.
+    /// A missing, foreign, damaged or outdated index is not an error: the rows are searched instead, and the answer
+    /// says so. If many rows are not in the index, they are folded first, unless a fold is already running.
     ///
     /// # Errors
     ///
-    /// What `rows` fails with.
+    /// Errors of `rows`.
     pub fn text_candidates(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<Answer<TextHit>> {
         self.search(&self.text, &self.text_tail, rows, |view, rows| {
             text::search(view, &self.text_tail, rows, query)
         })
     }
 
-    /// The vectors nearest to the query's: exactly those in its scope, filter and content types.
+    /// Returns the vectors nearest to the query's, of exactly the messages in its scope, filter and content types.
     ///
-    /// As [`SearchIndex::text_candidates`] otherwise.
+    /// Otherwise like [`SearchIndex::text_candidates`].
     ///
     /// # Errors
     ///
-    /// `Validation` when the query's vector has another length than the store's; what `rows` fails with.
+    /// `Validation` if the query's vector has another length than those of the store; errors of `rows`.
     pub fn vector_candidates(&self, rows: &mut dyn Rows, query: &VectorQuery) -> Result<Answer<VectorHit>> {
         self.search(&self.vectors, &self.vector_tail, rows, |view, rows| {
             vectors::search(view, &self.vector_tail, rows, query)
         })
     }
 
-    /// Brings the index up to the rows; cheap when it is. An index that can't be used is built anew.
+    /// Updates the index from the rows; cheap if it is up to date. An index that can't be used is rebuilt.
     ///
-    /// - Works in steps of bounded memory; a process that is killed loses at most one.
-    /// - One thread or process at a time; see [`WhenBusy`]. The snapshot of `rows` must be taken by its first use in
-    ///   here, when the turn has come: an index that is newer than the rows is built anew.
-    /// - When it returns without `busy`, no file holds words or vectors of rows that were removed or changed before
+    /// - Works in steps of bounded memory; a killed process loses at most one.
+    /// - Only one thread or process folds at a time; see [`WhenBusy`]. The snapshot of `rows` must be taken by its
+    ///   first use in this function, after the lock: an index that is newer than the rows is rebuilt.
+    /// - If `busy` is not set on return, no file contains words or vectors of rows that were removed or changed before
     ///   the snapshot of `rows`.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when the folder can't be written; what `rows` fails with. Searches are right all the same.
+    /// `StorageIo` if the folder can't be written; errors of `rows`. Searches stay correct.
     pub fn fold(&self, rows: &mut dyn Rows, when_busy: WhenBusy) -> Result<Folded> {
         match self.lock(when_busy)? {
             Some(_lock) => self.fold_locked(rows),
@@ -184,8 +185,8 @@ impl SearchIndex {
     }
 
     fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {
-        // One part that can't be folded must not keep the other from it. Vectors first: they are done in a moment,
-        // and searches need not view at them one by one while the texts are folded.
+        // If one part can't be folded, the other is folded nevertheless. Vectors come first: they are fast, and
+        // searches need not read them one by one while the texts are folded.
         let vectors = vectors::fold(&self.vectors, rows, self.step_bytes);
         let text = text::fold(&self.text, rows, self.step_bytes);
         let (text, vectors) = (text?, vectors?);
@@ -197,7 +198,7 @@ impl SearchIndex {
         })
     }
 
-    /// State and size; reads the folder only.
+    /// Returns the state and the size. Reads only the folder.
     #[must_use]
     pub fn status(&self) -> Status {
         Status {
@@ -208,13 +209,13 @@ impl SearchIndex {
         }
     }
 
-    /// Bytes of all its files.
+    /// Returns the size of all files, in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.text.bytes() + self.vectors.bytes()
     }
 
-    /// Searches a part and the rows above it; `run` gives the hits, and how many rows there are above.
+    /// Searches a part and the rows above it. `run` returns the hits and the number of rows above.
     fn search<P: Part, S: TailBuffer, T>(
         &self,
         part_folder: &PartFolder<P>,
@@ -234,13 +235,13 @@ impl SearchIndex {
                     part_folder.mark_unusable(view.part.as_ref(), error);
                     view = part_folder.view_again(rows)?;
                 }
-                // The next round is not the first search any more.
+                // The next round is no longer the first search.
                 Err(SearchFailure::LongTail) => {}
             }
         }
     }
 
-    /// Makes a part and the rows above it ready for a search. Returns why the part was built anew, if it was.
+    /// Prepares a part and the rows above it for a search. Returns why the part was rebuilt, if it was.
     fn prepare<P: Part, S: TailBuffer>(
         &self,
         part_folder: &PartFolder<P>,
@@ -253,7 +254,7 @@ impl SearchIndex {
         if !view_only && !tail.prepare(rows, view.after(), view.now, LONG_TAIL)? {
             if self.fold_for_search(rows, view.now) {
                 let fresh = part_folder.view_for_search(rows)?;
-                // Unless yet another has folded rows that are newer than this snapshot.
+                // Unless another process has folded rows that are newer than this snapshot.
                 if fresh.part.is_some() {
                     rebuilt = std::mem::replace(view, fresh).reason;
                 }
@@ -263,12 +264,12 @@ impl SearchIndex {
         Ok(rebuilt)
     }
 
-    /// Folds if nobody else does. A search goes on whatever comes of it.
+    /// Folds unless a fold is running. A search continues even if this fails.
     fn fold_for_search(&self, rows: &mut dyn Rows, now: StoreRevision) -> bool {
         let mut fold = || -> Result<bool> {
             let Some(_lock) = self.lock(WhenBusy::Skip)? else { return Ok(false) };
-            // The snapshot is older than the lock. Another may have folded in between, and what is newer than the
-            // rows is taken for the index of a store that was restored: it would be built anew.
+            // The snapshot is older than the lock. If another process has folded in between, the index is newer than
+            // the rows, looks like that of a restored store, and would be rebuilt.
             let newer = |mark: Option<StoreRevision>| mark.is_some_and(|mark| mark.revision > now.revision);
             if newer(mark_of(&self.text.load())) || newer(mark_of(&self.vectors.load())) {
                 return Ok(false);
@@ -281,7 +282,7 @@ impl SearchIndex {
         })
     }
 
-    /// The writer's lock, held until it is dropped; `None` when another has it.
+    /// Takes the writer's lock, which is held until it is dropped. Returns `None` if another process holds it.
     fn lock(&self, when_busy: WhenBusy) -> Result<Option<File>> {
         create_folder(&self.dir).map_err(|error| io_error(error, &self.dir))?;
         let path = self.dir.join("lock");
@@ -305,13 +306,13 @@ fn mark_of<P: Part>(found: &Found<P>) -> Option<StoreRevision> {
     }
 }
 
-/// What people should know of how an answer was found.
+/// The notice of an answer for users.
 fn notice<P: Part>(view: &PartView<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
     match (&view.reason, rebuilt) {
         (Some(reason), _) if tail_rows > 0 => {
             Some(format!("{reason}: {tail_rows} {} were searched without it, which is slower", P::ROWS))
         }
-        (None, Some(reason)) => Some(format!("{reason}: it has been built anew")),
+        (None, Some(reason)) => Some(format!("{reason}: it was rebuilt")),
         _ => None,
     }
 }

@@ -1,24 +1,23 @@
-//! The derived search index of the embedded backends: text and quantised vectors.
+//! The derived search index of the embedded backends, for text and quantised vectors.
 //!
-//! The rows of a store are the truth; this index is derived from them and may be deleted at any time. Every write
-//! of a store gives its rows a *revision*, a number that only grows. The index remembers which revision of which
-//! store it holds (its [`StoreRevision`]). A search asks the index, leaves out what has changed since, and looks at the
-//! rows newer than the mark directly (the *tail*): so a committed row is found at once, from any process, whatever
-//! state the folder is in. [`SearchIndex::fold`] brings the index up to the rows, which makes searches fast again
-//! and changes no answer.
+//! The rows of a store are the source of truth; this index is derived from them and may be deleted at any time. Every
+//! write to a store gives its rows a *revision*, a number that only grows. The index records up to which revision of
+//! which store it is current (its [`StoreRevision`], the *mark*). A search uses the index, leaves out what has changed
+//! since, and reads the rows newer than the mark directly (the *tail*). So committed rows are found at once, from any
+//! process, whatever the state of the folder. [`SearchIndex::fold`] updates the index from the rows (*folds* the tail),
+//! which makes searches fast again and does not change results.
 //!
-//! The crate knows no SQL: a backend implements [`Rows`] over one read transaction, and hands them to a [`IndexUpdater`], which
-//! searches and decides when to fold.
+//! The crate does not use SQL: a backend implements [`Rows`] over one read transaction and passes them to an
+//! [`IndexUpdater`], which searches and decides when to fold.
 //!
 //! # Files
 //!
-//! The folder has two parts, each with a manifest that is replaced at once and a folder of files that never change:
-//! `text.json` and `text/` (a tantivy index with a document for each content type of a message), `vectors.json` and
-//! `vectors/` (segments of vectors in one byte a dimension). A manifest names the files that count, how to tell
-//! whether they are what was written, and the mark. `lock` is held by the one who folds, `readers` by those whom long
-//! work gives way to, `syncing` by a sync. Everything is made for its
-//! owner alone; a process that is killed at any moment leaves at most files that no manifest names, which the next
-//! fold removes.
+//! The folder has two parts, each with a manifest that is replaced atomically and a folder of immutable files:
+//! `text.json` and `text/` (a tantivy index with a document for each content type of a message), and `vectors.json` and
+//! `vectors/` (segments of vectors with one byte per dimension). A manifest lists the valid files, how to check them,
+//! and the mark. `lock` is held during a fold, `readers` by handles with priority over long work, and `syncing` by a
+//! sync. All files are private to their owner. A killed process leaves at most files that no manifest lists, which the
+//! next fold removes.
 
 mod answer;
 mod error;

@@ -1,4 +1,4 @@
-//! A part of the index: a folder of files that never change, and a manifest that says which of them count.
+//! A part of the index: a folder of immutable files, and a manifest that lists the valid ones.
 
 use std::{
     fs,
@@ -16,35 +16,35 @@ use crate::{
     rows::{Rows, StoreRevision},
 };
 
-/// What is read from a part: the text index or the vector index, opened.
+/// An opened part: the text index or the vector index.
 pub(crate) trait Part: Sized {
-    /// What people call it.
+    /// The name in messages.
     const NAME: &'static str;
-    /// What people call the rows in it.
+    /// The name of its rows in messages.
     const ROWS: &'static str;
     /// The name of its folder; its manifest is beside it.
     const FOLDER: &'static str;
-    /// Changes whenever files of before can't be read, or would be read wrongly.
+    /// Changes whenever older files can't be read, or would be read wrongly.
     const FORMAT: u32;
-    /// What its manifest says.
+    /// The content of the manifest.
     type Manifest: Serialize + DeserializeOwned;
 
-    /// Opens the files that a manifest names. Every byte is checked before it is believed.
+    /// Opens the files that a manifest lists. Every byte is checked before it is used.
     fn open(folder: &Path, manifest: Self::Manifest, before: Option<&Self>) -> Result<Self, PartError>;
 
-    /// What it holds.
+    /// The revision of the part.
     fn mark(&self) -> StoreRevision;
 
-    /// Reads what a search needs and a fold does not.
+    /// Reads what a search needs, and a fold does not.
     fn prepare_search(&self) -> Result<(), PartError>;
 }
 
 /// Why a part can't be opened.
 #[derive(Debug)]
 pub(crate) enum PartError {
-    /// A file is not there: perhaps another process has just replaced manifest and files.
+    /// A file is missing, perhaps because another process has just replaced the manifest and the files.
     Gone(PathBuf),
-    /// A file is not what was written.
+    /// A file does not match its checksum.
     Damaged(String),
 }
 
@@ -73,14 +73,14 @@ impl PartError {
     }
 }
 
-/// Why a search came to no end.
+/// Why a search stopped.
 #[derive(Debug)]
 pub(crate) enum SearchFailure {
-    /// For a reason that has nothing to do with the index.
+    /// An error that has nothing to do with the index.
     Outside(Error),
-    /// A file of the part turned out to be damaged: without the part there will be an answer.
+    /// A file of the part is damaged. A search without the part will succeed.
     Part(PartError),
-    /// There are many rows that are not in the part: they should be folded first.
+    /// Many rows are not in the part and should be folded first.
     LongTail,
 }
 
@@ -96,14 +96,14 @@ impl From<PartError> for SearchFailure {
     }
 }
 
-/// A part as it was found.
+/// The state of a part on disk.
 #[derive(Debug)]
 pub(crate) enum Found<P> {
-    /// There is none.
+    /// No part exists.
     Missing,
-    /// There is one that can't be used, and why.
+    /// The part can't be used; with the reason.
     Unusable(String),
-    /// There is one.
+    /// The part can be used.
     Ready(Arc<P>),
 }
 
@@ -117,12 +117,12 @@ impl<P> Clone for Found<P> {
     }
 }
 
-/// A part, seen together with the rows.
+/// A part together with the state of the rows.
 #[derive(Debug)]
 pub(crate) struct PartView<P> {
-    /// The part, if it can be used with these rows.
+    /// The part, if it belongs to these rows.
     pub(crate) part: Option<Arc<P>>,
-    /// Why it can't.
+    /// Why the part can't be used.
     pub(crate) reason: Option<String>,
     /// The state of the rows.
     pub(crate) now: StoreRevision,
@@ -148,7 +148,7 @@ impl<P: Part> PartView<P> {
     }
 }
 
-/// Where a part is kept on disk, and the last state of it that was opened.
+/// The files of a part, and its last opened state.
 pub(crate) struct PartFolder<P> {
     pub(crate) folder: PathBuf,
     manifest: PathBuf,
@@ -156,16 +156,16 @@ pub(crate) struct PartFolder<P> {
 }
 
 impl<P: Part> PartFolder<P> {
-    /// The part_folder of a part in the folder of the index.
+    /// The folder of a part in the folder of the index.
     pub(crate) fn new(index: &Path) -> Self {
         let manifest = index.join(format!("{}.json", P::FOLDER));
         Self { folder: index.join(P::FOLDER), manifest, opened: Mutex::new(None) }
     }
 
-    /// The part as it is now on disk. Opens files only when the manifest is another one than last time.
+    /// Returns the current state on disk. Opens files only if the manifest has changed.
     pub(crate) fn load(&self) -> Found<P> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        // The manifest may be replaced, and files of the old one removed, between reading it and opening them.
+        // Another process may replace the manifest and remove the old files after the manifest was read.
         const TRIES: usize = 10;
         let mut found = Found::Missing;
         for _ in 0..TRIES {
@@ -193,7 +193,7 @@ impl<P: Part> PartFolder<P> {
         found
     }
 
-    /// [`Self::load`], and all that a search needs is read.
+    /// Like [`Self::load`], but also reads everything that a search needs.
     fn load_for_search(&self) -> Found<P> {
         loop {
             let found = self.load();
@@ -205,7 +205,7 @@ impl<P: Part> PartFolder<P> {
         }
     }
 
-    /// Remembers that a part turned out to be unusable, until there is another one on disk.
+    /// Records that a part is unusable, until there is another one on disk.
     pub(crate) fn mark_unusable(&self, part: Option<&Arc<P>>, error: PartError) {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = &mut *opened
@@ -215,15 +215,15 @@ impl<P: Part> PartFolder<P> {
         }
     }
 
-    /// The part as it is now, if it belongs to `rows`, ready to be searched.
+    /// Returns the current part, if it belongs to `rows`, ready to be searched.
     ///
-    /// Reads the disk before it asks for the state of the rows, as [`Self::look`] does.
+    /// Like [`Self::look`], reads the disk before the state of the rows.
     pub(crate) fn view_for_search(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         PartView::new(self.load_for_search(), rows)
     }
 
-    /// As [`Self::view_for_search`], of rows that were looked at before. A part that is newer than they are was written by
-    /// another process in the meantime: that is no damage to report.
+    /// Like [`Self::view_for_search`], for rows that were used before. A part that is newer than the rows was written
+    /// by another process in the meantime, which is not reported.
     pub(crate) fn view_again(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         let found = self.load_for_search();
         let mark = match &found {
@@ -237,12 +237,12 @@ impl<P: Part> PartFolder<P> {
         Ok(view)
     }
 
-    /// The part as it is now, if it belongs to `rows`. Reads the disk before it asks for the state of the rows.
+    /// Returns the current part, if it belongs to `rows`. Reads the disk before the state of the rows.
     pub(crate) fn view(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         PartView::new(self.load(), rows)
     }
 
-    /// What a manifest leads to, and whether a file was not there.
+    /// Opens the files of a manifest. Also returns whether a file was missing.
     fn open(&self, bytes: &[u8], before: Option<&P>) -> (Found<P>, bool) {
         let name = P::NAME;
         let manifest = match read_manifest::<P>(bytes) {
@@ -258,7 +258,7 @@ impl<P: Part> PartFolder<P> {
         }
     }
 
-    /// Puts a manifest in place: from then on it is what counts.
+    /// Replaces the manifest.
     pub(crate) fn publish(&self, manifest: &P::Manifest) -> io::Result<()> {
         publish::<P>(&self.manifest, manifest)
     }
@@ -267,7 +267,7 @@ impl<P: Part> PartFolder<P> {
         &self.manifest
     }
 
-    /// Makes the folder where there is none.
+    /// Creates the folder if it does not exist.
     pub(crate) fn create(&self) -> Result<()> {
         create_folder(&self.folder).map_err(|error| io_error(error, &self.folder))
     }
@@ -284,14 +284,14 @@ impl<P: Part> PartFolder<P> {
         Ok(())
     }
 
-    /// Bytes on disk.
+    /// The size on disk, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let manifest = fs::metadata(&self.manifest).map_or(0, |metadata| metadata.len());
         manifest + files::folder_bytes(&self.folder)
     }
 }
 
-/// Why an index of the state `mark` is not one of these rows; `None` if it is.
+/// Returns why an index of the state `mark` does not belong to these rows; `None` if it does.
 fn disagreement(
     mark: StoreRevision,
     now: StoreRevision,
@@ -304,18 +304,18 @@ fn disagreement(
     } else if mark.revision == 0 || mark == now || rows.nonce(mark.revision)? == Some(mark.nonce) {
         None
     } else {
-        Some("was made from another history of the store, which was probably restored from a backup")
+        Some("belongs to another history of the store, which was probably restored from a backup")
     })
 }
 
-/// A manifest with what tells whether it can be read.
+/// A manifest with its format and checksum.
 #[derive(Serialize, Deserialize)]
 struct Envelope<T> {
     format: u32,
     body: T,
 }
 
-/// Puts a manifest at `path`.
+/// Writes a manifest to `path`.
 pub(crate) fn publish<P: Part>(path: &Path, manifest: &P::Manifest) -> io::Result<()> {
     let json = serde_json::to_vec(&Envelope { format: P::FORMAT, body: manifest })?;
     let checksum = format!("{:08x}\n", crc32fast::hash(&json));
@@ -326,7 +326,7 @@ pub(crate) fn publish<P: Part>(path: &Path, manifest: &P::Manifest) -> io::Resul
 }
 
 fn read_manifest<P: Part>(bytes: &[u8]) -> Result<P::Manifest, String> {
-    const DAMAGED: &str = "is damaged (its manifest is not what was written)";
+    const DAMAGED: &str = "is damaged (the checksum of its manifest does not match)";
     const CHECKSUM_LINE: usize = 9;
     let (line, json) = bytes.split_at_checked(CHECKSUM_LINE).ok_or(DAMAGED)?;
     if line != format!("{:08x}\n", crc32fast::hash(json)).as_bytes() {

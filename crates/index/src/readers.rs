@@ -1,4 +1,4 @@
-//! Searches go first: long work looks whether another handle, of any process, is searching, and waits a moment.
+//! Gives searches priority: long work waits a moment while another handle, in any process, searches.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -9,12 +9,12 @@ use std::{
 
 use crate::files::private_file;
 
-/// How long one piece of work waits at most: a stream of searches slows a sync and does not stop it.
+/// The longest wait before a piece of work: a stream of searches slows a sync but does not stop it.
 const LONGEST: Duration = Duration::from_millis(100);
-/// How often it looks whether the searches are done.
+/// How often it checks whether the searches are done.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Who searches: each holds a shared lock on one file, which goes with its process however that ends.
+/// Handles with priority. Each holds a shared lock on one file, which is released when its process ends.
 #[derive(Debug)]
 pub(crate) struct Readers {
     path: PathBuf,
@@ -27,7 +27,8 @@ impl Readers {
         Self { path: dir.join("readers"), own: OnceLock::new() }
     }
 
-    /// Has long work of others wait while this handle lives. Where the folder can't be written nobody waits.
+    /// Makes long work of other handles wait as long as this handle exists. Has no effect if the folder can't be
+    /// written.
     pub(crate) fn come_first(&self) {
         self.own.get_or_init(|| {
             let file = private_file().open(&self.path).ok()?;
@@ -35,7 +36,7 @@ impl Readers {
         });
     }
 
-    /// Waits while others search, but not for long.
+    /// Waits while other handles search, but not for long.
     pub(crate) fn give_way(&self) {
         let since = Instant::now();
         while self.is_somebody_else() && since.elapsed() < LONGEST {
@@ -44,9 +45,9 @@ impl Readers {
     }
 
     fn is_somebody_else(&self) -> bool {
-        // Who searches and works with one handle must not wait for itself.
+        // A handle that searches and works must not wait for itself.
         let is_own = self.own.get().is_some_and(Option::is_some);
-        // Looking makes no file: a folder that is only written to needs none.
+        // The check does not create the file: a folder without searches needs none.
         let Some(file) = fs::OpenOptions::new().read(true).open(&self.path).ok().filter(|_| !is_own) else {
             return false;
         };
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_waits_for_searches_of_others_alone() {
+    fn work_waits_only_for_searches_of_others() {
         let dir = tempfile::tempdir().unwrap();
         let (search, work) = (Readers::new(dir.path()), Readers::new(dir.path()));
         assert!(!work.is_somebody_else() && !search.path.exists());
@@ -71,14 +72,14 @@ mod tests {
         second.come_first();
         drop(search);
         assert!(work.is_somebody_else());
-        // It does not wait for ever.
+        // It does not wait forever.
         work.give_way();
         drop(second);
         assert!(!work.is_somebody_else());
     }
 
     #[test]
-    fn where_no_file_can_be_made_nobody_waits() {
+    fn nobody_waits_if_no_file_can_be_made() {
         let dir = tempfile::tempdir().unwrap();
         let missing = Readers::new(&dir.path().join("missing"));
         missing.come_first();

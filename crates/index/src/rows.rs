@@ -1,4 +1,4 @@
-//! What a backend gives to the index: its rows, by revision.
+//! The rows of a store by revision, which a backend passes to the index.
 
 use std::ops::ControlFlow;
 
@@ -9,27 +9,27 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Which state of which store: of the rows, or of an index made from them.
+/// A state of a store: of its rows, or of an index derived from them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreRevision {
-    /// The store's random identity, made once when it is created.
+    /// The random id of the store, made when it is created.
     pub store: [u8; 16],
-    /// How many writes the store has seen: every transaction that changes rows takes the next number, from 1.
+    /// The number of writes so far: every transaction that changes rows takes the next number, from 1.
     pub revision: u64,
-    /// A random number drawn by the write of this revision: a store restored from a backup and written again has
-    /// the same revisions with other nonces.
+    /// A random number of the write of this revision: a store that was restored from a backup and written again has the
+    /// same revisions with other nonces.
     pub nonce: u64,
 }
 
-/// A message, as the index wants it.
+/// A message for the index.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageRow<'a> {
-    /// The row's key: kept when the message changes, free for another message once it is removed.
+    /// The row's key. It stays the same when the message changes, and can be reused after it is removed.
     pub key: u64,
-    /// The write that made or last changed the row.
+    /// The write that created or last changed the row.
     pub revision: u64,
-    /// The key of its session's row: kept when the session changes, free for another once it is removed with all its
-    /// messages.
+    /// The key of its session's row. It stays the same when the session changes, and can be reused after the session is
+    /// removed with all its messages.
     pub session_key: u64,
     /// The owner.
     pub user: &'a str,
@@ -37,23 +37,23 @@ pub struct MessageRow<'a> {
     pub project: &'a str,
     /// The session's id.
     pub session: &'a str,
-    /// Who speaks.
+    /// The role.
     pub role: Role,
-    /// When it was written.
+    /// The time of the message.
     pub ts: Timestamp,
-    /// The transcript line as it came in.
+    /// The original line of the transcript.
     pub raw: &'a [u8],
 }
 
-/// A vector, as the index wants it.
+/// A vector for the index.
 #[derive(Debug, Clone, Copy)]
 pub struct VectorRow<'a> {
-    /// The row's key: kept when the row changes, free for another vector once it is removed.
+    /// The row's key. It stays the same when the row changes, and can be reused after it is removed.
     pub key: u64,
-    /// The write that made or last changed the row (or the fields of its message and session that stand here).
+    /// The write that created or last changed the row, or the fields of its message and session below.
     pub revision: u64,
-    /// The key of its session's row: kept when the session changes, free for another once it is removed with all its
-    /// messages.
+    /// The key of its session's row. It stays the same when the session changes, and can be reused after the session is
+    /// removed with all its messages.
     pub session_key: u64,
     /// The owner.
     pub user: &'a str,
@@ -61,19 +61,19 @@ pub struct VectorRow<'a> {
     pub project: &'a str,
     /// The session's id.
     pub session: &'a str,
-    /// Who speaks in its message.
+    /// The role of its message.
     pub role: Role,
     /// Which text of the message was embedded.
     pub content_type: ContentType,
-    /// When its message was written.
+    /// The time of its message.
     pub ts: Timestamp,
-    /// The generation of vectors that it belongs to: others are not compared with it.
+    /// The generation of vectors that it belongs to. Only vectors of one generation are compared.
     pub generation: u32,
-    /// The vector: of unit length, or zero.
+    /// The vector, with unit length or zero.
     pub vector: &'a [f32],
 }
 
-/// The session of a row, as far as the row tells.
+/// The session fields of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SessionOfRow<'a> {
     pub(crate) key: u64,
@@ -98,48 +98,48 @@ impl<'a> VectorRow<'a> {
 
 /// The rows of a store as one consistent snapshot: one read transaction.
 ///
-/// The snapshot should be taken by the first call of [`Rows::mark`], not earlier (a deferred transaction does just
-/// that): the index reads its own files first, so that a fold of another process in between can't make it newer
-/// than the rows. If it happens nevertheless the answer is still right, but slow.
+/// The snapshot should be taken by the first call of [`Rows::mark`], not earlier (as with a deferred transaction): the
+/// index reads its own files first, so that a fold of another process can't make it newer than the rows. If that
+/// happens nevertheless, the answer is still correct, but slow.
 ///
 /// All calls block.
 pub trait Rows {
     /// The state of the rows in this snapshot.
     fn mark(&mut self) -> Result<StoreRevision>;
 
-    /// The nonce of an earlier write of this store. `None` when there was no such write, or when removals after
-    /// it have been forgotten: an index of that revision can't be brought up to date any more.
+    /// The nonce of an earlier write of this store. `None` if there was no such write, or if removals after it are no
+    /// longer known, so that an index of that revision can't be updated.
     ///
-    /// Every revision that a row carries has a nonce.
+    /// The revision of every row has a nonce.
     fn nonce(&mut self, revision: u64) -> Result<Option<u64>>;
 
-    /// The messages of a revision above `revision` (0: all), in ascending order of revision. Stops when `each`
-    /// says so.
+    /// Calls `each` with the messages of a revision above `revision` (0: all), in ascending order of revision, until it
+    /// breaks.
     fn messages_after(
         &mut self,
         revision: u64,
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
-    /// The vectors of a revision above `revision` (0: all), in ascending order of revision. Stops when `each`
-    /// says so.
+    /// Calls `each` with the vectors of a revision above `revision` (0: all), in ascending order of revision, until it
+    /// breaks.
     fn vectors_after(
         &mut self,
         revision: u64,
         each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
-    /// Keys of messages that were removed by a write above `revision`, in any order. A key that has been used
-    /// again since may be among them.
+    /// The keys of messages that were removed by a write above `revision`, in any order. They may include keys that
+    /// were reused since.
     fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>>;
 
-    /// Keys of vectors that were removed by a write above `revision`, in any order. A key that has been used
-    /// again since may be among them.
+    /// The keys of vectors that were removed by a write above `revision`, in any order. They may include keys that were
+    /// reused since.
     fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>>;
 
     /// The keys of the sessions that `scope` and `filter` admit, in any order, each once.
     ///
-    /// Asked for when a search needs to know more of a session than its owner, project and id.
+    /// Used if a search needs more than the owner, the project and the id of a session.
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>>;
 
     /// The full vectors of rows, in any order; keys that do not exist are left out.

@@ -1,24 +1,24 @@
-//! Folding in steps: each ends at a revision, and what it has done is kept when the process is killed later.
+//! Folding in steps: each ends at a revision, and is kept if the process is killed later.
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 
 use crate::rows::{Rows, StoreRevision};
 
-/// Where a step ended.
+/// The end of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepEnd {
-    /// All rows are in.
+    /// All rows are in the index.
     Now,
-    /// The rows up to this revision are in.
+    /// The rows up to this revision are in the index.
     Revision(u64),
 }
 
-/// What was done with one part.
+/// The result of a fold for one part.
 #[derive(Debug, Default)]
 pub(crate) struct PartFolded {
-    /// Rows that were put in.
+    /// Number of rows added.
     pub(crate) rows: u64,
-    /// Why it was built anew, if it was.
+    /// Why the part was rebuilt, if it was.
     pub(crate) rebuilt: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The tail: rows newer than the index, kept ready for the next search of the same process.
+//! The tail: rows newer than the index, cached for the next search of the same process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,15 +16,15 @@ use crate::{
     rows::{Rows, StoreRevision},
 };
 
-/// A search that would have to read more than this many bytes of rows folds them: it takes little longer, and the
-/// next search of another process need not read them again. Well above what waits while a sync keeps folding, or
-/// searches would do its work.
+/// A search that would have to read more than this many bytes of rows folds them instead: that takes little longer, and
+/// searches of other processes need not read them again. This is well above what a sync leaves unfolded, so that
+/// searches do not do its work.
 pub(crate) const LONG_TAIL: usize = 16 << 20;
 
-/// The most bytes of rows that are kept ready. A longer tail is read anew by every search.
+/// The maximum size of cached rows. A longer tail is read again by every search.
 const MOST_KEPT: usize = 48 << 20;
 
-/// One kind of rows, and how they are kept ready for searches.
+/// A kind of rows, and how they are cached for searches.
 pub(crate) trait TailBuffer: Default + 'static {
     /// The row.
     type Row<'a>;
@@ -39,53 +39,53 @@ pub(crate) trait TailBuffer: Default + 'static {
 
     fn identity(row: &Self::Row<'_>) -> Identity;
 
-    /// Puts a row into the buffer, which has none with its key.
+    /// Adds a row to the buffer, which contains none with its key.
     fn put(&mut self, row: &Self::Row<'_>);
 
-    /// Takes a row away, if it is there.
+    /// Removes a row, if present.
     fn remove(&mut self, key: u64);
 
-    /// Takes away all rows but those that `keep` says yes to.
+    /// Removes all rows for which `keep` returns false.
     fn retain(&mut self, keep: &dyn Fn(u64) -> bool);
 }
 
-/// Which state of which row.
+/// A state of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) key: u64,
     pub(crate) revision: u64,
-    /// How many bytes the row has.
+    /// The size of the row in bytes.
     pub(crate) bytes: usize,
-    /// A checksum of them: a store restored from a backup may have another row of this key and revision.
+    /// A checksum: a store that was restored from a backup may have another row with this key and revision.
     pub(crate) checksum: u32,
 }
 
-/// What a search does with the tail.
+/// A search in the tail.
 pub(crate) trait Visitor<S: TailBuffer> {
-    /// A row that is not kept.
+    /// Visits a row that is not cached.
     fn row(&mut self, row: &S::Row<'_>);
 
-    /// All rows that are kept, or those of these keys.
+    /// Visits the cached rows: all, or those with these keys.
     fn buffer(&mut self, buffer: &S, only: Option<&HashSet<u64>>);
 }
 
 /// The tail of one part of the index.
 pub(crate) struct Tail<S> {
     kept: RwLock<Kept<S>>,
-    /// Whether a search has been here before. The first one looks at the rows and keeps nothing: it may well be the only
-    /// one of its process, and to keep a row takes several times as long as to look at it.
+    /// Whether there was a search before. The first one caches nothing: it may be the only one of its process, and
+    /// caching a row takes several times as long as searching it.
     is_known: AtomicBool,
 }
 
-/// What a scan of the tail found, beside the rows themselves.
+/// The result of a scan of the tail.
 pub(crate) struct Scanned {
-    /// How many rows there are.
+    /// Number of rows.
     pub(crate) rows: u64,
-    /// Keys of what the index must not answer with: changed or removed since.
+    /// Keys that the index must not return, because their rows were changed or removed since.
     pub(crate) masked: Arc<HashSet<u64>>,
 }
 
-/// Rows above `after` in the state `upto`. Without an `upto` it is not known which are missing or gone.
+/// Rows above `after` in the state `upto`. Without `upto`, rows may be missing or outdated.
 #[derive(Default)]
 struct Kept<S> {
     is_prepared: bool,
@@ -109,8 +109,8 @@ impl<S: TailBuffer> Tail<S> {
         !self.is_known.swap(true, Ordering::Relaxed)
     }
 
-    /// Reads the rows above `after` that are not kept yet. False when it has stopped because they are more than
-    /// `most` bytes, or more than can be kept.
+    /// Reads the rows above `after` that are not cached yet. Returns false if they exceed `most` bytes or the size of
+    /// the cache.
     pub(crate) fn prepare(
         &self,
         rows: &mut dyn Rows,
@@ -123,18 +123,18 @@ impl<S: TailBuffer> Tail<S> {
         }
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
         if kept.upto.is_some_and(|upto| upto.store == now.store && upto.revision > now.revision) {
-            // Another thread has a newer snapshot; what it reads is of more use to the searches that come.
+            // Another thread has a newer snapshot, which is more useful for later searches.
             return Ok(true);
         }
         kept.move_to(rows, after, now)?;
         kept.extend(rows, now, most)
     }
 
-    /// Shows `visitor` every row above `after`.
+    /// Calls `visitor` with every row above `after`.
     ///
     /// # Errors
     ///
-    /// `LongTail` when that is more than [`LONG_TAIL`] and nothing was [prepared](Tail::prepare); those of `rows`.
+    /// `LongTail` if that is more than [`LONG_TAIL`] and nothing was [prepared](Tail::prepare); errors of `rows`.
     pub(crate) fn scan(
         &self,
         rows: &mut dyn Rows,
@@ -160,7 +160,7 @@ impl<S: TailBuffer> Kept<S> {
         self.after == after && self.upto == Some(now)
     }
 
-    /// Goes through the rows as they are in this snapshot. What is kept of the same row saves the work.
+    /// Scans the rows of this snapshot. Uses cached rows if they are current.
     fn scan_rows(
         &self,
         rows: &mut dyn Rows,
@@ -192,7 +192,7 @@ impl<S: TailBuffer> Kept<S> {
         Ok(Scanned { rows: count, masked: Arc::new(masked) })
     }
 
-    /// Drops what does not lead from `after` to `now`.
+    /// Drops cached rows that are not part of the tail from `after` to `now`.
     fn move_to(&mut self, rows: &mut dyn Rows, after: u64, now: StoreRevision) -> Result<()> {
         if let Some(upto) = self.upto
             && (upto.store != now.store || rows.nonce(upto.revision)? != Some(upto.nonce))
@@ -210,15 +210,15 @@ impl<S: TailBuffer> Kept<S> {
         Ok(())
     }
 
-    /// Reads on from where it ends. False when that is more than `most` bytes or can't be kept.
+    /// Continues reading at the end of the cache. Returns false if that is more than `most` bytes or can't be cached.
     fn extend(&mut self, rows: &mut dyn Rows, now: StoreRevision, most: usize) -> Result<bool> {
         self.is_prepared = true;
-        // Until all is read it is not known whether anything is missing, also after an error half way.
+        // Until everything is read, or after an error, rows may be missing.
         let known = self.upto.take();
         if known.is_none() {
             self.masked = Arc::default();
         }
-        // The index may have gone beyond what was read.
+        // The index may be newer than the cache.
         let from = known.map_or(0, |upto| upto.revision).max(self.after);
         for key in S::removed_after(rows, from)? {
             self.remove(key);

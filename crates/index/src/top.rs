@@ -1,8 +1,8 @@
-//! The best of many.
+//! The best scores of many.
 
 use std::{cmp::Ordering, collections::BinaryHeap};
 
-/// Something with a score, found under a key.
+/// A key with its score.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ranked<T> {
     pub(crate) score: f32,
@@ -37,7 +37,7 @@ impl<T> PartialEq for Ranked<T> {
 
 impl<T> Eq for Ranked<T> {}
 
-/// Keeps the best `limit` of what is put in.
+/// Keeps the best `limit` of the added values.
 #[derive(Debug)]
 pub(crate) struct Top<T> {
     limit: usize,
@@ -50,7 +50,7 @@ impl<T> Top<T> {
         Self { limit, kept: BinaryHeap::with_capacity(limit.min(1024)) }
     }
 
-    /// Only what scores at least this can still get in.
+    /// The minimum score of a value that would be kept.
     pub(crate) fn least(&self) -> f32 {
         if self.kept.len() < self.limit { f32::NEG_INFINITY } else { self.worst_score() }
     }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_are_kept_and_equal_ones_go_by_key() {
+    fn the_best_are_kept_and_ties_are_broken_by_key() {
         let mut top = Top::new(3);
         for (score, key) in [(0.5, 9), (0.9, 4), (0.5, 2), (0.1, 1), (0.9, 3)] {
             top.put(score, key, ());
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_keeps_nothing() {
+    fn a_limit_of_zero_keeps_nothing() {
         let mut top = Top::new(0);
         top.put(1.0, 1, ());
         assert!(top.into_sorted().is_empty());

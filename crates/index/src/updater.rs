@@ -1,4 +1,4 @@
-//! An index that is kept up to the rows of a store: what every embedded backend does with a [`SearchIndex`].
+//! Keeps a [`SearchIndex`] up to date with the rows of a store. Used by every embedded backend.
 
 use std::sync::Arc;
 
@@ -11,54 +11,54 @@ use amplifier_session_core::{
 
 use crate::{Rows, SearchIndex, WhenBusy, folding::Folding};
 
-/// A search that had to look at more rows than this leaves the index to be brought up behind it. They are more than
-/// wait while a sync keeps folding: its work is not for the searches beside it to do.
+/// A search that had to read more rows than this starts an update of the index. This is more than a sync leaves
+/// unfolded, so that searches do not do its work.
 const LONG_TAIL_ROWS: u64 = 8_000;
 
-/// A store whose rows can be read as they are at one moment.
+/// A store whose rows can be read in one snapshot.
 pub trait Snapshots: Send + Sync + 'static {
-    /// Calls `read` once, with rows of one read transaction. Blocks.
+    /// Calls `read` once, with the rows of one read transaction. Blocks.
     ///
     /// # Errors
     ///
-    /// What `read` fails with; those of the store.
+    /// Errors of `read` and of the store.
     fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()>;
 
-    /// Called behind a fold that ran beside writes, on its thread: the time for other work of that kind.
+    /// Called after a fold in the background, on its thread, for other work of that kind.
     fn folded(&self) {}
 }
 
-/// Rows that know what their keys stand for.
+/// Rows that can resolve keys.
 pub trait PlacedRows: Rows {
-    /// The places of messages, in the order of their keys; none for one that does not exist.
+    /// The places of messages, in the order of their keys; `None` for missing ones.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn message_places(&mut self, keys: &[u64]) -> Result<Vec<Option<Place>>>;
 
-    /// The places of vectors, in the order of their keys; none for one that does not exist.
+    /// The places of vectors, in the order of their keys; `None` for missing ones.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     fn vector_places(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorPlace>>>;
 }
 
-/// What a vector was made of.
+/// The text that a vector was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VectorPlace {
     /// The message.
     pub message: Place,
-    /// Which text of it.
+    /// Which text of the message.
     pub content_type: ContentType,
-    /// The characters of the text: the first, and one past the last.
+    /// The range of characters in the text.
     pub span: (u32, u32),
 }
 
-/// An index with the rows that it is derived from. Cheap to clone; clones share it.
+/// An index with the rows that it is derived from. Cheap to clone; clones share the index.
 ///
-/// Its functions need a runtime of tokio and run on threads for blocking work.
+/// Its functions need a tokio runtime, and run on its threads for blocking work.
 pub struct IndexUpdater<S>(Arc<Inner<S>>);
 
 struct Inner<S> {
@@ -86,21 +86,21 @@ impl<S: Snapshots> IndexUpdater<S> {
         &self.0.index
     }
 
-    /// As [`SearchIndex::give_way`], on a thread for blocking work.
+    /// Like [`SearchIndex::give_way`], on a thread for blocking work.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when a thread panicked.
+    /// `StorageIo` if a thread panicked.
     pub async fn give_way(&self) -> Result<()> {
         let inner = Arc::clone(&self.0);
         blocking(move || inner.index.give_way()).await
     }
 
-    /// What [`SearchIndex::text_candidates`] finds, with places.
+    /// Like [`SearchIndex::text_candidates`], with places.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let query = query.clone();
         self.find(move |index, rows| {
@@ -115,11 +115,11 @@ impl<S: Snapshots> IndexUpdater<S> {
         .await
     }
 
-    /// What [`SearchIndex::vector_candidates`] finds, with places.
+    /// Like [`SearchIndex::vector_candidates`], with places.
     ///
     /// # Errors
     ///
-    /// Those of the store; `Validation` when the query's vector has another length than the store's.
+    /// Errors of the store; `Validation` if the query's vector has another length than those of the store.
     pub async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
         let query = query.clone();
         self.find(move |index, rows| {
@@ -148,24 +148,24 @@ impl<S: Snapshots> IndexUpdater<S> {
     ) -> Result<Candidates<T>> {
         let inner = Arc::clone(&self.0);
         let (found, tail_rows) = blocking(move || inner.read(|rows| find(&inner.index, rows))).await??;
-        // A notice tells that the index is missing or can't be used: the next search should find it mended.
+        // A notice means that the index is missing or can't be used, so it is rebuilt for the next search.
         if tail_rows > LONG_TAIL_ROWS || found.notice.is_some() {
             self.fold_in_background();
         }
         Ok(found)
     }
 
-    /// To be called behind every write, with the bytes of text or vectors that it brought: brings the index up now and
-    /// then, beside the caller. Waits for a fold that has fallen behind, but not for long.
+    /// Call this after every write, with the number of bytes of text or vectors written. Updates the index from time to
+    /// time, in the background. Waits for a fold that has fallen behind, but not for long.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when a thread panicked.
+    /// `StorageIo` if a thread panicked.
     pub async fn wrote(&self, bytes: usize) -> Result<()> {
         if !self.0.folding.wrote(bytes as u64) {
             return Ok(());
         }
-        if self.0.folding.is_under_way() {
+        if self.0.folding.is_running() {
             let inner = Arc::clone(&self.0);
             blocking(move || inner.folding.wait()).await?;
         }
@@ -190,11 +190,11 @@ impl<S: Snapshots> IndexUpdater<S> {
         });
     }
 
-    /// Brings the index up to the rows.
+    /// Updates the index from the rows.
     ///
     /// # Errors
     ///
-    /// Those of [`SearchIndex::fold`].
+    /// Errors of [`SearchIndex::fold`].
     pub async fn fold(&self, when_busy: WhenBusy) -> Result<()> {
         let inner = Arc::clone(&self.0);
         blocking(move || inner.fold(when_busy)).await?
@@ -217,11 +217,11 @@ impl<S: Snapshots> Inner<S> {
             answer = Some(read(rows)?);
             Ok(())
         })?;
-        answer.ok_or_else(|| Error::new(ErrorKind::StorageIo, "the store gave no rows to read"))
+        answer.ok_or_else(|| Error::new(ErrorKind::StorageIo, "the store did not return any rows"))
     }
 }
 
-/// Says that a fold has ended when it is dropped: also by a panic.
+/// Marks the fold as ended when dropped, also after a panic.
 struct EndFold<'a>(&'a Folding);
 
 impl Drop for EndFold<'_> {

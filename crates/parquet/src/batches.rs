@@ -1,4 +1,4 @@
-//! From rows to batches of columns, and back.
+//! Converts rows to batches of columns, and back.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     tables::{Kind, Table},
 };
 
-/// The batch of some rows.
+/// Converts rows to a batch.
 pub(crate) fn of_rows(rows: &[Fields], table: &Table) -> std::result::Result<RecordBatch, ArrowError> {
     let schema = table.schema(Kind::as_json);
-    // A field without a column would be lost: an error.
+    // A field without a column is an error, because it would be lost.
     let mut decoder = ReaderBuilder::new(Arc::clone(&schema)).with_strict_mode(true).build_decoder()?;
     decoder.serialize(rows)?;
     let batch = decoder.flush()?.unwrap_or_else(|| RecordBatch::new_empty(schema));
@@ -24,8 +24,8 @@ pub(crate) fn of_rows(rows: &[Fields], table: &Table) -> std::result::Result<Rec
     RecordBatch::try_new(table.schema(Kind::stored), columns.collect::<std::result::Result<_, _>>()?)
 }
 
-/// The rows of a batch, also where another program wrote the file anew: types that can be made ours are, columns that are
-/// missing are empty.
+/// Converts a batch to rows. Also accepts files that were rewritten by another program: types are converted if
+/// possible, and missing columns are empty.
 pub(crate) fn to_rows(batch: &RecordBatch, table: &Table) -> Result<Vec<Fields>> {
     let columns: Result<Vec<ArrayRef>> = table
         .columns
@@ -34,7 +34,7 @@ pub(crate) fn to_rows(batch: &RecordBatch, table: &Table) -> Result<Vec<Fields>>
             Some(column) => converted(column, *kind).map_err(|error| {
                 Error::validation(
                     "archive",
-                    format!("the column {name:?} of {} is of another type: {error}", table.file),
+                    format!("the column {name:?} of {} has the wrong type: {error}", table.file),
                 )
             }),
             None => Ok(new_null_array(&kind.as_json(), batch.num_rows())),
@@ -50,7 +50,7 @@ pub(crate) fn to_rows(batch: &RecordBatch, table: &Table) -> Result<Vec<Fields>>
     rows.collect::<std::result::Result<_, _>>().map_err(unreadable)
 }
 
-/// The column of this name, or of the one that it had.
+/// The column with this name, or with its former name.
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
     let former = (name == "message_count").then_some("transcript_count");
     batch.column_by_name(name).or_else(|| batch.column_by_name(former?))
@@ -58,7 +58,7 @@ fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
 
 fn converted(column: &dyn Array, kind: Kind) -> std::result::Result<ArrayRef, ArrowError> {
     let stored = match (kind, column.data_type()) {
-        // As a number it is in microseconds already.
+        // As a number, it is already in microseconds.
         (Kind::Time, DataType::Int64) => return arrow_cast::cast(column, &DataType::Int64),
         _ => arrow_cast::cast(column, &kind.stored())?,
     };

@@ -1,4 +1,4 @@
-//! Archives of sessions as Parquet: a folder with three files, for whatever reads Parquet, and to be imported again.
+//! Archives of sessions as Parquet: a folder with three files, which can be imported again and read by other tools.
 //!
 //! | file | a row is |
 //! | --- | --- |
@@ -6,15 +6,15 @@
 //! | `messages.parquet` | a line of a transcript |
 //! | `events.parquet` | a line of an event log |
 //!
-//! Rows of a session stand together, in order; the columns are the fields of the records of an archive
-//! ([`amplifier_session_core::storage::Record`]), and whose they are.
+//! The rows of a session are consecutive and in order. The columns are the fields of the records of an archive
+//! ([`amplifier_session_core::storage::Record`]), the user and the session.
 //!
-//! | file | what is in it |
+//! | file | content |
 //! | --- | --- |
 //! | `tables.rs` | the files and their columns |
-//! | `rows.rs` | from records to rows, and back |
-//! | `batches.rs` | from rows to batches of columns, and back |
-//! | `writer.rs`, `reader.rs` | a folder of files |
+//! | `rows.rs` | conversion between records and rows |
+//! | `batches.rs` | conversion between rows and batches of columns |
+//! | `writer.rs`, `reader.rs` | writing and reading a folder of files |
 
 mod batches;
 mod reader;
@@ -32,15 +32,15 @@ pub use writer::ParquetWriter;
 /// The names of the files.
 pub const FILES: [&str; 3] = [tables::SESSIONS.file, tables::MESSAGES.file, tables::EVENTS.file];
 
-/// The version of the format of the archive, among the metadata of each file.
+/// The metadata key of each file for the version of the archive's format.
 const FORMAT_KEY: &str = "amplifier-session-storage.format";
-/// Who wrote it.
+/// The metadata key for the program that wrote the archive.
 const WRITER_KEY: &str = "amplifier-session-storage.writer";
 
-/// A row: fields by the names of their columns.
+/// A row: fields by column name.
 type Fields = serde_json::Map<String, serde_json::Value>;
 
-/// The error of a file that can't be written or read.
+/// The error if a file can't be written or read.
 fn failed(
     what: &str,
     path: &Path,

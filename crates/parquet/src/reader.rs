@@ -1,4 +1,4 @@
-//! Reading a folder of files.
+//! Reads a folder of files.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use crate::{
     tables::{EVENTS, MESSAGES, OWNER, SESSIONS, Table},
 };
 
-/// How many rows are read at once: few, because lines may be long.
+/// Number of rows read at a time: few, because lines may be long.
 const ROWS: usize = 64;
 
 /// Reads an archive from a folder that [`ParquetWriter`](crate::ParquetWriter) wrote.
@@ -27,11 +27,11 @@ pub struct ParquetReader {
     messages: File,
     events: File,
     state: State,
-    /// Where the last record stood.
+    /// The position of the last record.
     place: (&'static str, u64),
 }
 
-/// What comes next.
+/// What to read next.
 #[derive(Debug)]
 enum State {
     Archive,
@@ -48,16 +48,16 @@ struct File {
     told: Option<(u32, String)>,
     batches: ParquetRecordBatchReader,
     rows: VecDeque<Fields>,
-    /// How many rows were taken.
+    /// Number of rows read.
     taken: u64,
 }
 
 impl ParquetReader {
-    /// Reads from `folder`.
+    /// Opens `folder`.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when a file is missing or is none of Parquet.
+    /// `StorageIo` if a file is missing or is not a Parquet file.
     pub fn open(folder: &Path) -> Result<Self> {
         let file = |table| File::open(folder, table);
         Ok(Self {
@@ -72,7 +72,7 @@ impl ParquetReader {
     fn archive(&mut self) -> Result<Record> {
         let told = self.sessions.told.take();
         let (format, writer) = told.ok_or_else(|| {
-            Error::validation("archive", format!("{} is none of an export", self.sessions.path.display()))
+            Error::validation("archive", format!("{} is not part of an export", self.sessions.path.display()))
         })?;
         self.state = State::Session;
         Ok(Record::Archive { format, writer })
@@ -102,13 +102,14 @@ impl ParquetReader {
         Ok(Record::End { messages: session.message_count, events: session.event_count })
     }
 
-    /// Rows behind the last session are of none.
+    /// Rows after those of the last session belong to no session.
     fn complete(&mut self) -> Result<Record> {
         self.state = State::Nothing;
         for file in [&mut self.messages, &mut self.events] {
             if file.take()?.is_some() {
                 let (what, number) = file.place();
-                let message = "the row belongs to no session, or stands apart from the others of its session";
+                let message =
+                    "the row belongs to no session, or is not next to the other rows of its session";
                 return Err(Error::validation("archive", message).with(what, number));
             }
         }
@@ -165,7 +166,7 @@ impl File {
         Ok(self.rows.pop_front())
     }
 
-    /// The next row, if it is one of `session`.
+    /// The next row, if it belongs to `session`.
     fn take_of(&mut self, session: &Session) -> Result<Option<Fields>> {
         let ids = [session.user_id.as_str(), session.session_id.as_str()];
         let is_of = |row: &Fields| {

@@ -1,4 +1,4 @@
-//! From records to rows, and back.
+//! Converts records to rows, and back.
 
 use amplifier_session_core::{
     Error, Result,
@@ -13,7 +13,7 @@ use crate::{
     tables::{Kind, OWNER, Table},
 };
 
-/// The row of a session: its fields stand in columns of their own.
+/// Converts a session to a row. Each field has its own column.
 pub(crate) fn of_session(record: &SessionRecord, table: &Table) -> Result<Fields> {
     let mut row = object(record)?;
     if let Some(Value::Object(session)) = row.remove("session") {
@@ -22,7 +22,7 @@ pub(crate) fn of_session(record: &SessionRecord, table: &Table) -> Result<Fields
     to_columns(row, table)
 }
 
-/// The row of a message or an event of `session`.
+/// Converts a message or an event of `session` to a row.
 pub(crate) fn of_part(record: &impl Serialize, session: &Session, table: &Table) -> Result<Fields> {
     let mut row = object(record)?;
     let owner = [session.user_id.as_str(), session.session_id.as_str(), session.project_slug.as_str()];
@@ -30,7 +30,7 @@ pub(crate) fn of_part(record: &impl Serialize, session: &Session, table: &Table)
     to_columns(row, table)
 }
 
-/// The session of a row.
+/// Converts a row to a session.
 pub(crate) fn to_session(row: Fields, table: &Table) -> Result<SessionRecord> {
     let beside = ["metadata_files", "skipped", "sync_state"];
     let (beside, session): (Fields, Fields) =
@@ -40,12 +40,12 @@ pub(crate) fn to_session(row: Fields, table: &Table) -> Result<SessionRecord> {
     value(record)
 }
 
-/// The message of a row.
+/// Converts a row to a message.
 pub(crate) fn to_message(row: Fields, table: &Table) -> Result<MessageRecord> {
     value(from_columns(row, table)?)
 }
 
-/// The event of a row.
+/// Converts a row to an event.
 pub(crate) fn to_event(row: Fields, table: &Table) -> Result<EventRecord> {
     value(from_columns(row, table)?)
 }
@@ -58,11 +58,12 @@ fn object(record: &impl Serialize) -> Result<Fields> {
 }
 
 fn value<T: DeserializeOwned>(row: Fields) -> Result<T> {
-    serde_json::from_value(Value::Object(row))
-        .map_err(|source| Error::validation("archive", format!("a row is no record of an archive: {source}")))
+    serde_json::from_value(Value::Object(row)).map_err(|source| {
+        Error::validation("archive", format!("a row is not a record of an archive: {source}"))
+    })
 }
 
-/// Fields as columns hold them: times in microseconds, and what is nested as text.
+/// Converts fields to the form of columns: times in microseconds, nested values as JSON text.
 fn to_columns(mut row: Fields, table: &Table) -> Result<Fields> {
     for (name, kind) in table.columns {
         let Some(value) = row.get_mut(*name).filter(|value| !value.is_null()) else { continue };
@@ -75,7 +76,7 @@ fn to_columns(mut row: Fields, table: &Table) -> Result<Fields> {
     Ok(row)
 }
 
-/// The other way; what is empty is not there.
+/// Converts columns back to fields. Empty columns become missing fields.
 fn from_columns(row: Fields, table: &Table) -> Result<Fields> {
     let mut fields = Fields::new();
     for (name, value) in row {
@@ -83,7 +84,7 @@ fn from_columns(row: Fields, table: &Table) -> Result<Fields> {
         let value = match (kind, value) {
             (_, Value::Null) => continue,
             (Some(Kind::Json), Value::String(text)) => serde_json::from_str(&text).map_err(|source| {
-                Error::validation("archive", format!("the column {name:?} holds no JSON: {source}"))
+                Error::validation("archive", format!("the column {name:?} is not JSON: {source}"))
             })?,
             (Some(Kind::Time), Value::Number(micros)) => {
                 Timestamp::from_micros(micros.as_i64().unwrap_or_default()).to_string().into()
@@ -135,7 +136,7 @@ mod tests {
         names
     }
 
-    /// A field that is new in a record gets a column.
+    /// If this fails, a new field of a record has no column yet.
     #[test]
     fn every_field_has_a_column() {
         let record = session();

@@ -11,23 +11,23 @@ pub(crate) struct Table {
     pub(crate) columns: &'static [(&'static str, Kind)],
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
     Texts,
-    /// JSON, as a text.
+    /// JSON as text.
     Json,
     Number,
     Size,
-    /// A point in time, in microseconds.
+    /// A time in microseconds.
     Time,
     Flag,
 }
 
 use Kind::{Flag, Json, Number, Size, Text, Texts, Time};
 
-/// The columns that say whose a row is.
+/// The columns for the owner and the session of a row.
 pub(crate) const OWNER: [&str; 3] = ["user_id", "session_id", "project_slug"];
 
 pub(crate) const SESSIONS: Table = Table {
@@ -119,7 +119,7 @@ impl Kind {
         }
     }
 
-    /// The type while it is JSON: times are numbers there, since texts of all times can't be read.
+    /// The type during conversion from JSON: times are numbers, because not all times can be parsed from text.
     pub(crate) fn as_json(self) -> DataType {
         match self {
             Time => DataType::Int64,
@@ -129,7 +129,7 @@ impl Kind {
 }
 
 impl Table {
-    /// The columns, of the types that `of` says.
+    /// The columns, with the types that `of` returns.
     pub(crate) fn schema(&self, of: fn(Kind) -> DataType) -> SchemaRef {
         let fields = self.columns.iter().map(|(name, kind)| Field::new(*name, of(*kind), true));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))

@@ -1,4 +1,4 @@
-//! Writing a folder of files.
+//! Writes a folder of files.
 
 use std::{
     fs::OpenOptions,
@@ -22,13 +22,13 @@ use crate::{
     tables::{EVENTS, Kind, MESSAGES, SESSIONS, Table},
 };
 
-/// How many rows become a batch at once, and how many bytes of lines.
+/// Maximum number of rows in a batch, and bytes of their lines.
 const BATCH_ROWS: usize = 1_024;
 const BATCH_BYTES: usize = 16 << 20;
-/// How many bytes a group of rows takes before it is written.
+/// Size of a row group in bytes.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// Writes an archive to three files in a folder. Rows of a session are held in memory until it is whole.
+/// Writes an archive to three files in a folder. The rows of a session are kept in memory until it is complete.
 #[derive(Debug)]
 pub struct ParquetWriter {
     folder: PathBuf,
@@ -54,7 +54,7 @@ struct File {
 }
 
 impl ParquetWriter {
-    /// Writes to `folder`, which is there and empty.
+    /// Creates a writer for `folder`, which must exist and be empty.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl ArchiveWriter for ParquetWriter {
             }
             Record::Again => self.clear(),
             Record::End { .. } => self.end()?,
-            // A Parquet file that is not whole has no end, and can't be read.
+            // An incomplete Parquet file has no footer and can't be read.
             Record::Complete { .. } => {}
         }
         Ok(())
@@ -165,7 +165,7 @@ impl File {
     }
 }
 
-/// Rows in pieces that one batch can take.
+/// Splits rows into batches.
 fn pieces(rows: &[Fields]) -> impl Iterator<Item = &[Fields]> {
     let mut bytes = 0;
     rows.chunk_by(move |row, _| {
@@ -180,5 +180,5 @@ fn pieces(rows: &[Fields]) -> impl Iterator<Item = &[Fields]> {
 }
 
 fn out_of_place() -> Error {
-    Error::new(ErrorKind::StorageIo, "the records of the archive come in the wrong order")
+    Error::new(ErrorKind::StorageIo, "the records of the archive are in the wrong order")
 }

@@ -66,8 +66,8 @@ pub enum RejectedBecause {
 
 /// Lists the folders `projects/*/sessions/*` in `root` that contain a session.
 ///
-/// Folders without any file of a session are ignored. Links to folders are followed if they lead out of `projects`; a link
-/// into it would only show the same sessions again.
+/// Folders without any file of a session are ignored. Links to folders are followed if they lead out of `projects`; a
+/// link into it would only show the same sessions again.
 ///
 /// # Errors
 ///

@@ -26,7 +26,8 @@ impl Embedder {
 
     /// Signals that messages were stored. Never waits: a slow provider must not slow down reading.
     pub(crate) fn wake(&self) {
-        // An error means that the last notification was not received yet, or that the provider failed and is no longer used.
+        // An error means that the last notification was not received yet, or that the provider failed and is no longer
+        // used.
         let _ = self.stored.try_send(());
     }
 
@@ -44,8 +45,8 @@ impl Embedder {
     }
 }
 
-/// Embeds the user's pending messages at each notification, and once more after the last one, or until the provider fails.
-/// Many sessions are embedded in a few large steps.
+/// Embeds the user's pending messages at each notification, and once more after the last one, or until the provider
+/// fails. Many sessions are embedded in a few large steps.
 async fn embed(
     storage: SessionStorage,
     user: UserId,

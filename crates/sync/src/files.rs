@@ -21,8 +21,8 @@ pub(crate) const TRANSCRIPT_BACKUP: &str = "transcript.jsonl.backup";
 /// Exists while the transcript is being appended to.
 const APPEND_PENDING: &str = "transcript.jsonl.append-pending";
 
-/// How long a file must be unchanged before its modification time can be trusted. Some file systems have a resolution of
-/// two seconds, so a second change within that time is not visible.
+/// How long a file must be unchanged before its modification time can be trusted. Some file systems have a resolution
+/// of two seconds, so a second change within that time is not visible.
 const SETTLE_NANOS: i64 = 2_000_000_000;
 
 /// The metadata of a file. If two stamps are equal, so is the content, once the stamp has settled.
@@ -150,8 +150,8 @@ fn stat(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
 
 /// Opens a file for reading, and returns its stamp at that time.
 ///
-/// A pipe or a device may have replaced the file at any moment, so opening does not wait for the other end of a pipe, and
-/// the kind of the opened file is checked before it is read.
+/// A pipe or a device may have replaced the file at any moment, so opening does not wait for the other end of a pipe,
+/// and the kind of the opened file is checked before it is read.
 pub(crate) fn open(path: &Path) -> io::Result<(File, Stamp)> {
     // Opening a device may have side effects.
     check_kind(&fs::metadata(path)?)?;

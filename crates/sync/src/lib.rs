@@ -1,8 +1,8 @@
 //! Reads session folders into a store.
 //!
 //! [`discover`] lists the session folders in a root, and [`sync`] reads them. A sync compares content, not counts:
-//! unchanged rows are not written, a rewind on disk is a rewind in the store, and for a session whose files are unchanged,
-//! only their size and time are checked.
+//! unchanged rows are not written, a rewind on disk is a rewind in the store, and for a session whose files are
+//! unchanged, only their size and time are checked.
 //!
 //! What is read in a folder `projects/<project>/sessions/<session>`:
 //!
@@ -14,8 +14,8 @@
 //! | `events.jsonl` | from the last line that was read, if that line is unchanged; otherwise completely |
 //! | `context-intelligence/events.jsonl` | the same, if the session has no `events.jsonl`; a session keeps using the log that was read first |
 //!
-//! Nothing is ever written to a session folder. If a file or folder is gone or damaged, nothing is removed from the store:
-//! see [`SyncReport::kept`].
+//! Nothing is ever written to a session folder. If a file or folder is gone or damaged, nothing is removed from the
+//! store: see [`SyncReport::kept`].
 
 mod discover;
 mod embedding;

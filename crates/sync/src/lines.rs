@@ -66,8 +66,8 @@ pub(crate) struct LineReader {
 }
 
 impl LineReader {
-    /// Reads from `offset`, which is the beginning of the file or directly after line `number`. Lines of more than `longest`
-    /// bytes are skipped.
+    /// Reads from `offset`, which is the beginning of the file or directly after line `number`. Lines of more than
+    /// `longest` bytes are skipped.
     pub(crate) fn new(mut file: File, offset: u64, number: u64, longest: usize) -> io::Result<Self> {
         file.seek(SeekFrom::Start(offset))?;
         let file = BufReader::with_capacity(BUFFER_BYTES, file);

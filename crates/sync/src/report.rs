@@ -33,7 +33,8 @@ pub struct SyncReport {
     pub secrets_masked: u64,
     /// Why vectors are still pending, if making them failed. The next sync makes them.
     pub vectors_owed_reason: Option<String>,
-    /// Why the search index could not be updated, if it failed. All rows are stored, and searches are correct but slower.
+    /// Why the search index could not be updated, if it failed. All rows are stored, and searches are correct but
+    /// slower.
     pub index_problem: Option<String>,
     /// Lines, files and folders that were skipped: the first 1,000.
     pub skipped: Vec<Skipped>,

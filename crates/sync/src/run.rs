@@ -23,13 +23,13 @@ const WRITTEN_AT_ONCE: usize = 16;
 /// Reads the session folders in a root into `storage`.
 ///
 /// Invalid lines, unreadable files and sessions that can't be stored do not stop it: the report lists them. Vectors are
-/// made while sessions are read. If that fails, the messages are stored anyway, and a later sync makes their vectors. If a
-/// sync is interrupted at any moment, the next one completes it.
+/// made while sessions are read. If that fails, the messages are stored anyway, and a later sync makes their vectors.
+/// If a sync is interrupted at any moment, the next one completes it.
 ///
 /// # Errors
 ///
-/// `Validation` for a root without `projects` or an invalid glob; errors of the store that affect all sessions, for example
-/// a full disk, with the number of finished sessions in their context as `synced`.
+/// `Validation` for a root without `projects` or an invalid glob; errors of the store that affect all sessions, for
+/// example a full disk, with the number of finished sessions in their context as `synced`.
 pub async fn sync(
     storage: &SessionStorage,
     options: &SyncOptions,
@@ -90,8 +90,8 @@ async fn write_sessions(context: Context<'_>, plan: &Plan, report: &mut SyncRepo
     Ok(())
 }
 
-/// Reads and writes the sessions of a plan, up to a time limit. Returns the task that makes their vectors, if there is an
-/// embedding provider.
+/// Reads and writes the sessions of a plan, up to a time limit. Returns the task that makes their vectors, if there is
+/// an embedding provider.
 pub(crate) async fn ingest(
     context: Context<'_>,
     plan: &Plan,

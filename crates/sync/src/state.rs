@@ -189,7 +189,8 @@ impl SyncState {
         self.set(file, FileState { stamp: file.stamp, settled: false, log, timed: None, damage: None });
     }
 
-    /// Records that an event log was read at `read` only for its times. The position up to which its events are stored stays.
+    /// Records that an event log was read at `read` only for its times. The position up to which its events are stored
+    /// stays.
     pub(crate) fn set_timed(&mut self, file: Source, read: Timestamp) {
         let nothing =
             || FileState { stamp: file.stamp, settled: false, log: None, timed: None, damage: None };
@@ -243,8 +244,8 @@ impl SyncState {
         self.is_current(file) && (detail != EventDetail::Full || has_payloads() == Some(true))
     }
 
-    /// Whether files have changed since they were read. A file that changed shortly before it was read must be read again,
-    /// but does not count as changed if its stamp is the same.
+    /// Whether files have changed since they were read. A file that changed shortly before it was read must be read
+    /// again, but does not count as changed if its stamp is the same.
     pub(crate) fn is_outdated(
         &self,
         project: &ProjectSlug,

@@ -34,8 +34,8 @@ pub(crate) struct GlobalArgs {
     /// Your organisation, for --scope visible
     #[arg(long, global = true, value_name = "ORG", env = ORG_VARIABLE, hide_env_values = true)]
     pub(crate) org: Option<String>,
-    /// What makes vectors for search by meaning: `local` is compiled in, `local:NAME` is a stronger model (see `models`),
-    /// `openai` and `azure-openai` are services, `none` searches by words only
+    /// What makes vectors for search by meaning: `local` is compiled in, `local:NAME` is a stronger model (see
+    /// `models`), `openai` and `azure-openai` are services, `none` searches by words only
     #[arg(
         long,
         global = true,

@@ -60,8 +60,8 @@ pub(crate) struct StatsArgs {
     /// Show all rows of each chart, not only the largest ten or the last 30 days
     #[arg(long)]
     pub(crate) all: bool,
-    /// Draw messages and tokens by day (or week or month, with --by), tools and models to an SVG file, which only you can
-    /// read; `-` is stdout
+    /// Draw messages and tokens by day (or week or month, with --by), tools and models to an SVG file, which only you
+    /// can read; `-` is stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
 }

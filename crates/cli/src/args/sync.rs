@@ -38,8 +38,8 @@ pub(crate) struct SyncArgs {
     /// Skip sessions whose PROJECT/SESSION matches, in addition to `exclude` of the configuration; may be repeated
     #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
     pub(crate) exclude: Vec<String>,
-    /// How much of the event logs to store: complete lines, only their fields (a few bytes), or nothing; by default `events`
-    /// of the configuration, or complete lines
+    /// How much of the event logs to store: complete lines, only their fields (a few bytes), or nothing; by default
+    /// `events` of the configuration, or complete lines
     #[arg(long, value_name = "DETAIL")]
     pub(crate) events: Option<EventsArg>,
     /// Only the N most recently changed sessions

@@ -29,8 +29,8 @@ use crate::{
     failure::{Failure, Outcome, damaged_sessions_note, report_damage, say},
 };
 
-/// Runs a command, and lists the sessions that it skipped because they can't be read. If they are missing from the answer,
-/// the command fails.
+/// Runs a command, and lists the sessions that it skipped because they can't be read. If they are missing from the
+/// answer, the command fails.
 pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     let lists_sessions = matches!(
         command,

@@ -1,8 +1,8 @@
 //! Shell completion of commands, options, and values from the store.
 //!
 //! The script that `completions SHELL` prints calls the program with [`VARIABLE`] set and the words typed so far after
-//! `--`. The answer is one line per candidate, with its description after a tab, or `:files`. Completion is fast, prints
-//! nothing on errors, and creates no store.
+//! `--`. The answer is one line per candidate, with its description after a tab, or `:files`. Completion is fast,
+//! prints nothing on errors, and creates no store.
 
 mod candidates;
 mod scripts;

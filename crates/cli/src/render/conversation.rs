@@ -107,8 +107,8 @@ fn skipped_lines(skipped: &[SkippedLine]) -> String {
     format!("{} of its files: {}{more}", counted(skipped.len() as u64, "line"), named.join(", "))
 }
 
-/// Writes messages with speaker and time, and a separator before each turn. `marked` is the requested message. `options`
-/// returns how to show the message at an index.
+/// Writes messages with speaker and time, and a separator before each turn. `marked` is the requested message.
+/// `options` returns how to show the message at an index.
 pub(crate) fn messages(
     out: &mut Out,
     messages: &[Message],

@@ -46,8 +46,8 @@ fn is_table(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
 
-/// `line` as lines of at most `width` columns, if no single word is wider. Continuation lines are aligned with its text,
-/// not with its indentation or bullet.
+/// `line` as lines of at most `width` columns, if no single word is wider. Continuation lines are aligned with its
+/// text, not with its indentation or bullet.
 pub(crate) fn wrapped(line: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width.filter(|width| line.width() > *width) else { return vec![line.to_owned()] };
     let (indent, text) = line.split_at(hanging(line));

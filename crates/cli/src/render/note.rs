@@ -2,8 +2,8 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// `label: text` in lines of at most `width` columns. A command that is wider stays on one line, so that it can be copied:
-/// the terminal wraps it.
+/// `label: text` in lines of at most `width` columns. A command that is wider stays on one line, so that it can be
+/// copied: the terminal wraps it.
 pub(crate) fn wrapped(label: &str, text: &str, width: usize) -> String {
     let first = format!("{label}: ");
     let below = " ".repeat(first.width());

@@ -146,8 +146,8 @@ pub(crate) fn blocks(
     Ok(())
 }
 
-/// Writes results as lines for a pipe, separated by tabs: score, session, message, time, project, content type, snippet,
-/// the owner if requested, and the address. Complete messages follow, indented.
+/// Writes results as lines for a pipe, separated by tabs: score, session, message, time, project, content type,
+/// snippet, the owner if requested, and the address. Complete messages follow, indented.
 pub(crate) fn lines(
     out: &mut Out,
     results: &[SearchResult],

@@ -78,8 +78,8 @@ impl<'a> Column<'a> {
         Self { right: true, ..Self::text(header) }
     }
 
-    /// A column that is shortened to `least` columns if there is too little room: first the one with `turn` 1, then the next,
-    /// and then the widest.
+    /// A column that is shortened to `least` columns if there is too little room: first the one with `turn` 1, then the
+    /// next, and then the widest.
     pub(crate) const fn giving_way(self, turn: u8, least: usize) -> Self {
         Self { gives_way: Some((turn, least)), ..self }
     }
@@ -108,8 +108,8 @@ pub(crate) fn table(columns: &[Column<'_>], rows: &[Vec<Cell>], width: usize, pa
     std::iter::once(line(&header, &headers, paint) + rest).chain(rows).collect()
 }
 
-/// Makes the columns fit into `width`: first those that give way, in their order, then the widest. Returns whether columns
-/// were left out because there are too many.
+/// Makes the columns fit into `width`: first those that give way, in their order, then the widest. Returns whether
+/// columns were left out because there are too many.
 fn fit(layout: &mut [(Column<'_>, usize)], width: usize) -> bool {
     let turns = layout.iter().enumerate().filter_map(|(at, (column, _))| Some((column.gives_way?, at)));
     let mut turns: Vec<((u8, usize), usize)> = turns.collect();

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// `text` without control characters and invisible characters, except line breaks and tabs: the output of tools may contain
-/// escape sequences, and pasted text may hide something.
+/// `text` without control characters and invisible characters, except line breaks and tabs: the output of tools may
+/// contain escape sequences, and pasted text may hide something.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter_map(|c| if matches!(c, '\n' | '\t') { Some(c) } else { visible(c) }).collect()
 }
@@ -47,8 +47,8 @@ pub(crate) fn escaped(json: &str) -> String {
     escaped
 }
 
-/// Whether a character is invisible: it changes the direction of text, so that a line reads differently, or has no width,
-/// so that it can hide text.
+/// Whether a character is invisible: it changes the direction of text, so that a line reads differently, or has no
+/// width, so that it can hide text.
 ///
 /// These are Unicode's default ignorable characters, its direction marks, and its line and paragraph separators.
 fn is_hidden(c: char) -> bool {

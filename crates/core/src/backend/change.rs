@@ -1,63 +1,63 @@
-//! What is written: a session with its rows, and the vectors of its messages.
+//! Data to write: a session with its rows, and the vectors of its messages.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Digest, Message, MetadataFile, Retimed, Session, StoredEvent, Timestamp, VectorRecord};
 
-/// The state of a stored session that changes with every write of it: a revision, an ETag. A session that is deleted and
-/// made again never gets one back that it had.
+/// The version of a stored session, such as a revision or an ETag. It changes with every write, and is not reused if
+/// the session is deleted and created again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub String);
 
-/// A line that was left out, and why.
+/// A line that was skipped, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedLine {
-    /// Path within the session folder.
+    /// The path within the session folder.
     pub file: String,
-    /// 1-based line number.
+    /// The line number, from 1.
     pub line: u64,
     /// What is wrong with it.
     pub reason: String,
 }
 
-/// A session with what is kept beside its fields.
+/// A session with the data stored beside its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSession {
     /// The fields.
     pub session: Session,
-    /// Its present version.
+    /// Its current version.
     pub version: Version,
-    /// Its metadata files as they came in, the session's own first.
+    /// Its original metadata files, the session's own first.
     pub metadata_files: Vec<MetadataFile>,
-    /// Lines of its files that were left out.
+    /// The lines of its files that were skipped.
     pub skipped: Vec<SkippedLine>,
-    /// How far its files were read: written and understood by the sync alone.
+    /// How far its files were read, in a format known only to the sync.
     pub sync_state: Option<String>,
 }
 
-/// One write of one session: everything that is `Some` replaces what is stored.
+/// One write of one session: each value that is `Some` replaces the stored one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionChange {
-    /// All fields of the session, counts included, as they are after the write.
+    /// All fields of the session after the write, including counts.
     pub session: Session,
-    /// The version that the change was computed from; `None`: the session must not exist yet.
+    /// The version that the change is based on; `None` means that the session must not exist yet.
     pub expected: Option<Version>,
     /// The metadata files.
     pub metadata_files: Option<Vec<MetadataFile>>,
-    /// The lines that were left out.
+    /// The skipped lines.
     pub skipped: Option<Vec<SkippedLine>>,
     /// How far the files were read.
     pub sync_state: Option<String>,
-    /// Messages to put and to remove.
+    /// Messages to store and to remove.
     pub messages: RowChange<Message>,
-    /// Stored messages that get another time.
+    /// Stored messages whose time changes.
     pub retimed: Vec<Retimed>,
-    /// Events to put and to remove.
+    /// Events to store and to remove.
     pub events: RowChange<StoredEvent>,
 }
 
 impl SessionChange {
-    /// A change that writes the fields of `session` and nothing else.
+    /// A change that writes only the fields of `session`.
     #[must_use]
     pub fn new(session: Session, expected: Option<Version>) -> Self {
         Self {
@@ -72,19 +72,19 @@ impl SessionChange {
         }
     }
 
-    /// How many bytes of lines the messages bring, which a search index will have to read.
+    /// The total size of the lines of the messages, which a search index will have to read.
     #[must_use]
     pub fn message_bytes(&self) -> usize {
         self.messages.put.iter().map(|message| message.raw.as_bytes().len()).sum()
     }
 }
 
-/// Rows to put, each under its own sequence, and a length to cut to.
+/// Rows to store, each under its sequence, and a length to truncate to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowChange<T> {
-    /// Rows that are new or replace the one of the same sequence.
+    /// Rows that are new or replace the row with the same sequence.
     pub put: Vec<T>,
-    /// Rows of this sequence and above are removed before `put`.
+    /// Rows from this sequence on are removed before `put`.
     pub truncate: Option<u32>,
 }
 
@@ -111,33 +111,34 @@ pub struct MessageVectors {
     pub digest: Digest,
     /// When they were made.
     pub created_at: Timestamp,
-    /// The vectors; they replace those of the same generation that are stored.
+    /// The vectors. They replace the stored ones of the same generation.
     pub records: Vec<VectorRecord>,
-    /// Why some or all of its texts have none, if that is so: they will not be owed again by themselves.
+    /// Why some or all of its texts have no vectors, if so. These do not become pending again automatically.
     pub failure: Option<String>,
 }
 
 impl MessageVectors {
-    /// How many bytes of vectors there are.
+    /// The total size of the vectors in bytes.
     #[must_use]
     pub fn vector_bytes(&self) -> usize {
         self.records.iter().map(|record| size_of_val(record.vector.as_slice())).sum()
     }
 }
 
-/// Whose vectors are to be made anew.
+/// Which messages need their vectors made again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum OweAgain {
-    /// Those of all messages with something to embed.
+    /// All messages with something to embed.
     All,
-    /// Those of messages that failed.
+    /// Messages that failed.
     Failed,
-    /// Those of the messages of these sequences.
+    /// The messages with these sequences.
     At(Vec<u32>),
 }
 
 impl OweAgain {
-    /// Whether the message of a sequence is meant; `failed` says whether one of its texts could not be embedded.
+    /// Whether it includes the message with this sequence; `failed` says whether one of its texts could not be
+    /// embedded.
     #[must_use]
     pub fn means(&self, sequence: u32, failed: bool) -> bool {
         match self {

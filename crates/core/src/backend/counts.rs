@@ -1,4 +1,4 @@
-//! What a backend counts: events and messages by what they have in common, and the rows of a session.
+//! Counts of events and messages by groups, and of the rows of a session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,24 @@ use serde_json::{Map, Value};
 use super::meta::Generations;
 use crate::model::{Cost, Event, Role, SessionKey, Timestamp, VectorState};
 
-/// The type of the events that say that a prompt was submitted.
+/// The type of events about a submitted prompt.
 pub const PROMPT: &str = "prompt:submit";
 
-/// The type of the events that say what a call of a model took.
+/// The type of events with the usage of a model call.
 pub const RESPONSE: &str = "llm:response";
 
-/// What the types of events begin with that repeat what a response says: blocks of an answer, and what is logged of it
-/// for debugging. Their usage counts only in sessions in which no [`RESPONSE`] tells any.
+/// The prefixes of event types that repeat the usage of a response: blocks of an answer, and debug logs of it. Their
+/// usage counts only in sessions without a [`RESPONSE`] that reports usage.
 pub const REPEATS: [&str; 2] = ["content_block:", "llm:response:"];
 
-/// What an event says of when something happened, and with which model.
+/// When something happened according to an event, and with which model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventTime {
-    /// The place of the event.
+    /// The sequence of the event.
     pub sequence: u32,
-    /// What happened.
+    /// The type of the event.
     pub event_type: String,
-    /// When.
+    /// The time of the event.
     pub ts: Timestamp,
     /// Whether `ts` is an estimate.
     pub ts_estimated: bool,
@@ -33,7 +33,7 @@ pub struct EventTime {
     pub tool_call_id: Option<String>,
     /// The model that it is about.
     pub model: Option<String>,
-    /// A digest of the prompt that it submits: `prompt_digest` of its summary.
+    /// A digest of the submitted prompt: `prompt_digest` of its summary.
     pub prompt_digest: Option<u64>,
 }
 
@@ -51,26 +51,26 @@ impl From<Event> for EventTime {
     }
 }
 
-/// What using models took: the sums of what events tell in their summaries.
+/// The usage of models: sums of the usage in the summaries of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Events that tell any of the rest: answered calls of a model.
+    /// The number of events that report usage: answered model calls.
     pub calls: u64,
-    /// Tokens that went in.
+    /// Input tokens.
     pub input_tokens: u64,
-    /// Tokens that came out.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// Tokens that were read from the provider's cache.
+    /// Tokens read from the provider's cache.
     pub cache_read_tokens: u64,
-    /// Tokens that were put into the provider's cache.
+    /// Tokens written to the provider's cache.
     pub cache_write_tokens: u64,
-    /// Cost as told, in the provider's currency (US dollars with all that tell one).
+    /// The reported cost, in the provider's currency (US dollars for all that report it).
     pub cost: Cost,
 }
 
 impl Usage {
-    /// The usage that an event's summary tells.
+    /// The usage in the summary of an event.
     #[must_use]
     pub fn of(summary: &Map<String, Value>) -> Self {
         let Some(usage) = summary.get("usage").and_then(Value::as_object) else { return Self::default() };
@@ -85,15 +85,15 @@ impl Usage {
         }
     }
 
-    /// Usage of so many calls, with nothing else known of them.
+    /// The usage of a number of calls about which nothing else is known.
     #[must_use]
     pub fn of_calls(calls: u64) -> Self {
         Self { calls, ..Self::default() }
     }
 
-    /// Adds what the stored summary of an event, as JSON, tells.
+    /// Adds the usage in the stored summary of an event, which is JSON.
     pub fn add_summary(&mut self, summary: &str) {
-        // Most events tell nothing of usage, and to look for the word costs less than to read the object.
+        // Most events report no usage, and searching for the word is faster than parsing the object.
         if summary.contains("\"usage\"")
             && let Ok(Value::Object(summary)) = serde_json::from_str(summary)
         {
@@ -101,7 +101,7 @@ impl Usage {
         }
     }
 
-    /// Adds another usage. A sum that is too large for its number stays at the largest: what logs claim is not checked.
+    /// Adds another usage. Sums saturate, because the numbers in logs are not validated.
     pub fn add(&mut self, other: Self) {
         self.calls += other.calls;
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
@@ -112,7 +112,7 @@ impl Usage {
     }
 }
 
-/// What events are counted by.
+/// A group of events to count.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventGroup {
     /// The day in UTC, as [`Timestamp::day`] writes it.
@@ -125,7 +125,7 @@ pub struct EventGroup {
     pub model: Option<String>,
     /// The provider that they are about.
     pub provider: Option<String>,
-    /// Whether they tell of a failure: [`Event::failed`].
+    /// Whether they report a failure: [`Event::failed`].
     pub failed: bool,
 }
 
@@ -142,21 +142,21 @@ impl From<&Event> for EventGroup {
     }
 }
 
-/// The events of a group, counted.
+/// The counts of a group of events.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventCount {
-    /// What they have in common.
+    /// The group.
     pub group: EventGroup,
     /// How many there are.
     pub events: u64,
-    /// What they tell of usage, summed.
+    /// The sum of their usage.
     pub usage: Usage,
 }
 
-/// Counts events one by one, for a backend that can't have its database do it.
+/// Counts events one by one, for backends whose database can't do it.
 ///
-/// Of one call of a model a log may hold a response and several repeats ([`REPEATS`]). The usage of repeats waits until
-/// it is known which sessions have responses.
+/// For one model call, a log may have a response and several repeats ([`REPEATS`]). The usage of repeats is held back
+/// until it is known which sessions have responses.
 #[derive(Debug, Clone, Default)]
 pub struct EventCounter {
     groups: BTreeMap<EventGroup, (u64, Usage)>,
@@ -185,13 +185,13 @@ impl EventCounter {
         sum.add(usage);
     }
 
-    /// The sessions with repeated usage of which no response was counted. Which of them have responses among the events
-    /// that were not counted is to be said with [`EventCounter::set_answered`].
+    /// The sessions with repeated usage for which no response was counted. Call [`EventCounter::set_answered`] with
+    /// those that have responses among the events that were not counted.
     pub fn unanswered(&self) -> impl Iterator<Item = &SessionKey> {
         self.repeated.keys().filter(|key| !self.answered.contains(key))
     }
 
-    /// These sessions have responses that tell usage.
+    /// Marks sessions that have responses with usage.
     pub fn set_answered(&mut self, sessions: impl IntoIterator<Item = SessionKey>) {
         self.answered.extend(sessions);
     }
@@ -208,29 +208,29 @@ impl EventCounter {
     }
 }
 
-/// Whether events of a type repeat what a response says.
+/// Whether events of this type repeat the usage of a response.
 #[must_use]
 pub fn repeats_usage(event_type: &str) -> bool {
     REPEATS.iter().any(|prefix| event_type.starts_with(prefix))
 }
 
-/// Messages of one day and role, counted.
+/// The number of messages of one day and role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageCount {
     /// The day in UTC, as [`Timestamp::day`] writes it.
     pub day: String,
-    /// Who speaks.
+    /// The role.
     pub role: Role,
     /// How many there are.
     pub messages: u64,
 }
 
-/// The rows of one session, of one kind.
+/// The rows of one kind in a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct RowSpan {
     /// How many there are.
     pub count: u64,
-    /// The highest sequence; with no gap it is `count - 1`.
+    /// The highest sequence; without gaps, it is `count - 1`.
     pub last_sequence: Option<u32>,
     /// The time of the earliest.
     pub first_ts: Option<Timestamp>,
@@ -248,7 +248,7 @@ impl RowSpan {
     }
 }
 
-/// What is stored of one session.
+/// The stored rows of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SessionRows {
     /// Its messages.
@@ -257,20 +257,20 @@ pub struct SessionRows {
     pub events: RowSpan,
     /// Its vectors.
     pub vectors: u64,
-    /// Messages whose vectors are still to be made.
+    /// Messages with pending vectors.
     pub owing_vectors: u64,
-    /// When a message was last stored.
+    /// The time when a message was last stored.
     pub synced_at: Option<Timestamp>,
 }
 
-/// How far the vectors of messages are.
+/// Counts of messages by the state of their vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct VectorCounts {
     /// Messages with something to embed.
     pub embeddable: u64,
     /// Messages with nothing to embed.
     pub nothing: u64,
-    /// By number of the generation.
+    /// The counts for each generation, by its number.
     pub generations: BTreeMap<u32, GenerationCounts>,
 }
 
@@ -295,11 +295,11 @@ impl VectorCounts {
 /// How far the vectors of one generation are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GenerationCounts {
-    /// Messages that have vectors of it.
+    /// Messages with vectors in it.
     pub messages: u64,
     /// Its vectors.
     pub vectors: u64,
-    /// Messages that owe vectors of it; none in a generation that is neither the current nor the next one.
+    /// Messages with pending vectors in it; 0 in a generation that is neither the current nor the next one.
     pub owing: u64,
     /// Messages of which a text could not be embedded, by reason.
     pub failed: BTreeMap<String, u64>,

@@ -32,11 +32,11 @@ pub trait Events: Send + Sync {
     /// Events in the order of [`EventSearchOptions`]. Fewer than `limit` means the end of the list.
     async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>>;
 
-    /// Counts the events that `scope` and `filter` admit by what they have in common, in any order. A backend that has to
-    /// look at each event uses [`EventCounter`](super::EventCounter).
+    /// Counts the events that `scope` and `filter` admit by what they have in common, in any order. A backend that has
+    /// to look at each event uses [`EventCounter`](super::EventCounter).
     ///
-    /// A model call counts once: the usage of events that repeat a response's usage ([`REPEATS`](super::REPEATS)) counts only
-    /// if their session has no [`RESPONSE`](super::RESPONSE) with usage, whether `filter` admits that one or not. The events
-    /// themselves always count.
+    /// A model call counts once: the usage of events that repeat a response's usage ([`REPEATS`](super::REPEATS))
+    /// counts only if their session has no [`RESPONSE`](super::RESPONSE) with usage, whether `filter` admits that one
+    /// or not. The events themselves always count.
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
 }

@@ -1,4 +1,4 @@
-//! The store as a whole: what it says about itself, and its table of keys and values.
+//! The store as a whole: its description, and its table of keys and values.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::StoreInfo;
 use crate::{Error, Result, model::EmbeddingSpace};
 
-/// Describes the store, and keeps the values that concern all of it.
+/// Describes the store, and stores values for the store as a whole.
 #[async_trait]
 pub trait Meta: Send + Sync {
-    /// What the backend says about itself. Cheap: it waits for nothing.
+    /// Describes the store. Returns immediately.
     fn info(&self) -> StoreInfo;
 
     /// All entries of the schema meta table. A backend that creates a store writes [`VERSION`] and [`WRITER`].
@@ -26,34 +26,34 @@ pub trait Meta: Send + Sync {
 pub const SCHEMA_VERSION: u32 = 4;
 /// Key of the schema version.
 pub const VERSION: &str = "version";
-/// Key of the name of the program that made the store.
+/// Key of the name of the program that created the store.
 pub const WRITER: &str = "writer";
-/// How the value of [`WRITER`] begins in stores of this library; a version may follow.
+/// The beginning of the value of [`WRITER`] in stores of this library; a version may follow.
 pub const WRITER_NAME: &str = "amplifier-session-storage";
 /// Key of the store's random identity.
 pub const STORE_ID: &str = "store_id";
-/// Key of the user that first wrote the store.
+/// Key of the user who first wrote the store.
 pub const USER_ID: &str = "user_id";
-/// Key of the rules of [`EXTRACTION`](crate::content::EXTRACTION) that what was derived from texts follows. Without a value
-/// it is that of the first rules.
+/// Key of the version of the [`EXTRACTION`](crate::content::EXTRACTION) rules that the derived texts follow. Without a
+/// value, it is the first version.
 pub const EXTRACTION: &str = "extraction";
-/// Key of the rules of [`SUMMARIES`](crate::events::SUMMARIES) that the summaries of events follow. Without a value it is
-/// that of the first rules.
+/// Key of the version of the [`SUMMARIES`](crate::events::SUMMARIES) rules that the summaries of events follow. Without
+/// a value, it is the first version.
 pub const SUMMARIES: &str = "summaries";
 /// Key of the current [`Generation`] of vectors.
 pub const EMBEDDING_SPACE: &str = "embedding_space";
-/// Key of the [`Generation`] that a rebuild is making. One of the same space as the current one stands for none: the
-/// rebuild is complete, or was given up.
+/// Key of the [`Generation`] that a rebuild is making. If its space is that of the current one, there is no rebuild: it
+/// was completed or abandoned.
 pub const NEXT_EMBEDDING_SPACE: &str = "next_embedding_space";
 
-/// Vectors of one space that were made together: a rebuild makes a generation of its own beside the current one, which
-/// is searched until the other is complete.
+/// A generation of vectors of one space. A rebuild makes a new generation beside the current one, which searches use
+/// until the new one is complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
     /// The space of its vectors.
     #[serde(flatten)]
     pub space: EmbeddingSpace,
-    /// Its number, which no other generation of the store has had. The first is 0.
+    /// Its number, which is never reused in a store. The first is 0.
     #[serde(default)]
     pub number: u32,
 }
@@ -65,25 +65,25 @@ impl Generation {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// The generation of a stored form.
+    /// Parses the stored form.
     pub(crate) fn parse(value: &str) -> Option<Self> {
         serde_json::from_str(value).ok()
     }
 }
 
-/// The generations that a store has.
+/// The generations of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Generations {
-    /// The one that is searched; none in a store that never had vectors.
+    /// The generation that searches use; `None` if the store never had vectors.
     pub current: Option<Generation>,
-    /// The one that a rebuild is making.
+    /// The generation that a rebuild is making.
     pub next: Option<Generation>,
-    /// The highest number that was given.
+    /// The highest number in use.
     pub last_number: u32,
 }
 
 impl Generations {
-    /// Those of a store with these entries.
+    /// The generations in the entries of the meta table.
     #[must_use]
     pub fn of(entries: &BTreeMap<String, String>) -> Self {
         let generation = |key| entries.get(key).and_then(|value: &String| Generation::parse(value));
@@ -93,13 +93,13 @@ impl Generations {
         Self { next: next.filter(is_under_way), current, last_number }
     }
 
-    /// The number of the current generation, also before there is one.
+    /// The number of the current generation, or 0 if there is none yet.
     #[must_use]
     pub fn current_number(&self) -> u32 {
         self.current.as_ref().map_or(0, |generation| generation.number)
     }
 
-    /// The numbers of the current and the next generation, also before there is one.
+    /// The numbers of the current and the next generation.
     pub fn numbers(&self) -> impl Iterator<Item = u32> {
         std::iter::once(self.current_number()).chain(self.next.as_ref().map(|next| next.number))
     }
@@ -110,11 +110,11 @@ impl Generations {
         self.next.as_ref().is_some_and(|generation| generation.number == number)
     }
 
-    /// The space of the generation of this number, for a backend that is given vectors.
+    /// The space of the generation with this number.
     ///
     /// # Errors
     ///
-    /// `Validation` when the store has no such generation.
+    /// `Validation` if the store has no such generation.
     pub fn space(&self, number: u32) -> Result<&EmbeddingSpace> {
         let mut generations = self.current.iter().chain(&self.next);
         let found = generations.find(|generation| generation.number == number);
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spaces_of_before_are_generation_zero() {
+    fn a_space_without_a_number_is_generation_zero() {
         let entries = [(EMBEDDING_SPACE, r#"{"model":"m","dimensions":3}"#)];
         let entries = entries.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let generations = Generations::of(&entries);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_next_generation_of_the_current_space_is_none() {
+    fn a_next_generation_with_the_current_space_is_ignored() {
         let generation = |dimensions, number| {
             let space = EmbeddingSpace { model: "m".into(), dimensions };
             Generation { space, number }

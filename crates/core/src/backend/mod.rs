@@ -5,8 +5,8 @@
 //! [`SessionStorage`](crate::SessionStorage). The interface has to suit two extremes: a local SQL file, and a remote
 //! document store without joins or aggregates that answers in pages.
 //!
-//! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`], [`Vectors`],
-//! [`Search`] and [`Scheduling`]. These rules hold for every method:
+//! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
+//! [`Vectors`], [`Search`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
 //! - Data of other users than the named one is never touched.
@@ -61,8 +61,8 @@ impl<T> StorageBackend for T where
 {
 }
 
-/// The traits of a backend, to call their methods on a concrete type. A `dyn StorageBackend` has them anyway, but for those
-/// of [`StorageBackendExt`].
+/// The traits of a backend, to call their methods on a concrete type. On a `dyn StorageBackend`, only
+/// [`StorageBackendExt`] must be imported.
 pub mod prelude {
     pub use super::{
         Events as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _, StorageBackend,
@@ -70,12 +70,12 @@ pub mod prelude {
     };
 }
 
-/// What follows from the methods of a backend.
+/// Methods that are derived from those of a backend.
 #[async_trait]
 pub trait StorageBackendExt: StorageBackend {
     /// [`Sessions::write`] of a single change.
     async fn write_one(&self, change: SessionChange) -> Result<Version> {
-        let missing = || Err(Error::new(ErrorKind::StorageIo, "the backend did not answer a write"));
+        let missing = || Err(Error::new(ErrorKind::StorageIo, "the backend returned no result for a write"));
         self.write(vec![change]).await.pop().unwrap_or_else(missing)
     }
 

@@ -1,4 +1,4 @@
-//! What is asked: which sessions, messages and vectors, under which scope; and the candidates that answer a search.
+//! Queries for sessions, messages and vectors, and the candidates for a search.
 
 use crate::{
     Error, Result,
@@ -8,18 +8,18 @@ use crate::{
     text::holds_words,
 };
 
-/// The id of a session, and that of its parent.
+/// The id of a session and of its parent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct SessionName {
-    /// Its id, unique among those of a user.
+    /// Its id, unique per user.
     pub session_id: SessionId,
-    /// The session that it was spawned or forked from.
+    /// Its parent, if it is a sub-agent or a fork.
     pub parent_id: Option<SessionId>,
 }
 
 impl SessionName {
-    /// The name of a session.
+    /// The ids of a session and its parent.
     #[must_use]
     pub fn new(session_id: SessionId, parent_id: Option<SessionId>) -> Self {
         Self { session_id, parent_id }
@@ -30,28 +30,28 @@ impl SessionName {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SessionQuery {
-    /// Whose.
+    /// The scope.
     pub scope: Scope,
     /// By project, id, bundle, tags and turns.
     pub filter: SessionFilter,
-    /// Only ids that begin so.
+    /// Only ids with this prefix.
     pub id_prefix: Option<String>,
-    /// Only sessions spawned or forked from this one.
+    /// Only sub-agents and forks of this session.
     pub parent: Option<SessionId>,
-    /// Only sessions whose title or description holds all of these words, each as it stands or as part of a longer
-    /// one; case and accents make no difference.
+    /// Only sessions with all of these words in the title or description, as whole words or within longer ones. Case
+    /// and accents are ignored.
     pub text: Option<String>,
     /// Only sessions updated at this time or later.
     pub since: Option<Timestamp>,
     /// Only sessions updated before this time.
     pub until: Option<Timestamp>,
-    /// Only sessions created before this time: with `since`, those that were active in a period.
+    /// Only sessions created before this time. Together with `since`: sessions that were active in a period.
     pub created_until: Option<Timestamp>,
-    /// The most sessions in the answer.
+    /// Maximum number of sessions.
     pub limit: usize,
-    /// Continue behind this session of the page before.
+    /// Continue after this session, the last one of the previous page.
     pub after: Option<SessionCursor>,
-    /// Sessions that are left out: those of which it is known that they can't be read.
+    /// Sessions to leave out because they are known to be unreadable.
     pub without: Vec<SessionKey>,
 }
 
@@ -74,70 +74,70 @@ impl SessionQuery {
         }
     }
 
-    /// Narrows by what a session is.
+    /// Sets the filter.
     #[must_use]
     pub fn with_filter(mut self, filter: SessionFilter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Narrows to sessions spawned or forked from `parent`.
+    /// Only sub-agents and forks of `parent`.
     #[must_use]
     pub fn with_parent(mut self, parent: Option<SessionId>) -> Self {
         self.parent = parent;
         self
     }
 
-    /// Narrows to sessions whose title or description holds all words of `text`.
+    /// Only sessions with all words of `text` in the title or description.
     #[must_use]
     pub fn with_text(mut self, text: Option<String>) -> Self {
         self.text = text;
         self
     }
 
-    /// Narrows to sessions that were active at some time from `since` on and before `until`.
+    /// Only sessions that were active between `since` and `until`.
     #[must_use]
     pub fn active_in(mut self, since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         (self.since, self.created_until) = (since, until);
         self
     }
 
-    /// Narrows to ids that begin with `prefix`.
+    /// Only ids that begin with `prefix`.
     #[must_use]
     pub fn with_id_prefix(mut self, prefix: Option<String>) -> Self {
         self.id_prefix = prefix;
         self
     }
 
-    /// Narrows to sessions updated from `since` on.
+    /// Only sessions updated at `since` or later.
     #[must_use]
     pub fn with_since(mut self, since: Option<Timestamp>) -> Self {
         self.since = since;
         self
     }
 
-    /// Narrows to sessions updated before `until`.
+    /// Only sessions updated before `until`.
     #[must_use]
     pub fn with_until(mut self, until: Option<Timestamp>) -> Self {
         self.until = until;
         self
     }
 
-    /// Sets the most sessions in the answer.
+    /// Sets the maximum number of sessions.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Continues behind a session.
+    /// Continues after a session.
     #[must_use]
     pub fn with_after(mut self, after: Option<SessionCursor>) -> Self {
         self.after = after;
         self
     }
 
-    /// Whether `session` passes every condition but `limit` and `after`.
+    /// Whether `session` meets all conditions except `limit` and `after`.
     #[must_use]
     pub fn admits(&self, session: &Session) -> bool {
         self.scope.allows(session)
@@ -147,21 +147,21 @@ impl SessionQuery {
             && self.until.is_none_or(|until| session.updated < until)
             && self.created_until.is_none_or(|until| session.created < until)
             && self.parent.as_ref().is_none_or(|parent| session.parent_id.as_ref() == Some(parent))
-            && self.text.as_ref().is_none_or(|text| says(session, text))
+            && self.text.as_ref().is_none_or(|text| has_words(session, text))
             && (self.without.is_empty() || !self.without.contains(&session.key()))
     }
 }
 
-/// Whether the title or the description of `session` holds all words of `text`.
-fn says(session: &Session, text: &str) -> bool {
+/// Whether the title or the description of `session` contains all words of `text`.
+fn has_words(session: &Session, text: &str) -> bool {
     let description = session.description.as_deref().unwrap_or_default();
     holds_words(&[session.title(), description], text)
 }
 
-/// A place in the list of sessions, which is ordered by `updated` descending, then user and id ascending.
+/// A position in the list of sessions, which is ordered by `updated` descending, then by user and id ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionCursor {
-    /// When the session was last changed.
+    /// The time of the last change.
     pub updated: Timestamp,
     /// The session.
     pub key: SessionKey,
@@ -173,27 +173,27 @@ impl From<&Session> for SessionCursor {
     }
 }
 
-/// A stretch of rows of one session.
+/// A range of rows of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SequenceRange {
     /// The first sequence.
     pub start: u32,
-    /// The most rows. A backend may return fewer (a page); only an empty answer is the end.
+    /// Maximum number of rows. A backend may return fewer (a page); only an empty answer means the end.
     pub limit: usize,
 }
 
-/// A text query, analysed: see [`crate::text`].
+/// An analysed text query: see [`crate::text`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextQuery {
-    /// Whose messages.
+    /// The scope of the messages.
     pub scope: Scope,
-    /// Which messages.
+    /// The filter of the messages.
     pub filter: SearchFilter,
-    /// Which texts of them.
+    /// The content types to search.
     pub content_types: ContentTypes,
-    /// The distinct terms of the query, any of which may match; not empty.
+    /// The distinct terms of the query, not empty. A text matches if it contains any of them.
     pub terms: Vec<String>,
-    /// The most candidates.
+    /// Maximum number of candidates.
     pub limit: usize,
 }
 
@@ -202,9 +202,9 @@ pub struct TextQuery {
 pub struct TextCandidate {
     /// The message.
     pub place: Place,
-    /// Which text of it.
+    /// The content type of the text.
     pub content_type: ContentType,
-    /// BM25.
+    /// The BM25 score.
     pub score: f32,
 }
 
@@ -222,17 +222,17 @@ impl TextCandidate {
 /// A vector query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorQuery {
-    /// Whose messages.
+    /// The scope of the messages.
     pub scope: Scope,
-    /// Which messages.
+    /// The filter of the messages.
     pub filter: SearchFilter,
-    /// Which texts of them.
+    /// The content types to search.
     pub content_types: ContentTypes,
     /// The query's vector, of unit length.
     pub vector: Vec<f32>,
-    /// The generation of vectors that it is compared with; it is of their space.
+    /// The generation of vectors to compare it with, which has the same space.
     pub generation: u32,
-    /// The most candidates.
+    /// Maximum number of candidates.
     pub limit: usize,
 }
 
@@ -256,15 +256,15 @@ impl VectorQuery {
 pub struct VectorCandidate {
     /// The message.
     pub place: Place,
-    /// Which text of it.
+    /// The content type of the text.
     pub content_type: ContentType,
-    /// First character of the chunk.
+    /// The first character of the chunk.
     pub span_start: u32,
     /// One past its last character.
     pub span_end: u32,
-    /// Cosine similarity to the query.
+    /// The cosine similarity to the query.
     pub similarity: f32,
-    /// Its vector, for diversification; it goes no further than `core`.
+    /// Its vector, for diversification; `core` does not return it.
     pub vector: Vec<f32>,
 }
 
@@ -279,23 +279,23 @@ impl VectorCandidate {
 /// Candidates, and what the reader should know of how they were found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidates<T> {
-    /// Best first.
+    /// The candidates, best first.
     pub items: Vec<T>,
-    /// Why the answer was slow, for example that an index was missing; the answer itself is right.
+    /// Why the search was slow, for example because an index was missing. The answer is still correct.
     pub notice: Option<String>,
 }
 
-/// Which messages owe vectors.
+/// Which messages with pending vectors to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwingQuery {
-    /// Whose.
+    /// The owner.
     pub user: UserId,
-    /// Of one session.
+    /// Only messages of this session.
     pub session: Option<SessionId>,
     /// The generation of the vectors.
     pub generation: u32,
-    /// Behind this message.
+    /// Only messages after this one.
     pub after: Option<Place>,
-    /// The most messages.
+    /// Maximum number of messages.
     pub limit: usize,
 }

@@ -8,20 +8,20 @@ use crate::{Result, model::SessionKey};
 /// Finds candidates for a search. `core` fuses, filters and orders them.
 #[async_trait]
 pub trait Search: Send + Sync {
-    /// The best texts for a text query by BM25, best first; each text of a message counts separately. Scores are those of
-    /// [`bm25`](crate::text::bm25) with the statistics of all texts in the store, including those that the query excludes.
-    /// A committed row is found, from any process.
+    /// The best texts for a text query by BM25, best first; each text of a message counts separately. Scores are those
+    /// of [`bm25`](crate::text::bm25) with the statistics of all texts in the store, including those that the query
+    /// excludes. A committed row is found, from any process.
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>>;
 
-    /// The chunks nearest to a query vector by cosine similarity, nearest first, filtered before they are ranked. May contain
-    /// several chunks of a message.
+    /// The chunks nearest to a query vector by cosine similarity, nearest first, filtered before they are ranked. May
+    /// contain several chunks of a message.
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>>;
 
     /// Brings derived indexes up to date with the rows. Searches are correct without it, only slower.
     async fn update_index(&self) -> Result<()>;
 
-    /// Derives again what the backend stores of the texts of these messages beside their lines, because the rules of
-    /// [`content::extract`](crate::content::extract) have changed. Does nothing in a backend that stores no such texts, or
-    /// whose index knows which rules it follows.
+    /// Derives the stored texts of these messages again, because the rules of
+    /// [`content::extract`](crate::content::extract) have changed. Does nothing in a backend that stores no texts, or
+    /// whose index records the version of the rules.
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()>;
 }

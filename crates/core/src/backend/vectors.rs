@@ -11,22 +11,23 @@ use crate::{
 
 /// Stores vectors, and knows which are pending.
 ///
-/// Vectors belong to a generation ([`Generations`](super::meta::Generations)): the current one is searched, the next one is
-/// made by a rebuild.
+/// Vectors belong to a generation ([`Generations`](super::meta::Generations)): the current one is searched, the next
+/// one is made by a rebuild.
 #[async_trait]
 pub trait Vectors: Send + Sync {
-    /// Messages whose vectors of a generation are pending, in order of session and sequence. An empty answer means the end.
+    /// Messages whose vectors of a generation are pending, in order of session and sequence. An empty answer means the
+    /// end.
     ///
-    /// Of the current generation, those in state `Owed` or `Outdated`. Of the next one, all that have something to embed
-    /// and have not been written with it since their line last changed. Of any other, none.
+    /// Of the current generation, those in state `Owed` or `Outdated`. Of the next one, all that have something to
+    /// embed and have not been written with it since their line last changed. Of any other, none.
     async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>>;
 
-    /// Stores the vectors of messages of one session, replacing those of the same generation. With vectors of the current
-    /// generation, a message gets the state `Stored`. Ignores messages that are gone or whose line has changed. Returns
-    /// how many vectors were stored.
+    /// Stores the vectors of messages of one session, replacing those of the same generation. With vectors of the
+    /// current generation, a message gets the state `Stored`. Ignores messages that are gone or whose line has changed.
+    /// Returns how many vectors were stored.
     ///
-    /// Fails with `Validation` and stores nothing if `generation` is neither the current nor the next one, or if a record
-    /// breaks a rule of its space ([`VectorRecord::validate`]).
+    /// Fails with `Validation` and stores nothing if `generation` is neither the current nor the next one, or if a
+    /// record breaks a rule of its space ([`VectorRecord::validate`]).
     async fn write_vectors(
         &self,
         key: &SessionKey,
@@ -34,35 +35,35 @@ pub trait Vectors: Send + Sync {
         vectors: Vec<MessageVectors>,
     ) -> Result<usize>;
 
-    /// Makes vectors of the current generation pending again. The stored ones stay until others replace them. Returns how
-    /// many messages were not pending before.
+    /// Makes vectors of the current generation pending again. The stored ones stay until others replace them. Returns
+    /// how many messages were not pending before.
     async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64>;
 
-    /// Makes the next generation the current one, unless vectors of it are still pending for a message of any user. Returns
-    /// whether it did. From then on, every message with something to embed is in state `Stored`. With
+    /// Makes the next generation the current one, unless vectors of it are still pending for a message of any user.
+    /// Returns whether it did. From then on, every message with something to embed is in state `Stored`. With
     /// [`atomic_writes`](super::StoreInfo::atomic_writes), all of it happens or nothing; otherwise, repeating the call
     /// completes it.
     ///
     /// Fails with `Validation` if `generation` is not the next one.
     async fn complete_generation(&self, generation: u32) -> Result<bool>;
 
-    /// Removes about `limit` vectors and failures of generations that are neither the current nor the next one. Returns how
-    /// many it removed: 0 when nothing is left to remove.
+    /// Removes about `limit` vectors and failures of generations that are neither the current nor the next one. Returns
+    /// how many it removed: 0 when nothing is left to remove.
     async fn prune_vectors(&self, limit: usize) -> Result<usize>;
 
     /// Counts the messages of `scope` that have vectors, wait for them, or failed, by generation.
     async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts>;
 
-    /// The vectors of these texts, of one generation: for each text, those of its chunks in order. Leaves out texts without
-    /// vectors.
+    /// The vectors of these texts, of one generation: for each text, those of its chunks in order. Leaves out texts
+    /// without vectors.
     async fn vectors_of(
         &self,
         generation: u32,
         texts: &[(Place, ContentType)],
     ) -> Result<Vec<(Place, VectorRecord)>>;
 
-    /// A page of which texts of a session's messages have vectors of a generation, in order of sequence. Messages without
-    /// vectors are left out and do not count towards `range.limit`.
+    /// A page of which texts of a session's messages have vectors of a generation, in order of sequence. Messages
+    /// without vectors are left out and do not count towards `range.limit`.
     async fn vector_types(
         &self,
         generation: u32,

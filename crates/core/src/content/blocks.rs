@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The items of a list; any other value is a list of itself.
+/// The items of a list; any other value is treated as a list of one item.
 pub(super) fn elements(value: &Value) -> &[Value] {
     match value {
         Value::Array(items) => items,
@@ -27,12 +27,12 @@ pub(super) fn is_tool_result(block: &Value) -> bool {
     block_type(block) == Some("tool_result")
 }
 
-/// The text of a string or of anything with a `text`: parts of reasoning go by several type names.
+/// The text of a string or of any object with a `text`, because parts of reasoning have several type names.
 pub(super) fn part_text(part: &Value) -> Option<&str> {
     part.as_str().or_else(|| string_field(part, "text"))
 }
 
-/// What a `tool_result` block holds: `content` in Anthropic's format, `output` in Amplifier's.
+/// The result in a `tool_result` block: `content` in Anthropic's format, `output` in Amplifier's.
 pub(super) fn result_of(block: &Value) -> &Value {
     ["content", "output"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Which texts a transcript line holds.
+//! Extracts the texts of a transcript line.
 //!
 //! | role | in the line | content type |
 //! | --- | --- | --- |
@@ -10,8 +10,8 @@
 //! | tool | what the tool returned (see [`tool_result`](super::tool_result)) | tool output |
 //! | system, developer | string, `text` blocks | system |
 //!
-//! Redacted thinking and images have no text. What has another shape than expected is passed over:
-//! the line itself is stored whatever it looks like.
+//! Redacted thinking and images have no text. Parts with an unexpected shape are ignored; the line itself is stored in
+//! any case.
 
 use serde_json::{Map, Value};
 
@@ -22,27 +22,27 @@ use super::{
 };
 use crate::model::{ContentType, Role};
 
-/// Which rules [`extract`] follows. It grows whenever a text of a stored message may come out otherwise than before:
-/// what a store derived from texts is then derived again.
+/// The version of the rules of [`extract`]. It is incremented whenever the text of a stored message may change: derived
+/// data is then derived again.
 pub const EXTRACTION: u32 = 2;
 
-/// How many characters of a tool's output are embedded unless the configuration says otherwise.
+/// How many characters of a tool's output are embedded by default.
 pub const TOOL_OUTPUT_LIMIT: usize = 10_000;
 
-/// Stands between the blocks of one text.
+/// The separator of blocks in a text.
 const BLANK_LINE: &str = "\n\n";
 
-/// All that a message says of one content type. Spans of chunks count the characters of this text.
+/// The text of a message for one content type. Spans of chunks count the characters of this text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedText {
-    /// What it is.
+    /// The content type.
     pub content_type: ContentType,
-    /// The text; blocks are joined by a blank line. Never blank.
+    /// The text, with blocks joined by a blank line. Never blank.
     pub text: String,
 }
 
-/// The texts of a transcript line whose role is `role`: at most one of each content type, none of them blank,
-/// in the order of [`ContentType::ALL`].
+/// The texts of a transcript line with this role: at most one per content type, never blank, in the order of
+/// [`ContentType::ALL`].
 #[must_use]
 pub fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
     let mut texts = Texts::default();
@@ -61,16 +61,16 @@ pub fn extract(line: &Map<String, Value>, role: Role) -> Vec<ExtractedText> {
     texts.finish()
 }
 
-/// What of a message comes out otherwise than by the rules before [`EXTRACTION`].
+/// How the texts of a message differ from those by the rules before [`EXTRACTION`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Renewed {
-    /// Whether any of its texts does.
+    /// Whether any text differs.
     pub(crate) texts: bool,
-    /// Whether a text that is embedded does.
+    /// Whether a text that is embedded differs.
     pub(crate) embedded: bool,
 }
 
-/// How the texts of a line differ from those that earlier rules found.
+/// How the texts of a line differ from those by earlier rules.
 pub(crate) fn renewed(line: &Map<String, Value>, role: Role) -> Renewed {
     let content = line.get("content").unwrap_or(&Value::Null);
     let embedded = match role {
@@ -85,8 +85,8 @@ pub(crate) fn renewed(line: &Map<String, Value>, role: Role) -> Renewed {
     Renewed { texts: embedded || has_calls, embedded }
 }
 
-/// The part of `text` that is embedded: a tool's output up to its first `limit_chars` characters, nothing of a
-/// tool call or a system message, everything else whole.
+/// The part of `text` that is embedded: the first `limit_chars` characters of tool output, nothing of tool calls and
+/// system messages, and all of other texts.
 #[must_use]
 pub fn embeddable(text: &ExtractedText, limit_chars: usize) -> &str {
     match text.content_type {
@@ -153,8 +153,8 @@ fn add_assistant(line: &Map<String, Value>, content: &Value, texts: &mut Texts) 
     if let Some(reasoning) = line.get("reasoning") {
         add_reasoning(reasoning, texts);
     }
-    // Amplifier's orchestrators keep the first thinking block a second time beside `content`, and it is the only
-    // place where `content` is a string.
+    // Amplifier's orchestrators store the first thinking block a second time beside `content`. If `content` is a
+    // string, it is only there.
     if !texts.has(thinking) {
         let block = line.get("thinking_block").unwrap_or(&Value::Null);
         texts.add(thinking, string_field(block, "thinking").unwrap_or_default());
@@ -164,7 +164,7 @@ fn add_assistant(line: &Map<String, Value>, content: &Value, texts: &mut Texts) 
     }
 }
 
-/// Adds the `content` and `summary` of a reasoning block, or what a bare string or list of parts says.
+/// Adds the `content` and `summary` of a reasoning block, or the text of a string or of a list of parts.
 fn add_reasoning(reasoning: &Value, texts: &mut Texts) {
     let fields = ["content", "summary"].into_iter().filter_map(|name| reasoning.get(name));
     let parts = elements(reasoning).iter().chain(fields.flat_map(elements));

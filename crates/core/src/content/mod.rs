@@ -1,6 +1,6 @@
-//! What a transcript line says: its texts by content type, its turn, and the chunks that are embedded.
+//! The content of a transcript line: its texts by content type, its turn, and the chunks to embed.
 //!
-//! All of it is derived from the raw line, the same on every backend:
+//! All of it is derived from the raw line, in the same way for every backend:
 //!
 //! - [`extract`] finds the texts of a line, at most one of each content type;
 //! - [`TurnCounter`] numbers the turns where the line does not say, [`TitleFinder`] names a session;

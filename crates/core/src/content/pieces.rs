@@ -1,9 +1,9 @@
 //! The pieces into which `cl100k_base` splits a text before it encodes them.
 //!
-//! The encoding's regular expression is, in order of preference: a contraction (`'s`), a word with one character before
-//! it, up to three digits, punctuation with a blank before and line ends behind it, white space up to a line end, white
-//! space but for its last character, white space. In ASCII it is decided here, several times as fast; where another
-//! character has a say, the expression itself is asked.
+//! The encoding's regular expression matches, in order of preference: a contraction (`'s`), a word with one character
+//! before it, up to three digits, punctuation with a space before it and line ends after it, white space up to a line
+//! end, white space except its last character, white space. For ASCII, this is decided here, several times as fast. If
+//! another character matters, the expression itself is used.
 
 use bpe_openai::cl100k_base;
 
@@ -11,15 +11,15 @@ use bpe_openai::cl100k_base;
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        // What comes before a piece has no influence on it.
+        // A piece does not depend on the text before it.
         let end = ascii_piece(rest.as_bytes()).or_else(|| Some(cl100k_base().split(rest).next()?.len()))?;
-        let (piece, behind) = rest.split_at_checked(end).filter(|(piece, _)| !piece.is_empty())?;
-        rest = behind;
+        let (piece, remaining) = rest.split_at_checked(end).filter(|(piece, _)| !piece.is_empty())?;
+        rest = remaining;
         Some(piece)
     })
 }
 
-/// What the expression tells apart among characters.
+/// The classes of characters that the expression distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Letter,
@@ -31,7 +31,7 @@ enum Class {
     Mark,
     /// Not ASCII.
     Unknown,
-    /// There is no character.
+    /// The end of the text.
     End,
 }
 
@@ -47,14 +47,14 @@ fn class(text: &[u8], at: usize) -> Class {
     }
 }
 
-/// Where the run of characters that `belongs` says yes to ends; `None` if a character that is not ASCII ends it, which
-/// may belong as well.
+/// The end of the run of characters for which `belongs` is true. `None` if a character that is not ASCII ends it,
+/// because that may belong to the run.
 fn run(text: &[u8], start: usize, belongs: impl Fn(Class) -> bool) -> Option<usize> {
     let end = (start..).find(|at| !belongs(class(text, *at)))?;
     (class(text, end) != Class::Unknown).then_some(end)
 }
 
-/// The length of the first piece, if ASCII alone decides it.
+/// The length of the first piece, if it depends only on ASCII characters.
 fn ascii_piece(text: &[u8]) -> Option<usize> {
     let (first, second) = (class(text, 0), class(text, 1));
     if text.first() == Some(&b'\'')
@@ -90,13 +90,14 @@ fn contraction(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Punctuation from `start` on, and the line ends behind it.
+/// The end of punctuation from `start` on and of the line ends after it.
 fn punctuation(text: &[u8], start: usize) -> Option<usize> {
     let end = run(text, start, |class| class == Class::Mark)?;
     (end..).find(|at| class(text, *at) != Class::LineEnd)
 }
 
-/// White space: up to the last line end in it; else all of it at the end of the text; else all but one.
+/// The end of white space: after the last line end in it, or all of it at the end of the text, or else all but one
+/// character.
 fn white_space(text: &[u8]) -> Option<usize> {
     let end = run(text, 0, |class| matches!(class, Class::Blank | Class::LineEnd))?;
     let line_end = text.get(..end)?.iter().rposition(|byte| matches!(byte, b'\r' | b'\n'));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_ascii_are_decided_without_the_expression() {
+    fn ascii_pieces_are_found_without_the_expression() {
         for text in ["word", " word", "(x", "'s", "1234", " ({[", "  \n\t ", "   x", " ", "\0"] {
             assert!(ascii_piece(text.as_bytes()).is_some(), "{text:?}");
             check(text);
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn all_short_texts_are_split_as_the_expression_does() {
+    fn all_short_texts_are_split_like_the_expression() {
         let characters =
             ['a', 'S', '7', ' ', '\t', '\n', '\r', '\'', '(', '\u{17f}', '\u{e9}', '\u{a0}', '中', '٣'];
         let mut texts = vec![String::new()];
@@ -140,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_split_as_the_expression_does(text in "([a-zA-Z' ]|[ -~\t\r\n]|\\PC|[ 'srevl\r\n]|[é中\u{a0}\u{17f}'])*") {
+        fn any_text_is_split_like_the_expression(text in "([a-zA-Z' ]|[ -~\t\r\n]|\\PC|[ 'srevl\r\n]|[é中\u{a0}\u{17f}'])*") {
             check(&text);
         }
     }

@@ -8,14 +8,14 @@ use super::pieces::pieces;
 
 /// The number of `cl100k_base` tokens in `text`.
 ///
-/// Everything is plain text, `<|endoftext|>` included. Takes time linear in the length of the text; the first
-/// call of a process also loads the vocabulary, which takes some 50 ms.
+/// Everything is plain text, including `<|endoftext|>`. The time is linear in the length of the text. The first call in
+/// a process also loads the vocabulary, which takes about 50 ms.
 #[must_use]
 pub fn count(text: &str) -> usize {
     KNOWN.with_borrow_mut(|known| pieces(text).map(|piece| known.count(piece)).sum())
 }
 
-/// The number of tokens in `text` if it is at most `limit`; gives up soon after the limit otherwise.
+/// The number of tokens in `text` if it is at most `limit`. Otherwise, stops soon after the limit.
 #[must_use]
 pub fn count_up_to(text: &str, limit: usize) -> Option<usize> {
     KNOWN.with_borrow_mut(|known| {
@@ -32,16 +32,15 @@ thread_local! {
     static KNOWN: RefCell<KnownPieces> = const { RefCell::new(KnownPieces { slots: Vec::new() }) };
 }
 
-/// The token counts of short pieces that were counted before. Most of a text is words that have just been there, and
-/// encoding one takes many times as long as looking it up.
+/// A cache of the token counts of short pieces. Most words of a text repeat, and encoding a word takes many times as
+/// long as looking it up.
 struct KnownPieces {
-    /// Keys with their counts in the highest bits. Each key has one slot, which it shares with others: the last one
-    /// is kept.
+    /// Keys with their counts in the highest bits. Several keys share a slot, which contains the last one.
     slots: Vec<u128>,
 }
 
 impl KnownPieces {
-    /// 32,768 slots are 512 KB, which a processor's cache holds.
+    /// 32,768 slots are 512 KB, which fits into a processor's cache.
     const SLOT_BITS: u32 = 15;
 
     fn count(&mut self, piece: &str) -> usize {
@@ -57,7 +56,7 @@ impl KnownPieces {
     fn count_up_to(&mut self, piece: &str, limit: usize) -> Option<usize> {
         match key(piece) {
             Some(_) => Some(self.count(piece)).filter(|tokens| *tokens <= limit),
-            // It may be as long as the text.
+            // The piece may be as long as the text.
             None => cl100k_base().bpe.count_till_limit(piece.as_bytes(), limit),
         }
     }
@@ -72,10 +71,11 @@ impl KnownPieces {
     }
 }
 
-/// 15 bytes of a piece, and half a byte for their number. The other half is for its tokens, which are not more.
+/// 15 bytes of a piece, and half a byte for its length. The other half is for the number of tokens, which is not
+/// greater.
 const KEY_BITS: u128 = u128::MAX >> 4;
 
-/// The bytes of a short piece and their number; never 0. None of a piece that is too long for it.
+/// The bytes and length of a short piece, never 0. `None` if the piece is too long.
 fn key(piece: &str) -> Option<u128> {
     let mut bytes = [0; size_of::<u128>()];
     let (length, rest) = bytes.split_last_mut()?;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_that_of_the_encoding_also_when_slots_are_shared() {
+    fn counts_are_correct_even_if_slots_are_shared() {
         let text: String =
             (0..40_000).map(|n: u32| format!(" {}x{n:o} größe", n.wrapping_mul(2_654_435_761))).collect();
         for _ in 0..2 {

@@ -1,11 +1,12 @@
-//! What an assistant's message ran: the calls of tools, and what they say as text.
+//! The tool calls of an assistant's message, and their texts.
 //!
-//! Calls stand in blocks of the content (`tool_call`, `tool_use`, `function_call`, `server_tool_use`), in the message's
-//! `tool_calls`, or in `function_call`. Amplifier writes each call twice, as a block and in `tool_calls`: it counts once.
+//! Calls are in blocks of the content (`tool_call`, `tool_use`, `function_call`, `server_tool_use`), in the message's
+//! `tool_calls`, or in `function_call`. Amplifier writes each call twice, as a block and in `tool_calls`; it counts
+//! once.
 //!
-//! The text of a call is the name of the tool, a colon, and the texts among the arguments, each on a line of its own.
-//! The argument that says most of what the call does comes first: `bash: terraform destroy -auto-approve`. Names of
-//! arguments, numbers, booleans and `null` are not text.
+//! The text of a call is the name of the tool, a colon, and the strings in its arguments, one per line. The most
+//! informative argument comes first: `bash: terraform destroy -auto-approve`. Names of arguments, numbers, booleans and
+//! `null` are left out.
 
 use std::borrow::Cow;
 
@@ -13,8 +14,8 @@ use serde_json::{Map, Value};
 
 use super::blocks::{block_type, elements, string_field};
 
-/// Arguments that say most of what a call does, the one that says most first.
-const TELLING: [&str; 16] = [
+/// Informative arguments, the most informative first.
+const MAIN_ARGUMENTS: [&str; 16] = [
     "command",
     "cmd",
     "script",
@@ -33,20 +34,20 @@ const TELLING: [&str; 16] = [
     "description",
 ];
 
-/// How deep arguments are looked into.
-const DEEPEST: usize = 32;
+/// The maximum depth to which arguments are searched.
+const MAX_DEPTH: usize = 32;
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall<'a> {
     /// The tool.
     pub name: &'a str,
-    /// What it was called with: an object in most cases, also where the line holds it as JSON in a string.
+    /// The arguments: usually an object, even if the line has it as a JSON string.
     pub arguments: Cow<'a, Value>,
     id: Option<&'a str>,
 }
 
-/// The calls of tools that a transcript line holds, in order, each once.
+/// The tool calls in a transcript line, in order, without duplicates.
 #[must_use]
 pub fn called_tools(line: &Map<String, Value>) -> Vec<ToolCall<'_>> {
     let field = |name: &str| line.get(name).map_or(&[][..], elements).iter();
@@ -78,7 +79,7 @@ fn tool_call(call: &Value) -> Option<ToolCall<'_>> {
     Some(ToolCall { name, arguments: parsed(given), id })
 }
 
-/// Some providers write arguments as a string that holds JSON.
+/// Some providers write arguments as a JSON string.
 fn parsed(given: &Value) -> Cow<'_, Value> {
     let object = |text: &str| serde_json::from_str(text).ok().filter(Value::is_object);
     match given.as_str().and_then(object) {
@@ -88,7 +89,7 @@ fn parsed(given: &Value) -> Cow<'_, Value> {
 }
 
 impl ToolCall<'_> {
-    /// What the call says: the tool's name and the texts among its arguments.
+    /// The text of the call: the tool's name and the strings in its arguments.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.texts();
@@ -109,26 +110,25 @@ impl ToolCall<'_> {
         texts
     }
 
-    /// The argument that says most of what the call does, by name and text; none where no argument with a text is known
-    /// to do so.
+    /// The name and text of the most informative argument, if the call has a known one.
     #[must_use]
     pub fn main_argument(&self) -> Option<(&str, &str)> {
         let arguments = self.arguments.as_object()?;
-        TELLING.iter().find_map(|name| {
+        MAIN_ARGUMENTS.iter().find_map(|name| {
             let text = arguments.get(*name)?.as_str()?;
             (!text.trim().is_empty()).then_some((*name, text))
         })
     }
 }
 
-/// Adds the texts of a value, at any depth, in order.
+/// Adds the strings in a value, at any depth, in order.
 fn collect<'a>(value: &'a Value, depth: usize, texts: &mut Vec<&'a str>) {
     match value {
         Value::String(text) if !text.trim().is_empty() => texts.push(text),
-        Value::Array(items) if depth < DEEPEST => {
+        Value::Array(items) if depth < MAX_DEPTH => {
             items.iter().for_each(|item| collect(item, depth + 1, texts));
         }
-        Value::Object(fields) if depth < DEEPEST => {
+        Value::Object(fields) if depth < MAX_DEPTH => {
             fields.values().for_each(|item| collect(item, depth + 1, texts));
         }
         _ => {}
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_found_in_each_of_their_shapes() {
+    fn calls_are_found_in_all_formats() {
         let blocks = json!({"content": [
             {"type": "tool_call", "id": "1", "name": "bash", "input": {"command": "ls -l", "timeout": 5}},
             {"type": "tool_use", "id": "2", "name": "grep", "input": {"path": "app", "pattern": "a|b"}},
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_stands_twice_counts_once() {
+    fn a_call_that_is_written_twice_counts_once() {
         let call = json!({"command": "ls"});
         let line = json!({
             "content": [{"type": "tool_call", "id": "1", "name": "bash", "input": call},
@@ -170,13 +170,13 @@ mod tests {
             "tool_calls": [{"id": "1", "tool": "shell", "arguments": call}, {"id": "2", "tool": "bash", "arguments": {}},
                 {"tool": "bash", "arguments": "{\"command\":\"ls\"}"}]});
         assert_eq!(texts(line), ["bash: ls", "bash: ls", "bash"]);
-        // Two calls of one message may be the same.
+        // A message may make the same call twice.
         let line = json!({"tool_calls": [{"id": "1", "tool": "t"}, {"id": "2", "tool": "t"}]});
         assert_eq!(texts(line), ["t", "t"]);
     }
 
     #[test]
-    fn texts_of_arguments_are_found_at_any_depth_and_nothing_else_is() {
+    fn only_strings_in_arguments_are_text_at_any_depth() {
         let line = json!({"tool_calls": [{"tool": "todo", "arguments": {"action": "create", "urgent": true,
             "todos": [{"content": "Bake", "status": "pending", "n": 1}, {"content": " "}, null]}}]});
         assert_eq!(texts(line), ["todo: create\nBake\npending"]);

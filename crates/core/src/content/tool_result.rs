@@ -1,22 +1,22 @@
-//! What a tool returned, as a person reads it.
+//! The output of a tool, as a person reads it.
 //!
-//! Tools answer with JSON, in the line itself or as a string: `{"error": null, "output": {"returncode": 0, "stdout":
-//! "a\\nb"}, "success": true}`. The text is what such an answer says:
+//! Tools return JSON, in the line itself or as a string: `{"error": null, "output": {"returncode": 0, "stdout":
+//! "a\\nb"}, "success": true}`. The text of an output is:
 //!
-//! | what was returned | its text |
+//! | output | text |
 //! | --- | --- |
-//! | a string that holds no JSON object, list or string | the string |
-//! | a string that holds JSON | what the JSON within says, at any depth |
-//! | JSON that is spread over lines, and no answer of one of the kinds below | as it stands: it was written to be read |
-//! | content blocks, or an object with them in `content` | the texts of the blocks |
+//! | a string that is not a JSON object, list or string | the string |
+//! | a string that is JSON | the text of that JSON, at any depth |
+//! | JSON that is formatted over several lines, unless it is one of the answers below | unchanged: it was formatted to be read |
+//! | content blocks, or an object with content blocks in `content` | the texts of the blocks |
 //! | an answer: an object with `output`, `stdout`, `stderr`, `error` or `success` | the text of `output`, `result`, `stdout`, `stderr`, then that of `error`, `exit code N` unless it is 0, then other fields |
 //! | an error that is an object | `type: message`, then other fields |
-//! | any other object | a line for each field, `name: value` |
-//! | any other list | a line for each item |
+//! | any other object | one line per field, `name: value` |
+//! | any other list | one line per item |
 //!
-//! `null`, empty texts, lists and objects say nothing, and neither do `success` and an exit code of 0: a command that
-//! printed nothing has no text. `success: false` with nothing else is `failed`. A text of several lines stands below the
-//! name of its field. Objects and lists within stand on one line if that is short, else below, indented.
+//! `null`, empty strings, lists and objects, `success` and an exit code of 0 have no text, so a command that printed
+//! nothing has no text. `success: false` alone is `failed`. A text of several lines is below the name of its field.
+//! Nested objects and lists are on one line if that is short, or else indented below.
 
 use std::borrow::Cow;
 
@@ -26,22 +26,22 @@ use crate::model::RawJson;
 
 use super::blocks::{block_text, block_type, is_tool_result, result_of, string_field};
 
-/// Stands between the blocks of one text.
+/// The separator of blocks in a text.
 const BLANK_LINE: &str = "\n\n";
 
-/// What is longer does not stand on one line.
+/// Nested values that are longer than this are not on one line.
 const LINE_CHARS: usize = 160;
 
-/// What lies deeper is shown as JSON.
-const DEEPEST: usize = 12;
+/// Values at a greater depth are shown as JSON.
+const MAX_DEPTH: usize = 12;
 
-/// Fields that tell the exit code of a process.
+/// Fields with the exit code of a process.
 const EXIT_CODES: [&str; 4] = ["returncode", "exit_code", "exitCode", "return_code"];
 
 /// Fields of an answer that are not shown by name.
 const OF_ANSWERS: [&str; 6] = ["success", "output", "result", "stdout", "stderr", "error"];
 
-/// The text of what a tool returned.
+/// The text of a tool's output.
 pub(super) fn result_text(content: &Value) -> Cow<'_, str> {
     match content {
         Value::String(text) => match answer_in(text) {
@@ -52,7 +52,8 @@ pub(super) fn result_text(content: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Whether the first extraction, which took strings as they are and other values as compact JSON, found another text.
+/// Whether the first version of the rules, which used strings unchanged and other values as compact JSON, gave another
+/// text.
 pub(super) fn was_other_text(content: &Value) -> bool {
     match content {
         Value::Null => false,
@@ -63,7 +64,7 @@ pub(super) fn was_other_text(content: &Value) -> bool {
     }
 }
 
-/// The JSON that a string holds, if that is to be read instead of the string.
+/// The JSON in a string, if its text is to be used instead of the string.
 fn answer_in(text: &str) -> Option<Value> {
     let trimmed = text.trim();
     let is_enclosed = |open, close| trimmed.starts_with(open) && trimmed.ends_with(close);
@@ -73,16 +74,16 @@ fn answer_in(text: &str) -> Option<Value> {
     if !is_enclosed('{', '}') && !is_enclosed('[', ']') {
         return None;
     }
-    // Python writes numbers that JSON does not know; `RawJson` reads them.
+    // Python writes numbers that are not valid JSON; `RawJson` accepts them.
     let value = serde_json::from_str(trimmed).ok().or_else(|| RawJson::from(trimmed).parse().ok())?;
-    // Line ends can only stand between the parts of JSON: somebody has laid it out.
+    // Line ends can only be between the tokens of JSON, so it was formatted.
     let is_laid_out = trimmed.contains('\n');
     let is_empty =
         value.as_object().is_some_and(Map::is_empty) || value.as_array().is_some_and(Vec::is_empty);
     (!is_empty && (!is_laid_out || is_answer(&value))).then_some(value)
 }
 
-/// Whether a value is a tool's answer: what it returned, whether it worked, and what went wrong.
+/// Whether a value is a tool's answer with its output, success, or error.
 fn is_answer(value: &Value) -> bool {
     let is = |name: &str, of: fn(&Value) -> bool| value.get(name).is_some_and(of);
     let printed = |value: &Value| value.is_string() || value.is_null();
@@ -94,7 +95,7 @@ fn is_answer(value: &Value) -> bool {
 }
 
 fn answer_text(value: &Value, depth: usize) -> String {
-    if depth >= DEEPEST {
+    if depth >= MAX_DEPTH {
         return plain_text(value, depth);
     }
     match value {
@@ -114,7 +115,7 @@ fn answer_text(value: &Value, depth: usize) -> String {
     }
 }
 
-/// Whether an object holds content blocks and flags beside them, as tools of the Model Context Protocol answer.
+/// Whether an object has content blocks and flags, as returned by tools of the Model Context Protocol.
 fn holds_blocks(fields: &Map<String, Value>) -> bool {
     let blocks = fields.get("content").and_then(Value::as_array);
     blocks.is_some_and(|blocks| !blocks.is_empty() && blocks.iter().all(is_content_block))
@@ -129,7 +130,7 @@ fn text_of_answer(fields: &Map<String, Value>, depth: usize) -> String {
     let parts = [
         answer_text(of("output"), depth + 1),
         answer_text(of("result"), depth + 1),
-        // What a process has printed is shown as it was printed.
+        // The output of a process is shown unchanged.
         scalar(of("stdout")),
         scalar(of("stderr")),
         error_text(of("error"), depth),
@@ -159,9 +160,9 @@ fn error_text(error: &Value, depth: usize) -> String {
     joined([first, fields_text(others, depth)].into_iter(), "\n")
 }
 
-/// A line for each field of an object or each item of a list; scalars as they are.
+/// One line per field of an object or item of a list; scalars are unchanged.
 fn plain_text(value: &Value, depth: usize) -> String {
-    if depth >= DEEPEST && (value.is_object() || value.is_array()) {
+    if depth >= MAX_DEPTH && (value.is_object() || value.is_array()) {
         return value.to_string();
     }
     match value {
@@ -195,9 +196,9 @@ fn field_text(name: &str, value: &Value, depth: usize) -> String {
     }
 }
 
-/// An object or a list behind `head`: on its line if that is short, else on lines of its own.
+/// An object or a list after `head`: on the same line if that is short, or else on the following lines.
 fn below(head: &str, value: &Value, depth: usize) -> String {
-    if depth >= DEEPEST {
+    if depth >= MAX_DEPTH {
         return format!("{head} {value}");
     }
     if let Some(line) = one_line(value).filter(|line| line.chars().nth(LINE_CHARS).is_none()) {
@@ -208,7 +209,7 @@ fn below(head: &str, value: &Value, depth: usize) -> String {
     format!("{head}\n{}", joined(indented, "\n"))
 }
 
-/// An object or a list of scalars, on one line: `a: 1, b: 2`. `None` for what holds more than that, or line ends.
+/// An object or a list of scalars on one line: `a: 1, b: 2`. `None` if it has other values or line ends.
 fn one_line(value: &Value) -> Option<String> {
     let flat = |value: &Value| {
         let text = (!value.is_object() && !value.is_array()).then(|| scalar(value))?;
@@ -236,7 +237,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// The parts that say something, `between` them.
+/// The parts that are not blank, joined by `between`.
 fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
     let mut text = String::new();
     for part in parts.filter(|part| !part.trim().is_empty()) {
@@ -251,7 +252,7 @@ fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
     text
 }
 
-/// Whether a piece of a tool's output is a block of a message and not data that happens to be JSON.
+/// Whether a part of a tool's output is a content block and not other JSON data.
 fn is_content_block(block: &Value) -> bool {
     match block_type(block) {
         Some("text") => string_field(block, "text").is_some(),
@@ -264,7 +265,7 @@ fn block_of_content(block: &Value, depth: usize) -> String {
     if is_tool_result(block) {
         return answer_text(result_of(block), depth + 1);
     }
-    // What stands in a block of text is often an answer in JSON again.
+    // The text of a block is often a JSON answer.
     match block_text(block) {
         Some(text) => {
             answer_in(text).map_or_else(|| text.to_owned(), |answer| answer_text(&answer, depth + 1))

@@ -1,4 +1,4 @@
-//! Which turn of the conversation a line belongs to.
+//! Numbers the turns of a conversation.
 
 use serde_json::{Map, Value};
 
@@ -10,12 +10,12 @@ use crate::model::Role;
 
 /// Numbers the turns of a transcript, line by line in order.
 ///
-/// A line that gives its turn (`turn`, or `turn` in its `metadata`: an integer from 1 on) is believed, and
-/// counting goes on from there. Otherwise the first real user message starts turn 1 and each further one the
-/// next; all other lines belong to the current turn, and to none before the first.
+/// If a line states its turn (`turn`, or `turn` in its `metadata`: an integer from 1), counting continues from there.
+/// Otherwise, the first real user message starts turn 1, and each further one the next turn. All other lines belong to
+/// the current turn, or to none before the first.
 ///
-/// A user message is real if the person wrote it: it holds more than tool results and what programs insert in the user's
-/// name, such as `<system-reminder>…</system-reminder>`. What stands behind that is a prompt.
+/// A user message is real if it contains more than tool results and text that programs insert in the user's name, such
+/// as `<system-reminder>…</system-reminder>`.
 ///
 /// ```
 /// use amplifier_session_core::{content::TurnCounter, model::Role};
@@ -34,13 +34,13 @@ pub struct TurnCounter {
 }
 
 impl TurnCounter {
-    /// Continues after a line of turn `last`; `None` at the beginning of a transcript.
+    /// Continues after a line with turn `last`; `None` at the beginning of a transcript.
     #[must_use]
     pub const fn new(last: Option<u32>) -> Self {
         Self { current: last }
     }
 
-    /// The turn of the next line, whose role is `role`.
+    /// The turn of the next line, which has this role.
     pub fn turn_of(&mut self, line: &Map<String, Value>, role: Role) -> Option<u32> {
         if let Some(given) = given_turn(line) {
             self.current = Some(given);
@@ -58,7 +58,7 @@ fn given_turn(line: &Map<String, Value>) -> Option<u32> {
     line.get("turn").and_then(turn).or_else(|| in_metadata().and_then(turn))
 }
 
-/// What is wrong with the turn that a line gives, if it is not a number from 1 up.
+/// A warning about the turn that a line states, if it is not a number from 1 up.
 pub(crate) fn unreadable_turn(line: &Map<String, Value>) -> Option<String> {
     if given_turn(line).is_some() {
         return None;
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn each_real_user_message_starts_a_turn_that_the_others_share() {
+    fn each_real_user_message_starts_a_turn() {
         let lines = [
             json!({"role": "system", "content": "Be brief."}),
             json!({"role": "assistant", "content": "Hello!"}),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_the_users_name_start_none() {
+    fn inserted_messages_start_no_turn() {
         let result = json!({"type": "tool_result", "tool_use_id": "1", "content": "x"});
         let reminder = json!({"type": "text", "text": "<system-reminder>x</system-reminder>"});
         for content in [
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_a_person_sends_starts_one() {
+    fn other_messages_of_a_person_start_a_turn() {
         let result = json!({"type": "tool_result", "content": "x"});
         let reminder = json!({"type": "text", "text": "<system-reminder>x</system-reminder>"});
         let text = json!({"type": "text", "text": "Why?"});
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_turn_is_believed() {
+    fn a_stated_turn_is_used() {
         let lines = [
             json!({"role": "user", "content": "a", "turn": 3}),
             json!({"role": "assistant", "content": "b"}),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_turn_is_not_believed() {
+    fn an_invalid_turn_is_ignored() {
         for turn in [json!(null), json!(0), json!(-1), json!(1.5), json!("2"), json!(5_000_000_000_u64)] {
             let line = json!({"role": "user", "content": "a", "turn": turn, "metadata": {"turn": turn}});
             assert_eq!(turns(&[line]), [Some(1)], "{turn}");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_goes_on_after_the_last_turn() {
+    fn counting_continues_after_the_last_turn() {
         let line = user(json!("next"));
         let next = |last| TurnCounter::new(last).turn_of(line.as_object().unwrap(), Role::User);
         assert_eq!(next(None), Some(1));

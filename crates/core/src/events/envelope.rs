@@ -1,4 +1,4 @@
-//! The three envelopes that event lines come in.
+//! The three envelopes of event lines.
 //!
 //! | envelope | written by |
 //! | --- | --- |
@@ -6,14 +6,14 @@
 //! | `{event, timestamp, data}` | hooks |
 //! | `{ts, type, session_id, data}` | context intelligence |
 //!
-//! Only the fields that are wanted are read: a payload of megabytes is skipped over, not built up.
+//! Only the needed fields are parsed: a payload of megabytes is skipped.
 
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{Error, Result, model::RawJson};
 
-/// Fields at the top of an envelope that are read.
+/// The top-level fields that are read.
 const TOP: &[&str] = &[
     "event",
     "type",
@@ -40,7 +40,7 @@ const TOP: &[&str] = &[
     "prompt",
 ];
 
-/// Fields of `data` that are read.
+/// The fields of `data` that are read.
 const DATA: &[&str] = &[
     "turn",
     "turn_id",
@@ -74,27 +74,27 @@ const DATA: &[&str] = &[
     "prompt",
 ];
 
-/// Fields of `result` in `data` that are read.
+/// The fields of `data.result` that are read.
 const RESULT: &[&str] = &["error", "success"];
 
-/// The wanted fields of an envelope and of its `data`.
+/// The needed fields of an envelope and its `data`.
 pub(super) struct Envelope {
     pub(super) top: Map<String, Value>,
     pub(super) data: Map<String, Value>,
-    /// Of `data.result`, which holds all that a tool returned.
+    /// The needed fields of `data.result`, the output of a tool.
     pub(super) result: Map<String, Value>,
-    /// What a tool returned, where `result` says that it failed.
+    /// The output of a tool, if `result` says that it failed.
     pub(super) failed_output: Option<Value>,
 }
 
 impl Envelope {
     /// The envelope of a line, and the size of its `data` in bytes.
     pub(super) fn read(line: &RawJson) -> Result<(Self, u64)> {
-        // What only a tolerant parser reads, or JSON that is broken: the slow way tells which.
+        // The line is only readable by the tolerant parser, or it is invalid JSON.
         split(line.as_bytes()).or_else(|_| split_repaired(line))
     }
 
-    /// The first of `names` that holds something, at the top or else in `data`.
+    /// The field at the top level or else in `data`, unless it is null.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         [&self.top, &self.data]
             .into_iter()
@@ -107,23 +107,23 @@ impl Envelope {
     }
 }
 
-/// The wanted fields and the size of `data`.
+/// The needed fields and the size of `data`.
 fn split(line: &[u8]) -> Result<(Envelope, u64)> {
     let broken = |error: serde_json::Error| {
         Error::validation("line", format!("is not valid JSON: {error}")).with_source(error)
     };
     let mut reader = serde_json::Deserializer::from_slice(line);
-    let (top, data) = Wanted(TOP, "data").deserialize(&mut reader).map_err(broken)?;
+    let (top, data) = Needed(TOP, "data").deserialize(&mut reader).map_err(broken)?;
     reader.end().map_err(broken)?;
     let size = data.map_or(0, |data| data.get().len() as u64);
-    let (data, result) = within(data, Wanted(DATA, "result")).map_err(broken)?;
-    let (result, output) = within(result, Wanted(RESULT, "output")).map_err(broken)?;
+    let (data, result) = within(data, Needed(DATA, "result")).map_err(broken)?;
+    let (result, output) = within(result, Needed(RESULT, "output")).map_err(broken)?;
     let output = output.filter(|_| result.get("success") == Some(&Value::Bool(false)));
     let failed_output = output.and_then(|output| serde_json::from_str(output.get()).ok());
     Ok((Envelope { top, data, result, failed_output }, size))
 }
 
-/// As [`split`], of a line as the tolerant parser reads it. What that leaves out counts as a part of `data`.
+/// [`split`] for a line that needs the tolerant parser. The bytes that it leaves out count as part of `data`.
 fn split_repaired(line: &RawJson) -> Result<(Envelope, u64)> {
     let repaired = serde_json::to_vec(&line.parse_object()?).unwrap_or_default();
     let left_out = line.as_bytes().len().saturating_sub(repaired.len()) as u64;
@@ -131,22 +131,22 @@ fn split_repaired(line: &RawJson) -> Result<(Envelope, u64)> {
     Ok((envelope, if size == 0 { 0 } else { size + left_out }))
 }
 
-/// The wanted members of an object that was left as it stands; nothing of another value.
-fn within<'de>(value: Option<&'de RawValue>, wanted: Wanted) -> serde_json::Result<Members<'de>> {
+/// The needed members of an unparsed object; nothing for other values.
+fn within<'de>(value: Option<&'de RawValue>, needed: Needed) -> serde_json::Result<Members<'de>> {
     match value.map(RawValue::get) {
         Some(text) if text.starts_with('{') => {
-            wanted.deserialize(&mut serde_json::Deserializer::from_str(text))
+            needed.deserialize(&mut serde_json::Deserializer::from_str(text))
         }
         _ => Ok((Map::new(), None)),
     }
 }
 
-/// Reads the wanted members of an object, and the one of the second name as it stands.
-struct Wanted(&'static [&'static str], &'static str);
+/// Parses the needed members of an object, and returns the member with the second name unparsed.
+struct Needed(&'static [&'static str], &'static str);
 
 type Members<'de> = (Map<String, Value>, Option<&'de RawValue>);
 
-impl<'de> DeserializeSeed<'de> for Wanted {
+impl<'de> DeserializeSeed<'de> for Needed {
     type Value = Members<'de>;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -154,7 +154,7 @@ impl<'de> DeserializeSeed<'de> for Wanted {
     }
 }
 
-impl<'de> Visitor<'de> for Wanted {
+impl<'de> Visitor<'de> for Needed {
     type Value = Members<'de>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -162,16 +162,16 @@ impl<'de> Visitor<'de> for Wanted {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
-        let (mut members, mut as_it_stands) = (Map::new(), None);
+        let (mut members, mut unparsed) = (Map::new(), None);
         while let Some(key) = object.next_key::<std::borrow::Cow<'de, str>>()? {
             if key == self.1 {
-                as_it_stands = Some(object.next_value::<&RawValue>()?);
+                unparsed = Some(object.next_value::<&RawValue>()?);
             } else if self.0.contains(&key.as_ref()) {
                 members.insert(key.into_owned(), object.next_value()?);
             } else {
                 object.next_value::<IgnoredAny>()?;
             }
         }
-        Ok((members, as_it_stands))
+        Ok((members, unparsed))
     }
 }

@@ -8,18 +8,18 @@ use crate::{
     model::{Level, RawJson, Timestamp},
 };
 
-/// What an event line says, without the place it is stored under.
+/// The fields of an event line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventFields {
-    /// The id that the line gives.
+    /// The id in the line.
     pub event_id: Option<String>,
-    /// What happened; dots of older writers are colons here (`llm.request` is `llm:request`).
+    /// The type, with colons instead of the dots of older writers (`llm.request` is `llm:request`).
     pub event_type: String,
     /// When it happened.
     pub ts: Option<Timestamp>,
-    /// Conversation turn, from 1.
+    /// The conversation turn, from 1.
     pub turn: Option<u32>,
-    /// How serious it is.
+    /// The level.
     pub level: Level,
     /// The tool it is about.
     pub tool_name: Option<String>,
@@ -29,11 +29,11 @@ pub struct EventFields {
     pub model: Option<String>,
     /// The provider it is about.
     pub provider: Option<String>,
-    /// Fields that are safe to show and to query.
+    /// Fields that are safe to show and query.
     pub summary: Map<String, Value>,
-    /// Size of the `data` field as it stands in the line, in bytes.
+    /// The size of the `data` field in the line, in bytes.
     pub data_size_bytes: u64,
-    /// What the line says that can't be read: its time, its turn.
+    /// A warning if the time or the turn can't be read.
     pub doubt: Option<String>,
 }
 
@@ -44,18 +44,18 @@ impl EventFields {
         self.summary.get("tool_call_id").and_then(Value::as_str)
     }
 
-    /// A digest of the prompt that it submits.
+    /// A digest of the submitted prompt.
     #[must_use]
     pub fn prompt_digest(&self) -> Option<u64> {
         self.summary.get("prompt_digest").and_then(Value::as_u64)
     }
 }
 
-/// Reads the fields of one event line.
+/// Parses the fields of an event line.
 ///
 /// # Errors
 ///
-/// `Validation` when the line is no JSON object or names no event.
+/// `Validation` if the line is not a JSON object or has no event type.
 pub fn parse_event_line(line: &RawJson) -> Result<EventFields> {
     let (envelope, data_size_bytes) = Envelope::read(line)?;
     let name = ["event", "type", "event_type"].iter().find_map(|name| envelope.top.get(*name)?.as_str());
@@ -88,14 +88,14 @@ fn doubt(envelope: &Envelope) -> Option<String> {
     let is_read = times().any(|(_, value)| Timestamp::from_json(value).is_some());
     let ts =
         times().next().filter(|_| !is_read).map(|(name, _)| format!("the time in {name:?} can't be read"));
-    // Other writers put ids of turns there.
+    // Other writers use this field for ids of turns.
     let is_zero = envelope.get("turn").is_some_and(|turn| turn.as_u64() == Some(0));
     let turn = is_zero.then(|| "turn 0 is not a number from 1 up".to_owned());
     let doubts: Vec<String> = ts.into_iter().chain(turn).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
 }
 
-/// An event type as it is stored: with colons where it has dots alone.
+/// An event type as it is stored: dots become colons, unless it has colons already.
 pub(crate) fn normalised_type(name: &str) -> String {
     if name.contains(':') { name.to_owned() } else { name.replace('.', ":") }
 }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loggers_envelope_with_promoted_fields() {
+    fn the_logger_envelope_with_promoted_fields() {
         let event = fields(
             r#"{"ts":"2026-01-05T10:00:00+02:00","lvl":"WARNING","event":"llm.response","session_id":"s","turn":3,
             "duration_ms":1234,"status":"ok","data":{"provider":"anthropic","model":"m1","messages":[{"content":"x"}],
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_returns_says_how_it_failed() {
+    fn the_error_of_a_tool_is_in_its_result() {
         let of = |result: &str| fields(&format!(r#"{{"event":"tool:post","data":{{"result":{result}}}}}"#));
         let event = of(
             r#"{"success":false,"error":{"type":"CommandFailed","message":"tapir exploded"},"output":"x"}"#,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_values_are_left_out_not_refused() {
+    fn invalid_values_are_ignored() {
         let event = fields(r#"{"event":"x","ts":{},"turn":-1,"lvl":7,"data":[1],"model":null,"event":"y"}"#);
         assert_eq!((event.event_type.as_str(), event.ts, event.turn), ("y", None, None));
         assert_eq!(fields(r#"{"event":"x","data":{"text":"\ud800"}}"#).event_type, "x");
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn lines_without_an_event_are_refused() {
         for line in
             ["", "[]", "{\"event\":\"x\"", "{\"event\":\"x\"} {}", "{\"data\":{}}", "{\"event\":\" \"}"]
         {

@@ -1,4 +1,4 @@
-//! From an event line to its fields, its summary and the stored form of its payload.
+//! Parses event lines: fields, summary, and the stored form of the payload.
 
 mod envelope;
 mod fields;
@@ -9,6 +9,6 @@ pub(crate) use fields::normalised_type;
 pub use fields::{EventFields, parse_event_line};
 pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, assemble, store};
 
-/// Which rules [`parse_event_line`] follows. It grows whenever the summary of a stored event may come out otherwise than
-/// before: the summaries in a store are then made anew.
+/// The version of the rules of [`parse_event_line`]. It is incremented whenever the summary of a stored event may
+/// change: stored summaries are then derived again.
 pub const SUMMARIES: u32 = 3;

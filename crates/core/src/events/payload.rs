@@ -18,14 +18,14 @@ pub const COMPRESSED_ABOVE: usize = 4 * 1024;
 /// Lines larger than this are refused as `EventTooLarge`.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Payloads are written once and mostly never read: the fastest level already halves them and more.
+/// Payloads are written once and rarely read, and the fastest level already more than halves them.
 const ZSTD_LEVEL: i32 = 1;
 
 /// The stored form of a line whose `data` has `data_size_bytes`.
 ///
 /// # Errors
 ///
-/// `StorageIo` when compression fails.
+/// `StorageIo` if compression fails.
 pub fn store(line: &RawJson, data_size_bytes: u64) -> Result<Payload> {
     let bytes = line.as_bytes();
     if data_size_bytes > CHUNKED_ABOVE {
@@ -40,11 +40,11 @@ pub fn store(line: &RawJson, data_size_bytes: u64) -> Result<Payload> {
     Ok(Payload::Plain(bytes.to_vec()))
 }
 
-/// The line of a stored form, byte for byte; `None` where it was not kept.
+/// The line of a stored form, byte for byte; `None` if it was not stored.
 ///
 /// # Errors
 ///
-/// `Damaged` when the stored bytes are not what was written.
+/// `Damaged` if the stored bytes are not what was written.
 pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
     match payload {
         Payload::None => Ok(None),
@@ -59,7 +59,7 @@ pub fn assemble(payload: Payload) -> Result<Option<RawJson>> {
 
 fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
     thread_local! {
-        /// To make one takes about as long as to compress a few kilobytes.
+        /// Creating a compressor takes about as long as compressing a few kilobytes.
         static COMPRESSOR: RefCell<io::Result<Compressor<'static>>> = RefCell::new(Compressor::new(ZSTD_LEVEL));
     }
     COMPRESSOR
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_leads_back_to_the_line() {
+    fn every_stored_form_gives_the_line() {
         for size in [0, 100, COMPRESSED_ABOVE + 1, 300_000, 1_500_000] {
             let line = RawJson::new((0..size).map(|i| b"abcdefgh\xff\x00"[i % 10]).collect::<Vec<_>>());
             let payload = store(&line, size as u64).unwrap();

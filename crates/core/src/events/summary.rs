@@ -1,26 +1,26 @@
-//! The summary of an event: which field comes from where.
+//! The summary of an event, and the source of each field.
 //!
-//! | field | from (the first that holds something; at the top of the line, else in `data`) |
+//! | field | source: the first that is present, at the top level or else in `data` |
 //! | --- | --- |
-//! | `model`, `provider`, `status`, `stop_reason` | the field of the same name, when it is a text or a number |
-//! | `duration_ms` | `duration_ms`, `duration` (milliseconds too); `duration_s`, `duration_seconds` (times 1,000) |
-//! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, when it is a text |
-//! | `prompt_digest` | of `prompt:submit`: a number that stands for the words of `prompt`. The message that holds the same prompt is found by them |
-//! | `has_error` | `error` holds something, or `error_type` or `error_message` does, or `status` is `error` or `failed`, or `result` has an `error` or a `success` that is false |
-//! | `error` | what the error says: `error` when it is a text, its `message`, `msg`, `detail` or `error` when it is an object, else its texts; `error_message`; `exception`; the `error` of `result`; the `output` of a `result` whose `success` is false; up to 1,000 characters |
+//! | `model`, `provider`, `status`, `stop_reason` | the field of the same name, if it is a string or a number |
+//! | `duration_ms` | `duration_ms`, `duration` (also in milliseconds); `duration_s`, `duration_seconds` (times 1,000) |
+//! | `tool_call_id` | `tool_call_id`, `tool_use_id`, `call_id`, if it is a string |
+//! | `prompt_digest` | for `prompt:submit`: a digest of the words of `prompt`, to find the message with the same prompt |
+//! | `has_error` | `error`, `error_type` or `error_message` is not empty, `status` is `error` or `failed`, or `result` has an `error` or `success: false` |
+//! | `error` | the error message: `error` if it is a string; its `message`, `msg`, `detail` or `error`, or else all its strings, if it is an object; `error_message`; `exception`; the `error` of `result`; the `output` of a `result` with `success: false`; up to 1,000 characters |
 //! | `tool_names` | `tool_names`, else the names in `tool_calls`, else `tool_name`, else `tool` |
 //! | `has_tool_calls` | `has_tool_calls`, else whether `tool_calls` has members |
 //! | `usage.input_tokens` | `usage.input_tokens`, `input`, `prompt_tokens` |
 //! | `usage.output_tokens` | `usage.output_tokens`, `output`, `completion_tokens` |
 //! | `usage.cache_read_tokens` | `usage.cache_read_tokens`, `cache_read`, `cache_read_input_tokens`, `cached_tokens`, `cached_input_tokens`; `cached_tokens` in `prompt_tokens_details` or `input_tokens_details` |
 //! | `usage.cache_write_tokens` | `usage.cache_write_tokens`, `cache_write`, `cache_creation_input_tokens`, `cache_creation_tokens`, `cache_write_input_tokens` |
-//! | `usage.cost` | `usage.cost`, `usage.cost_usd`, `usage.total_cost`, `usage.total_cost_usd`, else these beside `usage`; a number or a decimal number in a text, kept exactly |
+//! | `usage.cost` | `usage.cost`, `usage.cost_usd`, `usage.total_cost`, `usage.total_cost_usd`, else these beside `usage`; a number or a decimal in a string, stored exactly |
 //!
-//! Of the blocks of one answer (`content_block:*`), each of which carries a copy of the usage, only the first has it here:
-//! one whose `block_index` is above 0 has no `usage`.
+//! The blocks of one answer (`content_block:*`) all have a copy of the usage. Here, only the first has it: a block with
+//! a `block_index` above 0 has no `usage`.
 //!
-//! It never holds `content`, `data`, `messages` or `full_response`, and but for `error` no text longer than 200
-//! characters.
+//! The summary never contains `content`, `data`, `messages` or `full_response`. Except for `error`, it has no string
+//! longer than 200 characters.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +34,7 @@ use crate::{
 const LONGEST_TEXT: usize = 200;
 const LONGEST_ERROR: usize = 1_000;
 
-/// The names that the id of a tool call goes by.
+/// The names of the field with the id of a tool call.
 pub(super) const TOOL_CALL_ID: [&str; 3] = ["tool_call_id", "tool_use_id", "call_id"];
 
 const USAGE: &[(&str, &[&str])] = &[
@@ -62,7 +62,7 @@ const USAGE: &[(&str, &[&str])] = &[
     ),
 ];
 const COST: &[&str] = &["cost", "cost_usd", "total_cost", "total_cost_usd"];
-/// Where OpenAI's answers tell of the cache.
+/// The fields with cache usage in OpenAI's responses.
 const DETAILS: &[&str] = &["prompt_tokens_details", "input_tokens_details"];
 const DURATIONS: &[(&str, f64)] =
     &[("duration_ms", 1.0), ("duration", 1.0), ("duration_s", 1_000.0), ("duration_seconds", 1_000.0)];
@@ -115,7 +115,7 @@ fn tool_call_id(envelope: &Envelope) -> Option<&str> {
     id.filter(|id| id.len() <= LONGEST_TEXT)
 }
 
-/// In milliseconds.
+/// The duration in milliseconds.
 fn duration(envelope: &Envelope) -> Option<Value> {
     DURATIONS.iter().find_map(|(name, factor)| {
         let value = envelope.get(name).filter(|value| value.is_number())?;
@@ -132,15 +132,15 @@ fn is_short_scalar(value: &Value) -> bool {
 }
 
 fn has_error(envelope: &Envelope) -> bool {
-    envelope.get("error").is_some_and(holds_something)
+    envelope.get("error").is_some_and(is_present)
         || envelope.text("error_type").is_some()
         || envelope.text("error_message").is_some()
         || matches!(envelope.text("status"), Some("error" | "failed"))
-        || envelope.result.get("error").is_some_and(holds_something)
+        || envelope.result.get("error").is_some_and(is_present)
         || envelope.result.get("success") == Some(&Value::Bool(false))
 }
 
-fn holds_something(value: &Value) -> bool {
+fn is_present(value: &Value) -> bool {
     match value {
         Value::Bool(error) => *error,
         Value::String(text) => !text.is_empty(),
@@ -150,10 +150,10 @@ fn holds_something(value: &Value) -> bool {
     }
 }
 
-/// What the error says, without its end where it is long.
+/// The error message, cut if it is long.
 fn error_text(envelope: &Envelope) -> Option<String> {
     let fields = ["error", "error_message", "exception"].iter().filter_map(|name| envelope.get(name));
-    let mut texts = fields.chain(envelope.result.get("error")).chain(&envelope.failed_output).map(said);
+    let mut texts = fields.chain(envelope.result.get("error")).chain(&envelope.failed_output).map(message);
     let text = texts.find(|text| !text.trim().is_empty())?;
     Some(match text.char_indices().nth(LONGEST_ERROR) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -161,7 +161,7 @@ fn error_text(envelope: &Envelope) -> Option<String> {
     })
 }
 
-fn said(error: &Value) -> String {
+fn message(error: &Value) -> String {
     let texts = |values: &mut dyn Iterator<Item = &Value>| {
         values.filter_map(Value::as_str).filter(|text| !text.trim().is_empty()).collect::<Vec<_>>().join(", ")
     };
@@ -170,8 +170,8 @@ fn said(error: &Value) -> String {
         Value::Array(list) => texts(&mut list.iter()),
         Value::Object(fields) => {
             let named = ["message", "msg", "detail", "error"].iter().filter_map(|name| fields.get(*name));
-            let message = named.map(said).find(|text| !text.trim().is_empty());
-            message.unwrap_or_else(|| texts(&mut fields.values()))
+            let nested = named.map(message).find(|text| !text.trim().is_empty());
+            nested.unwrap_or_else(|| texts(&mut fields.values()))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
@@ -190,7 +190,7 @@ fn tool_names(envelope: &Envelope) -> Vec<String> {
     lists.into_iter().find(|names| !names.is_empty()).unwrap_or_else(|| single().into_iter().collect())
 }
 
-/// The tool of a call in one of the shapes in use.
+/// The tool of a call, in any of the formats in use.
 fn tool_name(call: &Value) -> Option<&str> {
     let name = call.as_str().or_else(|| {
         let nested = || call.get("function")?.get("name");
@@ -204,7 +204,7 @@ fn usage(envelope: &Envelope) -> Map<String, Value> {
     let given = envelope.get("usage").and_then(Value::as_object).unwrap_or(&nothing);
     let mut usage = Map::new();
     for (name, sources) in USAGE {
-        let told = sources.iter().find_map(|source| given.get(*source).filter(|value| value.is_number()));
+        let stated = sources.iter().find_map(|source| given.get(*source).filter(|value| value.is_number()));
         let detailed = || {
             let cached = |details: &&str| given.get(*details)?.get("cached_tokens");
             DETAILS
@@ -213,7 +213,7 @@ fn usage(envelope: &Envelope) -> Map<String, Value> {
                 .find_map(cached)
                 .filter(|value| value.is_number())
         };
-        if let Some(value) = told.or_else(detailed) {
+        if let Some(value) = stated.or_else(detailed) {
             usage.insert((*name).to_owned(), value.clone());
         }
     }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_seen_in_each_of_their_shapes() {
+    fn errors_are_found_in_all_formats() {
         for line in [
             serde_json::json!({"event": "e", "error": "boom"}),
             serde_json::json!({"event": "e", "data": {"error": {"type": "T"}}}),
@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn cost_may_stand_beside_usage() {
+    fn cost_may_be_beside_usage() {
         let line =
             serde_json::json!({"event": "e", "data": {"cost_usd": 0.5, "usage": {"prompt_tokens": 1}}});
         assert_eq!(of(line)["usage"], serde_json::json!({"input_tokens": 1, "cost": 0.5}));
     }
 
     #[test]
-    fn costs_are_kept_exactly() {
+    fn costs_are_exact() {
         let cost = |cost: Value| {
             of(serde_json::json!({"event": "llm:response", "data": {"usage": {"cost_usd": cost}}}))["usage"]["cost"].clone()
         };
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn cache_tokens_are_found_by_each_of_their_names() {
+    fn cache_tokens_are_found_by_all_names() {
         let of =
             |usage: Value| of(serde_json::json!({"event": "e", "data": {"usage": usage}}))["usage"].clone();
         for read in [
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_blocks_of_an_answer_the_first_has_the_usage() {
+    fn only_the_first_block_of_an_answer_has_the_usage() {
         let block = |index: Value| {
             let data =
                 serde_json::json!({"block_index": index, "total_blocks": 2, "usage": {"input_tokens": 1}});
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_errors_say_is_kept_up_to_a_length() {
+    fn error_messages_are_cut_to_a_maximum_length() {
         let of = |line: Value| of(line)["error"].clone();
         for line in [
             serde_json::json!({"event": "e", "error": "boom"}),

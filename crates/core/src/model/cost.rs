@@ -1,4 +1,4 @@
-//! Money, without rounding.
+//! Exact amounts of money.
 
 use std::{fmt, str::FromStr};
 
@@ -7,16 +7,16 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{Error, Result};
 
-/// How many decimal places are kept.
+/// The number of decimal places.
 const PLACES: u32 = 18;
 
 /// One, in units of the last decimal place.
 const ONE: i128 = 10_i128.pow(PLACES);
 
-/// An amount of money as a decimal number, kept exactly: to 18 decimal places, and up to 10²⁰.
+/// An exact amount of money: a decimal with 18 decimal places, up to 10²⁰.
 ///
-/// Logs write costs as strings (`"0.4724725"`) or as numbers. A number counts as its shortest decimal form, which is
-/// what stood in the log unless that had more than 15 digits. What has more than 18 decimal places is cut there.
+/// Logs have costs as strings (`"0.4724725"`) or as numbers. A number is converted to its shortest decimal form, which
+/// is the number in the log unless that had more than 15 digits. Further decimal places are cut off.
 ///
 /// ```
 /// use amplifier_session_core::model::Cost;
@@ -31,7 +31,7 @@ impl Cost {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// The cost that a log tells, as a number or as a string; `None` when it is neither, or is too large.
+    /// A cost in a log, as a number or as a string. `None` if it is neither, or too large.
     #[must_use]
     pub fn from_json(value: &Value) -> Option<Self> {
         match value {
@@ -41,7 +41,7 @@ impl Cost {
         }
     }
 
-    /// As a JSON number where that has the same value, else as a string.
+    /// A JSON number if that has the same value, or else a string.
     #[must_use]
     pub fn to_json(self) -> Value {
         let text = self.to_string();
@@ -49,13 +49,13 @@ impl Cost {
         number.ok().filter(|number| Self::from_json(number) == Some(self)).unwrap_or(Value::String(text))
     }
 
-    /// The nearest number in binary, for charts.
+    /// The nearest floating-point number, for charts.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / ONE as f64
     }
 
-    /// In hundredths, rounded half up.
+    /// The amount in hundredths, rounded half up.
     #[must_use]
     pub fn cents(self) -> i128 {
         const CENT: i128 = ONE / 100;
@@ -63,7 +63,7 @@ impl Cost {
     }
 }
 
-/// A sum that is too large stays at the largest: what logs claim is not checked.
+/// Sums saturate, because the numbers in logs are not validated.
 impl std::ops::Add for Cost {
     type Output = Self;
 
@@ -107,7 +107,7 @@ fn read(text: &str) -> Option<Cost> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // The digits as one number, and how many of them stand behind the point.
+    // The digits as one number, and how many of them are after the decimal point.
     let mut units: i128 = 0;
     let mut places = i64::try_from(fraction.len()).ok()? - i64::from(exponent);
     let mut is_full = false;
@@ -118,7 +118,7 @@ fn read(text: &str) -> Option<Cost> {
         let more = units.checked_mul(10).and_then(|units| units.checked_add(i128::from(digit - b'0')));
         match more.filter(|_| !is_full) {
             Some(more) => units = more,
-            // This digit and those after it are cut off.
+            // This digit and the following ones are cut off.
             None => (is_full, places) = (true, places - 1),
         }
     }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn json_shows_all_digits() {
+    fn json_has_all_digits() {
         let long = cost("123456789.123456789123456789");
         assert_eq!(serde_json::to_string(&long).unwrap(), "123456789.123456789123456789");
         assert_eq!((cost("0.25").to_json(), cost("4").to_json()), (json!(0.25), json!(4)));

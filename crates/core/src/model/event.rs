@@ -1,4 +1,4 @@
-//! Events: the log beside a transcript.
+//! Events: the log of a session.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 use super::{Digest, HostId, ProjectSlug, SessionId, Timestamp, UserId};
 use crate::text::holds_words;
 
-/// How serious an event is.
+/// The level of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     /// Details for developers.
     Debug,
-    /// The ordinary course of things.
+    /// Normal operation.
     #[default]
     Info,
-    /// Something to look at.
+    /// A warning.
     Warn,
-    /// Something failed.
+    /// An error.
     Error,
 }
 
@@ -36,7 +36,7 @@ impl Level {
         }
     }
 
-    /// Reads a level in any case, with the other names in use: `WARNING`, `ERR`, `CRITICAL`, `FATAL`, `TRACE`.
+    /// Parses a level, ignoring case, with the other names in use: `WARNING`, `ERR`, `CRITICAL`, `FATAL`, `TRACE`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text.to_ascii_uppercase().as_str() {
@@ -52,7 +52,7 @@ impl Level {
 /// One line of an event log, without its payload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// The id that the line gives, else `{session_id}_evt_{sequence}`; unique per user.
+    /// The id in the line, or else `{session_id}_evt_{sequence}`; unique per user.
     pub event_id: String,
     /// The owner.
     pub user_id: UserId,
@@ -62,17 +62,17 @@ pub struct Event {
     pub project_slug: ProjectSlug,
     /// Its session.
     pub session_id: SessionId,
-    /// 0-based number of the line among the good lines of the log.
+    /// The number of the line among the valid lines of the log, from 0.
     pub sequence: u32,
-    /// What happened, for example `llm:request`.
+    /// The type, for example `llm:request`.
     pub event_type: String,
     /// When it happened.
     pub ts: Timestamp,
-    /// Whether `ts` is the time at which the line was first seen, for want of a better one.
+    /// Whether `ts` is an estimate: the time when the line was first seen.
     pub ts_estimated: bool,
-    /// Conversation turn, from 1.
+    /// The conversation turn, from 1.
     pub turn: Option<u32>,
-    /// How serious it is.
+    /// The level.
     pub level: Level,
     /// The tool it is about.
     pub tool_name: Option<String>,
@@ -82,15 +82,15 @@ pub struct Event {
     pub model: Option<String>,
     /// The provider it is about.
     pub provider: Option<String>,
-    /// Fields that are safe to show and to query; never `content`, `data`, `messages` or `full_response`.
+    /// Fields that are safe to show and query; never `content`, `data`, `messages` or `full_response`.
     pub summary: Map<String, Value>,
     /// Whether the payload is stored in chunks.
     pub is_chunked: bool,
-    /// Into how many.
+    /// The number of chunks.
     pub chunk_count: Option<u32>,
-    /// Size of the `data` field as JSON, in bytes.
+    /// The size of the `data` field as JSON, in bytes.
     pub data_size_bytes: u64,
-    /// When it was stored. Earlier versions did not record it.
+    /// When it was stored; `None` if an earlier version stored it.
     #[serde(skip)]
     pub synced_at: Option<Timestamp>,
     /// Digest of the line.
@@ -99,13 +99,13 @@ pub struct Event {
 }
 
 impl Event {
-    /// What stands before the first colon of the type: `llm` of `llm:request`. The whole type where it has none.
+    /// The part of the type before the first colon: `llm` for `llm:request`. The whole type if it has no colon.
     #[must_use]
     pub fn category(&self) -> &str {
         category(&self.event_type)
     }
 
-    /// Whether the event tells of a failure: its level is `ERROR`, it names an error, or its summary has `has_error`.
+    /// Whether the event reports a failure: its level is `ERROR`, it has an error type, or its summary has `has_error`.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.level == Level::Error
@@ -120,15 +120,15 @@ impl Event {
     }
 }
 
-/// Whether every word of `words` stands in what an event says of itself: its kind of error, or a text of its summary, such as
-/// the error's message, whole or as part of a longer word. Case and accents make no difference.
+/// Whether an event contains every word of `words` in its kind of error or in a string of its summary, such as the
+/// error message, as a whole word or within a longer one. Case and accents are ignored.
 #[must_use]
 pub fn event_says(error_type: Option<&str>, summary: &Map<String, Value>, words: &str) -> bool {
     fn collect<'a>(value: &'a Value, texts: &mut Vec<&'a str>) {
         match value {
             Value::String(text) => texts.push(text),
             Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
-            // Names of models and tools, words of errors: they all lie at the top, or in a list there.
+            // Names of models and tools and error messages are all at the top level, or in a list there.
             _ => {}
         }
     }
@@ -137,19 +137,18 @@ pub fn event_says(error_type: Option<&str>, summary: &Map<String, Value>, words:
     holds_words(&texts, words)
 }
 
-/// What stands before the first colon of an event type.
+/// The part of an event type before the first colon.
 #[must_use]
 pub fn category(event_type: &str) -> &str {
     event_type.split(':').next().unwrap_or(event_type)
 }
 
-/// The stored form of an event's line. How lines are compressed and cut is decided in `core`; a backend keeps
-/// the bytes as they are.
+/// The stored form of an event's line. `core` compresses and splits lines; a backend stores the bytes unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// Not kept, by configuration.
+    /// Not stored, according to the configuration.
     None,
-    /// The line as it came in.
+    /// The original line.
     Plain(Vec<u8>),
     /// The line, compressed with zstd.
     Zstd(Vec<u8>),

@@ -1,4 +1,4 @@
-//! Identifiers: validated when they are built, so that no code checks them again.
+//! Identifiers. They are validated when they are built, so no other code validates them.
 
 use std::{fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// The longest identifier that is accepted, in bytes.
+/// The maximum length of an identifier in bytes.
 const MAX_LENGTH: usize = 255;
 
 macro_rules! identifier {
@@ -21,7 +21,7 @@ macro_rules! identifier {
             ///
             /// # Errors
             ///
-            /// `Validation` when the text breaks the rule of this type.
+            /// `Validation` if the text is not valid for this type.
             pub fn new(text: impl AsRef<str>) -> Result<Self> {
                 let text = text.as_ref();
                 match $check(text) {
@@ -80,22 +80,22 @@ macro_rules! identifier {
 }
 
 identifier! {
-    /// Who owns a session: the primary isolation key. Any non-empty text of at most 255 bytes without
-    /// control characters.
+    /// The owner of a session, and the primary isolation key. Any non-empty text of at most 255 bytes without control
+    /// characters.
     UserId, "user_id", printable
 }
 identifier! {
-    /// The machine a session was recorded on. Same rule as [`UserId`].
+    /// The machine on which a session was recorded. The same rule as for [`UserId`].
     HostId, "host_id", printable
 }
 identifier! {
-    /// The folder name under `projects/` that a session belongs to. Same rule as [`UserId`].
+    /// The name of the folder under `projects/` to which a session belongs. The same rule as for [`UserId`].
     ProjectSlug, "project_slug", printable
 }
 identifier! {
-    /// A session: 1 to 255 of `A-Z a-z 0-9 . _ : -`, other than `.` and `..`.
+    /// A session: 1 to 255 characters of `A-Z a-z 0-9 . _ : -`, except `.` and `..`.
     ///
-    /// Real ids are UUIDs, `{span}-{span}_{agent}` for sub-sessions and `{span}-{timestamp}_recipe`.
+    /// Real ids are UUIDs, `{span}-{span}_{agent}` for sub-agents, and `{span}-{timestamp}_recipe`.
     SessionId, "session_id", session_id
 }
 
@@ -110,17 +110,17 @@ impl SessionId {
 }
 
 impl ProjectSlug {
-    /// The slug of sessions that name no project (`default`).
+    /// The slug of sessions without a project (`default`).
     #[must_use]
     pub fn unnamed() -> Self {
         Self("default".into())
     }
 
-    /// The slug under which Amplifier keeps the sessions that run in `folder`, an absolute path.
+    /// The slug that Amplifier uses for sessions in `folder`, an absolute path.
     ///
     /// # Errors
     ///
-    /// `Validation` when the path is no slug, for example because it is too long.
+    /// `Validation` if the slug is not valid, for example because it is too long.
     pub fn of_folder(folder: &str) -> Result<Self> {
         let folder = folder.trim_end_matches(['/', '\\']);
         let slug = folder.replace(['/', '\\'], "-").replace(':', "");
@@ -145,7 +145,7 @@ fn session_id(text: &str) -> Result<(), &'static str> {
     if text.is_empty() || text.len() > MAX_LENGTH {
         Err("must be 1 to 255 characters")
     } else if !text.bytes().all(allowed) {
-        Err("may hold only letters, digits, '.', '_', ':' and '-'")
+        Err("must contain only letters, digits, '.', '_', ':' and '-'")
     } else if matches!(text, "." | "..") {
         Err("must not be '.' or '..'")
     } else {
@@ -157,7 +157,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// The place of a session: its id is unique only together with its owner.
+/// The key of a session: its id is unique only together with its owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// The owner.
@@ -174,17 +174,17 @@ impl SessionKey {
     }
 }
 
-/// The place of a message or event within everything that is stored.
+/// The key of a message or event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The session.
     pub session: SessionKey,
-    /// 0-based number of the line among the good lines of its file.
+    /// The number of the line among the valid lines of its file, from 0.
     pub sequence: u32,
 }
 
 impl Place {
-    /// A place from its two parts.
+    /// A key from its two parts.
     #[must_use]
     pub fn new(session: SessionKey, sequence: u32) -> Self {
         Self { session, sequence }
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn session_ids_as_amplifier_writes_them_are_accepted() {
+    fn ids_of_amplifier_are_accepted() {
         for id in [
             "3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01",
             "0123456789abcdef-fedcba9876543210_explorer",
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ids_are_refused_with_the_field_named() {
+    fn invalid_ids_are_errors_that_name_the_field() {
         for id in ["", ".", "..", "a/b", "a\\b", "a b", "é", &"x".repeat(256)] {
             let error = SessionId::new(id).unwrap_err();
             assert_eq!(error.context("field"), Some("session_id"), "{id:?}");

@@ -8,11 +8,11 @@ use super::{
 };
 use crate::{Error, Result};
 
-/// Who speaks in a message.
+/// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The person, or a tool result in the Anthropic manner.
+    /// The person, or a tool result in Anthropic's format.
     User,
     /// The model.
     Assistant,
@@ -20,7 +20,7 @@ pub enum Role {
     Tool,
     /// Instructions to the model.
     System,
-    /// Instructions to the model, in the newer OpenAI manner.
+    /// Instructions to the model, in OpenAI's newer format.
     Developer,
 }
 
@@ -28,7 +28,7 @@ impl Role {
     /// All roles.
     pub const ALL: [Self; 5] = [Self::User, Self::Assistant, Self::Tool, Self::System, Self::Developer];
 
-    /// The name as it stands in transcripts.
+    /// The name in transcripts.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -61,24 +61,24 @@ impl std::fmt::Display for Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub enum VectorState {
-    /// The message has text to embed, and its vectors are still to be made.
+    /// The message has text to embed, and its vectors are pending.
     Owed,
-    /// Its vectors are stored, or it was found that a text can't be embedded.
+    /// Its vectors are stored, or a text could not be embedded.
     Stored,
-    /// It holds nothing to embed.
+    /// It has nothing to embed.
     Nothing,
-    /// Its vectors are stored, and are to be made anew.
+    /// Its vectors are stored and must be made again.
     Outdated,
 }
 
 impl VectorState {
-    /// Whether vectors are to be made.
+    /// Whether vectors are pending.
     #[must_use]
     pub fn is_owed(self) -> bool {
         matches!(self, Self::Owed | Self::Outdated)
     }
 
-    /// The number that stands for it in a store.
+    /// Its number in a store.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -122,11 +122,11 @@ pub struct Message {
     pub project_slug: ProjectSlug,
     /// Its session.
     pub session_id: SessionId,
-    /// 0-based number of the line among the good lines of the transcript.
+    /// The number of the line among the valid lines of the transcript, from 0.
     pub sequence: u32,
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
-    /// Conversation turn, from 1; none before the first user message.
+    /// The conversation turn, from 1; `None` before the first user message.
     pub turn: Option<u32>,
     /// When it was written.
     pub ts: Timestamp,
@@ -134,11 +134,11 @@ pub struct Message {
     pub ts_source: TimeSource,
     /// When it was last stored.
     pub synced_at: Timestamp,
-    /// Whether its vectors are there.
+    /// The state of its vectors.
     pub vectors: VectorState,
-    /// Digest of the line.
+    /// The digest of the line.
     pub digest: Digest,
-    /// The line as it came in.
+    /// The original line.
     pub raw: RawJson,
 }
 
@@ -161,13 +161,13 @@ impl Message {
         Place::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
     }
 
-    /// The `content` field: a string or structured JSON; `null` when there is none.
+    /// The `content` field: a string or structured JSON; `null` if there is none.
     #[must_use]
     pub fn content(&self) -> Value {
         self.field("content")
     }
 
-    /// The `metadata` field; `null` when there is none.
+    /// The `metadata` field; `null` if there is none.
     #[must_use]
     pub fn metadata(&self) -> Value {
         self.field("metadata")
@@ -178,10 +178,10 @@ impl Message {
     }
 }
 
-/// What a sync has to know of a stored message.
+/// The state of a stored message that a sync compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageState {
-    /// Digest of the line. With the same digest and turn the message is left alone.
+    /// The digest of the line. If digest and turn are the same, the message is not written.
     pub digest: Digest,
     /// Its turn.
     pub turn: Option<u32>,
@@ -192,14 +192,14 @@ pub struct MessageState {
 }
 
 impl MessageState {
-    /// When the line was first seen, where that is its time: kept when the line moves or its turn changes.
+    /// When the line was first seen, if that is its time. It is kept if the line moves or its turn changes.
     #[must_use]
     pub fn first_seen(&self) -> Option<Timestamp> {
         (self.ts_source == TimeSource::File).then_some(self.ts)
     }
 }
 
-/// A stored message that gets another time, and is otherwise left alone.
+/// A new time for a stored message that does not change otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retimed {
     /// The message.

@@ -1,4 +1,4 @@
-//! What is stored: sessions, messages, events and vector records, with their identifiers.
+//! The data model: sessions, messages, events and vector records, with their identifiers.
 
 mod cost;
 mod event;

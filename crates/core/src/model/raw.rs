@@ -1,4 +1,4 @@
-//! Raw JSON: what came in, kept byte for byte.
+//! Raw JSON, stored byte for byte.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,52 +7,52 @@ use serde_json::{Map, Value};
 use super::tolerant;
 use crate::{Error, Result};
 
-/// One JSON text as it came in, without its line ending.
+/// An original JSON text, without its line ending.
 ///
-/// Numbers, key order, unknown fields and lone surrogates survive because nothing re-writes the bytes; fields
-/// are derived from [`RawJson::parse`], which reads what other parsers refuse.
+/// Numbers, key order, unknown fields and lone surrogates are preserved, because the bytes are never rewritten. Fields
+/// are derived with [`RawJson::parse`], which accepts text that other parsers refuse.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RawJson(Vec<u8>);
 
 impl RawJson {
-    /// Wraps `bytes` without looking at them.
+    /// Wraps `bytes` without parsing them.
     #[must_use]
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
 
-    /// The bytes as they came in.
+    /// The original bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes as they came in.
+    /// The original bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// The text, with what is not valid UTF-8 replaced.
+    /// The text, with invalid UTF-8 replaced.
     #[must_use]
     pub fn to_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 
-    /// The value, with lone surrogates and invalid UTF-8 replaced by U+FFFD, and with null for what is valid input but
-    /// has no place in a JSON value: `NaN`, infinities, numbers beyond the range of a double, and what is nested more
-    /// than 100 levels deep.
+    /// The value, with lone surrogates and invalid UTF-8 replaced by U+FFFD, and with null for input that a JSON value
+    /// can't represent: `NaN`, infinities, numbers beyond the range of a double, and values nested more than 100 levels
+    /// deep.
     ///
     /// # Errors
     ///
-    /// `Validation` when the bytes are not one JSON text.
+    /// `Validation` if the bytes are not one JSON text.
     pub fn parse(&self) -> Result<Value> {
         tolerant::parse(&self.0).map_err(|error| {
             Error::validation("line", format!("is not valid JSON: {error}")).with_source(error)
         })
     }
 
-    /// Whether values are nested more than 100 levels deep: other programs may not be able to read it.
+    /// Whether values are nested more than 100 levels deep, so that other programs may not be able to read it.
     #[must_use]
     pub fn is_deep(&self) -> bool {
         tolerant::is_deep(&self.0)
@@ -62,7 +62,7 @@ impl RawJson {
     ///
     /// # Errors
     ///
-    /// `Validation` when the bytes are not one JSON object.
+    /// `Validation` if the bytes are not one JSON object.
     pub fn parse_object(&self) -> Result<Map<String, Value>> {
         match self.parse()? {
             Value::Object(object) => Ok(object),
@@ -106,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn nul_and_line_separators_are_ordinary() {
+    fn nul_and_line_separators_are_ordinary_characters() {
         assert_eq!(text_of(b"{\"a\":\"\\u0000\xe2\x80\xa8\"}"), "\0\u{2028}");
     }
 
     #[test]
-    fn broken_json_stays_an_error() {
+    fn invalid_json_is_an_error() {
         for raw in ["", "{", "{\"a\":", "nul", "{} {}", "{\"a\":\"\\ud800"] {
             assert!(RawJson::from(raw).parse().is_err(), "{raw:?}");
         }

@@ -1,4 +1,4 @@
-//! Sessions: the twenty fields of the schema, plus where they worked and what a person changed.
+//! Sessions: the twenty fields of the schema, plus the working folder and the fields that a person set.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// A session without its messages and events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// Identifier, unique per user.
+    /// The id, unique per user.
     pub session_id: SessionId,
     /// The owner.
     pub user_id: UserId,
@@ -26,24 +26,24 @@ pub struct Session {
     pub name: Option<String>,
     /// What it is about.
     pub description: Option<String>,
-    /// The bundle it ran with, for example `bundle:foundation`.
+    /// The bundle that it ran with, for example `bundle:foundation`.
     pub bundle: Option<String>,
     /// The primary model.
     pub model: Option<String>,
-    /// Number of conversation turns among the stored messages.
+    /// The number of distinct turns of the stored messages.
     pub turn_count: u32,
-    /// Number of stored messages. Older documents call it `transcript_count`.
+    /// The number of stored messages. Older documents call it `transcript_count`.
     #[serde(alias = "transcript_count")]
     pub message_count: u32,
-    /// Number of stored events.
+    /// The number of stored events.
     pub event_count: u32,
-    /// The session that this one was spawned or forked from.
+    /// The parent, if this is a sub-agent or a fork.
     pub parent_id: Option<SessionId>,
     /// The turn of the parent at which this session was forked.
     pub forked_from_turn: Option<u32>,
-    /// Labels.
+    /// The tags.
     pub tags: Vec<String>,
-    /// Who else may see it.
+    /// Who else can see it.
     pub visibility: Visibility,
     /// The organisation it is shared with.
     pub org_id: Option<String>,
@@ -53,14 +53,14 @@ pub struct Session {
     pub shared_at: Option<Timestamp>,
     /// The folder the session worked in; slugs are lossy, this is not.
     pub working_dir: Option<String>,
-    /// The beginning of the first user message: what a session without a name goes by.
+    /// The beginning of the first user message: the title of a session without a name.
     pub first_prompt: Option<String>,
-    /// The fields that a person set: what the session's files say of them does not count any more.
+    /// The fields that a person set. The session's files no longer change them.
     #[serde(default)]
     pub edited: BTreeSet<SessionField>,
 }
 
-/// A field that the metadata files fill and a person may set.
+/// A field that comes from the metadata files and that a person can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionField {
@@ -73,7 +73,7 @@ pub enum SessionField {
 }
 
 impl Session {
-    /// A session of which only its place and time of creation are known.
+    /// A session with only its key, origin and time of creation.
     #[must_use]
     pub fn new(key: SessionKey, host_id: HostId, project_slug: ProjectSlug, created: Timestamp) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Session {
         SessionKey::new(self.user_id.clone(), self.session_id.clone())
     }
 
-    /// What to call the session: its name, else the beginning of its first user message, else its id.
+    /// The title of the session: its name, or else the beginning of its first user message, or else its id.
     #[must_use]
     pub fn title(&self) -> &str {
         let given = self.name.as_deref().filter(|name| !name.trim().is_empty());
@@ -117,7 +117,7 @@ impl Session {
     }
 }
 
-/// Who may see a session besides its owner.
+/// Who can see a session besides its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
@@ -155,10 +155,10 @@ impl std::str::FromStr for Visibility {
     }
 }
 
-/// A metadata file of a session folder, kept as it came in.
+/// An original metadata file of a session folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataFile {
-    /// Path within the session folder, for example `metadata.json`.
+    /// The path within the session folder, for example `metadata.json`.
     pub name: String,
     /// Its content.
     pub raw: RawJson,

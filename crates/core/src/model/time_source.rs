@@ -12,9 +12,9 @@ pub enum TimeSource {
     Stated,
     /// An event that belongs to it states it.
     Event,
-    /// It lies between the messages before and after it, whose times are known.
+    /// It is interpolated between the messages before and after it, whose times are known.
     Interpolated,
-    /// It is the time at which the session began or ended, as its metadata state it.
+    /// It is the time when the session began or ended, according to its metadata.
     Session,
     /// It is the modification time of the transcript when the line was first seen.
     File,
@@ -42,7 +42,7 @@ impl TimeSource {
         matches!(self, Self::Interpolated | Self::Session | Self::File)
     }
 
-    /// The source of a time of which it is only known whether it is an estimate, as in archives of earlier versions.
+    /// The source of a time if only `is_estimated` is known, as in archives of earlier versions.
     #[must_use]
     pub const fn of_estimated(is_estimated: bool) -> Self {
         if is_estimated { Self::File } else { Self::Stated }

@@ -33,7 +33,7 @@ impl Timestamp {
         Self(jiff::Timestamp::now().as_microsecond())
     }
 
-    /// Its day in UTC: `2026-01-31`.
+    /// The day in UTC: `2026-01-31`.
     #[must_use]
     pub fn day(self) -> String {
         let mut text = self.to_string();
@@ -42,11 +42,11 @@ impl Timestamp {
         text
     }
 
-    /// Reads ISO 8601: with an offset or `Z`, or without, which is taken as UTC.
+    /// Parses ISO 8601 with an offset or `Z`. Without an offset, it is UTC.
     ///
     /// # Errors
     ///
-    /// `Validation` when the text is no date with time.
+    /// `Validation` if the text is not a date with a time.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if let Ok(instant) = text.parse::<jiff::Timestamp>() {
@@ -61,7 +61,7 @@ impl Timestamp {
         }
     }
 
-    /// Reads a JSON value: ISO 8601 text, or a number of seconds (milliseconds from 10¹¹ on) since the epoch.
+    /// Parses a JSON value: ISO 8601 text, or a number of seconds since the epoch (milliseconds from 10¹¹ on).
     #[must_use]
     pub fn from_json(value: &Value) -> Option<Self> {
         match value {
@@ -70,7 +70,7 @@ impl Timestamp {
                 let number = number.as_f64()?;
                 let seconds = if number.abs() >= 1e11 { number / 1e3 } else { number };
                 let micros = seconds * 1e6;
-                // 9999-12-31 in microseconds; beyond it there is no date to show.
+                // 9999-12-31 in microseconds; later times have no date.
                 (micros.abs() < 2.534e17).then_some(Self(micros.round() as i64))
             }
             _ => None,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_are_brought_to_utc() {
+    fn offsets_are_converted_to_utc() {
         let ts = Timestamp::parse("2026-01-05T10:00:00+02:00").unwrap();
         assert_eq!(ts, Timestamp::parse("2026-01-05T08:00:00Z").unwrap());
         assert_eq!(ts.to_string(), "2026-01-05T08:00:00.000000Z");
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_refused() {
+    fn invalid_times_are_errors() {
         for text in ["", "yesterday", "2026-13-01T00:00:00Z", "12"] {
             assert!(Timestamp::parse(text).is_err(), "{text:?}");
         }

@@ -1,17 +1,17 @@
-//! Parsing JSON as it is found in the wild.
+//! Tolerant parsing of JSON.
 //!
-//! Python's `json` writes `NaN` and `Infinity`, numbers may be larger than any double, and values may be nested deeper
-//! than a recursive parser can follow. None of this is a reason to refuse a line whose other fields can be read.
+//! Python's `json` writes `NaN` and `Infinity`, numbers may exceed the range of a double, and values may be nested
+//! deeper than a recursive parser can handle. The other fields of lines like these can still be read.
 
 use serde::de::IgnoredAny;
 use serde_json::{Error, Value};
 
-/// How deep values are nested at most; deeper ones are read as null. Well below the limit of `serde_json`, 128, so that
-/// what was parsed can be written and parsed again as a part of something else.
-pub(super) const DEEPEST: usize = 100;
+/// The maximum nesting depth; deeper values are read as null. It is well below the limit of `serde_json`, 128, so that
+/// parsed values can be written and parsed again as part of other values.
+pub(super) const MAX_DEPTH: usize = 100;
 
-/// The value of a JSON text. `NaN`, infinities, numbers beyond the range of a double and values deeper than [`DEEPEST`]
-/// are null; lone surrogates and invalid UTF-8 are U+FFFD.
+/// The value of a JSON text. `NaN`, infinities, numbers beyond the range of a double and values deeper than
+/// [`MAX_DEPTH`] are null; lone surrogates and invalid UTF-8 are U+FFFD.
 pub(super) fn parse(bytes: &[u8]) -> Result<Value, Error> {
     let first = match serde_json::from_slice(bytes) {
         Ok(value) => return Ok(value),
@@ -23,19 +23,19 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, Error> {
     }
     let text = repaired.as_deref().unwrap_or(bytes);
     match serde_json::from_slice::<IgnoredAny>(text) {
-        // It is valid, so that nothing but the depth is in the way.
+        // It is valid, so only the depth is the problem.
         Ok(_) => serde_json::from_slice(&shallow(text)),
         Err(_) => Err(first),
     }
 }
 
-/// Whether values of a JSON text are nested deeper than [`DEEPEST`].
+/// Whether values of a JSON text are nested deeper than [`MAX_DEPTH`].
 pub(super) fn is_deep(bytes: &[u8]) -> bool {
     let mut depth = Depth::default();
-    bytes.iter().any(|byte| depth.after(*byte) > DEEPEST)
+    bytes.iter().any(|byte| depth.after(*byte) > MAX_DEPTH)
 }
 
-/// The text with what `serde_json` refuses replaced; none when there is nothing of it.
+/// The text with the parts replaced that `serde_json` refuses; `None` if there are none.
 fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(bytes);
     let mut repaired = Vec::with_capacity(text.len());
@@ -58,12 +58,12 @@ fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
     (repaired != bytes).then_some(repaired)
 }
 
-/// Whether a byte can stand in a number or in a name such as `null`.
+/// Whether a byte can be part of a number or of a name such as `null`.
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// Whether a word stands for a number that JSON or a double can't express.
+/// Whether a word is a number that JSON or a double can't represent.
 fn is_no_number(word: &[u8]) -> bool {
     let is_infinite = || {
         let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<f64>().ok());
@@ -73,7 +73,7 @@ fn is_no_number(word: &[u8]) -> bool {
     matches!(word, b"NaN" | b"Infinity" | b"-Infinity" | b"-NaN") || (begins_number() && is_infinite())
 }
 
-/// Where the string ends that `text` begins with.
+/// The end of the string at the beginning of `text`.
 fn string_end(text: &[u8]) -> usize {
     let mut escaped = false;
     let is_end = |byte: &u8| {
@@ -114,14 +114,14 @@ fn escaped_unit(text: &[u8], at: usize) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// A valid JSON text with null in the place of values deeper than [`DEEPEST`].
+/// A valid JSON text with null in place of values deeper than [`MAX_DEPTH`].
 fn shallow(text: &[u8]) -> Vec<u8> {
     let mut depth = Depth::default();
     let mut shallow = Vec::new();
     let mut before = 0;
     for byte in text {
         let now = depth.after(*byte);
-        match (before > DEEPEST, now > DEEPEST) {
+        match (before > MAX_DEPTH, now > MAX_DEPTH) {
             (false, false) => shallow.push(*byte),
             (false, true) => shallow.extend(b"null"),
             (true, _) => {}
@@ -131,7 +131,7 @@ fn shallow(text: &[u8]) -> Vec<u8> {
     shallow
 }
 
-/// How many values are open, byte by byte.
+/// Tracks the nesting depth, byte by byte.
 #[derive(Debug, Default)]
 struct Depth {
     open: usize,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_are_null() {
+    fn invalid_numbers_are_null() {
         let text =
             r#"{"a":NaN,"b":[Infinity, -Infinity ,-NaN],"c":1e999,"d":-1E+400,"e":1.5,"f":"NaN, Infinity"}"#;
         let expected = json!({"a":null,"b":[null,null,null],"c":null,"d":null,"e":1.5,"f":"NaN, Infinity"});
@@ -176,8 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_null() {
-        for levels in [50, DEEPEST, DEEPEST + 1, 127, 128, 10_000, 300_000] {
+    fn values_that_are_nested_too_deep_are_null() {
+        for levels in [50, MAX_DEPTH, MAX_DEPTH + 1, 127, 128, 10_000, 300_000] {
             let text = format!(r#"{{"a":{}"]["{},"b":1}}"#, "[".repeat(levels), "]".repeat(levels));
             let value = parsed(&text);
             assert_eq!(value["b"], 1, "{levels}");
@@ -186,8 +186,8 @@ mod tests {
             while let Some(next) = inner.get(0) {
                 (inner, depth) = (next, depth + 1);
             }
-            assert!(depth >= levels.min(DEEPEST - 1), "{levels}: {depth}");
-            assert_eq!(is_deep(text.as_bytes()), levels >= DEEPEST, "{levels}");
+            assert!(depth >= levels.min(MAX_DEPTH - 1), "{levels}: {depth}");
+            assert_eq!(is_deep(text.as_bytes()), levels >= MAX_DEPTH, "{levels}");
         }
         let objects = format!("{}1{}", r#"{"a":"#.repeat(9_999), "}".repeat(9_999));
         assert!(parsed(&objects)["a"]["a"].is_object());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_stays_an_error() {
+    fn invalid_json_is_an_error() {
         let deep = "[".repeat(10_000);
         let mixed = format!("{}{}", "[".repeat(200), "}".repeat(200));
         let words = [

@@ -1,4 +1,4 @@
-//! Vector records: what was embedded, and where in a message it stands.
+//! Vector records: vectors of chunks of a message.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// What a piece of text of a message is.
+/// The content type of a text in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContentType {
-    /// What the user wrote.
+    /// The user's text.
     UserQuery,
-    /// What the model answered.
+    /// The model's answer.
     AssistantResponse,
-    /// How the model reasoned.
+    /// The model's reasoning.
     AssistantThinking,
-    /// What a tool returned.
+    /// The output of a tool.
     ToolOutput,
-    /// Instructions to the model: found by full text when asked for, never embedded.
+    /// Instructions to the model: found by full text on request, never embedded.
     System,
-    /// What the model ran: the names of tools with the texts among their arguments. Found by full text, never embedded.
+    /// A tool call: the name of the tool with the strings in its arguments. Found by full text, never embedded.
     ToolCall,
 }
 
@@ -52,7 +52,7 @@ impl ContentType {
         }
     }
 
-    /// Whether it is about tools: what they were called with, or what they returned.
+    /// Whether it is a tool call or tool output.
     #[must_use]
     pub const fn is_of_tools(self) -> bool {
         matches!(self, Self::ToolOutput | Self::ToolCall)
@@ -80,8 +80,8 @@ impl fmt::Display for ContentType {
 impl std::str::FromStr for ContentType {
     type Err = Error;
 
-    /// Reads the stored name, or the short one that people type: `user`, `assistant`, `thinking`, `tool` or
-    /// `output`, `call`, `system`. See [`ContentTypes::parse`] for what a person means by `tool`.
+    /// Parses the stored name, or the short name that people type: `user`, `assistant`, `thinking`, `tool` or `output`,
+    /// `call`, `system`. [`ContentTypes::parse`] includes tool calls in `tool`.
     fn from_str(text: &str) -> Result<Self> {
         match text {
             "user" | "user_query" => Ok(Self::UserQuery),
@@ -112,18 +112,18 @@ impl ContentTypes {
         ContentType::EMBEDDED.into_iter().collect()
     }
 
-    /// What is searched by default: the four that are embedded, and tool calls.
+    /// The default for searches: the four that are embedded, and tool calls.
     #[must_use]
     pub fn searched() -> Self {
         ContentType::EMBEDDED.into_iter().chain([ContentType::ToolCall]).collect()
     }
 
-    /// What a person means by a word: `tool` is what tools were called with and what they returned; any other word is
-    /// that of one content type.
+    /// The content types for a word that people type: `tool` is tool calls and tool output; any other word is one
+    /// content type.
     ///
     /// # Errors
     ///
-    /// `Validation` when there is no such content type.
+    /// `Validation` if there is no such content type.
     pub fn parse(text: &str) -> Result<Self> {
         match text {
             "tool" => Ok([ContentType::ToolOutput, ContentType::ToolCall].into_iter().collect()),
@@ -137,13 +137,13 @@ impl ContentTypes {
         Self(self.0 | other.0)
     }
 
-    /// Whether the set holds `content_type`.
+    /// Whether the set contains `content_type`.
     #[must_use]
     pub const fn contains(self, content_type: ContentType) -> bool {
         self.0 & (1 << content_type.code()) != 0
     }
 
-    /// Whether the set holds nothing.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
@@ -172,7 +172,7 @@ impl fmt::Debug for ContentTypes {
 pub struct EmbeddingSpace {
     /// The model's name, for example `text-embedding-3-large`.
     pub model: String,
-    /// Length of each vector.
+    /// The length of each vector.
     pub dimensions: usize,
 }
 
@@ -184,17 +184,17 @@ impl fmt::Display for EmbeddingSpace {
 
 /// One embedded chunk of one content type of a message.
 ///
-/// The text that was embedded is not stored a second time: it is the characters `span_start..span_end` of the
-/// message's text of this content type.
+/// The embedded text is not stored a second time: it is the characters `span_start..span_end` of the message's text of
+/// this content type.
 #[derive(Clone, PartialEq)]
 pub struct VectorRecord {
-    /// Which text of the message.
+    /// The content type of the text.
     pub content_type: ContentType,
-    /// 0-based position among the chunks of this text.
+    /// The index among the chunks of this text, from 0.
     pub chunk_index: u32,
-    /// How many chunks the text has.
+    /// The number of chunks of the text.
     pub total_chunks: u32,
-    /// First character of the chunk.
+    /// The first character of the chunk.
     pub span_start: u32,
     /// One past its last character.
     pub span_end: u32,

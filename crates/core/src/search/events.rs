@@ -1,4 +1,4 @@
-//! Which events a search of event logs looks for.
+//! Filters and options for searching events.
 
 use crate::{
     Error, Result,
@@ -7,17 +7,17 @@ use crate::{
     search::SessionFilter,
 };
 
-/// Which events. Every field narrows it; the default is all of them. Names are compared as they stand, in full.
+/// A filter for events, which must match all fields. The default is all events. Names must match exactly.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct EventFilter {
     /// Only events of these sessions.
     pub sessions: SessionFilter,
-    /// Only events that say all these words of themselves: [`Event::says`].
+    /// Only events that contain all these words: [`Event::says`].
     pub text: Option<String>,
     /// Only this type, for example `llm:request`.
     pub event_type: Option<String>,
-    /// Only types of this category: what stands before the first colon, for example `llm`.
+    /// Only events of this category, the part of the type before the first colon, for example `llm`.
     pub category: Option<String>,
     /// Only events about this tool.
     pub tool: Option<String>,
@@ -25,11 +25,11 @@ pub struct EventFilter {
     pub model: Option<String>,
     /// Only events about this provider.
     pub provider: Option<String>,
-    /// Only events of exactly this level.
+    /// Only events with exactly this level.
     pub level: Option<Level>,
-    /// Only events that report this kind of error.
+    /// Only events with this kind of error.
     pub error_type: Option<String>,
-    /// Only events of this time or later.
+    /// Only events at this time or later.
     pub since: Option<Timestamp>,
     /// Only events before this time.
     pub until: Option<Timestamp>,
@@ -49,21 +49,21 @@ macro_rules! narrowing {
 }
 
 impl EventFilter {
-    /// Narrows to events of certain sessions.
+    /// Only events of these sessions.
     #[must_use]
     pub fn with_sessions(mut self, sessions: SessionFilter) -> Self {
         self.sessions = sessions;
         self
     }
 
-    /// Narrows to a type. One with dots and no colon is taken as it is stored: `tool.call` is `tool:call`.
+    /// Only events of this type. Dots are read as colons: `tool.call` is `tool:call`.
     #[must_use]
     pub fn with_event_type(mut self, event_type: impl Into<Option<String>>) -> Self {
         self.event_type = event_type.into().map(|name| normalised_type(&name));
         self
     }
 
-    /// Narrows to a category of types, with dots for colons as in a type.
+    /// Only events of this category. Dots are read as colons.
     #[must_use]
     pub fn with_category(mut self, category: impl Into<Option<String>>) -> Self {
         self.category = category.into().map(|name| normalised_type(&name));
@@ -71,25 +71,25 @@ impl EventFilter {
     }
 
     narrowing! {
-        /// Narrows to events that say all these words of themselves.
+        /// Only events that contain all these words.
         with_text: text, String;
-        /// Narrows to events about a tool.
+        /// Only events about this tool.
         with_tool: tool, String;
-        /// Narrows to events about a model.
+        /// Only events about this model.
         with_model: model, String;
-        /// Narrows to events about a provider.
+        /// Only events about this provider.
         with_provider: provider, String;
-        /// Narrows to a level.
+        /// Only events with this level.
         with_level: level, Level;
-        /// Narrows to events that report a kind of error.
+        /// Only events with this kind of error.
         with_error_type: error_type, String;
-        /// Narrows to events of `since` or later.
+        /// Only events at `since` or later.
         with_since: since, Timestamp;
-        /// Narrows to events before `until`.
+        /// Only events before `until`.
         with_until: until, Timestamp;
     }
 
-    /// Whether `event` passes the event's part of the filter; its session is another question.
+    /// Whether `event` matches, regardless of its session.
     #[must_use]
     pub fn admits(&self, event: &Event) -> bool {
         let is = |wanted: &Option<String>, found: &Option<String>| {
@@ -108,17 +108,17 @@ impl EventFilter {
     }
 }
 
-/// A search of event logs. Answers come newest first: by time, then owner, session and sequence, all descending.
+/// A search for events. Results come newest first: by time, then owner, session and sequence, all descending.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EventSearchOptions {
-    /// Which events.
+    /// The filter.
     pub filter: EventFilter,
-    /// The most events in the answer, 1 to 10,000. Default: 100. Fewer than this many is the end of the list.
+    /// Maximum number of events, 1 to 10,000. Default: 100. Fewer results mean the end of the list.
     pub limit: usize,
-    /// Continue behind this event of the page before.
+    /// Continue after this event, the last one of the previous page.
     pub after: Option<EventCursor>,
-    /// Events that are left out: those of which it is known that they can't be read.
+    /// Events to leave out because they are known to be unreadable.
     pub without: Vec<Place>,
 }
 
@@ -129,23 +129,23 @@ impl Default for EventSearchOptions {
 }
 
 impl EventSearchOptions {
-    /// The most events in one answer: a page, not an export.
+    /// The maximum number of events in a page.
     pub const MAX_LIMIT: usize = 10_000;
 
-    /// The newest 100 events that `filter` admits.
+    /// The newest 100 events that match `filter`.
     #[must_use]
     pub fn new(filter: EventFilter) -> Self {
         Self { filter, ..Self::default() }
     }
 
-    /// Sets the most events in the answer.
+    /// Sets the maximum number of events.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Continues behind an event.
+    /// Continues after an event.
     #[must_use]
     pub fn with_after(mut self, after: impl Into<Option<EventCursor>>) -> Self {
         self.after = after.into();
@@ -156,7 +156,7 @@ impl EventSearchOptions {
     ///
     /// # Errors
     ///
-    /// `Validation` naming the field that is out of range.
+    /// `Validation` with the field that is out of range.
     pub fn validate(&self) -> Result<()> {
         if !(1..=Self::MAX_LIMIT).contains(&self.limit) {
             return Err(Error::validation("limit", "must be 1 to 10000"));
@@ -165,10 +165,10 @@ impl EventSearchOptions {
     }
 }
 
-/// A place in a list of events. The list is in descending order of these.
+/// A position in a list of events, which is in descending order of these.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventCursor {
-    /// When the event happened.
+    /// The time of the event.
     pub ts: Timestamp,
     /// The event: owner, session and sequence.
     pub place: Place,

@@ -1,4 +1,4 @@
-//! Fusion: one ranking of messages out of two lists of candidates.
+//! Fusion: combines two lists of candidates into one ranking of messages.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use crate::{
     search::{SearchSource, neighbours::lift_by_neighbours},
 };
 
-/// How much each list counts, by content type. This is the one place where such weights stand.
+/// The weights of the lists, by content type. All weights are here.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FusionWeights {
-    /// Weight of the text list.
+    /// The weight of the text list.
     pub(crate) text: f32,
-    /// Weight of the vector list for conversation (user, assistant, thinking).
+    /// The weight of the vector list for conversation (user, assistant, thinking).
     pub(crate) vectors: f32,
-    /// Weight of the vector list for tool output, which is mostly code and data.
+    /// The weight of the vector list for tool output, which is mostly code and data.
     pub(crate) tool_vectors: f32,
-    /// Factor for tool output in both lists, and for tool calls.
+    /// The factor for tool output in both lists, and for tool calls.
     pub(crate) tool_output: f32,
 }
 
@@ -35,34 +35,34 @@ impl FusionWeights {
     }
 }
 
-/// A message that one or both lists name.
+/// A message in one or both lists.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fused {
     /// The message.
     pub(crate) place: Place,
-    /// The text of it that stands highest.
+    /// The content type of its best text.
     pub(crate) content_type: ContentType,
-    /// The chunk that is nearest to the query, where the vector list names the message.
+    /// The chunk nearest to the query, if the message is in the vector list.
     pub(crate) span: Option<(u32, u32)>,
-    /// Relevance, 0 to 1; the best is 1.
+    /// The relevance, 0 to 1; the best is 1.
     pub(crate) relevance: f32,
-    /// Which list or lists name it.
+    /// The list or lists that contain it.
     pub(crate) source: SearchSource,
     /// Its BM25 score.
     pub(crate) text_score: Option<f32>,
     /// Its similarity.
     pub(crate) similarity: Option<f32>,
-    /// The vector of its nearest chunk, where the vector list names it.
+    /// The vector of its nearest chunk, if it is in the vector list.
     pub(crate) vector: Option<Vec<f32>>,
 }
 
-/// Fuses both lists into one entry a message, best first.
+/// Fuses both lists into one entry per message, best first.
 ///
-/// Scores of each list are brought to 0..1, weighted by content type, and added up over the lists that name a message (a
-/// convex combination, up to a factor: Bruch, Gai, Ingber: ACM TOIS 2023, who find it above reciprocal ranks; so did we,
-/// see `docs/search-quality.md`). BM25 is 0 where nothing matches; for similarities 0 is the last of the list, since how
-/// similar two texts are that have nothing in common differs from model to model. A message gains from what stands
-/// beside it (see `neighbours.rs`). The best is scaled to 1.
+/// The scores of each list are scaled to 0..1, weighted by content type, and added for each message. Up to a factor,
+/// this is a convex combination, which performs better than reciprocal ranks (Bruch, Gai, Ingber: ACM TOIS 2023, and
+/// our own measurements in `docs/search-quality.md`). BM25 scores are scaled from 0. Similarities are scaled from the
+/// last one in the list, because the similarity of unrelated texts depends on the model. A message gains from its
+/// neighbours (see `neighbours.rs`). The best is scaled to 1.
 #[must_use]
 pub(crate) fn fuse(
     text: Vec<TextCandidate>,
@@ -92,7 +92,7 @@ pub(crate) fn fuse(
     fused
 }
 
-/// Brings the scores of a list to 0..1.
+/// Scales the scores of a list to 0..1.
 struct Scale {
     least: f32,
     range: f32,
@@ -104,13 +104,13 @@ impl Scale {
         Self { least, range: scores.fold(f32::NEG_INFINITY, f32::max) - least }
     }
 
-    /// Where all scores are the same, each is the best.
+    /// If all scores are equal, each is scaled to 1.
     fn apply(&self, score: f32) -> f32 {
         if self.range > 0.0 { (score - self.least) / self.range } else { 1.0 }
     }
 }
 
-/// Ranks one list alone: relevance is the score, weighted, scaled so that the best has 1.
+/// Ranks only the text list: relevance is the weighted score, scaled so that the best is 1.
 #[must_use]
 pub(crate) fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let ranked = best_of_each(text, |c| (&c.place, tool_factor(c.content_type, weights) * c.score));
@@ -124,7 +124,7 @@ pub(crate) fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> V
     fused
 }
 
-/// Ranks nearest chunks alone: relevance is the similarity, weighted; negative similarity has none.
+/// Ranks only the vector list: relevance is the weighted similarity, or 0 if that is negative.
 #[must_use]
 pub(crate) fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
     let ranked = best_of_each(vectors, |c| (&c.place, tool_factor(c.content_type, weights) * c.similarity));
@@ -165,7 +165,7 @@ impl Fused {
         }
     }
 
-    /// The text list decides which text of the message is shown, since its words can be marked.
+    /// The text list decides which text of the message is shown, because its words can be highlighted.
     fn add_vector(&mut self, candidate: VectorCandidate, relevance: f32) {
         self.relevance += relevance;
         self.source = SearchSource::Both;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_in_both_lists_stands_above_those_in_one() {
+    fn a_message_in_both_lists_ranks_above_those_in_one() {
         use ContentType::UserQuery;
         let fused = fuse(
             vec![text(1, UserQuery, 9.0), text(2, UserQuery, 8.0)],
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_nothing_out() {
+    fn no_candidates_give_no_results() {
         assert!(fuse(vec![], vec![], &weights()).is_empty());
     }
 }

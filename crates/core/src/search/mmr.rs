@@ -1,13 +1,13 @@
-//! Maximal marginal relevance (Carbonell and Goldstein: SIGIR 1998).
+//! Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998).
 
 use super::Fused;
 
-/// Picks up to `limit` candidates one by one, each the one with the most relevance and the least similarity to
-/// those picked before, and returns them with their scores, best first.
+/// Picks up to `limit` candidates one by one, each with the best balance of relevance and dissimilarity to those
+/// already picked, and returns them with their scores, best first.
 ///
-/// The score is `lambda · relevance + (1 − lambda) · (1 − s)`, where `s` is the greatest cosine similarity (0 where
-/// negative) to anything picked before: the usual measure plus a constant, so that it lies within 0 and 1.
-/// Relevance must lie within 0 and 1. A candidate without a vector is similar to nothing.
+/// The score is `lambda · relevance + (1 − lambda) · (1 − s)`, where `s` is the highest cosine similarity to any picked
+/// candidate, or 0 if that is negative. This is the usual measure plus a constant, so that it is between 0 and 1.
+/// Relevance must be between 0 and 1. A candidate without a vector is similar to nothing.
 #[must_use]
 pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Vec<(Fused, f32)> {
     let mut open: Vec<(Fused, f32)> = candidates.into_iter().map(|candidate| (candidate, 0.0)).collect();
@@ -16,7 +16,7 @@ pub(crate) fn diversify(candidates: Vec<Fused>, lambda: f32, limit: usize) -> Ve
     };
     let mut picked = Vec::with_capacity(limit.min(open.len()));
     while picked.len() < limit {
-        // The first of equals wins, so that the order of relevance decides ties.
+        // The first of equal candidates is picked, so relevance decides ties.
         let best = open.iter().map(&score).enumerate().reduce(|a, b| if b.1 > a.1 { b } else { a });
         let Some((index, score)) = best else { break };
         let (next, _) = open.remove(index);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_of_what_is_picked_moves_down_even_when_all_are_returned() {
+    fn copies_of_picked_candidates_move_down() {
         let (x, y) = (Some([1.0, 0.0]), Some([0.0, 1.0]));
         let candidates = vec![candidate(1, 1.0, x), candidate(2, 0.95, x), candidate(3, 0.8, y)];
         let picked = diversify(candidates, 0.7, 10);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_similarity_counts_not_the_last() {
+    fn the_highest_similarity_counts() {
         let (x, y) = (Some([1.0, 0.0]), Some([0.0, 1.0]));
         let candidates =
             vec![candidate(1, 1.0, x), candidate(2, 0.9, y), candidate(3, 0.85, x), candidate(4, 0.6, None)];
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn lambda_one_is_relevance_alone() {
+    fn with_lambda_one_only_relevance_counts() {
         let x = Some([1.0, 0.0]);
         let candidates = vec![candidate(1, 1.0, x), candidate(2, 0.5, x), candidate(3, 0.2, x)];
         let picked = diversify(candidates, 1.0, 2);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_and_nothing_gives_nothing() {
+    fn the_limit_is_observed() {
         assert!(diversify(vec![], 0.7, 5).is_empty());
         assert_eq!(diversify(vec![candidate(1, 1.0, None), candidate(2, 0.9, None)], 0.7, 1).len(), 1);
     }

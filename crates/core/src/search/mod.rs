@@ -1,4 +1,4 @@
-//! Search: what is asked, how the candidates of a backend are fused and diversified, what is answered.
+//! Search: options, fusion and diversification of candidates, results.
 
 mod events;
 mod filter;

@@ -1,32 +1,32 @@
-//! What the messages beside a message say about it.
+//! Relevance from neighbouring messages.
 
 use super::Fused;
 
-/// How far a neighbour may stand, in messages: a question, the call of a tool, its output and the answer lie this near
-/// to each other.
+/// The maximum distance of a neighbour in messages: a question, a tool call, its output and the answer are this near to
+/// each other.
 const REACH: u32 = 2;
 
-/// How much of its best neighbour's relevance a candidate gains.
+/// The share of its best neighbour's relevance that a candidate gains.
 const SHARE: f32 = 0.2;
 
-/// Lets each candidate gain from the best candidate near to it in the same session.
+/// Lets each candidate gain from the best candidate near it in the same session.
 ///
-/// A message of a conversation is short and leaves out what was said just before: the answer need not repeat the words of
-/// the question. A place where several messages match is more likely the right one than a single match elsewhere.
-/// Nothing becomes a candidate by its neighbours alone, and of two neighbours the better one stays ahead. Only the best
-/// neighbour counts, so that a long run of weak matches gains no more than a pair of them.
+/// Messages in a conversation are short and rarely repeat what was just said: an answer need not repeat the words of
+/// the question. Several matches close to each other are more likely right than a single match elsewhere. No message
+/// becomes a candidate only because of its neighbours, and the better one of two neighbours stays ahead. Only the best
+/// neighbour counts, so a long run of weak matches gains no more than a pair.
 ///
-/// The candidates, each message once, are left in the order of their places.
+/// The candidates, one per message, are returned in the order of their keys.
 pub(super) fn lift_by_neighbours(candidates: &mut [Fused]) {
     candidates.sort_by(|a, b| a.place.cmp(&b.place));
-    // No more than this many candidates before one, and after it, can stand near to it.
+    // At most this many candidates before and after a candidate can be near it.
     let reach = REACH as usize;
     let lifts: Vec<f32> = candidates
         .iter()
         .enumerate()
         .map(|(at, candidate)| {
             let around = candidates.iter().skip(at.saturating_sub(reach)).take(2 * reach + 1);
-            let near = around.filter(|other| stand_near(candidate, other));
+            let near = around.filter(|other| are_near(candidate, other));
             SHARE * near.map(|other| other.relevance).fold(0.0, f32::max)
         })
         .collect();
@@ -35,8 +35,8 @@ pub(super) fn lift_by_neighbours(candidates: &mut [Fused]) {
     }
 }
 
-/// Whether both are of one session and near to each other, but not the same.
-fn stand_near(a: &Fused, b: &Fused) -> bool {
+/// Whether both are in one session and near each other, but not the same message.
+fn are_near(a: &Fused, b: &Fused) -> bool {
     (1..=REACH).contains(&a.place.sequence.abs_diff(b.place.sequence)) && a.place.session == b.place.session
 }
 
@@ -73,26 +73,26 @@ mod tests {
     }
 
     #[test]
-    fn a_candidate_gains_from_the_best_one_near_to_it() {
+    fn a_candidate_gains_from_the_best_one_near_it() {
         let found = lifted(&[("s", 7, 0.5), ("s", 5, 1.0), ("s", 6, 0.1), ("s", 8, 0.3)]);
-        // In the order of their places: 5, 6, 7, 8.
+        // In the order of their sequences: 5, 6, 7, 8.
         assert!(same(&found, &[1.1, 0.3, 0.7, 0.4]), "{found:?}");
     }
 
     #[test]
-    fn what_stands_further_away_or_in_another_session_adds_nothing() {
+    fn distant_messages_and_other_sessions_add_nothing() {
         let found = lifted(&[("a", 1, 1.0), ("a", 4, 0.5), ("b", 2, 0.5), ("b", 5, 0.4)]);
         assert!(same(&found, &[1.0, 0.5, 0.5, 0.4]), "{found:?}");
     }
 
     #[test]
-    fn of_two_neighbours_the_better_one_stays_ahead() {
+    fn the_better_one_of_two_neighbours_stays_ahead() {
         let found = lifted(&[("s", 0, 0.51), ("s", 1, 0.5)]);
         assert!(found[0] > found[1], "{found:?}");
     }
 
     #[test]
-    fn few_or_no_candidates_do_no_harm() {
+    fn few_or_no_candidates_are_fine() {
         assert!(lifted(&[]).is_empty());
         assert!(same(&lifted(&[("s", u32::MAX, 0.4)]), &[0.4]));
     }

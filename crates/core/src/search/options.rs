@@ -1,4 +1,4 @@
-//! What a search asks for.
+//! Search options.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::SearchFilter;
 use crate::{Error, Result, model::ContentTypes};
 
-/// How a search finds.
+/// The mode of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchMode {
@@ -41,7 +41,7 @@ impl fmt::Display for SearchMode {
 impl FromStr for SearchMode {
     type Err = Error;
 
-    /// Reads the name, with `-` or `_`.
+    /// Parses the name, with `-` or `_`.
     fn from_str(text: &str) -> Result<Self> {
         match text {
             "full_text" | "full-text" => Ok(Self::FullText),
@@ -56,23 +56,23 @@ impl FromStr for SearchMode {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SearchOptions {
-    /// Words or a question; any text is plain input.
+    /// Words or a question; plain text without operators.
     pub query: String,
-    /// How to find. Default: hybrid.
+    /// The mode. Default: hybrid.
     pub mode: SearchMode,
-    /// What to look in. Default: [`ContentTypes::searched`].
+    /// The content types to search. Default: [`ContentTypes::searched`].
     pub content_types: ContentTypes,
-    /// Which messages to look at. Default: all.
+    /// The filter for messages. Default: all.
     pub filter: SearchFilter,
-    /// The most results, at least 1. Default: 10.
+    /// Maximum number of results, at least 1. Default: 10.
     pub limit: usize,
-    /// Relevance against diversity for maximal marginal relevance, 0 to 1. Default: 0.7; 1 is relevance alone.
+    /// Balance of relevance and diversity for maximal marginal relevance, 0 to 1. Default: 0.7; 1 is relevance only.
     pub mmr_lambda: f32,
-    /// The least cosine similarity of a semantic hit, -1 to 1. Default: none.
+    /// Minimum cosine similarity of a semantic result, -1 to 1. Default: none.
     pub min_similarity: Option<f32>,
     /// The length of a snippet in characters. Default: 240.
     pub snippet_chars: usize,
-    /// Whether results carry the whole message. Default: no.
+    /// Whether results include the complete message. Default: no.
     pub with_message: bool,
 }
 
@@ -93,42 +93,42 @@ impl SearchOptions {
         }
     }
 
-    /// Sets how to find.
+    /// Sets the mode.
     #[must_use]
     pub fn with_mode(mut self, mode: SearchMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets what to look in.
+    /// Sets the content types to search.
     #[must_use]
     pub fn with_content_types(mut self, content_types: ContentTypes) -> Self {
         self.content_types = content_types;
         self
     }
 
-    /// Sets which messages to look at.
+    /// Sets the filter for messages.
     #[must_use]
     pub fn with_filter(mut self, filter: SearchFilter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Sets the most results.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Sets relevance against diversity.
+    /// Sets the balance of relevance and diversity.
     #[must_use]
     pub fn with_mmr_lambda(mut self, mmr_lambda: f32) -> Self {
         self.mmr_lambda = mmr_lambda;
         self
     }
 
-    /// Sets the least similarity of a semantic hit.
+    /// Sets the minimum similarity of a semantic result.
     #[must_use]
     pub fn with_min_similarity(mut self, min_similarity: f32) -> Self {
         self.min_similarity = Some(min_similarity);
@@ -142,7 +142,7 @@ impl SearchOptions {
         self
     }
 
-    /// Asks for whole messages.
+    /// Sets whether results include the complete message.
     #[must_use]
     pub fn with_message(mut self, with_message: bool) -> Self {
         self.with_message = with_message;
@@ -153,7 +153,7 @@ impl SearchOptions {
     ///
     /// # Errors
     ///
-    /// `Validation` naming the field that is out of range.
+    /// `Validation` with the field that is out of range.
     pub fn validate(&self) -> Result<()> {
         /// A page of results, not an export.
         const MAX_LIMIT: usize = 1_000;
@@ -173,28 +173,28 @@ impl SearchOptions {
     }
 }
 
-/// A search for what is near to a vector that the caller has.
+/// A search for the nearest texts to a given vector.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct VectorSearchOptions {
-    /// The vector, in the store's space; of any length but zero: it is brought to unit length.
+    /// The vector, in the store's space. It is scaled to unit length and must not be zero.
     pub vector: Vec<f32>,
-    /// What to look in. Default: the four that are embedded.
+    /// The content types to search. Default: the four that are embedded.
     pub content_types: ContentTypes,
-    /// Which messages to look at. Default: all.
+    /// The filter for messages. Default: all.
     pub filter: SearchFilter,
-    /// The most results, 1 to 1,000. Default: 10.
+    /// Maximum number of results, 1 to 1,000. Default: 10.
     pub limit: usize,
-    /// The least cosine similarity, -1 to 1. Default: none.
+    /// Minimum cosine similarity, -1 to 1. Default: none.
     pub min_similarity: Option<f32>,
     /// The length of a snippet in characters. Default: 240.
     pub snippet_chars: usize,
-    /// Whether results carry the whole message. Default: no.
+    /// Whether results include the complete message. Default: no.
     pub with_message: bool,
 }
 
 impl VectorSearchOptions {
-    /// A search for what is near to `vector` with the defaults.
+    /// A search for the nearest texts to `vector`, with the defaults.
     #[must_use]
     pub fn new(vector: Vec<f32>) -> Self {
         let SearchOptions { filter, limit, min_similarity, snippet_chars, with_message, .. } =
@@ -203,42 +203,42 @@ impl VectorSearchOptions {
         Self { vector, content_types, filter, limit, min_similarity, snippet_chars, with_message }
     }
 
-    /// Sets what to look in.
+    /// Sets the content types to search.
     #[must_use]
     pub fn with_content_types(mut self, content_types: ContentTypes) -> Self {
         self.content_types = content_types;
         self
     }
 
-    /// Sets which messages to look at.
+    /// Sets the filter for messages.
     #[must_use]
     pub fn with_filter(mut self, filter: SearchFilter) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Sets the most results.
+    /// Sets the maximum number of results.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Sets the least similarity.
+    /// Sets the minimum similarity.
     #[must_use]
     pub fn with_min_similarity(mut self, min_similarity: impl Into<Option<f32>>) -> Self {
         self.min_similarity = min_similarity.into();
         self
     }
 
-    /// Asks for whole messages.
+    /// Sets whether results include the complete message.
     #[must_use]
     pub fn with_message(mut self, with_message: bool) -> Self {
         self.with_message = with_message;
         self
     }
 
-    /// The same as a search whose query is of no words.
+    /// The same as a search with an empty query.
     pub(crate) fn as_search(&self) -> SearchOptions {
         SearchOptions {
             mode: SearchMode::Semantic,

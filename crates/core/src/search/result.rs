@@ -1,4 +1,4 @@
-//! What a search answers. No type here holds a vector.
+//! Search results. No type here contains a vector.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,13 +9,13 @@ use crate::{
     storage::DamagedRow,
 };
 
-/// Which way a result was found.
+/// How a result was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchSource {
-    /// By words alone.
+    /// Only by words.
     FullText,
-    /// By meaning alone.
+    /// Only by meaning.
     Semantic,
     /// By both.
     Both,
@@ -31,11 +31,11 @@ pub struct SearchResult {
     pub session_id: SessionId,
     /// The project of the session.
     pub project: ProjectSlug,
-    /// The message's 0-based place in the session.
+    /// The number of the message in the session, from 0.
     pub sequence: u32,
     /// Its turn.
     pub turn: Option<u32>,
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
     /// When it was written.
     pub ts: Timestamp,
@@ -43,33 +43,33 @@ pub struct SearchResult {
     pub ts_estimated: bool,
     /// Where `ts` comes from.
     pub ts_source: TimeSource,
-    /// Which text of the message matched best.
+    /// The content type of the text that matched best.
     pub content_type: ContentType,
-    /// The characters of that text that matched: the best chunk, or the whole text.
+    /// The range of characters of that text that matched: the best chunk, or the whole text.
     pub span: (u32, u32),
-    /// 0 to 1, best first: relevance weighted with how much a result differs from those above it.
+    /// The score, 0 to 1: relevance, weighted with the difference from better results.
     pub score: f32,
-    /// Which way it was found.
+    /// How it was found.
     pub source: SearchSource,
-    /// BM25 score of the text match.
+    /// The BM25 score of the text match.
     pub text_score: Option<f32>,
-    /// Cosine similarity to the query.
+    /// The cosine similarity to the query.
     pub similarity: Option<f32>,
-    /// The best place of the text, white space collapsed.
+    /// The best passage of the text, with white space collapsed.
     pub snippet: String,
-    /// The matched words: character ranges of `snippet`.
+    /// The matched words, as character ranges of `snippet`.
     pub highlights: Vec<(u32, u32)>,
-    /// The whole message, where it was asked for.
+    /// The complete message, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Value>,
 }
 
-/// Messages in scope that a search by meaning can't find yet, whatever its filter.
+/// Messages in scope that a search by meaning can't find yet, regardless of its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MissingVectors {
-    /// Messages that have something to embed, and no vectors yet.
+    /// Messages with something to embed that have no vectors yet.
     pub messages: u64,
-    /// All messages that have something to embed.
+    /// All messages with something to embed.
     pub of: u64,
 }
 
@@ -77,16 +77,16 @@ pub struct MissingVectors {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SearchResults {
-    /// The mode that ran, which is not the one that was asked for when that one couldn't.
+    /// The mode that ran, which may differ from the requested one.
     pub mode: SearchMode,
-    /// What the reader should know: why another mode ran, or that the index was not there.
+    /// Notes for the user: why another mode ran, or that the index was missing.
     pub notices: Vec<String>,
-    /// What a search by meaning could not look at; `None` when it looked at everything, or only at words.
+    /// Messages that a search by meaning could not find; `None` if there are none, or if the search used only words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing_vectors: Option<MissingVectors>,
     /// The messages, best first.
     pub results: Vec<SearchResult>,
-    /// Messages that would be among them, but can't be read.
+    /// Messages that would be among the results, but can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
 }

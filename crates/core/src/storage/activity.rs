@@ -1,4 +1,4 @@
-//! Who and what was active in a period.
+//! Users and projects that were active in a period.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,34 +11,34 @@ use crate::{
     model::{ProjectSlug, Session, Timestamp, UserId},
 };
 
-/// A user or a project with the sessions that were active.
+/// A user or a project with its active sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Activity<T> {
     /// The user or the project.
     pub of: T,
-    /// Sessions that were active.
+    /// The number of active sessions.
     pub sessions: u64,
-    /// All messages of these sessions.
+    /// The number of messages of these sessions.
     pub messages: u64,
-    /// All events of these sessions.
+    /// The number of events of these sessions.
     pub events: u64,
-    /// Users of a project, projects of a user: how many.
+    /// The number of users of a project, or projects of a user.
     pub across: u64,
     /// When the first of the sessions began.
     pub first: Timestamp,
-    /// When the last of them changed.
+    /// When a session last changed.
     pub last: Timestamp,
 }
 
 impl SessionStorage {
-    /// The users with sessions in `scope` that were active from `since` on and before `until`, the latest first.
+    /// The users with sessions in `scope` that were active between `since` and `until`, most recent first.
     ///
-    /// A session is active from the time it was created to the time it was last updated.
+    /// A session is active from when it was created until it was last updated.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn list_users(
         &self,
         scope: &Scope,
@@ -49,11 +49,11 @@ impl SessionStorage {
         self.activity(scope, since, until, of).await
     }
 
-    /// The projects with sessions in `scope` that were active from `since` on and before `until`, the latest first.
+    /// The projects with sessions in `scope` that were active between `since` and `until`, most recent first.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn list_projects(
         &self,
         scope: &Scope,

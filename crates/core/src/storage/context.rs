@@ -1,4 +1,4 @@
-//! What stands around a message or a turn.
+//! The context of a message or a turn.
 
 use std::ops::Range;
 
@@ -15,15 +15,15 @@ use crate::{
 pub struct TurnContext {
     /// The session.
     pub session: Session,
-    /// The turn that was asked for.
+    /// The requested turn.
     pub turn: u32,
     /// Its messages and those of the turns around it, in order.
     pub messages: Vec<Message>,
     /// Whether there are messages before the first.
     pub has_more_before: bool,
-    /// Whether there are messages behind the last.
+    /// Whether there are messages after the last.
     pub has_more_after: bool,
-    /// Messages that would be among them, but can't be read.
+    /// Messages in this range that can't be read.
     pub damaged: Vec<DamagedRow>,
 }
 
@@ -33,25 +33,25 @@ pub struct TurnContext {
 pub struct MessageContext {
     /// The session.
     pub session: Session,
-    /// The message that was asked for.
+    /// The requested message.
     pub sequence: u32,
     /// The message and those around it, in order.
     pub messages: Vec<Message>,
     /// Whether there are messages before the first.
     pub has_more_before: bool,
-    /// Whether there are messages behind the last.
+    /// Whether there are messages after the last.
     pub has_more_after: bool,
-    /// Messages that would be among them, but can't be read.
+    /// Messages in this range that can't be read.
     pub damaged: Vec<DamagedRow>,
 }
 
 impl SessionStorage {
-    /// The messages of a turn, with those of up to `before` turns before it and `after` turns behind it.
+    /// The messages of a turn, with those of up to `before` turns before and `after` turns after it.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`, `Validation` when it has no such turn; those of the
-    /// backend.
+    /// `SessionNotFound` if the session is not in `scope`, `Validation` if it has no such turn; errors of
+    /// the backend.
     pub async fn get_turn_context(
         &self,
         scope: &Scope,
@@ -73,12 +73,12 @@ impl SessionStorage {
         Ok(TurnContext { session, turn, messages, has_more_before, has_more_after, damaged })
     }
 
-    /// A message, with up to `before` messages before it and `after` messages behind it.
+    /// A message, with up to `before` messages before and `after` messages after it.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`, `Validation` when it has no such message; those of the
-    /// backend.
+    /// `SessionNotFound` if the session is not in `scope`, `Validation` if it has no such message; errors of
+    /// the backend.
     pub async fn get_message_context(
         &self,
         scope: &Scope,
@@ -118,7 +118,7 @@ impl SessionStorage {
     }
 }
 
-/// The smallest range that holds everything that `wanted` admits.
+/// The smallest range that contains everything for which `wanted` is true.
 fn enclosing(states: &[MessageState], wanted: impl Fn(&MessageState) -> bool) -> Range<usize> {
     let first = states.iter().position(&wanted).unwrap_or(0);
     let last = states.iter().rposition(&wanted).map_or(first, |last| last + 1);

@@ -1,7 +1,7 @@
-//! Reading around rows that can't be read.
+//! Skips rows that can't be read.
 //!
-//! A backend that comes upon such a row fails with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) and says which row it
-//! is. What reads many rows leaves it out then, goes on, and reports it.
+//! If a backend finds a row that can't be read, it fails with [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) and
+//! names the row. Methods that read many rows skip it, continue, and report it.
 
 use std::sync::PoisonError;
 
@@ -15,12 +15,12 @@ use crate::{
     model::{Event, Message, Place, Session, SessionId, SessionKey, UserId},
 };
 
-/// What a damaged row is.
+/// The kind of a damaged row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RowKind {
-    /// A session, or what is kept beside it.
+    /// A session, or data stored with it.
     Session,
     /// A message.
     Message,
@@ -29,7 +29,7 @@ pub enum RowKind {
 }
 
 impl RowKind {
-    /// As it is shown.
+    /// The name in output.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,13 +44,13 @@ impl RowKind {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct DamagedRow {
-    /// What it is.
+    /// Its kind.
     pub kind: RowKind,
     /// The owner of its session.
     pub user_id: UserId,
     /// Its session.
     pub session_id: SessionId,
-    /// Its place in the session; `None` for the session itself.
+    /// Its sequence; `None` for the session itself.
     pub sequence: Option<u32>,
     /// What is wrong with it.
     pub reason: String,
@@ -67,22 +67,22 @@ impl DamagedRow {
     }
 }
 
-/// Rows, and those that were left out because they can't be read.
+/// Rows, with those that were skipped because they can't be read.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Readable<T> {
     /// The rows, in order.
     pub rows: Vec<T>,
-    /// Those that were left out.
+    /// The rows that were skipped.
     pub damaged: Vec<DamagedRow>,
 }
 
 impl<T> Readable<T> {
-    /// The rows, if none was left out.
+    /// The rows, if none was skipped.
     ///
     /// # Errors
     ///
-    /// `Damaged` naming the first one that was.
+    /// `Damaged` with the first one that was skipped.
     pub fn whole(self) -> Result<Vec<T>> {
         match self.damaged.into_iter().next() {
             None => Ok(self.rows),
@@ -131,7 +131,7 @@ impl SequencedRow for Event {
 }
 
 impl SessionStorage {
-    /// One page of the rows of a session, without those that can't be read. Empty at the end only.
+    /// One page of the rows of a session, without those that can't be read. Empty only at the end.
     pub(super) async fn readable_page<T: SequencedRow>(
         &self,
         key: &SessionKey,
@@ -143,7 +143,7 @@ impl SessionStorage {
                 Ok(rows) => return Ok(rows),
                 Err(error) => error,
             };
-            // Another place would be none that this range leads past.
+            // The damaged row must be in this range.
             let Some(sequence) = sequence_of(&error).filter(|sequence| *sequence >= range.start) else {
                 return Err(error);
             };
@@ -151,7 +151,7 @@ impl SessionStorage {
             if before > 0 {
                 let range = SequenceRange { limit: range.limit.min(before), ..range };
                 let rows = T::read(&*self.backend, key, range).await?;
-                // The next page begins with the damaged row, or with what a long page left out before it.
+                // The next page begins with the damaged row, or with rows before it that did not fit into a page.
                 if !rows.is_empty() {
                     return Ok(rows);
                 }
@@ -162,9 +162,9 @@ impl SessionStorage {
         }
     }
 
-    /// The sessions that this storage and its clones have left out so far because they can't be read: of lists, and of what
-    /// is made of lists, such as statistics. To be looked at after the call; a session that is asked for by its id fails
-    /// with [`ErrorKind::Damaged`] instead.
+    /// The sessions that this storage and its clones have skipped in lists, and in statistics and other data derived
+    /// from lists, because they can't be read. Check this after a call. Requesting one of these sessions by its id
+    /// fails with [`ErrorKind::Damaged`].
     #[must_use]
     pub fn damaged_sessions(&self) -> Vec<DamagedRow> {
         self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
@@ -174,7 +174,7 @@ impl SessionStorage {
         self.damaged_sessions.lock().unwrap_or_else(PoisonError::into_inner).extend(rows);
     }
 
-    /// One page of sessions, without those that can't be read, which `query` leaves out from then on.
+    /// One page of sessions, without those that can't be read, which are added to `query.without`.
     pub(super) async fn readable_sessions(
         &self,
         query: &mut SessionQuery,
@@ -214,7 +214,7 @@ impl SessionStorage {
     }
 }
 
-/// The damaged session that an error names.
+/// The damaged session in an error.
 fn damaged_session(error: &Error) -> Option<SessionKey> {
     if error.kind() != ErrorKind::Damaged {
         return None;
@@ -224,20 +224,20 @@ fn damaged_session(error: &Error) -> Option<SessionKey> {
     Some(SessionKey::new(user, session))
 }
 
-/// The damaged event that an error names.
+/// The damaged event in an error.
 pub(super) fn damaged_event(error: &Error) -> Option<(Place, DamagedRow)> {
     let place = place_of(error)?;
     let row = DamagedRow::new(RowKind::Event, &place.session, Some(place.sequence), error);
     Some((place, row))
 }
 
-/// The damaged event of this place, if that is what the error is about.
+/// The damaged event in an error, if it is this one.
 pub(super) fn damaged_payload(key: &SessionKey, sequence: u32, error: &Error) -> Option<DamagedRow> {
     let is_damaged = error.kind() == ErrorKind::Damaged;
     is_damaged.then(|| DamagedRow::new(RowKind::Event, key, Some(sequence), error))
 }
 
-/// The damaged row that an error names.
+/// The damaged row in an error.
 fn place_of(error: &Error) -> Option<Place> {
     Some(Place::new(damaged_session(error)?, sequence_of(error)?))
 }

@@ -1,4 +1,4 @@
-//! Whether the dates of sessions are stated, or estimates.
+//! Finds out whether the dates of sessions are estimates.
 
 use std::collections::HashSet;
 
@@ -10,21 +10,21 @@ use crate::{
     model::{Message, Place, Session, SessionKey, TimeSource, Timestamp},
 };
 
-/// How many messages are asked for at a time.
+/// Number of messages read at a time.
 const MESSAGES: usize = 100;
-/// How many events are asked for at a time. One of the first states a time, or none does.
+/// Number of events read at a time. If any event states a time, one of the first does.
 const EVENTS: usize = 100;
 
 impl SessionStorage {
-    /// Those of `sessions` whose [`Session::created`] and [`Session::updated`] are estimates: neither the metadata files nor
-    /// a message nor an event states a time, so the dates are the modification time of the files. A session that can't be
-    /// read is not among them.
+    /// The sessions whose [`Session::created`] and [`Session::updated`] are estimates: no metadata file, message or
+    /// event states a time, so the dates are the modification time of the files. Sessions that can't be read are left
+    /// out.
     ///
-    /// The first message says it for most sessions: it has a better source than the file wherever there is one.
+    /// For most sessions, the first message is enough: if there is a better source than the file, it has it.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn estimated_dates(&self, sessions: &[Session]) -> Result<HashSet<SessionKey>> {
         let (spoken, silent): (Vec<_>, Vec<_>) =
             sessions.iter().partition(|session| session.message_count > 0);
@@ -70,8 +70,8 @@ impl SessionStorage {
         Ok(messages)
     }
 
-    /// Whether the dates of a session are estimates that has no message, or whose first message has the time `first` of its
-    /// file.
+    /// Whether the dates of a session are estimates if it has no message, or if the time of its first message, `first`,
+    /// comes from the file.
     async fn is_estimated(&self, session: &Session, first: Option<Timestamp>) -> Result<bool> {
         let key = session.key();
         let Some(stored) = self.backend.get_session(&key).await? else { return Ok(false) };
@@ -79,8 +79,7 @@ impl SessionStorage {
         if metadata.created().is_some() || metadata.updated().is_some() {
             return Ok(false);
         }
-        // Of a session that was not synced from files, whoever created it said when it began, unless that is the time of
-        // its first message.
+        // If a session was not synced from files, its creator stated its time, unless it is that of its first message.
         if stored.sync_state.is_none() && first != Some(session.created) {
             return Ok(false);
         }

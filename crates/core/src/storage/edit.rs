@@ -1,4 +1,4 @@
-//! What a person sets on a session: name, description, tags, and who may see it.
+//! Edits a session: name, description, tags, and who can see it.
 
 use super::SessionStorage;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     model::{Session, SessionField, SessionKey, Visibility},
 };
 
-/// Changes to the fields that a person sets. What is set stays so: later syncs do not touch it.
+/// Changes to the fields that a person can set. Later syncs do not change fields that were set.
 ///
 /// ```
 /// use amplifier_session_core::storage::SessionEdit;
@@ -32,13 +32,13 @@ enum Step {
 }
 
 impl SessionEdit {
-    /// Sets the name; `None` or nothing but white space clears it.
+    /// Sets the name; `None` or white space clears it.
     #[must_use]
     pub fn set_name<'a>(self, name: impl Into<Option<&'a str>>) -> Self {
         self.with(Step::Name(given(name.into())))
     }
 
-    /// Sets the description; `None` or nothing but white space clears it.
+    /// Sets the description; `None` or white space clears it.
     #[must_use]
     pub fn set_description<'a>(self, description: impl Into<Option<&'a str>>) -> Self {
         self.with(Step::Description(given(description.into())))
@@ -50,19 +50,19 @@ impl SessionEdit {
         self.with(Step::Tags(collected(tags)))
     }
 
-    /// Adds tags; those that are there already stay once.
+    /// Adds tags, without duplicates.
     #[must_use]
     pub fn add_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.with(Step::AddTags(collected(tags)))
     }
 
-    /// Removes tags; those that are not there make no difference.
+    /// Removes tags, if present.
     #[must_use]
     pub fn remove_tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.with(Step::RemoveTags(collected(tags)))
     }
 
-    /// Takes back what a person set: the field is what the session's files say, now and after later syncs.
+    /// Discards what a person set: the field follows the session's files, now and after later syncs.
     #[must_use]
     pub fn reset(self, field: SessionField) -> Self {
         self.with(Step::Reset(field))
@@ -117,7 +117,7 @@ impl SessionEdit {
     }
 }
 
-/// Sets one field to what the files say. All others stay: a session that was created without files has them too.
+/// Sets one field from the files. Others do not change, because a session may have been created without files.
 fn reset(session: &mut Session, field: SessionField, files: &Metadata) {
     session.edited.remove(&field);
     let mut told = session.clone();
@@ -157,11 +157,11 @@ fn check_length(field: &'static str, text: Option<&str>, most: usize) -> Result<
     Ok(())
 }
 
-/// Who may see a session besides its owner.
+/// Who can see a session besides its owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sharing {
-    /// How widely.
+    /// The visibility.
     pub visibility: Visibility,
     /// The teams, for [`Visibility::Team`].
     pub team_ids: Vec<String>,
@@ -207,29 +207,29 @@ impl Sharing {
         if self.org_id.as_ref().is_some_and(is_blank)
             || (self.visibility == Visibility::Org && self.org_id.is_none())
         {
-            return Err(Error::validation("org_id", "must name the organisation to share with"));
+            return Err(Error::validation("org_id", "must not be empty"));
         }
         Ok(())
     }
 }
 
 impl SessionStorage {
-    /// Changes what a person sets on a session, which is the owner's to do. Returns the session as it is then.
+    /// Changes the fields that a person can set, on behalf of the owner. Returns the changed session.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound`; `Validation` when a name (500 characters), description (10,000) or tag (100) is too long or
-    /// a tag is empty; those of the backend.
+    /// `SessionNotFound`; `Validation` if a name (500 characters), description (10,000) or tag (100) is too long or
+    /// a tag is empty; errors of the backend.
     pub async fn update_session(&self, key: &SessionKey, edit: &SessionEdit) -> Result<Session> {
         self.change_session(key, |stored| edit.apply(stored)).await
     }
 
-    /// Sets who may see a session besides its owner, which is the owner's to do. The first time that it is shared is
-    /// kept in [`Session::shared_at`]. Returns the session as it is then.
+    /// Sets who can see a session besides its owner, on behalf of the owner. [`Session::shared_at`] records when it was
+    /// first shared. Returns the changed session.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound`; `Validation` when teams or organisation are missing; those of the backend.
+    /// `SessionNotFound`; `Validation` if teams or organisation are missing; errors of the backend.
     pub async fn share_session(&self, key: &SessionKey, sharing: &Sharing) -> Result<Session> {
         sharing.validate()?;
         let now = self.now();

@@ -1,4 +1,4 @@
-//! Vectors that a caller made, in; which texts have vectors, out.
+//! Stores vectors that a caller made, and returns which texts have vectors.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,24 +16,24 @@ use crate::{
     },
 };
 
-/// Vectors of one message that were made elsewhere, of any length but zero: they are brought to unit length.
+/// Vectors of one message that were made elsewhere. They are scaled to unit length and must not be zero.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MessageEmbeddings {
     /// The message.
     pub sequence: u32,
-    /// A vector over the whole of a text, by content type.
+    /// Vectors for whole texts, by content type.
     pub vectors: BTreeMap<ContentType, Vec<f32>>,
-    /// Vectors over parts of texts. A text has either a vector over the whole of it, or of its parts.
+    /// Vectors for parts of texts. A text has either one vector for all of it, or vectors for parts.
     pub chunks: Vec<EmbeddedChunk>,
 }
 
 /// A part of a text, with a vector that was made elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmbeddedChunk {
-    /// Which text of the message.
+    /// The content type of the text.
     pub content_type: ContentType,
-    /// The part: from this character of the text to that one, which is no longer of it. Parts may overlap.
+    /// The part: the first character and one past the last. Parts may overlap.
     pub span: (u32, u32),
     /// Its vector.
     pub vector: Vec<f32>,
@@ -44,25 +44,25 @@ pub struct EmbeddedChunk {
 pub struct GivenEmbeddings {
     /// The model's name and the length of its vectors.
     pub space: EmbeddingSpace,
-    /// The vectors, of a message each.
+    /// The vectors, for one message each.
     pub of_messages: Vec<MessageEmbeddings>,
 }
 
 impl MessageEmbeddings {
-    /// No vectors yet, of the message `sequence`.
+    /// An empty set of vectors for the message `sequence`.
     #[must_use]
     pub fn new(sequence: u32) -> Self {
         Self { sequence, vectors: BTreeMap::new(), chunks: Vec::new() }
     }
 
-    /// Adds a vector over the whole of a text.
+    /// Adds a vector for a whole text.
     #[must_use]
     pub fn with_vector(mut self, content_type: ContentType, vector: Vec<f32>) -> Self {
         self.vectors.insert(content_type, vector);
         self
     }
 
-    /// Adds a vector over a part of a text: the characters `span.0..span.1`.
+    /// Adds a vector for a part of a text: the characters `span.0..span.1`.
     #[must_use]
     pub fn with_chunk(mut self, content_type: ContentType, span: (u32, u32), vector: Vec<f32>) -> Self {
         self.chunks.push(EmbeddedChunk { content_type, span, vector });
@@ -71,16 +71,16 @@ impl MessageEmbeddings {
 }
 
 impl SessionStorage {
-    /// Stores vectors that the caller made, in place of those that the messages have. A text for which none is given
-    /// has none then. Returns how many were stored.
+    /// Stores vectors that the caller made, replacing all vectors of these messages. A text without a given vector has
+    /// none afterwards. Returns the number of stored vectors.
     ///
-    /// All are checked before any is stored. A store without vectors takes over `space`.
+    /// All vectors are validated before any is stored. A store without vectors adopts `space`.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound`; `Validation` naming field and sequence when a message does not exist or does not hold the
-    /// text, a part lies beyond the end of its text or is empty, or a vector has other dimensions than `space`, is zero or
-    /// not finite; `Embedding` when the store holds vectors of another space; those of the backend.
+    /// `SessionNotFound`; `Validation` with the field and sequence if a message does not exist or does not hold the
+    /// text, a part lies beyond the end of its text or is empty, or a vector has other dimensions than `space`, is zero
+    /// or not finite; `Embedding` if the store holds vectors of another space; errors of the backend.
     pub async fn store_embeddings(
         &self,
         key: &SessionKey,
@@ -99,8 +99,8 @@ impl SessionStorage {
             let sequence = of_message.sequence;
             let named = |error: Error| error.with("session", &key.session_id).with("sequence", sequence);
             let message = messages.get(&sequence);
-            let message =
-                message.ok_or_else(|| named(Error::validation("sequence", "there is no such message")))?;
+            let message = message
+                .ok_or_else(|| named(Error::validation("sequence", "the session has no such message")))?;
             let records = records(texts_of(message), of_message, space).map_err(named)?;
             let (digest, created_at) = (message.digest, self.now());
             vectors.push(MessageVectors { sequence, digest, created_at, records, failure: None });
@@ -112,8 +112,8 @@ impl SessionStorage {
         self.backend.write_vectors(key, generation, vectors).await
     }
 
-    /// Checks vectors for lines that are not stored yet, the first of which has the sequence `start`: against the lines,
-    /// and against the vectors that the store has.
+    /// Validates vectors for lines that are not stored yet, and of which the first has the sequence `start`, against
+    /// the lines and the space of the store.
     pub(super) async fn check_given(
         &self,
         given: &GivenEmbeddings,
@@ -128,8 +128,7 @@ impl SessionStorage {
         for of_message in &given.of_messages {
             let sequence = of_message.sequence;
             let line = sequence.checked_sub(start).and_then(|index| lines.get(index as usize));
-            let line =
-                line.ok_or_else(|| Error::validation("sequence", "there is no such line in this call"));
+            let line = line.ok_or_else(|| Error::validation("sequence", "the call has no such line"));
             let checked = line.and_then(|line| {
                 let line = line.parse_object()?;
                 let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse()?;
@@ -140,11 +139,11 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// Which texts of a session's messages have vectors, by sequence in order. Messages without vectors are left out.
+    /// Which texts of a session's messages have vectors, in order of sequence. Messages without vectors are left out.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn vector_content_types(
         &self,
         scope: &Scope,
@@ -165,10 +164,10 @@ impl SessionStorage {
     }
 }
 
-/// A vector with the span of the part it is for; without one it is for the whole text.
+/// A vector with the span of its part, or without one for the whole text.
 type GivenPart = (Option<(u32, u32)>, Vec<f32>);
 
-/// The records of the vectors of one message that holds `texts`.
+/// The records for the vectors of a message with `texts`.
 fn records(
     texts: Vec<ExtractedText>,
     given: MessageEmbeddings,
@@ -186,7 +185,7 @@ fn records(
     let mut records = Vec::new();
     for (content_type, mut parts) in parts {
         let text = texts.get(&content_type).ok_or_else(|| {
-            Error::validation("content_type", format!("the message holds no text of type {content_type}"))
+            Error::validation("content_type", format!("the message has no text of type {content_type}"))
         })?;
         if parts.len() > 1 && parts.iter().any(|(span, _)| span.is_none()) {
             let rule = format!("{content_type} has a vector over the whole text and others over parts of it");
@@ -212,7 +211,7 @@ fn records(
     Ok(records)
 }
 
-/// The characters `span` of `text`, or all of them, with where they begin and end.
+/// The characters `span` of `text`, or all of them, with their range.
 fn part_of(text: &str, span: Option<(u32, u32)>) -> Result<(u32, u32, &str)> {
     let length = text.chars().count() as u32;
     let Some((start, end)) = span else { return Ok((0, length, text)) };
@@ -224,9 +223,9 @@ fn part_of(text: &str, span: Option<(u32, u32)>) -> Result<(u32, u32, &str)> {
     Ok((start, end, text.get(place(start)..place(end)).unwrap_or_default()))
 }
 
-/// The vector of the same direction whose length is 1.
+/// The vector scaled to unit length.
 pub(super) fn of_unit_length(mut vector: Vec<f32>) -> Result<Vec<f32>> {
-    // In double precision: the squares of large numbers leave the range of single precision.
+    // In double precision, because the squares of large numbers exceed the range of single precision.
     let length = vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     if length == 0.0 || !length.is_finite() {
         return Err(Error::validation("vector", "must be finite and not zero"));
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_of_any_length_are_brought_to_one() {
+    fn vectors_are_scaled_to_unit_length() {
         assert_eq!(of_unit_length(vec![3.0, -4.0]).unwrap(), [0.6, -0.8]);
         let large = of_unit_length(vec![3e30, 4e30]).unwrap();
         assert!((large[0] - 0.6).abs() < 1e-6 && (large[1] - 0.8).abs() < 1e-6, "{large:?}");

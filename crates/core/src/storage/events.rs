@@ -1,4 +1,4 @@
-//! Finding events, and event lines in and out.
+//! Searches events, and stores and reads event lines.
 
 use std::collections::HashMap;
 
@@ -21,11 +21,11 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventLines {
-    /// Only events behind this sequence. Default: all.
+    /// Only events after this sequence. Default: all.
     pub after_sequence: Option<u32>,
-    /// The most events. Default: 1,000.
+    /// Maximum number of events. Default: 1,000.
     pub limit: usize,
-    /// Whether to read the whole lines too. Default: no.
+    /// Whether to read the original lines too. Default: no.
     pub with_payload: bool,
 }
 
@@ -36,21 +36,21 @@ impl Default for EventLines {
 }
 
 impl EventLines {
-    /// Continues behind `after_sequence`.
+    /// Continues after a sequence.
     #[must_use]
     pub fn after(mut self, after_sequence: Option<u32>) -> Self {
         self.after_sequence = after_sequence;
         self
     }
 
-    /// Sets the most events.
+    /// Sets the maximum number of events.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Asks for the whole lines.
+    /// Sets whether to read the original lines.
     #[must_use]
     pub fn with_payload(mut self, with_payload: bool) -> Self {
         self.with_payload = with_payload;
@@ -58,23 +58,23 @@ impl EventLines {
     }
 }
 
-/// An event as it is read.
+/// An event, with its original line if requested.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventLine {
     /// The fields.
     #[serde(flatten)]
     pub event: Event,
-    /// The line as it came in, where it was asked for and is kept.
+    /// The original line, if requested and stored.
     #[serde(skip)]
     pub raw: Option<RawJson>,
 }
 
 impl SessionStorage {
-    /// Finds events, newest first, one page. [`SessionStorage::get_event_lines`] gives their payloads.
+    /// Returns a page of matching events, newest first. [`SessionStorage::get_event_lines`] returns their payloads.
     ///
     /// # Errors
     ///
-    /// `Validation` when an option is out of range; those of the backend.
+    /// `Validation` if an option is out of range; errors of the backend.
     pub async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
         options.validate()?;
         self.backend.search_events(scope, options).await
@@ -84,7 +84,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// As [`SessionStorage::search_events`], but for `Damaged`.
+    /// As [`SessionStorage::search_events`], except `Damaged`.
     pub async fn readable_events(
         &self,
         scope: &Scope,
@@ -103,12 +103,12 @@ impl SessionStorage {
         }
     }
 
-    /// Stores event lines. All are stored or none.
+    /// Stores event lines. Either all are stored, or none.
     ///
     /// # Errors
     ///
-    /// `Validation` naming the line when one is bad, or when `start_sequence` lies beyond the end; those of the
-    /// backend.
+    /// `Validation` with the line number if a line is invalid, or if `start_sequence` is beyond the end; errors of
+    /// the backend.
     pub async fn sync_event_lines(&self, target: &IngestTarget, lines: SyncLines) -> Result<IngestReport> {
         self.retry_conflicts(|| async {
             let mut ingest = self.ingest(target.clone()).await?.all_at_once();
@@ -128,7 +128,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; `Damaged` when one can't be read; those of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; `Damaged` if one can't be read; errors of the backend.
     pub async fn get_event_lines(
         &self,
         scope: &Scope,
@@ -138,12 +138,12 @@ impl SessionStorage {
         self.readable_event_lines(scope, session_id, lines).await?.whole()
     }
 
-    /// [`SessionStorage::get_event_lines`] without the events that can't be read. One whose line can't be read is left out
-    /// where lines are asked for.
+    /// [`SessionStorage::get_event_lines`] without the events that can't be read. An event whose line can't be read is
+    /// left out if lines are requested.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn readable_event_lines(
         &self,
         scope: &Scope,
@@ -169,11 +169,11 @@ impl SessionStorage {
         Ok(found)
     }
 
-    /// The line of an event of `scope`, where it is kept; the damaged row where it can't be read.
+    /// The line of an event in `scope`, if it is stored, or the damaged row if it can't be read.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when its session is not in `scope`; those of the backend.
+    /// `SessionNotFound` if its session is not in `scope`; errors of the backend.
     pub async fn readable_event_payload(
         &self,
         scope: &Scope,
@@ -188,7 +188,7 @@ impl SessionStorage {
         })
     }
 
-    /// The lines of those events that can be read; nothing of one whose line is not kept.
+    /// The stored lines of these events, without those that can't be read.
     pub(super) async fn readable_payloads(
         &self,
         key: &SessionKey,
@@ -206,7 +206,7 @@ impl SessionStorage {
                 Err(error) => {
                     let row = SequenceRange { start: event.sequence, limit: 1 };
                     if self.backend.event_digests(key, row).await?.first() != Some(&event.digest) {
-                        // It was written anew since it was read, and is another event now.
+                        // It was replaced since it was read, and is another event now.
                         continue;
                     }
                     damaged.push(damaged_payload(key, event.sequence, &error).ok_or(error)?);
@@ -216,7 +216,7 @@ impl SessionStorage {
         Ok(readable)
     }
 
-    /// The lines of these events; nothing of one whose line is not kept.
+    /// The stored lines of these events.
     async fn payloads(&self, key: &SessionKey, events: &[Event]) -> Result<HashMap<u32, Option<RawJson>>> {
         let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
         let mut payloads: HashMap<u32, Payload> =

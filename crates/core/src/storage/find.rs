@@ -1,4 +1,4 @@
-//! Finding a session, or a line of one, by what a person types.
+//! Finds a session, or a line of one, by an address that a person types.
 
 use super::{
     SessionStorage,
@@ -11,19 +11,19 @@ use crate::{
     search::SessionFilter,
 };
 
-/// How many sessions a scan asks for at a time.
+/// Number of sessions read at a time.
 pub(super) const PAGE: usize = 500;
 
-/// How many candidates an error names.
+/// Maximum number of candidates in an error.
 const SHOWN: usize = 5;
 
-/// What stands for the most recently updated session.
+/// The address of the most recently updated session.
 const LATEST: &str = "latest";
 
-/// The least characters of a part of an id that an address may be.
+/// The minimum length of an address that is a part of an id.
 const SHORTEST_PART: usize = 4;
 
-/// A line of a session's files that an address names.
+/// The line of a session's files in an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressedLine {
@@ -33,30 +33,30 @@ pub enum AddressedLine {
     Event(u32),
 }
 
-/// What an address names: a session, and perhaps a line of it.
+/// The session for an address, with the line if it names one.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Addressed {
     /// The session.
     pub session: Session,
-    /// The line, where the address names one. Whether the session has it is not checked.
+    /// The line, if the address names one. The session may not have this line.
     pub line: Option<AddressedLine>,
 }
 
 impl SessionStorage {
-    /// The session that `address` names, and the line of it if it names one.
+    /// The session that `address` names, and the line if it names one.
     ///
-    /// An address is the id of a session, the beginning of one that no other session shares, or `latest`: the
-    /// session of the reader that was updated last. A beginning that a session shares only with those that came from
-    /// it means that session. Where no id begins so, an address of 4 characters or more may be the beginning of what
-    /// follows a `-` or `_` in one id only: sub-agents have ids that begin alike. `#4` after it names the message with sequence 4; so do the ids of
-    /// messages (`{session}_msg_4`) and events (`{session}_evt_4`). Upper and lower case make no difference, except
-    /// that an id in the case that was typed comes first.
+    /// An address is the id of a session, a unique beginning of one, or `latest`: the reader's most recently updated
+    /// session. If a session shares a beginning only with its own sub-agents and forks, the beginning names that
+    /// session. If no id begins with the address, an address of at least 4 characters may be the beginning of a part of
+    /// an id after `-` or `_`, if that is unique: ids of sub-agents have the same beginning. `#4` at the end names the
+    /// message with sequence 4. Ids of messages (`{session}_msg_4`) and events (`{session}_evt_4`) are addresses too.
+    /// Case is ignored, but an exact match takes precedence.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when there is no such session, `Validation` with the candidates when there are several, or
-    /// when no number follows `#`; those of the backend.
+    /// `SessionNotFound` if there is no such session, `Validation` with the candidates when there are several, or
+    /// when no number follows `#`; errors of the backend.
     pub async fn find_address(&self, scope: &Scope, address: &str) -> Result<Addressed> {
         if let Some((session, sequence)) = address.rsplit_once('#') {
             let Ok(sequence) = sequence.parse() else {
@@ -91,7 +91,7 @@ impl SessionStorage {
         Ok(self.find_address(scope, address).await?.session)
     }
 
-    /// The session of this id, or whose id begins so, or has a part that does.
+    /// The session with this id, or whose id or a part of it begins with this text.
     async fn session_named(&self, scope: &Scope, name: &str) -> Result<Option<Session>> {
         if let Ok(id) = SessionId::new(name)
             && let Some(session) = self.get_session(scope, &id).await?
@@ -123,7 +123,7 @@ impl SessionStorage {
         one_of(self.sessions_with_part(scope, name).await?, name)
     }
 
-    /// Sessions whose ids have a part that begins with `beginning`: in any case, if none does in this.
+    /// Sessions whose ids have a part that begins with `beginning`; ignoring case if none matches exactly.
     async fn sessions_with_part(&self, scope: &Scope, beginning: &str) -> Result<Vec<Session>> {
         let names = self.backend.session_names(scope).await?;
         let having = |begins: &dyn Fn(&str) -> bool| -> Vec<SessionId> {
@@ -139,7 +139,7 @@ impl SessionStorage {
         ids.sort_unstable();
         ids.dedup();
         let mut found = Vec::new();
-        // More than are named, to know that there are more.
+        // One more than are listed, to know whether there are more.
         for id in ids.into_iter().take(SHOWN + 1) {
             let filter = SessionFilter::default().with_session(id);
             let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(PAGE);
@@ -153,8 +153,8 @@ impl SessionStorage {
         self.all_sessions(query).await
     }
 
-    /// Sessions whose ids begin with `prefix`, whatever the case of its letters. Backends compare exactly, so that what
-    /// they are asked for ends at the first letter.
+    /// Sessions whose ids begin with `prefix`, ignoring case. Backends compare exactly, so the query ends before the
+    /// first letter.
     async fn sessions_beginning_in_any_case(&self, scope: &Scope, prefix: &str) -> Result<Vec<Session>> {
         let Some(letter) = prefix.find(|c: char| c.is_ascii_alphabetic()) else { return Ok(Vec::new()) };
         let Some(head) = prefix.get(..=letter) else { return Ok(Vec::new()) };
@@ -169,7 +169,7 @@ impl SessionStorage {
     }
 }
 
-/// The session and the line that the id of a message or an event names.
+/// The session and the line for the id of a message or an event.
 fn id_of_line(id: &str) -> Option<(&str, AddressedLine)> {
     let (rest, number) = id.rsplit_once('_')?;
     let number = number.parse().ok()?;
@@ -181,20 +181,20 @@ fn id_of_line(id: &str) -> Option<(&str, AddressedLine)> {
     }
 }
 
-/// The one that was found, or the one that all others came from.
+/// The only session, or the one that all others are sub-agents or forks of.
 fn top_or_only(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
     let top = top_of(found.iter().map(|session| (&session.session_id, session.parent_id.as_ref())));
     let top = top.map(str::to_owned);
     let mut tops =
         found.iter().enumerate().filter(|(_, one)| Some(one.session_id.as_str()) == top.as_deref());
-    // Users may have sessions of one id.
+    // Several users may have a session with the same id.
     if let (Some((at, _)), None) = (tops.next(), tops.next()) {
         return Ok(Some(found.swap_remove(at)));
     }
     one_of(found, id)
 }
 
-/// The one that was found, if it is only one.
+/// The only session, if there is only one.
 pub(super) fn one_of(mut found: Vec<Session>, id: &str) -> Result<Option<Session>> {
     if found.len() <= 1 {
         return Ok(found.pop());

@@ -1,4 +1,4 @@
-//! The front door: everything that is the same on every backend.
+//! [`SessionStorage`]: everything that is the same on every backend.
 
 mod activity;
 mod archive;
@@ -65,10 +65,10 @@ pub use sync_statistics::SyncStatistics;
 pub use transcript::SyncLines;
 pub use tree::{Origin, SessionTree};
 
-/// How much of events is kept.
+/// How much of events to store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EventDetail {
-    /// Fields, summary and the whole line.
+    /// Fields, summary and the original line.
     #[default]
     Full,
     /// Fields and summary.
@@ -77,15 +77,15 @@ pub enum EventDetail {
     None,
 }
 
-/// What can be set for a [`SessionStorage`].
+/// Settings of a [`SessionStorage`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StorageSettings {
-    /// How much of events is kept. Default: all.
+    /// How much of events to store. Default: everything.
     pub events: EventDetail,
-    /// How many characters of a tool's output are embedded. Default: 10,000.
+    /// How many characters of tool output to embed. Default: 10,000.
     pub tool_output_chars: usize,
-    /// Whether new sessions must have a UUID for an id. Default: no.
+    /// Whether ids of new sessions must be UUIDs. Default: no.
     pub uuid_session_ids: bool,
 }
 
@@ -96,21 +96,21 @@ impl Default for StorageSettings {
 }
 
 impl StorageSettings {
-    /// Sets how much of events is kept.
+    /// Sets how much of events to store.
     #[must_use]
     pub fn with_events(mut self, events: EventDetail) -> Self {
         self.events = events;
         self
     }
 
-    /// Sets how many characters of a tool's output are embedded.
+    /// Sets how many characters of tool output to embed.
     #[must_use]
     pub fn with_tool_output_chars(mut self, tool_output_chars: usize) -> Self {
         self.tool_output_chars = tool_output_chars;
         self
     }
 
-    /// Sets whether new sessions must have a UUID for an id.
+    /// Sets whether ids of new sessions must be UUIDs.
     #[must_use]
     pub fn with_uuid_session_ids(mut self, uuid_session_ids: bool) -> Self {
         self.uuid_session_ids = uuid_session_ids;
@@ -120,7 +120,7 @@ impl StorageSettings {
 
 type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Keeps sessions on a backend and finds them again. Cheap to clone; clones share everything.
+/// Stores and searches sessions on a backend. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct SessionStorage {
     backend: Arc<dyn StorageBackend>,
@@ -129,9 +129,9 @@ pub struct SessionStorage {
     redaction: Redaction,
     settings: StorageSettings,
     clock: Clock,
-    /// Set once the store is known to follow the rules of this library.
+    /// Set when the store is known to follow the current rules.
     renewed: Arc<OnceCell<u64>>,
-    /// Sessions that lists have left out because they can't be read.
+    /// Sessions that lists have skipped because they can't be read.
     damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
 }
 
@@ -151,7 +151,7 @@ impl SessionStorage {
         }
     }
 
-    /// Sets what makes vectors; `None` writes no vector records and searches by words alone.
+    /// Sets the embedding provider. With `None`, no vectors are made, and searches use only words.
     #[must_use]
     pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
         self.embedding = embedding;
@@ -172,20 +172,20 @@ impl SessionStorage {
         self
     }
 
-    /// Sets the clock, which tells when rows were stored.
+    /// Sets the clock for the times when rows are stored.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The backend beneath.
+    /// The backend.
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn StorageBackend> {
         &self.backend
     }
 
-    /// What makes vectors, where there is something.
+    /// The embedding provider, if there is one.
     #[must_use]
     pub fn embedding(&self) -> Option<&Arc<dyn EmbeddingProvider>> {
         self.embedding.as_ref()
@@ -202,50 +202,50 @@ impl SessionStorage {
         &self.settings
     }
 
-    /// The user that first wrote the store, if anybody did.
+    /// The user who first wrote the store, if any.
     ///
     /// # Errors
     ///
-    /// Those of the backend; `Validation` when the stored name is no user id.
+    /// Those of the backend; `Validation` if the stored name is not a user id.
     pub async fn pinned_user(&self) -> Result<Option<UserId>> {
         self.backend.meta().await?.get(meta::USER_ID).map(UserId::new).transpose()
     }
 
-    /// Pins `user` as the store's user unless one is pinned; returns the one that is.
+    /// Pins `user` as the store's user unless another one is pinned. Returns the pinned user.
     ///
     /// # Errors
     ///
-    /// Those of the backend; `Validation` when the stored name is no user id.
+    /// Those of the backend; `Validation` if the stored name is not a user id.
     pub async fn pin_user(&self, user: &UserId) -> Result<UserId> {
         UserId::new(self.backend.put_meta_if_absent(meta::USER_ID, user.as_str()).await?)
     }
 
-    /// Makes all sessions of `from` sessions of `to`, for a person whose name is another now; returns how many. Where
-    /// `from` is pinned as the store's user, `to` is then.
+    /// Changes the owner of all sessions of `from` to `to`, for a person whose user id has changed. Returns the number
+    /// of sessions. If `from` is pinned as the store's user, `to` is pinned instead.
     ///
     /// # Errors
     ///
-    /// `Conflict` when both have a session or an event of the same id: then nothing is changed; those of the backend.
+    /// `Conflict` if both have a session or an event with the same id: then nothing is changed; errors of the backend.
     pub async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         let renamed = if from == to { 0 } else { self.backend.rename_user(from, to).await? };
         self.backend.replace_meta(meta::USER_ID, from.as_str(), to.as_str()).await?;
         Ok(renamed)
     }
 
-    /// The space of the vectors that the store holds, if it holds any.
+    /// The space of the store's vectors, if it has any.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn embedding_space(&self) -> Result<Option<EmbeddingSpace>> {
         Ok(self.generations().await?.current.map(|current| current.space))
     }
 
-    /// Brings derived indexes up to the rows. Searches are right without it, only slower.
+    /// Updates derived indexes from the rows. Searches are correct without it, only slower.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn update_index(&self) -> Result<()> {
         self.backend.update_index().await
     }

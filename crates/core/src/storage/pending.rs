@@ -1,9 +1,9 @@
-//! Rows that wait to be written, and the count of their session once they are.
+//! Pending rows of a session, and its counts after they are written.
 
 use super::Extent;
 use crate::backend::RowChange;
 
-/// Rows of one kind, messages or events, of a session that is being taken in.
+/// Pending rows of one kind, messages or events, of a session that is being ingested.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     stored: u32,
@@ -16,7 +16,7 @@ pub(super) struct Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Nothing yet, of a session that has `stored` rows.
+    /// No pending rows, for a session with `stored` rows.
     pub(super) fn new(stored: u32) -> Self {
         Self {
             stored,
@@ -29,12 +29,12 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Lines come from the sequence `start` on; `stored` rows were counted.
+    /// Begins lines at the sequence `start`; `stored` rows were counted.
     pub(super) fn begin(&mut self, start: u32, stored: u32) {
         (self.next, self.stored, self.begun) = (start, stored, true);
     }
 
-    /// Whether lines come at all.
+    /// Whether lines were begun.
     pub(super) fn begun(&self) -> bool {
         self.begun
     }
@@ -49,17 +49,17 @@ impl<T> Pending<T> {
         self.stored
     }
 
-    /// The next line comes after all that is stored.
+    /// Whether the next line is after all stored rows.
     pub(super) fn pass_over_stored(&mut self) {
         self.next = self.next.max(self.stored);
     }
 
-    /// The next line is there already, as it is.
+    /// The next line is already stored.
     pub(super) fn leave(&mut self) {
         self.next += 1;
     }
 
-    /// The next line is to be written, as `row`, which has `bytes`.
+    /// The next line must be written as `row`, with this size in bytes.
     pub(super) fn put(&mut self, row: T, bytes: usize) {
         self.next += 1;
         self.touched = true;
@@ -76,38 +76,38 @@ impl<T> Pending<T> {
         }
     }
 
-    /// Whether the lines that came are known to be all there are.
+    /// Whether the lines are known to be complete.
     pub(super) fn is_whole(&self) -> bool {
         self.extent == Some(Extent::Whole)
     }
 
-    /// Whether there is something to write.
+    /// Whether rows are pending.
     pub(super) fn has_changes(&self) -> bool {
         !self.rows.is_empty()
     }
 
-    /// Whether something is to be written, or was already.
+    /// Whether rows are pending or were written already.
     pub(super) fn touched(&self) -> bool {
         self.touched
     }
 
-    /// The rows that wait, in order of sequence.
+    /// The pending rows, in order of sequence.
     pub(super) fn waiting(&mut self) -> &mut [T] {
         &mut self.rows.put
     }
 
-    /// How much is waiting.
+    /// The size of the pending rows in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What is waiting, to be written now.
+    /// Takes the pending rows, to write them now.
     pub(super) fn take(&mut self) -> RowChange<T> {
         self.bytes = 0;
         std::mem::take(&mut self.rows)
     }
 
-    /// The number of rows once all that came is written.
+    /// The number of rows after all pending rows are written.
     pub(super) fn count(&self) -> u32 {
         match (self.begun, self.is_whole()) {
             (false, _) => self.stored,

@@ -1,4 +1,4 @@
-//! What was written by day, week and month, with the days on which nothing was.
+//! Activity by day, week and month, including days without activity.
 
 use jiff::{ToSpan as _, civil::Date};
 use serde::Serialize;
@@ -6,14 +6,13 @@ use serde::Serialize;
 use super::DayStatistics;
 use crate::backend::Usage;
 
-/// More days than this without anything are left out: nobody means them, and a wrong date in one file would make
-/// thousands of them.
+/// Longer gaps without activity are left out: a wrong date in one file would otherwise add thousands of days.
 const LONGEST_GAP: i32 = 366;
 
-/// What was written in a week or a month.
+/// Activity in a week or a month.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PeriodStatistics {
-    /// The week by ISO 8601, `2026-W05`, or the month, `2026-01`.
+    /// The week in ISO 8601, `2026-W05`, or the month, `2026-01`.
     pub period: String,
     /// Its first day: a Monday, or the first of the month.
     pub first_day: String,
@@ -21,11 +20,11 @@ pub struct PeriodStatistics {
     pub sessions: u64,
     /// Messages.
     pub messages: u64,
-    /// Messages of users.
+    /// User messages.
     pub user_messages: u64,
     /// Events.
     pub events: u64,
-    /// What models took.
+    /// The usage of models.
     pub usage: Usage,
 }
 
@@ -39,7 +38,7 @@ impl PeriodStatistics {
     }
 }
 
-/// The days in order, and between them those without anything.
+/// The days in order, including those without activity.
 pub(super) fn with_gaps(days: impl IntoIterator<Item = DayStatistics>) -> Vec<DayStatistics> {
     let mut filled: Vec<DayStatistics> = Vec::new();
     for day in days {
@@ -59,7 +58,7 @@ fn days_between(first: Date, second: Date) -> i32 {
     first.until(second).map_or(i32::MAX, |span| span.get_days())
 }
 
-/// The weeks that the days are in, by ISO 8601.
+/// The ISO 8601 weeks of the days.
 pub(super) fn weeks(days: &[DayStatistics]) -> Vec<PeriodStatistics> {
     periods(days, |date| {
         let week = date.iso_week_date();
@@ -68,12 +67,12 @@ pub(super) fn weeks(days: &[DayStatistics]) -> Vec<PeriodStatistics> {
     })
 }
 
-/// The months that the days are in.
+/// The months of the days.
 pub(super) fn months(days: &[DayStatistics]) -> Vec<PeriodStatistics> {
     periods(days, |date| Some((date.strftime("%Y-%m").to_string(), date.first_of_month())))
 }
 
-/// Sums up consecutive days of the same period. A day that is no date is left out.
+/// Sums up consecutive days of the same period. Days that are not dates are left out.
 fn periods(days: &[DayStatistics], of: impl Fn(Date) -> Option<(String, Date)>) -> Vec<PeriodStatistics> {
     let mut periods: Vec<PeriodStatistics> = Vec::new();
     for day in days {
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn days_without_anything_are_gaps() {
+    fn days_without_activity_are_included() {
         let days = with_gaps([day("2026-02-27", 3), day("2026-03-02", 1), day("2026-03-03", 2)]);
         let expected =
             [("2026-02-27", 3), ("2026-02-28", 0), ("2026-03-01", 0), ("2026-03-02", 1), ("2026-03-03", 2)];
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn months_without_anything_are_gaps_too() {
+    fn months_without_activity_are_included() {
         let months = months(&with_gaps([day("2025-11-30", 1), day("2026-01-01", 2), day("2026-01-31", 4)]));
         let months: Vec<_> =
             months.iter().map(|of| (of.period.as_str(), of.first_day.as_str(), of.messages)).collect();

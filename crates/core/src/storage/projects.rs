@@ -1,4 +1,4 @@
-//! Finding a project by what a person types.
+//! Finds a project by the name or folder that a person types.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::{
 };
 
 impl SessionStorage {
-    /// The project whose slug is `name`, or holds it when only one does; case makes no difference to a part. `None`
-    /// when no project of `scope` does.
+    /// The project with the slug `name`, or with `name` as a unique part of its slug, ignoring case. `None` if `scope`
+    /// has no such project.
     ///
     /// # Errors
     ///
-    /// `Validation` with the candidates when several do; those of the backend.
+    /// `Validation` with the candidates if several match; errors of the backend.
     pub async fn find_project(&self, scope: &Scope, name: &str) -> Result<Option<ProjectSlug>> {
         let Ok(slug) = ProjectSlug::new(name) else { return Ok(None) };
         let filter = SessionFilter::default().with_project(slug.clone());
@@ -37,7 +37,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn project_slugs(&self, scope: &Scope) -> Result<BTreeSet<ProjectSlug>> {
         let mut slugs = BTreeSet::new();
         let query = SessionQuery::new(scope.clone()).with_limit(PAGE);
@@ -47,11 +47,11 @@ impl SessionStorage {
     }
 
     /// The project of `folder`, an absolute path: the one with the folder's slug, unless its sessions ran elsewhere and
-    /// another project has sessions that ran in the folder. `None` when there is neither.
+    /// another project has sessions that ran in the folder. `None` if there is neither.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn project_of_folder(&self, scope: &Scope, folder: &str) -> Result<Option<ProjectSlug>> {
         let ran_there = |session: &Session| {
             session.working_dir.as_deref().is_some_and(|dir| trimmed(dir) == trimmed(folder))
@@ -77,7 +77,7 @@ impl SessionStorage {
     }
 }
 
-/// A path without a separator at its end.
+/// A path without a trailing separator.
 fn trimmed(path: &str) -> &str {
     path.trim_end_matches(['/', '\\'])
 }

@@ -1,4 +1,4 @@
-//! The life of vectors: what is missing is made, all are made anew, and what there is is counted.
+//! Makes missing vectors, rebuilds all vectors, and counts them.
 
 use std::collections::BTreeSet;
 
@@ -19,20 +19,20 @@ use crate::{
     search::SessionFilter,
 };
 
-/// How many vectors of earlier generations are removed in one transaction.
+/// Number of vectors of earlier generations to remove in one transaction.
 const PRUNED_AT_ONCE: usize = 5_000;
-/// How many messages are read at a time to estimate.
+/// Number of messages to read at a time for an estimate.
 const ESTIMATED_AT_ONCE: usize = 1_000;
 
-/// Whose vectors are to be made.
+/// The messages whose vectors to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VectorsOf {
     /// The owner.
     pub user: UserId,
-    /// Of the sessions of one project.
+    /// Only sessions of this project.
     pub project: Option<ProjectSlug>,
-    /// Of one session.
+    /// Only this session.
     pub session: Option<SessionId>,
 }
 
@@ -43,14 +43,14 @@ impl VectorsOf {
         Self { user, project: None, session: None }
     }
 
-    /// Only of the sessions of one project.
+    /// Only sessions of this project.
     #[must_use]
     pub fn with_project(mut self, project: Option<ProjectSlug>) -> Self {
         self.project = project;
         self
     }
 
-    /// Only of one session.
+    /// Only this session.
     #[must_use]
     pub fn with_session(mut self, session: Option<SessionId>) -> Self {
         self.session = session;
@@ -62,30 +62,30 @@ impl VectorsOf {
     }
 }
 
-/// What embedding would take.
+/// An estimate of embedding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Messages whose vectors would be made.
+    /// The number of messages to embed.
     pub messages: u64,
-    /// Texts: a message has one of each content type, and long ones are cut.
+    /// The number of texts: a message has one per content type, and long ones are split.
     pub texts: u64,
-    /// Tokens of these texts, as `cl100k_base` counts them.
+    /// The number of `cl100k_base` tokens of these texts.
     pub tokens: u64,
-    /// Calls of the provider, if none of the texts is in a cache: as many as so many texts and tokens fill.
+    /// The number of calls of the provider, if no text is in a cache.
     pub calls: u64,
 }
 
-/// What an [`Estimate`] is of.
+/// The subject of an [`Estimate`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EstimateOf {
-    /// What is owed.
+    /// Pending vectors.
     Owed,
     /// All vectors.
     Everything,
 }
 
-/// How far the vectors of a store are.
+/// The status of the vectors in a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VectorStatus {
@@ -93,32 +93,33 @@ pub struct VectorStatus {
     pub embeddable: u64,
     /// Messages with nothing to embed.
     pub nothing: u64,
-    /// The vectors that are searched; none in a store that never had any.
+    /// The vectors that searches use; `None` if the store never had any.
     pub current: Option<GenerationStatus>,
-    /// Those that a rebuild is making.
+    /// The vectors that a rebuild is making.
     pub next: Option<GenerationStatus>,
-    /// Vectors of earlier generations that are still to be removed.
+    /// The number of vectors of earlier generations that are not removed yet.
     pub leftover_vectors: u64,
 }
 
-/// How far the vectors of one space are.
+/// The status of the vectors of one generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct GenerationStatus {
     /// Model and dimensions.
     #[serde(flatten)]
     pub space: EmbeddingSpace,
-    /// How many messages have them, owe them, or failed.
+    /// The number of messages that have them, whose vectors are pending, or that failed.
     #[serde(flatten)]
     pub counts: GenerationCounts,
 }
 
 impl SessionStorage {
-    /// Makes the vectors that are missing: those that are owed, and once more those that failed before.
+    /// Makes missing vectors: pending ones, and those that failed before.
     ///
     /// # Errors
     ///
-    /// `Unsupported` without an embedding provider; those of the backend. A provider that fails is told in the report.
+    /// `Unsupported` without an embedding provider; errors of the backend. If the provider fails, the report has the
+    /// error.
     pub async fn backfill(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
         self.needed_provider()?;
         for key in self.session_keys(of).await? {
@@ -129,15 +130,16 @@ impl SessionStorage {
         Ok(report)
     }
 
-    /// Makes vectors anew.
+    /// Makes vectors again.
     ///
-    /// With the model of the store's vectors: those of `of`, one after the other; searches use the old one of a message
-    /// until the new one is there.
+    /// With the model of the store's vectors, this makes the vectors of `of` one by one. Searches use the old vector of
+    /// a message until the new one is stored.
     ///
-    /// With another model: those of all users, beside the old ones, which are searched until the new ones are complete.
-    /// `of` must then name no project and no session. A rebuild with yet another model that is under way is given up.
+    /// With another model, this makes vectors for all users beside the old ones. Searches use the old ones until the
+    /// new ones are complete. `of` must not have a project or session. A rebuild in progress with yet another model is
+    /// abandoned.
     ///
-    /// What was broken off goes on with the next call. `report.failure` tells when it is not complete.
+    /// If it is interrupted, the next call continues. `report.failure` is set if it is not complete.
     ///
     /// # Errors
     ///
@@ -155,7 +157,7 @@ impl SessionStorage {
             Some(_) if of.is_everything() => self.rebuild_next(&held, &space, on_embedded).await,
             Some(_) => {
                 let error = other_space(&held, &space);
-                let message = format!("{}: make all of them anew, not those of a part", error.message());
+                let message = format!("{}: make all vectors again, not only a part", error.message());
                 Err(Error::validation("embedding", message))
             }
         }
@@ -168,13 +170,13 @@ impl SessionStorage {
         space: &EmbeddingSpace,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<EmbedReport> {
-        // Who wants the current model no longer wants the other one that is under way.
+        // A rebuild with the current model abandons the one in progress.
         if held.next.is_some() && of.is_everything() {
             self.put_next(held, space).await?;
             self.prune().await?;
         }
         let keys = self.session_keys(of).await?;
-        // Vectors that are owed are those that an earlier call did not come to.
+        // Pending vectors are those that an earlier call did not reach.
         if !self.owes_any(of, held.current_number()).await? {
             for key in &keys {
                 self.backend.owe_vectors(key, OweAgain::All).await?;
@@ -194,7 +196,7 @@ impl SessionStorage {
         let generation = self.begin_next(held, space).await?;
         self.prune().await?;
         let mut report = EmbedReport::default();
-        // Messages may come in while others are embedded, also of users who had none.
+        // Messages may be stored while others are embedded, also of new users.
         while report.failure.is_none() && !self.backend.complete_generation(generation).await? {
             let before = (report.messages, report.refused);
             for user in self.users_with_sessions().await? {
@@ -216,7 +218,7 @@ impl SessionStorage {
         Ok(report)
     }
 
-    /// The number of the generation that a rebuild with `space` makes: the one under way, or a new one.
+    /// The number of the generation that a rebuild with `space` makes: the one in progress, or a new one.
     async fn begin_next(&self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
         match &held.next {
             Some(next) if next.space == *space => Ok(next.number),
@@ -224,7 +226,7 @@ impl SessionStorage {
         }
     }
 
-    /// Makes a generation of `space` the next one. That of the current space means that there is none.
+    /// Makes a generation of `space` the next one. If it is the current space, there is no next one.
     async fn put_next(&self, held: &Generations, space: &EmbeddingSpace) -> Result<u32> {
         let new = Generation { space: space.clone(), number: held.last_number + 1 };
         let value = new.to_value();
@@ -241,7 +243,7 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// What is made of `of`: all at once, so that the texts of several sessions share a call, or session by session.
+    /// Makes the vectors of `of`: all together, so that texts of several sessions share a call, or session by session.
     async fn embed_sessions(
         &self,
         of: &VectorsOf,
@@ -274,11 +276,11 @@ impl SessionStorage {
         Ok(false)
     }
 
-    /// What making vectors with this storage's provider would take. Nothing is written, and no text is sent anywhere.
+    /// Estimates making vectors with this storage's provider. Nothing is written, and no text is sent anywhere.
     ///
     /// # Errors
     ///
-    /// `Unsupported` without an embedding provider; those of the backend.
+    /// `Unsupported` without an embedding provider; errors of the backend.
     pub async fn estimate_embedding(&self, of: &VectorsOf, what: EstimateOf) -> Result<Estimate> {
         let provider = self.needed_provider()?;
         let mut estimate = Estimate::default();
@@ -301,11 +303,11 @@ impl SessionStorage {
         Ok(estimate)
     }
 
-    /// How many messages of `scope` have vectors, owe them, or failed.
+    /// The number of messages in `scope` that have vectors, whose vectors are pending, or that failed.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn vector_status(&self, scope: &Scope) -> Result<VectorStatus> {
         let held = self.generations().await?;
         let mut counts = self.backend.count_vectors(scope).await?;

@@ -1,4 +1,4 @@
-//! A store that was written by an earlier version of this library: what was derived from lines is derived again.
+//! Updates a store written by an earlier version of this library: derived data is derived again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,21 +14,21 @@ use crate::{
     model::{Event, Message, Payload, SessionKey, StoredEvent},
 };
 
-/// How many messages are read at a time.
+/// Number of messages read at a time.
 const PAGE: usize = 1_000;
-/// How many events are read at a time.
+/// Number of events read at a time.
 const EVENT_PAGE: usize = 1_000;
-/// How many lines of events are read and written at a time: one may have megabytes.
+/// Number of event lines read and written at a time: a line may have megabytes.
 const PAYLOADS_AT_ONCE: usize = 16;
 
 impl SessionStorage {
-    /// Brings what the store derived from lines up to the rules of this library: what is kept of texts, and the summaries of
-    /// events. Where the text of a tool's output is another one now, its vectors are owed again; nothing is embedded here.
-    /// Returns of how many messages. A storage and its clones look at the store once, at the latest before they first write to it.
+    /// Updates the data derived from lines to the current rules: stored texts, and the summaries of events. If the text
+    /// of a tool's output changed, its vectors become pending; nothing is embedded here. Returns the number of these
+    /// messages. A storage and its clones check the store once, at the latest before their first write.
     ///
     /// # Errors
     ///
-    /// Those of the backend. What was broken off begins anew with the next call.
+    /// Errors of the backend. If it is interrupted, the next call starts over.
     pub async fn renew(&self) -> Result<u64> {
         self.renewed.get_or_try_init(|| self.renew_store()).await.copied()
     }
@@ -69,14 +69,13 @@ impl SessionStorage {
         }
     }
 
-    /// Makes the summaries of a session's events anew, where they come out otherwise and the line is kept. Returns of how
-    /// many.
+    /// Derives the summaries of a session's events again, if the line is stored. Returns how many changed.
     async fn renew_summaries_of_session(&self, key: &SessionKey) -> Result<u64> {
         let Some(stored) = self.backend.get_session(key).await? else { return Ok(0) };
         let (mut version, mut renewed) = (stored.version, 0);
         let mut range = SequenceRange { start: 0, limit: EVENT_PAGE };
         loop {
-            // What can't be read stays as it is.
+            // Events that can't be read do not change.
             let page: Vec<Event> = self.readable_page(key, range, &mut Vec::new()).await?;
             let Some(last) = page.last() else { return Ok(renewed) };
             range.start = last.sequence.saturating_add(1);
@@ -103,7 +102,7 @@ impl SessionStorage {
             let Some(payload) = payloads.remove(&event.sequence) else { continue };
             let fields = match assemble(payload.clone()) {
                 Ok(Some(line)) => parse_event_line(&line),
-                // Without its line, or with a damaged one, an event stays as it is.
+                // An event without a line, or with a damaged one, does not change.
                 Ok(None) | Err(_) => continue,
             };
             if let Ok(EventFields { summary, error_type, .. }) = fields
@@ -140,13 +139,13 @@ impl SessionStorage {
     }
 }
 
-/// Whether a store follows earlier rules. A newer version of this library knows better what it has written.
+/// Whether a store follows earlier rules. Stores of newer versions are left alone.
 fn is_older(held: &BTreeMap<String, String>, key: &str, rules: u32) -> bool {
     held.get(key).map_or(Some(1), |held| held.parse::<u32>().ok()).is_some_and(|held| held < rules)
 }
 
-/// Whether the summary of an event may come out otherwise than by the rules before: it reports usage, an error, or the end
-/// of something that took time, or submits a prompt. Requests, which hold most of the bytes of a log, do not.
+/// Whether the summary of an event may differ from that by earlier rules: it reports usage, an error, a duration, or a
+/// submitted prompt. Requests, which are most of the bytes of a log, do not.
 fn may_differ(event: &Event) -> bool {
     let reports = |prefix: &str| event.event_type.starts_with(prefix);
     event.failed()

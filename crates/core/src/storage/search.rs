@@ -1,4 +1,4 @@
-//! Search: candidates from the backend, fused, diversified, shown.
+//! Search: fuses and diversifies the candidates of the backend, and reads the results.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,14 +19,15 @@ use crate::{
     text::{Snippets, query_terms},
 };
 
-/// Candidates asked of the backend for each result: enough that diversifying has a choice.
+/// Candidates to request from the backend per result: enough for diversification.
 pub(super) const CANDIDATES_A_RESULT: usize = 5;
-/// The least number of candidates for each list, where two are fused.
+/// The minimum number of candidates of each list, if two are fused.
 const LEAST_FUSED: usize = 100;
-/// Candidates that maximal marginal relevance chooses from, for each result.
+/// Candidates per result from which maximal marginal relevance chooses.
 const POOL_A_RESULT: usize = 3;
 
-/// A query's vector, and the generation of vectors that it is compared with. Empty where there is none to compare with.
+/// The vector of a query, and the generation of vectors to compare it with. Empty if there are no vectors to compare
+/// with.
 #[derive(Debug, Default)]
 struct QueryVector {
     vector: Vec<f32>,
@@ -36,12 +37,12 @@ struct QueryVector {
 impl SessionStorage {
     /// Finds messages.
     ///
-    /// Hybrid search without an embedding provider, or on a store with vectors of another model, runs as full text
-    /// and says so in the answer's notices.
+    /// Without an embedding provider, or with vectors of another model in the store, a hybrid search runs as full text
+    /// and says so in the notices.
     ///
     /// # Errors
     ///
-    /// `Validation` when an option is out of range; `Unsupported` or `Embedding` when semantic search can't run; those
+    /// `Validation` if an option is out of range; `Unsupported` or `Embedding` if semantic search can't run; errors
     /// of the backend.
     pub async fn search_transcripts(&self, scope: &Scope, options: &SearchOptions) -> Result<SearchResults> {
         options.validate()?;
@@ -70,8 +71,8 @@ impl SessionStorage {
         Ok(SearchResults { mode, notices, missing_vectors, results, damaged })
     }
 
-    /// What a person should know of how the answer was found. What has one cause is one notice: a store that can only be read,
-    /// or an index that was not there for words nor for meaning.
+    /// Notices for the user about how the results were found. Each cause gives one notice: a read-only store, or an
+    /// index that was missing for both words and meaning.
     pub(super) fn notices(
         &self,
         ran: SearchMode,
@@ -85,13 +86,13 @@ impl SessionStorage {
         if is_one && notices.len() > 1 { vec![notices.join("; ")] } else { notices }
     }
 
-    /// How many messages of `scope` a search by meaning can't find yet; `None` when it can find all.
+    /// The number of messages in `scope` that a search by meaning can't find yet; `None` if it can find all.
     ///
-    /// One look at the index of what is owed where nothing is; only then are messages counted.
+    /// If no vectors are pending, this is one query of the index of pending messages. Otherwise, messages are counted.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
         let generation = self.generations().await?.current_number();
         if let Scope::User(user) = scope {
@@ -106,7 +107,7 @@ impl SessionStorage {
         Ok((messages > 0).then_some(MissingVectors { messages, of: counts.embeddable }))
     }
 
-    /// The candidates by meaning, with the query's vector and the mode that can run.
+    /// The candidates by meaning, with the vector of the query and the mode that can run.
     async fn nearest_list(
         &self,
         scope: &Scope,
@@ -123,14 +124,14 @@ impl SessionStorage {
                 Ok((mode, vector, list))
             }
             (Err(error), SearchMode::Hybrid) if is_about_vectors(&error) => {
-                let notice = format!("searched by words alone: {error}");
+                let notice = format!("searched by words only: {error}");
                 Ok((SearchMode::FullText, QueryVector::default(), none(Some(notice))))
             }
             (Err(error), _) => Err(error.with_operation("search")),
         }
     }
 
-    /// The query's vector; `None` when the store holds no vectors, so that there is nothing to compare with.
+    /// The vector of the query; `None` if the store has no vectors to compare with.
     async fn query_vector(&self, query: &str) -> Result<Option<QueryVector>> {
         let Some(provider) = &self.embedding else {
             return Err(Error::new(ErrorKind::Unsupported, "there is no embedding provider"));
@@ -185,7 +186,7 @@ impl SessionStorage {
         options: &SearchOptions,
         asked: &QueryVector,
     ) -> Result<Candidates<VectorCandidate>> {
-        // A vector of zeros: the model knows no word of the query, so nothing is near to it.
+        // A vector of zeros: the model knows no word of the query, so nothing is near it.
         if asked.vector.iter().all(|x| *x == 0.0) {
             return Ok(Candidates { items: Vec::new(), notice: None });
         }
@@ -200,8 +201,8 @@ impl SessionStorage {
         self.nearest_chunks(query, options.limit * POOL_A_RESULT, options.min_similarity).await
     }
 
-    /// The chunks nearest to the query's vector: of so many different messages, if there are as many, since the chunks of
-    /// a few long messages may take all the places.
+    /// The chunks nearest to the vector of the query, from enough different messages if there are as many: chunks of a
+    /// few long messages could fill the list.
     pub(super) async fn nearest_chunks(
         &self,
         mut query: VectorQuery,
@@ -226,7 +227,7 @@ impl SessionStorage {
         FusionWeights::of(strength)
     }
 
-    /// Gives the candidates that only the text list names their vectors, so that they can be compared.
+    /// Adds the vectors of candidates that are only in the text list, so that they can be compared.
     async fn complete_vectors(&self, ranked: &mut [Fused], query: &QueryVector) -> Result<()> {
         let lacking: Vec<(Place, ContentType)> = ranked
             .iter()
@@ -252,8 +253,8 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// Reads the messages and cuts their snippets. A message that was removed in between is left out, as is one that can't be
-    /// read.
+    /// Reads the messages and cuts their snippets. Messages that were removed in the meantime or can't be read are left
+    /// out.
     pub(super) async fn show(
         &self,
         picked: Vec<(Fused, f32)>,
@@ -309,7 +310,7 @@ fn result(
     }
 }
 
-/// The bytes of the characters `start..end`.
+/// The byte range of the characters `start..end`.
 fn byte_range(text: &str, start: u32, end: u32) -> std::ops::Range<usize> {
     let mut boundaries = text.char_indices().map(|(at, _)| at).chain([text.len()]);
     let first = boundaries.nth(start as usize).unwrap_or(text.len());
@@ -318,7 +319,8 @@ fn byte_range(text: &str, start: u32, end: u32) -> std::ops::Range<usize> {
     first..last.max(first)
 }
 
-/// How many candidates each list is asked for. Of two that are fused, what is low in one may be high in the other.
+/// The number of candidates to request for each list. If two lists are fused, a candidate that is low in one may be
+/// high in the other.
 fn candidates_for(options: &SearchOptions) -> usize {
     let wanted = options.limit * CANDIDATES_A_RESULT;
     if options.mode == SearchMode::Hybrid { wanted.max(LEAST_FUSED) } else { wanted }
@@ -328,7 +330,7 @@ fn is_about_vectors(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Embedding | ErrorKind::Authentication)
 }
 
-/// Whether `vector` can be compared with those of `space`.
+/// Whether `vector` can be compared with vectors of `space`.
 fn is_of(space: &EmbeddingSpace, vector: &[f32]) -> bool {
     vector.len() == space.dimensions && vector.iter().all(|x| x.is_finite())
 }

@@ -1,4 +1,4 @@
-//! Sessions: their metadata, reading, listing, deleting, counting.
+//! Sessions: metadata, reading, listing, deleting, counting.
 
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ use crate::{
     search::SessionFilter,
 };
 
-/// How often a write is tried again when somebody else wrote the same session in between.
+/// How often to retry a write if another process wrote the same session in the meantime.
 const CONFLICT_ATTEMPTS: usize = 64;
 
-/// Counts over sessions.
+/// Counts of sessions and their rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SessionStatistics {
-    /// Number of sessions.
+    /// The number of sessions.
     pub sessions: u64,
-    /// Their messages.
+    /// The number of their messages.
     pub messages: u64,
-    /// Their turns.
+    /// The number of their turns.
     pub turns: u64,
-    /// Their events.
+    /// The number of their events.
     pub events: u64,
 }
 
@@ -44,11 +44,11 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionExists` when there is one of this owner and id; those of the backend.
+    /// `SessionExists` if the owner has a session with this id; errors of the backend.
     pub async fn create_session(&self, session: Session) -> Result<()> {
         let key = session.key();
         let exists = || {
-            Error::new(ErrorKind::SessionExists, "the session exists already")
+            Error::new(ErrorKind::SessionExists, "the session already exists")
                 .with("session", &key.session_id)
         };
         if self.backend.get_session(&key).await?.is_some() {
@@ -61,12 +61,12 @@ impl SessionStorage {
         }
     }
 
-    /// Stores the metadata of a session, which is created when it does not exist. `metadata` is the content of its
-    /// `metadata.json`, kept byte for byte.
+    /// Stores the metadata of a session, which is created if it does not exist. `metadata` is the content of its
+    /// `metadata.json`, stored byte for byte.
     ///
     /// # Errors
     ///
-    /// `Validation` when `metadata` is no JSON object; those of the backend.
+    /// `Validation` if `metadata` is not a JSON object; errors of the backend.
     pub async fn sync_session_metadata(
         &self,
         target: &IngestTarget,
@@ -81,11 +81,11 @@ impl SessionStorage {
         .await
     }
 
-    /// A session, or `None` when there is none of this id in `scope`. Where a viewer sees several, their own counts.
+    /// A session, or `None` if `scope` has no session with this id. If a viewer can see several, their own is returned.
     ///
     /// # Errors
     ///
-    /// `Validation` when several users in scope have a session of this id; those of the backend.
+    /// `Validation` if several users in scope have a session with this id; errors of the backend.
     pub async fn get_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Option<Session>> {
         let own = match scope {
             Scope::User(user) => Some(user),
@@ -104,12 +104,12 @@ impl SessionStorage {
         one_of(self.all_sessions(query).await?, session_id.as_str())
     }
 
-    /// Sessions that match, newest first, one page. Those that can't be read are left out, here and wherever sessions are
-    /// listed: [`SessionStorage::damaged_sessions`] names them.
+    /// A page of matching sessions, newest first. Sessions that can't be read are left out of this and all other lists;
+    /// [`SessionStorage::damaged_sessions`] returns them.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn search_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let (mut query, mut damaged) = (query.clone(), Vec::new());
         let page = self.readable_sessions(&mut query, &mut damaged).await;
@@ -117,11 +117,11 @@ impl SessionStorage {
         page
     }
 
-    /// Counts over the sessions of `scope` and, where given, of one project.
+    /// Counts the sessions in `scope`, and in a project if given.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn get_session_statistics(
         &self,
         scope: &Scope,
@@ -140,12 +140,12 @@ impl SessionStorage {
         Ok(statistics)
     }
 
-    /// Deletes a session of `user` with all that belongs to it. Deletes nothing and returns false when the user has
-    /// no such session, or when it belongs to another project.
+    /// Deletes a session of `user` with all its data. Deletes nothing and returns false if the user has no such
+    /// session, or if it belongs to another project.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn delete_session(
         &self,
         user: &UserId,
@@ -161,12 +161,12 @@ impl SessionStorage {
         }
     }
 
-    /// The session of `scope` or the error that it is not there.
+    /// The session in `scope`, or `SessionNotFound`.
     pub(super) async fn existing_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Session> {
         self.get_session(scope, session_id).await?.ok_or_else(|| Error::session_not_found(session_id))
     }
 
-    /// Runs `attempt` until it meets no conflict.
+    /// Runs `attempt` until there is no conflict.
     pub(super) async fn retry_conflicts<T, F: Future<Output = Result<T>>>(
         &self,
         attempt: impl Fn() -> F,
@@ -178,17 +178,18 @@ impl SessionStorage {
                 other => return other,
             }
         }
-        Err(last.unwrap_or_else(|| Error::new(ErrorKind::Conflict, "the session is being written by others")))
+        Err(last
+            .unwrap_or_else(|| Error::new(ErrorKind::Conflict, "other processes are writing the session")))
     }
 
-    /// All answers to `query`.
+    /// All sessions that match `query`.
     pub(super) async fn all_sessions(&self, query: SessionQuery) -> Result<Vec<Session>> {
         let mut found = Vec::new();
         self.each_page(query, |page| found.extend(page)).await?;
         Ok(found)
     }
 
-    /// Hands over the answers to `query` page by page, to the end.
+    /// Calls a function with the sessions that match `query`, page by page.
     pub(super) async fn each_page(
         &self,
         mut query: SessionQuery,

@@ -1,23 +1,23 @@
-//! Short forms of session ids that lead back to their sessions.
+//! Short, unique forms of session ids.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::SessionStorage;
 use crate::{Result, Scope, backend::SessionName, model::SessionId};
 
-/// The least characters of a short id.
+/// The minimum length of a short id.
 const SHORTEST: usize = 8;
 
-/// A beginning of at most this length stands for its session, even where a part of the id is shorter.
+/// A beginning up to this length is used even if a part of the id is shorter.
 const READABLE: usize = 16;
 
 impl SessionStorage {
-    /// The shortest addresses, of at least 8 characters, that [`Self::find_address`] takes for the sessions `ids` of
-    /// `scope`: beginnings of the ids or, where these are long, parts of them.
+    /// The shortest addresses of at least 8 characters with which [`Self::find_address`] finds the sessions `ids` in
+    /// `scope`: beginnings of the ids or, if these are long, parts of them.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn short_ids<'a>(
         &self,
         scope: &Scope,
@@ -33,12 +33,12 @@ impl SessionStorage {
     }
 }
 
-/// The parts of an id that an address may begin: what follows each `-` and `_`.
+/// The parts of an id with which an address may begin: after each `-` and `_`.
 pub(super) fn parts(id: &str) -> impl Iterator<Item = &str> {
     id.match_indices(['-', '_']).filter_map(|(at, _)| id.get(at + 1..)).filter(|part| !part.is_empty())
 }
 
-/// The one session of `family` that has no ancestor in it: the one that started the sub-agents.
+/// The only session of `family` without an ancestor in it: the one that started the sub-agents.
 pub(super) fn top_of<'a>(
     family: impl Iterator<Item = (&'a SessionId, Option<&'a SessionId>)>,
 ) -> Option<&'a str> {
@@ -57,14 +57,14 @@ pub(super) fn top_of<'a>(
 
 /// The ids of all sessions in scope.
 struct Names<'a> {
-    /// With their parents, in order.
+    /// The ids with their parents, in order.
     ids: Vec<(&'a SessionId, Option<&'a SessionId>)>,
-    /// The ids and all parts of them, each with the id that it is of, in order. Made when a part is asked for.
+    /// The ids and all their parts, each with its id, in order. Built when first needed.
     parts: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Names<'a> {
-    /// `shown`: those that are asked for, which need not be in the store.
+    /// `shown` are the requested ids, which need not be in the store.
     fn new(stored: &'a [SessionName], shown: &BTreeSet<&'a SessionId>) -> Self {
         let mut ids: BTreeMap<&SessionId, Option<&SessionId>> = shown.iter().map(|id| (*id, None)).collect();
         ids.extend(stored.iter().map(|name| (&name.session_id, name.parent_id.as_ref())));
@@ -77,7 +77,7 @@ impl<'a> Names<'a> {
         if beginning.len() <= READABLE {
             return beginning.to_owned();
         }
-        // Those that begin with a word, such as the name of an agent, are not for one session alone for long.
+        // Parts that begin with a word, such as the name of an agent, would not stay unique.
         let is_number = |part: &&str| {
             part.get(..SHORTEST).is_some_and(|part| part.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'))
         };
@@ -86,9 +86,9 @@ impl<'a> Names<'a> {
         part.unwrap_or(beginning).to_owned()
     }
 
-    /// The shortest beginning of `id` that leads to it.
+    /// The shortest beginning of `id` that finds it.
     fn shortest_beginning<'b>(&self, id: &'b str) -> &'b str {
-        /// Families of more are not looked through for their top.
+        /// Larger families are not searched for their root.
         const FAMILY: usize = 1_000;
         let mut like = &self.ids[..];
         for length in SHORTEST..id.len() {
@@ -105,7 +105,7 @@ impl<'a> Names<'a> {
         id
     }
 
-    /// The shortest beginning of `part`, a part of `id`, that no other session's id has a part of, if there is one.
+    /// The shortest beginning of `part`, a part of `id`, that is in no other id, if there is one.
     fn shortest_of_part<'b>(&mut self, id: &str, part: &'b str) -> Option<&'b str> {
         if self.parts.is_empty() {
             let of = |id: &'a str| std::iter::once(id).chain(parts(id)).map(move |part| (part, id));
@@ -129,7 +129,7 @@ fn shared_length(a: &str, b: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// The short forms of `ids`, each given with its parent.
+    /// The short forms of `ids`, which are given with their parents.
     fn shortened(ids: &[(&str, Option<&str>)]) -> Vec<String> {
         let id = |id: &str| SessionId::new(id).unwrap();
         let stored: Vec<SessionName> =
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn each_has_the_characters_that_it_needs() {
+    fn each_short_id_has_its_own_length() {
         assert_eq!(alone(&["3a7c1e90-1f4b", "5b8d2f10-77aa"]), ["3a7c1e90", "5b8d2f10"]);
         assert_eq!(
             alone(&["abcdefghij-1", "abcdefghix-2", "3a7c1e90-1f4b", "a"]),
             ["abcdefghij", "abcdefghix", "3a7c1e90", "a"]
         );
-        // A number more is another session, not one that came from it.
+        // With another digit, it is another session and not a sub-agent.
         assert_eq!(
             alone(&["conv-26-session_1", "conv-26-session_12"]),
             ["conv-26-session_1", "conv-26-session_12"]
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn sub_agents_go_by_the_part_of_their_own() {
+    fn sub_agents_use_their_own_part_of_the_id() {
         let parent = "6513270e-269e-4aa1-8bcd-e03c5f1d7a92";
         let spawned = |n| format!("6513270e-269e-4aa1-8bcd-00000000000{n}_explorer");
         let (one, two) = (spawned(1), spawned(2));
@@ -175,13 +175,13 @@ mod tests {
             "7fb8cdf1b2b24a2e-22f1e3a9b2b24a2e_explorer",
         ];
         assert_eq!(alone(&spans), ["7fb8cdf1b2b24a2e_", "7fb8cdf2", "11f1e3a9", "7fb8cdf1"]);
-        // An id that goes on after that of its parent.
+        // An id that continues that of its parent.
         let longer = format!("{parent}-000000000001_explorer");
         assert_eq!(alone(&[parent, &longer]), ["6513270e", "00000000"]);
     }
 
     #[test]
-    fn the_top_of_a_family_is_the_one_that_comes_from_none_of_it() {
+    fn the_root_of_a_family_has_no_ancestor_in_it() {
         let top = |ids: &[(&str, Option<&str>)]| {
             let ids: Vec<(SessionId, Option<SessionId>)> = ids
                 .iter()

@@ -16,30 +16,30 @@ use crate::{
     search::{EventFilter, SearchFilter, SessionFilter},
 };
 
-/// What stands for the model of a call of which the events name none.
+/// The name of the model for calls whose events name none.
 const UNKNOWN_MODEL: &str = "unknown";
 
-/// What statistics are made of. Every field narrows it; the default is all that is in scope.
+/// Options for statistics. The default is everything in scope.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StatisticsOptions {
-    /// Which sessions.
+    /// The filter for sessions.
     pub sessions: SessionFilter,
-    /// From this time on: sessions that were active then, messages and events of then.
+    /// The beginning of the period: sessions that were active in it, and messages and events in it.
     pub since: Option<Timestamp>,
-    /// Before this time.
+    /// The end of the period.
     pub until: Option<Timestamp>,
 }
 
 impl StatisticsOptions {
-    /// Narrows to certain sessions.
+    /// Sets the filter for sessions.
     #[must_use]
     pub fn with_sessions(mut self, sessions: SessionFilter) -> Self {
         self.sessions = sessions;
         self
     }
 
-    /// Narrows to a period; each end may be open.
+    /// Sets the period; each end may be open.
     #[must_use]
     pub fn with_period(mut self, since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         (self.since, self.until) = (since, until);
@@ -47,17 +47,17 @@ impl StatisticsOptions {
     }
 }
 
-/// Statistics: totals, and lists of which each has the largest first; days are in order.
+/// Statistics: totals, and lists with the largest first, or days in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// All sessions together, with all their messages and events, in the period or not.
+    /// Totals of all sessions, with all their messages and events regardless of the period.
     pub totals: SessionStatistics,
-    /// What models took in the period: the sum of `models`, and that of `days`.
+    /// The usage of models in the period: the sum of `models`, and of `days`.
     pub usage: Usage,
     /// Sessions by project.
     pub projects: Vec<SessionGroup<ProjectSlug>>,
-    /// Sessions by bundle; `None` for those that name none.
+    /// Sessions by bundle; `None` for sessions without one.
     pub bundles: Vec<SessionGroup<Option<String>>>,
     /// Events by type.
     pub event_types: Vec<EventTypeStatistics>,
@@ -65,65 +65,65 @@ pub struct Statistics {
     pub tools: Vec<ToolStatistics>,
     /// Uses of models.
     pub models: Vec<ModelStatistics>,
-    /// Days in UTC, from the first on which something was written to the last. Days without anything are among them,
-    /// unless there are more than 366 in a row.
+    /// Days in UTC from the first to the last activity, including days without activity unless there are more than 366
+    /// in a row.
     pub days: Vec<DayStatistics>,
-    /// The weeks by ISO 8601 that these days are in.
+    /// The ISO 8601 weeks of these days.
     pub weeks: Vec<PeriodStatistics>,
-    /// The months that these days are in.
+    /// The months of these days.
     pub months: Vec<PeriodStatistics>,
 }
 
-/// Sessions that have something in common.
+/// A group of sessions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionGroup<T> {
-    /// What they have in common.
+    /// What defines the group.
     pub of: T,
-    /// What they hold.
+    /// Their counts.
     #[serde(flatten)]
     pub counts: SessionStatistics,
     /// When the last of them changed.
     pub last_updated: Timestamp,
 }
 
-/// Events of a type.
+/// Statistics of an event type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct EventTypeStatistics {
     /// The type.
     pub event_type: String,
-    /// How many there are.
+    /// The number of events.
     pub events: u64,
-    /// How many of them tell of a failure.
+    /// The number of events that report a failure.
     pub failures: u64,
 }
 
-/// Uses of a tool.
+/// Statistics of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ToolStatistics {
     /// The tool.
     pub tool: String,
-    /// How often it was used. A use leaves an event at its beginning (`tool:pre`, `tool:call`) and one at its end
-    /// (`tool:post`, `tool:result`, `tool:error`); the more frequent of the two count.
+    /// The number of uses. A use produces an event when it begins (`tool:pre`, `tool:call`) and one when it ends
+    /// (`tool:post`, `tool:result`, `tool:error`); the larger of the two counts.
     pub uses: u64,
-    /// Events about the tool that tell of a failure.
+    /// The number of events about the tool that report a failure.
     pub failures: u64,
 }
 
-/// Uses of a model.
+/// Statistics of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelStatistics {
-    /// The model; `unknown` for calls of which the events name none.
+    /// The model; `unknown` for calls whose events name none.
     pub model: String,
-    /// The provider, where events name one.
+    /// The provider, if events name one.
     pub provider: Option<String>,
-    /// Calls, tokens and cost, as far as events tell them.
+    /// Calls, tokens and cost, as far as events report them.
     #[serde(flatten)]
     pub usage: Usage,
-    /// Events about the model that tell of a failure.
+    /// The number of events about the model that report a failure.
     pub failures: u64,
 }
 
-/// What was written on a day.
+/// Activity on a day.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct DayStatistics {
     /// The day in UTC: `2026-01-31`.
@@ -132,20 +132,20 @@ pub struct DayStatistics {
     pub sessions: u64,
     /// Messages.
     pub messages: u64,
-    /// Messages of users.
+    /// User messages.
     pub user_messages: u64,
     /// Events.
     pub events: u64,
-    /// What models took.
+    /// The usage of models.
     pub usage: Usage,
 }
 
 impl SessionStorage {
-    /// Statistics of what is in `scope`.
+    /// Statistics of the sessions in `scope`.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn get_statistics(&self, scope: &Scope, options: &StatisticsOptions) -> Result<Statistics> {
         let (since, until) = (options.since, options.until);
         let mut tables = Tables::default();
@@ -290,7 +290,7 @@ fn groups<T>(found: BTreeMap<T, (SessionStatistics, Option<Timestamp>)>) -> Vec<
     largest_first(groups, |group| (group.counts.sessions, group.counts.messages))
 }
 
-/// Those of equal size stay in order of their names.
+/// Equal ones stay in the order of their names.
 fn largest_first<T, N: Ord>(items: impl Iterator<Item = T>, size: impl Fn(&T) -> N) -> Vec<T> {
     let mut items: Vec<T> = items.collect();
     items.sort_by_key(|item| std::cmp::Reverse(size(item)));

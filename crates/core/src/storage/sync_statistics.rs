@@ -1,4 +1,4 @@
-//! What the store holds of a session, and what is missing from it.
+//! The stored rows of a session, and missing ones.
 
 use std::ops::RangeInclusive;
 
@@ -11,18 +11,18 @@ use crate::{
     model::{SessionId, SessionKey},
 };
 
-/// What the store holds of a session.
+/// The stored rows of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SyncStatistics {
     /// Its rows.
     #[serde(flatten)]
     pub rows: SessionRows,
-    /// Sequences below the last of which there is no message: there are none unless the store was damaged.
+    /// Sequences without a message before the last one: empty unless the store was damaged.
     pub missing_messages: Vec<RangeInclusive<u32>>,
-    /// Sequences below the last of which there is no event.
+    /// Sequences without an event before the last one.
     pub missing_events: Vec<RangeInclusive<u32>>,
-    /// Lines of the session's files that were left out, and why.
+    /// Lines of the session's files that were skipped, and why.
     pub skipped: Vec<SkippedLine>,
 }
 
@@ -33,11 +33,11 @@ enum Rows {
 }
 
 impl SessionStorage {
-    /// What the store holds of a session, and what is missing.
+    /// The stored rows of a session, and missing ones.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn get_sync_statistics(&self, scope: &Scope, session_id: &SessionId) -> Result<SyncStatistics> {
         let key = self.existing_session(scope, session_id).await?.key();
         let stored = self.backend.get_session(&key).await?;

@@ -1,4 +1,4 @@
-//! Transcript lines in and out.
+//! Stores and reads transcript lines.
 
 use super::{
     Extent, GivenEmbeddings, IngestReport, IngestTarget, LineOutcome, MessageEmbeddings, Readable,
@@ -10,44 +10,44 @@ use crate::{
     model::{EmbeddingSpace, Message, RawJson, SessionId, Timestamp},
 };
 
-/// Lines to store, of a transcript or of an event log.
+/// Lines of a transcript or an event log to store.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SyncLines {
-    /// The lines as they came in.
+    /// The original lines.
     pub lines: Vec<RawJson>,
     /// The sequence of the first one. Default: 0.
     pub start_sequence: u32,
-    /// Whether the lines are all there is from `start_sequence` on. Default: [`Extent::Part`].
+    /// Whether the lines are complete from `start_sequence` on. Default: [`Extent::Part`].
     pub extent: Extent,
-    /// The time for lines that name none. Default: now.
+    /// The time of lines that state none. Default: now.
     pub seen: Option<Timestamp>,
-    /// Vectors of these lines that the caller has: the provider is not asked for them. Default: none.
+    /// Vectors of these lines that the caller made; the provider does not make them. Default: none.
     pub embeddings: Option<GivenEmbeddings>,
 }
 
 impl SyncLines {
-    /// The whole of a transcript or event log: what is stored beyond it is removed.
+    /// A complete transcript or event log: stored rows after it are removed.
     #[must_use]
     pub fn whole(lines: Vec<RawJson>) -> Self {
         Self { lines, start_sequence: 0, extent: Extent::Whole, seen: None, embeddings: None }
     }
 
-    /// Lines from `start_sequence` on: what is stored beyond them stays.
+    /// Lines from `start_sequence` on: stored rows after them stay.
     #[must_use]
     pub fn starting_at(start_sequence: u32, lines: Vec<RawJson>) -> Self {
         Self { lines, start_sequence, extent: Extent::Part, seen: None, embeddings: None }
     }
 
-    /// Sets the time for lines that name none.
+    /// Sets the time of lines that state none.
     #[must_use]
     pub fn with_seen(mut self, seen: Timestamp) -> Self {
         self.seen = Some(seen);
         self
     }
 
-    /// Sets vectors of these lines that the caller has made, with the model of `space`. A message that is named gets
-    /// these and no others; the embedding provider makes those of the other messages.
+    /// Sets vectors of these lines that the caller made with the model of `space`. A message in `vectors` gets only
+    /// these; the embedding provider makes the vectors of the other messages.
     #[must_use]
     pub fn with_embeddings(mut self, space: EmbeddingSpace, of_messages: Vec<MessageEmbeddings>) -> Self {
         self.embeddings = Some(GivenEmbeddings { space, of_messages });
@@ -58,13 +58,13 @@ impl SyncLines {
 impl SessionStorage {
     /// Stores transcript lines and makes the vectors of those that are new or changed.
     ///
-    /// All lines are stored or none; a failing embedding provider does not fail the call: the vectors are owed then,
-    /// and made by the next sync.
+    /// Either all lines are stored, or none. If the embedding provider fails, the call succeeds anyway: the vectors are
+    /// pending, and the next sync makes them.
     ///
     /// # Errors
     ///
-    /// `Validation` naming the line when one is bad, or when `start_sequence` lies beyond the end; with given vectors those
-    /// of [`SessionStorage::store_embeddings`], before anything is stored; those of the backend.
+    /// `Validation` with the line number if a line is invalid, or if `start_sequence` is beyond the end; with given
+    /// vectors the errors of [`SessionStorage::store_embeddings`], before anything is stored; errors of the backend.
     pub async fn sync_transcript_lines(
         &self,
         target: &IngestTarget,
@@ -94,11 +94,11 @@ impl SessionStorage {
         Ok(report)
     }
 
-    /// Up to `limit` messages of a session behind `after_sequence`, in order; from the first one with `None`.
+    /// Up to `limit` messages of a session after `after_sequence`, in order, or from the first one with `None`.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; `Damaged` when one can't be read; those of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; `Damaged` if one can't be read; errors of the backend.
     pub async fn get_transcript_lines(
         &self,
         scope: &Scope,
@@ -113,7 +113,7 @@ impl SessionStorage {
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn readable_transcript_lines(
         &self,
         scope: &Scope,
@@ -135,7 +135,7 @@ impl SessionStorage {
     }
 }
 
-/// A caller that hands over lines wants to know of a bad one; only files are synced around it.
+/// For a caller that passes lines, an invalid line is an error; only a sync of files skips it.
 pub(super) fn all_good(index: usize, outcome: LineOutcome) -> Result<()> {
     match outcome {
         LineOutcome::Taken | LineOutcome::Doubtful { .. } => Ok(()),

@@ -1,4 +1,4 @@
-//! Sessions that come from sessions: sub-agents and forks.
+//! Trees of sessions: sub-agents and forks.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,33 +11,33 @@ use crate::{
     model::{Session, SessionId, SessionKey},
 };
 
-/// How a session came from another.
+/// The relation of a session to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// It names no parent.
+    /// It has no parent.
     Root,
-    /// Spawned to do a part of the parent's work.
+    /// A sub-agent that does a part of the parent's work.
     SubAgent,
-    /// Forked from the parent at a turn, to go on differently.
+    /// A fork of the parent at a turn, which continues differently.
     Fork,
 }
 
-/// A session with those that came from it, the oldest first.
+/// A session with its sub-agents and forks, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionTree {
     /// The session.
     pub session: Session,
-    /// How it came from its parent, whether that one is here or not.
+    /// Its relation to its parent, which may not be in the tree.
     pub origin: Origin,
-    /// Those that came from it.
+    /// Its sub-agents and forks.
     pub children: Vec<SessionTree>,
 }
 
 impl SessionTree {
-    /// Arranges sessions under those that they came from. One whose parent is not among them stands at the top, as
-    /// does the first of a circle. The order of `sessions` is kept at the top; children come the oldest first.
+    /// Arranges sessions under their parents. Sessions whose parent is not among them are at the top level, as is the
+    /// first session of a cycle. The top level has the order of `sessions`; children are ordered oldest first.
     #[must_use]
     pub fn forest(sessions: Vec<Session>) -> Vec<Self> {
         let keys: HashSet<SessionKey> = sessions.iter().map(Session::key).collect();
@@ -54,7 +54,7 @@ impl SessionTree {
             }
         }
         let mut forest: Vec<Self> = tops.into_iter().map(|top| Self::grow(top, &mut children)).collect();
-        // What is left belongs to circles: cut each open at the session that comes first.
+        // The remaining sessions are in cycles: cut each at its first session.
         for key in rest {
             if let Some(top) = take(&mut children, &key) {
                 forest.push(Self::grow(top, &mut children));
@@ -87,7 +87,7 @@ impl SessionTree {
 }
 
 impl Origin {
-    /// How `session` came from another.
+    /// The relation of `session` to its parent.
     #[must_use]
     pub fn of(session: &Session) -> Self {
         match (&session.parent_id, session.forked_from_turn) {
@@ -102,7 +102,7 @@ fn parent_of(session: &Session) -> Option<SessionKey> {
     Some(SessionKey::new(session.user_id.clone(), session.parent_id.clone()?))
 }
 
-/// Takes the session of `key` from wherever it stands among the children.
+/// Removes and returns the session with `key` from the children.
 fn take(children: &mut BTreeMap<SessionKey, Vec<Session>>, key: &SessionKey) -> Option<Session> {
     let siblings = children.values_mut().find(|siblings| siblings.iter().any(|one| one.key() == *key))?;
     let position = siblings.iter().position(|one| one.key() == *key)?;
@@ -110,11 +110,11 @@ fn take(children: &mut BTreeMap<SessionKey, Vec<Session>>, key: &SessionKey) -> 
 }
 
 impl SessionStorage {
-    /// The tree that a session belongs to: from the first parent in `scope` down to all that came from it.
+    /// The tree of a session: from its topmost ancestor in `scope` down to all sub-agents and forks.
     ///
     /// # Errors
     ///
-    /// `SessionNotFound` when the session is not in `scope`; those of the backend.
+    /// `SessionNotFound` if the session is not in `scope`; errors of the backend.
     pub async fn session_tree(&self, scope: &Scope, session_id: &SessionId) -> Result<SessionTree> {
         let session = self.existing_session(scope, session_id).await?;
         let owner = session.user_id.clone();
@@ -130,7 +130,7 @@ impl SessionStorage {
             next += 1;
         }
         let forest = SessionTree::forest(sessions);
-        // In a circle every session has a parent here; the tree then begins where the way up ended.
+        // In a cycle, every session has a parent here. Then the tree begins where the search for ancestors ended.
         let tree = forest.into_iter().find(|tree| tree.session.key() == top_key);
         tree.ok_or_else(|| crate::Error::session_not_found(session_id))
     }
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn children_stand_under_their_parents() {
+    fn children_are_under_their_parents() {
         let sessions = vec![
             session("grandchild", Some("child"), None),
             session("other", None, None),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_cut_open_and_nothing_is_lost() {
+    fn a_cycle_is_cut_without_losing_sessions() {
         let sessions = vec![
             session("a", Some("b"), None),
             session("b", Some("a"), None),

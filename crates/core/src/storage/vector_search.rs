@@ -1,4 +1,4 @@
-//! Finding what is near to a vector that the caller has.
+//! Searches with a vector of the caller.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use crate::{
 };
 
 impl SessionStorage {
-    /// Finds the messages whose texts are nearest to a vector, nearest first: by cosine similarity alone, which is the
-    /// score (0 where it is negative). Needs no embedding provider. The vector must be of the store's space.
+    /// Finds the messages whose texts are nearest to a vector, nearest first. The score is the cosine similarity, or 0
+    /// if that is negative. No embedding provider is needed. The vector must be of the store's space.
     ///
     /// # Errors
     ///
-    /// `Validation` when an option is out of range, the vector is zero or not finite, or has other dimensions than
-    /// those of the store; those of the backend.
+    /// `Validation` if an option is out of range, the vector is zero or not finite, or has other dimensions than
+    /// those of the store; errors of the backend.
     pub async fn vector_search(&self, scope: &Scope, options: &VectorSearchOptions) -> Result<SearchResults> {
         let shown = options.as_search();
         shown.validate()?;

@@ -1,4 +1,4 @@
-//! From text to terms.
+//! Splits text into terms.
 
 use std::{fmt, ops::Range};
 
@@ -7,18 +7,16 @@ use super::{
     stems::Stems,
 };
 
-/// Longer runs of letters and digits (encoded files, mostly) are cut into tokens of this many bytes.
+/// Longer runs of letters and digits (mostly encoded files) are split into tokens of this size.
 pub const MAX_TOKEN_BYTES: usize = 1024;
 
-/// Turns text into terms.
+/// Splits text into terms.
 ///
-/// - A token is a run of letters and digits; everything else, the underscore included, separates. Chinese
-///   characters and kana are tokens by themselves. Hashes and long identifiers are one token, up to
-///   [`MAX_TOKEN_BYTES`].
-/// - Its term is the token in lower case, without accents, and stemmed as English if only letters of ASCII are
-///   left.
+/// - A token is a run of letters and digits; all other characters, including the underscore, are separators. Each
+///   Chinese character and kana is a token. Hashes and long identifiers are one token, up to [`MAX_TOKEN_BYTES`].
+/// - Its term is the token in lower case, without accents, and stemmed as English if only ASCII letters are left.
 ///
-/// It holds buffers and a memory of stems: use one for many texts. A new one costs next to nothing.
+/// An analyzer has buffers and a cache of stems, so use one for many texts. Creating one is cheap.
 ///
 /// ```
 /// use amplifier_session_core::text::Analyzer;
@@ -35,7 +33,7 @@ pub const MAX_TOKEN_BYTES: usize = 1024;
 pub struct Analyzer {
     stems: Stems,
     term: String,
-    /// The letters and digits with which a term begins that is looked for; all of them where there is none.
+    /// The first letters and digits of the wanted terms; all letters and digits if all terms are wanted.
     wanted: [bool; 128],
 }
 
@@ -46,8 +44,9 @@ impl Analyzer {
         Self { stems: Stems::new(), term: String::new(), wanted: [true; 128] }
     }
 
-    /// An analyzer that only looks for `terms`: it finds all tokens, but the term of one that is none of them may be
-    /// empty. Several times as fast, since most words begin with another letter, which no stem changes.
+    /// An analyzer that only looks for `terms`: it finds all tokens, but the terms of others may be empty. It is
+    /// several times as fast, because most words begin with other letters, and stemming does not change the first
+    /// letter.
     #[must_use]
     pub fn looking_for(terms: &[String]) -> Self {
         let mut wanted = [false; 128];
@@ -77,9 +76,9 @@ impl fmt::Debug for Analyzer {
     }
 }
 
-/// The tokens of one text, one after the other; see [`Analyzer::tokens`].
+/// The tokens of a text; see [`Analyzer::tokens`].
 ///
-/// Not an iterator, because each term is only lent until the next one.
+/// This is not an iterator, because each term is borrowed only until the next one.
 #[derive(Debug)]
 pub struct Tokens<'a> {
     analyzer: &'a mut Analyzer,
@@ -88,7 +87,7 @@ pub struct Tokens<'a> {
 }
 
 impl Tokens<'_> {
-    /// Goes on to the next token; `false` when there is none.
+    /// Advances to the next token. Returns `false` if there is none.
     pub fn advance(&mut self) -> bool {
         let mut from = self.range.end;
         loop {
@@ -106,19 +105,19 @@ impl Tokens<'_> {
         &self.analyzer.term
     }
 
-    /// Where the current token stands in the text, in bytes.
+    /// The range of the current token in the text, in bytes.
     #[must_use]
     pub fn range(&self) -> Range<usize> {
         self.range.clone()
     }
 
-    /// The first byte from `from` on that is not an ASCII separator.
+    /// The first byte at or after `from` that is not an ASCII separator.
     fn skip(&self, from: usize) -> Option<usize> {
         let rest = self.text.as_bytes().get(from..)?;
         rest.iter().position(|byte| Byte::of(*byte) != Byte::Separator).map(|skipped| from + skipped)
     }
 
-    /// Takes the token that starts at `start`; if none does, says where to look next.
+    /// Takes the token that starts at `start`. If there is none, returns where to look next.
     fn take(&mut self, start: usize) -> Result<(), usize> {
         let rest = self.text.as_bytes().get(start..).unwrap_or_default();
         let mut letters_only = true;
@@ -167,7 +166,7 @@ impl Tokens<'_> {
     }
 }
 
-/// The length of the token at the beginning of `text`, or of the character there that is none. Never zero.
+/// The length of the token at the beginning of `text`, or of the separator there as an error. Never zero.
 fn wide_token(text: &str) -> Result<usize, usize> {
     let mut end = 0;
     let mut alone = false;
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_and_digits_are_words_all_else_separates() {
+    fn letters_and_digits_are_words_and_others_are_separators() {
         assert_eq!(
             terms("read_file(path: &str) -> io::Result"),
             ["read", "file", "path", "str", "io", "result"]
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_end_are_cut() {
+    fn very_long_words_are_cut() {
         let text = "a".repeat(2500);
         let lengths: Vec<_> = terms(&text).iter().map(String::len).collect();
         assert_eq!(lengths, [1024, 1024, 452]);
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn ideographs_and_kana_are_words_by_themselves() {
+    fn each_ideograph_and_kana_is_a_word() {
         assert_eq!(terms("東京タワー2024年"), ["東", "京", "タ", "ワ", "ー", "2024", "年"]);
         assert_eq!(terms("ab漢字cd"), ["ab", "漢", "字", "cd"]);
         assert_eq!(terms("が"), terms("か\u{3099}"));
@@ -263,13 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn marks_without_a_letter_are_nothing() {
+    fn marks_without_a_letter_are_ignored() {
         assert!(terms("\u{301}\u{302} \u{FE0F}").is_empty());
         assert_eq!(terms("\u{301}a \u{200D}b"), ["a", "b"]);
     }
 
     #[test]
-    fn emoji_separate() {
+    fn emoji_are_separators() {
         assert_eq!(terms("done👍🏽next"), ["done", "next"]);
     }
 

@@ -1,14 +1,14 @@
-//! BM25 scores of texts that no index holds, computed as tantivy computes them, so that both kinds of matches
-//! can stand in one list.
+//! BM25 scores of texts that are not in an index. They are computed as in tantivy, so that both kinds of matches can be
+//! in one list.
 //!
 //! The formula is that of `tantivy` 0.27 (`query/bm25.rs`): `idf · tf · (k1 + 1) / (tf + k1 · (1 - b + b · length /
 //! average))` summed over the terms of the query, with `idf = ln(1 + (N - n + 0.5) / (n + 0.5))`.
 //!
-//! tantivy's `k1` and `b` are fixed, but it is told the average length. It is told three times the true one, for both
-//! kinds of matches, which makes the length of a text count less: `1.2 · (0.25 + 0.75 · length / (3 · average))` is
-//! `0.6 · (0.5 + 0.5 · length / average)`, so that texts rank as with `k1 = 0.6` and `b = 0.5`. With the usual ones, which
-//! were found on long articles, a short remark that holds one word of the question stands above the message that
-//! answers it; see `docs/search-quality.md`.
+//! tantivy's `k1` and `b` are fixed, but the average length is an input. For both kinds of matches, it is three times
+//! the true average, so that the length of a text counts less: `1.2 · (0.25 + 0.75 · length / (3 · average))` is `0.6 ·
+//! (0.5 + 0.5 · length / average)`, which ranks texts as with `k1 = 0.6` and `b = 0.5`. The usual parameters are for
+//! long articles: with them, a short remark with one word of the question ranks above the message that answers it. See
+//! `docs/search-quality.md`.
 
 use super::Analyzer;
 
@@ -18,17 +18,17 @@ pub const K1: f32 = 1.2;
 /// How much the length of a text counts, in tantivy.
 pub const B: f32 = 0.75;
 
-/// How many times the true average length stands in the formula.
+/// The factor of the true average length in the formula.
 pub const AVERAGE_FACTOR: u64 = 3;
 
-/// What a score depends on beside the text itself.
+/// Statistics of all texts, on which scores depend.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CollectionStatistics {
-    /// Number of texts, `N`.
+    /// The number of texts, `N`.
     pub documents: u64,
-    /// Number of tokens in all of them.
+    /// The number of tokens in all of them.
     pub tokens: u64,
-    /// For each term of the query, the number of texts that hold it, `n`.
+    /// For each term of the query, the number of texts that contain it, `n`.
     pub document_frequency: Vec<u64>,
 }
 
@@ -65,8 +65,7 @@ impl CollectionStatistics {
         }
     }
 
-    /// The number of tokens that the average length of the formula is taken from: [`AVERAGE_FACTOR`] times as many as
-    /// there are.
+    /// The number of tokens for the average length in the formula: [`AVERAGE_FACTOR`] times the true number.
     #[must_use]
     pub fn tokens_for_average(&self) -> u64 {
         self.tokens.saturating_mul(AVERAGE_FACTOR)
@@ -82,7 +81,7 @@ impl CollectionStatistics {
     }
 }
 
-/// What a score depends on in one text.
+/// Statistics of one text, on which its score depends.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DocumentTerms {
     /// Its number of tokens.
@@ -99,7 +98,7 @@ impl DocumentTerms {
     }
 }
 
-/// Counts how often each of `terms` occurs in `text`. [`Analyzer::looking_for`] makes an analyzer for it.
+/// Counts how often each of `terms` occurs in `text`. Use an analyzer from [`Analyzer::looking_for`].
 #[must_use]
 pub fn count_terms(analyzer: &mut Analyzer, text: &str, terms: &[String]) -> DocumentTerms {
     let mut found = DocumentTerms { length: 0, frequencies: vec![0; terms.len()] };
@@ -114,19 +113,19 @@ pub fn count_terms(analyzer: &mut Analyzer, text: &str, terms: &[String]) -> Doc
     found
 }
 
-/// The score of a text; zero if it holds none of the terms.
+/// The score of a text; zero if it contains none of the terms.
 #[must_use]
 pub fn score(statistics: &CollectionStatistics, document: &DocumentTerms) -> f32 {
     let average = statistics.average_length().max(f32::MIN_POSITIVE);
-    let norm = K1 * (1.0 - B + B * kept_length(document.length) as f32 / average);
+    let norm = K1 * (1.0 - B + B * stored_length(document.length) as f32 / average);
     let terms = document.frequencies.iter().zip(&statistics.document_frequency);
     let occurring = terms.filter(|(frequency, _)| **frequency > 0);
     occurring.map(|(tf, n)| statistics.idf(*n) * (1.0 + K1) * (*tf as f32 / (*tf as f32 + norm))).sum()
 }
 
-/// The length that an index remembers: it keeps one byte, exact up to 40 and in four significant bits beyond
-/// (Lucene's `SmallFloat.intToByte4`).
-fn kept_length(length: u32) -> u32 {
+/// The length that an index stores in one byte: exact up to 40, with four significant bits above (Lucene's
+/// `SmallFloat.intToByte4`).
+fn stored_length(length: u32) -> u32 {
     const EXACT: u32 = 24;
     let Some(beyond) = length.checked_sub(EXACT) else { return length };
     let dropped_bits = (u32::BITS - 4).saturating_sub(beyond.leading_zeros());
@@ -150,8 +149,8 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_kept_as_tantivy_keeps_them() {
-        // From its table: every length up to 40, then steps of 2, 4, 8 and so on.
+    fn lengths_are_stored_as_in_tantivy() {
+        // From tantivy's table: every length up to 40, then steps of 2, 4, 8 and so on.
         let kept = [
             (0, 0),
             (23, 23),
@@ -166,14 +165,14 @@ mod tests {
             (95, 88),
         ];
         for (length, expected) in kept {
-            assert_eq!(kept_length(length), expected, "{length}");
+            assert_eq!(stored_length(length), expected, "{length}");
         }
-        assert_eq!(kept_length(2_013_265_944), 2_013_265_944);
-        assert!(kept_length(u32::MAX) < u32::MAX);
+        assert_eq!(stored_length(2_013_265_944), 2_013_265_944);
+        assert!(stored_length(u32::MAX) < u32::MAX);
     }
 
     #[test]
-    fn the_score_is_the_formulas() {
+    fn the_score_follows_the_formula() {
         let terms = terms(&["alpha"]);
         let (statistics, documents) = statistics_of(&["alpha alpha beta", "beta", "gamma delta"], &terms);
         let idf = (1.0_f32 + (3.0 - 1.0 + 0.5) / (1.0 + 0.5)).ln();
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_that_contradict_each_other_do_no_harm() {
+    fn contradictory_statistics_are_harmless() {
         let statistics = CollectionStatistics { documents: 1, tokens: 0, document_frequency: vec![5] };
         let document = DocumentTerms { length: 10, frequencies: vec![1, 1] };
         assert!(score(&statistics, &document).is_finite());

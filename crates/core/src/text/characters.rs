@@ -1,14 +1,14 @@
-//! What characters are to the analysis, and what they are folded to.
+//! Character classes for the analysis, and case and accent folding.
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
-/// What a byte of UTF-8 is.
+/// The class of a UTF-8 byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Byte {
     Separator,
     Letter,
     Digit,
-    /// Part of a character beyond ASCII.
+    /// Part of a non-ASCII character.
     Wide,
 }
 
@@ -18,7 +18,7 @@ impl Byte {
     }
 }
 
-/// Looked up for every byte of every text: a table is several times faster than comparisons.
+/// A table for every byte of every text, which is several times faster than comparisons.
 static CLASSES: [Byte; 256] = {
     let mut classes = [Byte::Separator; 256];
     let mut byte = 0;
@@ -34,15 +34,15 @@ static CLASSES: [Byte; 256] = {
     classes
 };
 
-/// What a character is.
+/// The class of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Separator,
     /// Part of a word.
     Word,
-    /// Belongs to the character before: a combining mark, a variation selector, an invisible joiner.
+    /// Belongs to the previous character: a combining mark, a variation selector, an invisible joiner.
     Mark,
-    /// A word by itself: these scripts have no spaces.
+    /// A word of its own: these scripts have no spaces.
     Ideograph,
 }
 
@@ -64,12 +64,12 @@ impl Class {
 }
 
 fn is_mark(c: char) -> bool {
-    // Soft hyphen, joiners, and the half-width voice marks of Japanese, which are letters to Unicode.
+    // Soft hyphen, joiners, and half-width Japanese voice marks, which are letters in Unicode.
     matches!(c, '\u{AD}' | '\u{200C}' | '\u{200D}' | '\u{2060}' | '\u{FF9E}' | '\u{FF9F}')
         || is_combining_mark(c)
 }
 
-/// Chinese characters and kana; Korean is written with spaces.
+/// Chinese characters and kana. Korean is written with spaces.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c),
         0x3005..=0x3007           // 々 〆 〇
@@ -86,9 +86,9 @@ fn is_ideograph(c: char) -> bool {
 
 /// Writes `word` to `folded` in lower case and without accents.
 ///
-/// Compatibility forms become the ordinary ones, accents of the European scripts and the vowel points of Hebrew
-/// and Arabic vanish, letters that have no decomposition become what people type instead. Marks that make a
-/// word another word (kana, the scripts of India) stay.
+/// Compatibility forms become ordinary ones. Accents of European scripts and vowel points of Hebrew and Arabic are
+/// removed. Letters without a decomposition become what people type instead. Marks that change the meaning of a word
+/// (in kana and the scripts of India) stay.
 pub(super) fn fold(word: &str, folded: &mut String) {
     folded.clear();
     if is_plain_ideograph(word) {
@@ -105,13 +105,13 @@ pub(super) fn fold(word: &str, folded: &mut String) {
     }
 }
 
-/// Whether `word` is one character of the main block of Chinese, which has only one form.
+/// Whether `word` is one Chinese character of the main block, which has only one form.
 fn is_plain_ideograph(word: &str) -> bool {
     let mut characters = word.chars();
     characters.next().is_some_and(|c| ('\u{4E00}'..='\u{9FFF}').contains(&c)) && characters.next().is_none()
 }
 
-/// Marks that a search leaves out of account.
+/// Marks that searches ignore.
 fn is_accent(c: char) -> bool {
     matches!(u32::from(c),
         0x300..=0x36F | 0x1AB0..=0x1AFF | 0x1DC0..=0x1DFF | 0x20D0..=0x20FF | 0xFE20..=0xFE2F // combining
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn accents_vanish_composed_or_not() {
+    fn composed_and_decomposed_accents_are_removed() {
         assert_eq!(folded("Café"), "cafe");
         assert_eq!(folded("cafe\u{301}"), "cafe");
         assert_eq!(folded("Ångström"), "angstrom");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_make_another_word_stay() {
+    fn marks_that_change_the_meaning_stay() {
         assert_eq!(folded("が"), "が");
         assert_eq!(folded("कि"), "कि");
         assert_eq!(folded("한국"), "한국");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_hebrew_and_arabic_vanish() {
+    fn points_of_hebrew_and_arabic_are_removed() {
         assert_eq!(folded("שָׁלוֹם"), "שלום");
         assert_eq!(folded("مُحَمَّد"), "محمد");
     }

@@ -1,10 +1,10 @@
-//! One analysis of text, for everything that finds words: the index, what is newer than the index, the
-//! in-memory backend, and the snippets that show why something was found.
+//! Text analysis for everything that searches words: the index, rows that are newer than the index, the in-memory
+//! backend, and snippets.
 //!
-//! - [`Analyzer`] turns text into [`Tokens`]; the same word gives the same term everywhere;
-//! - [`query_terms`] are the terms of a query, without stop words;
-//! - [`Snippets`] show the part of a text that matches best;
-//! - [`bm25`] scores texts that no index holds as the index would.
+//! - [`Analyzer`] splits text into [`Tokens`]; the same word gives the same term everywhere.
+//! - [`query_terms`] returns the terms of a query, without stop words.
+//! - [`Snippets`] cuts out the best matching part of a text.
+//! - [`bm25`] scores texts that are not in the index, as the index would.
 
 mod analyzer;
 pub mod bm25;

@@ -1,14 +1,14 @@
-//! From a query to terms.
+//! The terms of a query.
 
 use super::{Analyzer, stop_words::is_stop_word};
 
-/// The most terms that a query has; the first ones count.
+/// The maximum number of terms in a query; further ones are ignored.
 pub const MAX_QUERY_TERMS: usize = 64;
 
-/// The terms of `query` in order, each once.
+/// The distinct terms of `query`, in order.
 ///
-/// A query is plain words: `%`, `"`, `*` and the like separate words as everywhere, and `AND` is one like any
-/// other. English stop words and question words are left out unless there is nothing else.
+/// A query is plain text: `%`, `"`, `*` and other punctuation separate words, and `AND` is an ordinary word. English
+/// stop words and question words are left out, unless there are no others.
 ///
 /// ```
 /// use amplifier_session_core::text::query_terms;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stop_words_go_unless_nothing_else_is_there() {
+    fn stop_words_are_left_out_unless_there_are_no_others() {
         assert_eq!(query_terms("When did I ask about the authentication?"), ["ask", "authent"]);
         assert_eq!(query_terms("to be or not to be"), ["to", "be", "or", "not"]);
         assert_eq!(query_terms("don't we've it's"), ["don", "t", "we", "ve", "it", "s"]);
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_of_other_languages_are_plain() {
+    fn operators_are_plain_text() {
         assert_eq!(
             query_terms("100% \"exact phrase\" foo* AND bar_baz"),
             ["100", "exact", "phrase", "foo", "bar", "baz"]
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn stop_words_are_known_in_any_case() {
+    fn stop_words_ignore_case() {
         assert_eq!(query_terms("WHAT Is THE Deadline"), ["deadlin"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The part of a text that shows why it was found.
+//! Snippets: the part of a text that shows why it was found.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -6,42 +6,42 @@ use serde::Serialize;
 
 use super::Analyzer;
 
-/// Shows that something was left out.
+/// Marks text that was left out.
 const ELLIPSIS: char = '…';
 
-/// How many characters at an end are given up to end between words.
+/// The maximum number of characters to drop at each end, to end between words.
 const MAX_WORD_REST: usize = 30;
 
-/// A short piece of a text, in one line, with the words that matched.
+/// A short part of a text on one line, with the words that matched.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Snippet {
-    /// The piece. White space and control characters are single spaces, `…` stands where it was cut.
+    /// The text. White space and control characters are single spaces, and `…` marks where it was cut.
     pub text: String,
-    /// The words that matched: first character and one past the last, in `text`, ascending.
+    /// The words that matched, as character ranges of `text`, ascending.
     pub highlights: Vec<(u32, u32)>,
 }
 
-/// Cuts snippets of the texts that were found for one query. It remembers words: use one for all of them.
+/// Cuts snippets for one query. It caches words, so use one for all texts.
 #[derive(Debug)]
 pub struct Snippets<'a> {
-    /// The terms with their numbers.
+    /// The terms with their indices.
     numbers: HashMap<&'a str, usize>,
     analyzer: Analyzer,
 }
 
 impl<'a> Snippets<'a> {
-    /// For a query with these terms (of [`super::query_terms`]).
+    /// For a query with these terms (from [`super::query_terms`]).
     #[must_use]
     pub fn new(terms: &'a [String]) -> Self {
         let numbers = terms.iter().enumerate().map(|(number, term)| (&**term, number)).collect();
         Self { numbers, analyzer: Analyzer::looking_for(terms) }
     }
 
-    /// The piece of `text`, at most `max_chars` characters long, that holds the most different terms, and of those the
-    /// one with the most matches, and of those the first.
+    /// The part of `text` of at most `max_chars` characters with the most distinct terms. Of several, the one with the
+    /// most matches; of several, the first.
     ///
-    /// `within` are the bytes of the part to look at, for example the chunk that matched; by default all of `text`.
-    /// Without a match it is the beginning of that part. Takes time linear in the length of that part.
+    /// `within` is the range of bytes to search, for example the chunk that matched; by default all of `text`. Without
+    /// a match, the snippet is the beginning of that range. The time is linear in the length of the range.
     #[must_use]
     pub fn cut(&mut self, text: &str, within: Option<Range<usize>>, max_chars: usize) -> Snippet {
         let within = within.map_or(0..text.len(), |range| whole_characters(text, range));
@@ -61,7 +61,7 @@ impl<'a> Snippets<'a> {
         let mut matches = Vec::new();
         let (mut byte, mut character) = (0, 0);
         while !self.numbers.is_empty() && tokens.advance() {
-            // Most words begin with another letter than any term, and the analyzer passed over them.
+            // The analyzer skips most words, because they begin with other letters than the terms.
             if tokens.term().is_empty() {
                 continue;
             }
@@ -76,7 +76,7 @@ impl<'a> Snippets<'a> {
     }
 }
 
-/// A word that matched, in characters of the line.
+/// A word that matched, as a character range of the line.
 #[derive(Debug, Clone, Copy)]
 struct Match {
     term: usize,
@@ -84,7 +84,7 @@ struct Match {
     end: usize,
 }
 
-/// What there is to show.
+/// What to show.
 struct View {
     length: usize,
     matches: Vec<Match>,
@@ -93,7 +93,7 @@ struct View {
 }
 
 impl View {
-    /// The characters of the line to show.
+    /// The range of characters of the line to show.
     fn window(&self, line: &str, max_chars: usize) -> Range<usize> {
         if self.length + usize::from(self.more_before) + usize::from(self.more_after) <= max_chars {
             return 0..self.length;
@@ -128,14 +128,14 @@ impl View {
     }
 }
 
-/// The part of `range` that consists of whole characters of `text`.
+/// `range`, reduced to whole characters of `text`.
 fn whole_characters(text: &str, range: Range<usize>) -> Range<usize> {
     let boundary = |at: usize| (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let start = boundary(range.start);
     start..boundary(range.end).max(start)
 }
 
-/// Control characters go too: a terminal would obey them.
+/// Control characters are removed too, because a terminal would interpret them.
 fn in_one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
@@ -147,7 +147,7 @@ fn in_one_line(text: &str) -> String {
     line
 }
 
-/// Where the best run of matches stands that fits in `room` characters.
+/// The best run of matches that fits into `room` characters.
 fn best_matches(matches: &[Match], room: usize) -> Option<Range<usize>> {
     let terms = matches.iter().map(|found| found.term + 1).max()?;
     let mut held = Held { counts: vec![0; terms], distinct: 0, matches: 0 };
@@ -168,11 +168,11 @@ fn best_matches(matches: &[Match], room: usize) -> Option<Range<usize>> {
             rest.next();
         }
     }
-    // A single word can be longer than the room.
+    // A single word may be longer than the room.
     best.or_else(|| matches.first().map(|found| found.start..found.end))
 }
 
-/// The matches in a window that moves over them.
+/// The matches in a sliding window.
 struct Held {
     counts: Vec<usize>,
     distinct: usize,
@@ -195,7 +195,7 @@ impl Held {
     }
 }
 
-/// Makes `window` begin and end between words, if that costs few characters and none of `core`.
+/// Makes `window` begin and end between words, if that drops only a few characters and none of `core`.
 fn between_words(line: &str, window: Range<usize>, core: &Range<usize>) -> Range<usize> {
     let characters: Vec<char> =
         line.chars().skip(window.start.saturating_sub(1)).take(window.len() + 2).collect();
@@ -210,7 +210,7 @@ fn between_words(line: &str, window: Range<usize>, core: &Range<usize>) -> Range
     };
     let least_end = window.end.saturating_sub(MAX_WORD_REST).max(core.end).max(start);
     let end = match window.end {
-        // One more character was taken than the window holds, unless the line ends with it.
+        // One character more than the window was taken, unless the line ends there.
         end if end < length => (least_end..end + 1).rev().find(space).unwrap_or(end),
         end => end,
     };
@@ -247,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_are_shown_whole_in_one_line() {
+    fn short_texts_are_complete_on_one_line() {
         assert_eq!(show("Fix\n\n  the\ttests\u{1b}[0m", "testing fix", 80), "[Fix] the [tests] [0m");
         assert_eq!(show("", "x", 80), "");
         assert_eq!(show(" \n ", "x", 80), "");
     }
 
     #[test]
-    fn the_window_holds_the_most_different_terms() {
+    fn the_window_has_the_most_distinct_terms() {
         let text = format!(
             "alpha {} alpha alpha alpha {} alpha beta {}",
             "x ".repeat(60),
@@ -265,13 +265,13 @@ mod tests {
     }
 
     #[test]
-    fn among_equals_the_window_with_most_matches_then_the_first() {
+    fn ties_are_decided_by_matches_and_then_by_order() {
         let text = format!("one {} one one {} one one", "x ".repeat(60), "y ".repeat(60));
         assert_eq!(show(&text, "one", 20), "…x x [one] [one] y y y…");
     }
 
     #[test]
-    fn without_a_match_it_is_the_beginning() {
+    fn without_a_match_the_snippet_is_the_beginning() {
         assert_eq!(show("The quick brown fox jumps over the lazy dog", "cat", 20), "The quick brown…");
         let text = "first part. second part, which is longer. third";
         let within = 12..41;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_part_asked_for_is_looked_at() {
+    fn only_the_given_range_is_searched() {
         let text = "needle here. And another needle there.";
         assert_eq!(
             marked(&snippet(text, Some(13..38), &query_terms("needle"), 80)),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_end_are_cut() {
+    fn very_long_words_are_cut() {
         let text = "a".repeat(500);
         let found = snippet(&text, None, std::slice::from_ref(&text), 50);
         assert_eq!((found.text.chars().count(), found.highlights.as_slice()), (49, &[(0, 48)][..]));
@@ -299,12 +299,12 @@ mod tests {
     }
 
     #[test]
-    fn accents_are_matched_and_kept() {
+    fn accents_are_ignored_and_preserved() {
         assert_eq!(show("un café\u{301} crème", "cafe CREME", 80), "un [café\u{301}] [crème]");
     }
 
     #[test]
-    fn ranges_beyond_the_text_or_within_characters_do_no_harm() {
+    fn ranges_beyond_the_text_or_within_characters_are_harmless() {
         for within in [Range { start: 5, end: 2 }, 3..900, 1..2, 900..901] {
             let _ = snippet("é—ö ß", Some(within), &query_terms("ß"), 10);
         }

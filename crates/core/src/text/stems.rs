@@ -1,28 +1,28 @@
-//! English stems, remembered.
+//! A cache of English stems.
 
 use frostem::{Algorithm, Stemmer};
 
-/// Longer words stay as they are: they are identifiers or noise.
+/// Longer words are not stemmed: they are identifiers or noise.
 const MAX_STEMMED_BYTES: usize = 30;
 
-/// Words up to this length fit in a number and are remembered.
+/// Words up to this length fit into a number and are cached.
 const KEY_BYTES: usize = 16;
 
-/// A power of two: words share places by their hash, the last one stays.
+/// The number of cache entries, a power of two. Words with the same hash share an entry; the last one is kept.
 const PLACES: usize = 4096;
 
-/// The stemmer with a memory: of all words of a text most are among a few thousand, and stemming one takes
-/// twenty times as long as looking it up.
+/// The stemmer with a cache. Most words of a text are among a few thousand, and stemming a word takes twenty times as
+/// long as looking it up.
 #[derive(Clone)]
 pub(super) struct Stems {
     stemmer: Stemmer,
-    /// Empty until the first word.
-    places: Vec<Place>,
+    /// The cache entries; empty before the first word.
+    places: Vec<Entry>,
 }
 
-/// One remembered word: its stem is its first `kept` bytes and `tail`.
+/// A cached word: its stem is its first `kept` bytes and `tail`.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Entry {
     word: u128,
     kept: u8,
     tail: Tail,
@@ -35,7 +35,7 @@ impl Stems {
         Self { stemmer: Stemmer::new(Algorithm::English), places: Vec::new() }
     }
 
-    /// Replaces a word of lower-case ASCII letters by its stem.
+    /// Replaces a word of lower-case ASCII letters with its stem.
     pub(super) fn stem(&mut self, word: &mut String) {
         if word.len() > KEY_BYTES {
             if word.len() <= MAX_STEMMED_BYTES {
@@ -46,11 +46,11 @@ impl Stems {
         }
         let key = key_of(word.as_bytes());
         if self.places.is_empty() {
-            self.places.resize(PLACES, Place::default());
+            self.places.resize(PLACES, Entry::default());
         }
         let Some(place) = self.places.get_mut(index_of(key)) else { return };
         if place.word != key {
-            let Some(new) = remembered(key, word, &self.stemmer.stem(word)) else { return };
+            let Some(new) = cached(key, word, &self.stemmer.stem(word)) else { return };
             *place = new;
         }
         word.truncate(usize::from(place.kept));
@@ -70,13 +70,13 @@ fn index_of(key: u128) -> usize {
     (mixed >> 40) as usize % PLACES
 }
 
-/// `None` if the stem is further from the word than a place can hold.
-fn remembered(key: u128, word: &str, stem: &str) -> Option<Place> {
+/// `None` if the stem differs more from the word than an entry can represent.
+fn cached(key: u128, word: &str, stem: &str) -> Option<Entry> {
     let kept = word.bytes().zip(stem.bytes()).take_while(|(a, b)| a == b).count();
     let rest = stem.as_bytes().get(kept..)?;
     let mut tail = Tail::default();
     tail.get_mut(..rest.len())?.copy_from_slice(rest);
-    Some(Place { word: key, kept: u8::try_from(kept).ok()?, tail })
+    Some(Entry { word: key, kept: u8::try_from(kept).ok()?, tail })
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remembered_stem_is_the_stemmers() {
+    fn cached_stems_are_those_of_the_stemmer() {
         let stemmer = Stemmer::new(Algorithm::English);
         let mut stems = Stems::new();
         let words = "running ponies happy happily relational vectorization databases the conflicted \
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_stay() {
+    fn long_words_are_not_stemmed() {
         let mut word = "a".repeat(31);
         Stems::new().stem(&mut word);
         assert_eq!(word.len(), 31);

@@ -1,14 +1,14 @@
-//! Words that say nothing about what is looked for.
+//! Words that say nothing about the topic of a query.
 
-/// Whether `word`, in any case, is an English stop word.
+/// Whether `word` is an English stop word, ignoring case.
 pub(super) fn is_stop_word(word: &str) -> bool {
     let longest = 10;
     word.len() <= longest && STOP_WORDS.binary_search(&word.to_ascii_lowercase().as_str()).is_ok()
 }
 
-/// Sorted. Articles, pronouns, prepositions, conjunctions, auxiliaries, question words, and what an apostrophe
-/// leaves of contractions. Words that mean something in code or commands (`for`, `if`, `while`, `not`) are only
-/// dropped where they are far more often the ordinary word.
+/// Articles, pronouns, prepositions, conjunctions, auxiliaries, question words, and parts of contractions, sorted.
+/// Words with a meaning in code or commands (`for`, `if`, `while`, `not`) are included only if the ordinary meaning is
+/// far more frequent.
 #[rustfmt::skip]
 static STOP_WORDS: &[&str] = &[
     "a", "about", "am", "an", "and", "any", "are", "aren", "as", "at",

@@ -1,9 +1,9 @@
-//! Plain containment of words, for short texts such as names.
+//! Plain search for words, for short texts such as names.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Whether every word of `wanted` stands in one of `texts`, whole or as part of a longer word. Case and accents make
-/// no difference. No words are in any text.
+/// Whether every word of `wanted` is in one of `texts`, as a whole word or within a longer one. Case and accents are
+/// ignored. True if `wanted` has no words.
 ///
 /// ```
 /// use amplifier_session_core::text::holds_words;

@@ -1,14 +1,14 @@
-//! Two sequences of texts beside each other.
+//! Aligns two sequences of texts.
 
 use super::line::TextId;
 
-/// More pairs than this are not compared.
+/// The maximum number of pairs to compare.
 const MOST_PAIRS: usize = 1_000_000;
 
-/// The positions of texts that belong together: a longest common subsequence of both. Of several equal texts the first ones
-/// are taken, or the last ones with `from_end`. What has no text belongs to nothing.
+/// The positions of matching texts: a longest common subsequence of both. Of several equal texts, the first ones are
+/// used, or the last ones with `from_end`. Items without text match nothing.
 ///
-/// Empty for sequences that are too long to compare.
+/// Empty if the sequences are too long to compare.
 pub(super) fn align(
     left: &[Option<TextId>],
     right: &[Option<TextId>],
@@ -37,7 +37,7 @@ fn from_beginning(left: &[Option<TextId>], right: &[Option<TextId>]) -> Vec<(usi
     if left.is_empty() || right.is_empty() || left.len().saturating_mul(right.len()) > MOST_PAIRS {
         return pairs;
     }
-    // How many belong together from a position in each of them on.
+    // The number of matches from a position in each sequence on.
     let width = right.len() + 1;
     let mut longest = vec![0_u32; (left.len() + 1) * width];
     let at = |longest: &[u32], i: usize, j: usize| longest.get(i * width + j).copied().unwrap_or_default();
@@ -70,7 +70,7 @@ fn from_beginning(left: &[Option<TextId>], right: &[Option<TextId>]) -> Vec<(usi
 mod tests {
     use super::*;
 
-    /// A letter is a text, a point is none.
+    /// A letter is a text; a dot is an item without text.
     fn texts(letters: &str) -> Vec<Option<TextId>> {
         letters.bytes().map(|letter| (letter != b'.').then_some(letter.into())).collect()
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_possible_belong_together() {
+    fn as_many_texts_as_possible_match() {
         assert_eq!(of("abc", "abc", false), [(0, 0), (1, 1), (2, 2)]);
         assert_eq!(of("abcd", "cd", false), [(2, 0), (3, 1)]);
         assert_eq!(of("ab", "abcd", true), [(0, 0), (1, 1)]);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_texts_the_first_or_the_last_do() {
+    fn the_first_or_the_last_of_equal_texts_match() {
         assert_eq!(of("ggg", "gg", false), [(0, 0), (1, 1)]);
         assert_eq!(of("ggg", "gg", true), [(1, 0), (2, 1)]);
         assert_eq!(of("g", "gg", false), [(0, 0)]);
@@ -97,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_text_belongs_to_nothing() {
+    fn items_without_text_match_nothing() {
         assert_eq!(of("...", "...", false), []);
         assert_eq!(of(".a.", ".a", true), [(1, 1)]);
         assert_eq!(of("", "a", false), []);
     }
 
     #[test]
-    fn long_sequences_are_compared_as_far_as_they_are_equal() {
+    fn common_ends_of_long_sequences_match() {
         let (left, right) = ("ab".repeat(1_000), "cd".repeat(1_000));
         assert_eq!(of(&left, &right, false), []);
         assert_eq!(of(&left, &left, true).len(), 2_000);

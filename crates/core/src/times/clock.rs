@@ -1,4 +1,4 @@
-//! What an event log says of times.
+//! The times in an event log.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use crate::{
     model::{Digest, Timestamp},
 };
 
-/// What is kept of each event: a log of gigabytes is read line by line, and its payloads are not held.
+/// The relevant data of an event: a log of gigabytes is read line by line, and its payloads are not kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tick {
     ts: Option<Timestamp>,
     kind: Kind,
     call: Option<CallId>,
-    /// The number of the model in [`EventClock::models`].
+    /// The index of the model in [`EventClock::models`].
     model: Option<u32>,
     text: Option<TextId>,
 }
@@ -47,28 +47,28 @@ impl Kind {
     }
 }
 
-/// The events of a session, by their sequence, as far as times and models go.
+/// The times and models of a session's events, by sequence.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EventClock {
     ticks: std::collections::BTreeMap<u32, Tick>,
     models: Vec<String>,
 }
 
-/// What the events of a session say, in order of time.
+/// The relevant events of a session, in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// The prompts that were submitted.
+    /// The submitted prompts.
     pub(super) prompts: Vec<Happened>,
-    /// The answers of the model.
+    /// The responses of the model.
     pub(super) responses: Vec<Happened>,
-    /// When each tool call began, first.
+    /// When each tool call first began.
     pub(super) begun: HashMap<CallId, Timestamp>,
-    /// When each tool call ended, first.
+    /// When each tool call first ended.
     pub(super) ended: HashMap<CallId, Timestamp>,
 }
 
 impl EventClock {
-    /// Takes what an event says, in the place of what was known of its sequence.
+    /// Records an event, replacing the one with the same sequence.
     pub(crate) fn note(&mut self, event: &EventTime) {
         let kind = Kind::of(&event.event_type);
         let is_call = matches!(kind, Kind::CallBegun | Kind::CallEnded);
@@ -88,7 +88,7 @@ impl EventClock {
         self.ticks.split_off(&start);
     }
 
-    /// Takes what `other` knows in the place of what was known.
+    /// Records all events of `other`, replacing those with the same sequence.
     pub(crate) fn merge(&mut self, other: Self) {
         if self.ticks.is_empty() {
             *self = other;
@@ -125,20 +125,20 @@ impl EventClock {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
-    /// Whether the log begins where the session began: it says so before anything else that matters here. The log of a fork
-    /// and one that was switched on later begin after the first messages.
+    /// Whether the log begins with the session: its first relevant event says so. The log of a fork, and one that was
+    /// turned on later, begin after the first messages.
     pub(super) fn has_beginning(&self) -> bool {
         self.ticks.values().map(|tick| tick.kind).find(|kind| *kind != Kind::Other) == Some(Kind::Begun)
     }
 
-    /// The earliest and the latest time that an event states.
+    /// The earliest and the latest time in events.
     pub(crate) fn span(&self) -> Option<(Timestamp, Timestamp)> {
         let mut stated = self.ticks.values().filter_map(|tick| tick.ts);
         let first = stated.next()?;
         Some(stated.fold((first, first), |(from, to), ts| (from.min(ts), to.max(ts))))
     }
 
-    /// The model that most events name; of several the one that is named last.
+    /// The model that most events name; of several, the one named last.
     pub(crate) fn model(&self) -> Option<&str> {
         let mut uses = vec![(0_u64, 0_u32); self.models.len()];
         for (sequence, tick) in &self.ticks {
@@ -167,7 +167,7 @@ impl EventClock {
                 Kind::Begun | Kind::Resumed | Kind::Other => {}
             }
         }
-        // Lines of a log need not stand in order of time.
+        // Lines of a log need not be in order of time.
         times.prompts.sort_by_key(|prompt| prompt.ts);
         times.responses.sort_by_key(|response| response.ts);
         times

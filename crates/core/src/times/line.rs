@@ -1,4 +1,4 @@
-//! What a transcript line says that its time follows from.
+//! The parts of a transcript line from which its time is derived.
 
 use serde_json::{Map, Value};
 
@@ -7,61 +7,61 @@ use crate::{
     model::{Digest, MessageState, Role, TimeSource, Timestamp},
 };
 
-/// The id of a tool call, hashed: all that is kept of it, so that memory does not grow with what is logged.
+/// The hash of a tool call id, which limits the memory for it.
 pub(crate) type CallId = Digest;
 
-/// What a person says, hashed, for the same reason.
+/// The hash of a person's text, for the same reason.
 pub(crate) type TextId = u64;
 
-/// What the time of one message follows from.
+/// The basis for the time of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineTime {
     /// Its own time.
     pub(crate) own: Option<Timestamp>,
     pub(crate) part: Part,
-    /// The time that is stored with it, or will be unless another is found.
+    /// The stored time, or the time to store unless a better one is found.
     pub(crate) stored: (Timestamp, TimeSource),
-    /// The time of its file when it was first seen.
+    /// The modification time of its file when it was first seen.
     pub(crate) seen: Timestamp,
 }
 
-/// What a message does in the conversation.
+/// The role of a message in the conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// A person says this, or something without words.
+    /// A person's text, or a message without words.
     Prompt(Option<TextId>),
-    /// The model answers, and calls these tools.
+    /// A response of the model, with these tool calls.
     Answer(Box<[CallId]>),
-    /// These calls are answered.
+    /// The results of these tool calls.
     Results(Box<[CallId]>),
-    /// A summary that the conversation goes on from: what was before it is gone from the transcript.
+    /// A summary with which a conversation continues: the messages before it are gone from the transcript.
     Continuation,
     /// Anything else.
     Other,
 }
 
 impl LineTime {
-    /// The time that an event of its tool calls gave it before: such events do not change, but a store that an earlier version
-    /// wrote may not know their ids.
+    /// The time that it had from an event of its tool calls: these events do not change, but a store of an earlier
+    /// version may not have their ids.
     pub(super) fn by_id_before(&self) -> Option<Timestamp> {
         let has_calls = matches!(&self.part, Part::Answer(calls) | Part::Results(calls) if !calls.is_empty());
         self.of_event_before().filter(|_| has_calls)
     }
 
-    /// The time that an event gave it before.
+    /// The time that it had from an event.
     pub(super) fn of_event_before(&self) -> Option<Timestamp> {
         (self.stored.1 == TimeSource::Event).then_some(self.stored.0)
     }
 
-    /// The same of a stored message whose line matters to nothing: it states its time, or there are no events.
+    /// The basis for a stored message whose line is not needed: it states its time, or there are no events.
     pub(crate) fn without_line(state: &MessageState) -> Self {
         Self { own: None, part: Part::Other, stored: (state.ts, state.ts_source), seen: state.ts }
             .with_stored((state.ts, state.ts_source))
     }
 
-    /// The same of a line that is stored already, with this time.
+    /// The basis for a line that is already stored, with this time.
     pub(crate) fn with_stored(self, stored: (Timestamp, TimeSource)) -> Self {
-        // What is stated need not stand in the line: it may come from another store, or from an archive.
+        // A stated time need not be in the line: it may come from another store or an archive.
         let own = self.own.or((stored.1 == TimeSource::Stated).then_some(stored.0));
         let seen = if stored.1 == TimeSource::File { stored.0 } else { self.seen };
         Self { own, seen, stored, ..self }
@@ -93,7 +93,7 @@ impl Part {
 ///
 /// # Errors
 ///
-/// The name of the field, when it holds something and none of them can be read as a time.
+/// The name of the field, if a field is not empty and none can be read as a time.
 pub(crate) fn stated_time(line: &Map<String, Value>) -> Result<Option<Timestamp>, &'static str> {
     let in_metadata = line.get("metadata").and_then(|metadata| metadata.get("timestamp"));
     let fields =
@@ -106,7 +106,7 @@ pub(crate) fn stated_time(line: &Map<String, Value>) -> Result<Option<Timestamp>
     }
 }
 
-/// The calls that an answer makes, in any of the shapes in use.
+/// The tool calls of a response, in any of the formats in use.
 fn calls(line: &Map<String, Value>) -> Box<[CallId]> {
     let blocks = members(line.get("content"));
     let in_blocks = blocks.iter().filter(|block| {
@@ -122,7 +122,7 @@ fn calls(line: &Map<String, Value>) -> Box<[CallId]> {
     ids.into()
 }
 
-/// The calls that are answered.
+/// The tool calls to which results belong.
 fn results(line: &Map<String, Value>) -> Box<[CallId]> {
     const NAMES: [&str; 3] = ["tool_call_id", "tool_use_id", "call_id"];
     let own = NAMES.iter().find_map(|name| text_id(line.get(*name)?));

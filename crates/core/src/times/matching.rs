@@ -1,24 +1,23 @@
-//! Which messages events belong to where no id says so: by what both say, then by their order, between messages whose times
-//! are known.
+//! Matches events with messages if no id does: by their texts, then by their order, between messages with known times.
 
 use std::collections::HashSet;
 
 use super::{alignment::align, line::TextId};
 use crate::model::Timestamp;
 
-/// Messages between two whose times are known, or before the first or after the last of those.
+/// A gap: the messages between two with known times, or before the first or after the last of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
-    /// The messages, by their positions: from `start` up to `end`.
+    /// The positions of the messages: `start..end`.
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The time of the message before.
+    /// The time of the previous message.
     pub(super) after: Option<Timestamp>,
-    /// The time of the message after.
+    /// The time of the next message.
     pub(super) before: Option<Timestamp>,
 }
 
-/// The stretches of messages between those of which `known` says the time. They may be empty.
+/// The gaps between the messages with a time in `known`. They may be empty.
 pub(super) fn stretches(known: &[Option<Timestamp>]) -> Vec<Stretch> {
     let mut stretches = Vec::new();
     let (mut start, mut after) = (0, None);
@@ -36,7 +35,7 @@ pub(super) fn stretches(known: &[Option<Timestamp>]) -> Vec<Stretch> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Happened {
     pub(super) ts: Timestamp,
-    /// What it says, where it says anything.
+    /// Its text, if any.
     pub(super) text: Option<TextId>,
 }
 
@@ -44,11 +43,11 @@ pub(super) struct Happened {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) position: usize,
-    /// What it says.
+    /// Its text.
     pub(super) text: Option<TextId>,
 }
 
-/// What is known of how a log and a transcript lie to each other.
+/// What is known about the relation of a log and a transcript.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Overlap {
     /// The beginning of the conversation is gone from the transcript.
@@ -57,14 +56,14 @@ pub(super) struct Overlap {
     pub(super) is_late: bool,
 }
 
-/// Events in order of time, each of which belongs to one message at most.
+/// Events in order of time, each of which belongs to at most one message.
 #[derive(Debug)]
 pub(super) struct Events {
     events: Vec<Happened>,
     used: Vec<bool>,
-    /// The messages that have their event.
+    /// The messages that have an event.
     matched: HashSet<usize>,
-    /// Whether a message and an event say the same.
+    /// Whether a message and an event have the same text.
     has_texts: bool,
     overlap: Overlap,
 }
@@ -75,10 +74,10 @@ impl Events {
         Self { used: vec![false; events.len()], events, matched: HashSet::new(), has_texts: false, overlap }
     }
 
-    /// Gives messages of `slots`, which are in their order, the times of the events within the stretch that say the same.
+    /// Gives the messages of `slots`, which are in order, the times of events in the gap with the same text.
     ///
-    /// The order of both is kept, and as many as possible find each other. Of several with the same text, the ones are
-    /// taken that [`Events::give_in_order`] would take.
+    /// The order of both is preserved, and as many as possible are matched. Of several with the same text, those are
+    /// used that [`Events::give_in_order`] would use.
     pub(super) fn give_by_text(&mut self, stretch: Stretch, slots: &[Slot]) -> Vec<(usize, Timestamp)> {
         let (slots, free) = self.unmatched(stretch, slots);
         let of_slots: Vec<_> = slots.iter().map(|slot| slot.text).collect();
@@ -94,20 +93,20 @@ impl Events {
         self.take(&pairs)
     }
 
-    /// Gives each of `slots`, which are in their order, the time of an event within the stretch, as far as there are events.
+    /// Gives each of `slots`, which are in order, the time of an event in the gap, as far as there are events.
     ///
-    /// As many events as messages: in order. Otherwise:
+    /// If there are as many events as messages, they are paired in order. Otherwise:
     ///
-    /// - before a message whose time is known, the last ones belong together: what a rewind, a retry or a compaction took
-    ///   from the transcript came before what is left, and a log that begins late lacks the first events. Only where events
-    ///   are missing between two known messages, the first ones do.
-    /// - after the last message whose time is known, the first ones belong together: the log may be ahead of the
-    ///   transcript, or cut off.
-    /// - where no time is known, the same, but for two cases in which the last ones do: the beginning of the conversation is
-    ///   gone from the transcript; there are fewer events than messages, and the log does not hold the beginning.
+    /// - Before a message with a known time, the last ones are paired: messages that a rewind, a retry or a compaction
+    ///   removed came before the remaining ones, and a log that begins late lacks the first events. But if events are
+    ///   missing between two messages with known times, the first ones are paired.
+    /// - After the last message with a known time, the first ones are paired: the log may be ahead of the transcript,
+    ///   or cut off.
+    /// - If no time is known, the first ones are paired too, except in two cases: the beginning of the conversation is
+    ///   gone from the transcript, or there are fewer events than messages and the log begins late.
     ///
-    /// Where texts found each other, events that say something else are left out if there are too few of them: the
-    /// messages may be copies from another session.
+    /// If texts were matched, events with other texts are left out if there are too few of them: the messages may be
+    /// copies from another session.
     pub(super) fn give_in_order(&mut self, stretch: Stretch, slots: &[Slot]) -> Vec<(usize, Timestamp)> {
         let (slots, mut free) = self.unmatched(stretch, slots);
         let may_be_copies = free.len() < slots.len() || (stretch.after.is_none() && self.overlap.is_late);
@@ -122,7 +121,7 @@ impl Events {
         self.take(&pairs)
     }
 
-    /// The messages without an event, and the events of the stretch without a message.
+    /// The messages without an event, and the events in the gap without a message.
     fn unmatched(&self, stretch: Stretch, slots: &[Slot]) -> (Vec<Slot>, Vec<usize>) {
         let from = stretch.after.map_or(0, |after| self.events.partition_point(|event| event.ts < after));
         let to = stretch
@@ -133,7 +132,7 @@ impl Events {
         (slots, free)
     }
 
-    /// Whether messages and events belong together from their ends, and not from their beginnings.
+    /// Whether messages and events are paired from the end instead of the beginning.
     fn begins_at_end(&self, stretch: Stretch, free: &[usize], slots: &[Slot]) -> bool {
         let has_enough = free.len() >= slots.len();
         match (stretch.after, stretch.before) {

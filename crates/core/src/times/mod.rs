@@ -1,15 +1,15 @@
-//! When messages were written.
+//! Derives when messages were written.
 //!
-//! Most transcript lines state no time. A message's time is, in this order:
+//! Most transcript lines have no time. The time of a message is the first of these that is known:
 //!
-//! 1. its own;
-//! 2. that of the event that belongs to it, see [`EventClock`];
-//! 3. interpolated between the nearest messages before and after it whose times are known;
-//! 4. the time at which the session began or ended, as its metadata or else its first and last event state it;
+//! 1. its own time;
+//! 2. the time of the event that belongs to it, see [`EventClock`];
+//! 3. a time interpolated between the nearest messages with known times;
+//! 4. the time when the session began or ended, from its metadata or else its first and last event;
 //! 5. the modification time of its file when the line was first seen.
 //!
-//! [`resolve`] finds all times of a session at once: what is known later (an event log that arrives behind the transcript)
-//! corrects what was estimated before.
+//! [`resolve`] derives all times of a session at once, so that later data, such as an event log that arrives after the
+//! transcript, corrects earlier estimates.
 
 mod alignment;
 mod clock;

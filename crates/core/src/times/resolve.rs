@@ -1,4 +1,4 @@
-//! All times of a session.
+//! Derives all times of a session.
 
 use super::{
     clock::{EventClock, Times},
@@ -7,28 +7,28 @@ use super::{
 };
 use crate::model::{TimeSource, Timestamp};
 
-/// When a session began and ended, as far as that is stated: by its metadata, and by its events. And how it began.
+/// When a session began and ended, according to its metadata and its events, and how it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) begun: [Option<Timestamp>; 2],
     pub(crate) ended: [Option<Timestamp>; 2],
-    /// Whether its first messages are copies of another session's.
+    /// Whether its first messages are copies from another session.
     pub(crate) is_fork: bool,
 }
 
 impl Bounds {
-    /// When it began, where that is not behind `before`.
+    /// When it began, unless that is after `before`.
     fn begin(&self, before: Option<Timestamp>) -> Option<Timestamp> {
         self.begun.into_iter().flatten().find(|begun| before.is_none_or(|before| *begun <= before))
     }
 
-    /// When it ended, where that is not before `after`.
+    /// When it ended, unless that is before `after`.
     fn end(&self, after: Option<Timestamp>) -> Option<Timestamp> {
         self.ended.into_iter().flatten().find(|ended| after.is_none_or(|after| *ended >= after))
     }
 }
 
-/// The times of all messages of a session, in their order.
+/// The times of all messages of a session, in order.
 pub(crate) fn resolve(
     lines: &[LineTime],
     clock: &EventClock,
@@ -65,8 +65,8 @@ pub(crate) fn resolve(
     resolved
 }
 
-/// The time of the `position`-th of `count` messages between two: they lie at equal distances. Where the two stand in the
-/// wrong order, that of the earlier one.
+/// The time of message `position` of `count` between two others: they are spaced evenly. If the two are in the wrong
+/// order, the earlier time.
 fn between(after: Timestamp, before: Timestamp, position: usize, count: usize) -> Timestamp {
     let (from, to) = (i128::from(after.as_micros()), i128::from(before.as_micros()));
     if to <= from {
@@ -76,10 +76,10 @@ fn between(after: Timestamp, before: Timestamp, position: usize, count: usize) -
     Timestamp::from_micros(i64::try_from(ts).unwrap_or(before.as_micros()))
 }
 
-/// The times that are known: those that lines state, and those of events.
+/// The known times, from lines and from events.
 ///
-/// An id says for certain what belongs together, and then a text. The rest of the prompts and answers is found by their
-/// order, between messages whose times are known by then. Without any event, what events said before stays.
+/// Ids match messages and events with certainty, and then texts. The remaining prompts and responses are matched by
+/// their order, between messages with known times. Without any events, times from earlier events stay.
 fn known(lines: &[LineTime], clock: &EventClock, is_fork: bool) -> Vec<Option<(Timestamp, TimeSource)>> {
     let times = clock.times();
     let of_event = |line: &LineTime| {
@@ -118,7 +118,8 @@ fn known(lines: &[LineTime], clock: &EventClock, is_fork: bool) -> Vec<Option<(T
                     Some(Slot { position, text })
                 };
                 let mut slots: Vec<Slot> = (stretch.start..stretch.end).filter_map(slot).collect();
-                // The event of a message whose time another one says (an answer that is known by its tool call) lies here too.
+                // This includes events of messages whose time comes from another event, such as responses with a tool
+                // call.
                 slots.extend(slot(stretch.end));
                 if slots.is_empty() {
                     continue;
@@ -134,8 +135,8 @@ fn known(lines: &[LineTime], clock: &EventClock, is_fork: bool) -> Vec<Option<(T
     known
 }
 
-/// The time that the events of a tool call say: results came when the last of their calls had ended, an answer that calls
-/// tools before the first of them began.
+/// The time from the events of tool calls: results came when the last of their calls ended, and a response came before
+/// the first of its calls began.
 fn by_id(part: &Part, times: &Times) -> Option<Timestamp> {
     match part {
         Part::Results(calls) => calls.iter().filter_map(|call| times.ended.get(call)).max().copied(),

@@ -10,7 +10,7 @@ use crate::{
     model::{Role, TimeSource, Timestamp},
 };
 
-/// The file was changed long after all that happened.
+/// The file was modified long after all events.
 const SEEN: i64 = 1_000_000;
 
 fn at(second: i64) -> Timestamp {
@@ -60,7 +60,7 @@ fn clock(events: &[(&str, i64, &str)]) -> EventClock {
     clock
 }
 
-/// Seconds, and the first letter of where each comes from.
+/// The times in seconds, with the first letter of their source.
 fn times(lines: &[LineTime], clock: &EventClock, begun: Option<i64>, ended: Option<i64>) -> Vec<(i64, char)> {
     let bounds = Bounds { begun: [begun.map(at), None], ended: [ended.map(at), None], is_fork: false };
     shown(resolve(lines, clock, &bounds))
@@ -99,7 +99,7 @@ fn each_message_has_its_event() {
 }
 
 #[test]
-fn what_a_line_states_is_believed() {
+fn a_stated_time_is_used() {
     let lines = [user("a"), stated(11), answer()];
     let clock = clock(&[(PROMPT, 10, ""), (RESPONSE, 12, "")]);
     assert_eq!(times(&lines, &clock, None, None), [(10, 'e'), (11, 's'), (12, 'e')]);
@@ -107,7 +107,7 @@ fn what_a_line_states_is_believed() {
 }
 
 #[test]
-fn the_rest_lies_between_its_neighbours() {
+fn other_times_are_interpolated() {
     let lines = [user("a"), stated(10), user("b"), answer(), user("c"), stated(14), answer()];
     let none = EventClock::default();
     assert_eq!(
@@ -116,14 +116,14 @@ fn the_rest_lies_between_its_neighbours() {
     );
     let bounded = times(&lines, &none, Some(4), Some(20));
     assert_eq!((bounded[0], bounded[6]), ((4, 's'), (20, 's')));
-    // What contradicts the lines is not believed.
+    // Times that contradict the lines are not used.
     let bounded = times(&lines, &none, Some(50), Some(2));
     assert_eq!((bounded[0], bounded[6]), ((10, 'i'), (14, 'i')));
     assert_eq!(times(&[stated(9), user("a"), stated(5)], &none, None, None)[1], (5, 'i'));
 }
 
 #[test]
-fn without_neighbours_it_is_the_session_or_the_file() {
+fn without_neighbours_the_time_is_that_of_the_session_or_the_file() {
     let lines = [user("a"), answer()];
     let none = EventClock::default();
     let both = |second, source| [(second, source); 2];
@@ -141,7 +141,7 @@ fn a_rewind_leaves_the_later_prompts() {
         (PRE, 12, "1"),
         (POST, 13, "1"),
         (RESPONSE, 14, ""),
-        // Taken back, with all that followed.
+        // Rewound, with all that followed.
         (PROMPT, 20, ""),
         (RESPONSE, 21, ""),
         (PRE, 22, "2"),
@@ -189,14 +189,14 @@ fn a_retried_answer_is_the_last_before_the_next_message() {
 }
 
 #[test]
-fn a_log_that_is_ahead_gives_the_first() {
+fn a_log_that_is_ahead_matches_the_first_messages() {
     let lines = [user("a"), answer()];
     let clock = clock(&[(PROMPT, 10, ""), (RESPONSE, 11, ""), (PROMPT, 20, ""), (RESPONSE, 21, "")]);
     assert_eq!(times(&lines, &clock, None, None), [(10, 'e'), (11, 'e')]);
 }
 
 #[test]
-fn events_out_of_order_are_found_and_lost_ones_leave_a_gap() {
+fn events_out_of_order_are_found_and_missing_ones_leave_a_gap() {
     let lines = [user("a"), call("1"), result("1"), user("b"), answer()];
     let clock = clock(&[(RESPONSE, 30, ""), (PRE, 12, "1"), (PROMPT, 20, ""), (PROMPT, 10, "")]);
     assert_eq!(times(&lines, &clock, None, None), [(10, 'e'), (12, 'e'), (16, 'i'), (20, 'e'), (30, 'e')]);
@@ -208,7 +208,7 @@ fn turns(texts: &[&str]) -> Vec<LineTime> {
 }
 
 #[test]
-fn a_log_that_begins_late_tells_of_the_last_turns() {
+fn a_log_that_begins_late_matches_the_last_turns() {
     let lines = turns(&["a", "b", "c", "d"]);
     let expected = [(30, 'i'), (30, 'i'), (30, 'i'), (30, 'i'), (30, 'e'), (31, 'e'), (40, 'e'), (41, 'e')];
     for [c, d] in [["c", "d"], ["", ""]] {
@@ -226,7 +226,7 @@ fn a_log_that_begins_late_tells_of_the_last_turns() {
 }
 
 #[test]
-fn a_log_that_is_cut_off_tells_of_the_first_turns() {
+fn a_log_that_is_cut_off_matches_the_first_turns() {
     let lines = turns(&["a", "b", "c", "d"]);
     let expected = [(10, 'e'), (11, 'e'), (20, 'e'), (21, 'e'), (21, 'i'), (21, 'i'), (21, 'i'), (21, 'i')];
     for [a, b] in [["a", "b"], ["", ""]] {
@@ -245,7 +245,7 @@ fn a_log_that_is_cut_off_tells_of_the_first_turns() {
 }
 
 #[test]
-fn answers_without_prompts_are_those_at_the_same_end() {
+fn responses_without_prompts_are_at_the_same_end() {
     let lines = [user("a"), answer(), user("b"), answer()];
     let late = clock(&[(RESPONSE, 40, "")]);
     assert_eq!(times(&lines, &late, None, None)[3], (40, 'e'));
@@ -254,7 +254,7 @@ fn answers_without_prompts_are_those_at_the_same_end() {
 }
 
 #[test]
-fn the_same_prompt_twice_is_told_apart_by_what_is_around_it() {
+fn equal_prompts_are_distinguished_by_their_context() {
     let lines = [user("a"), user("go on"), user("b"), user("go on"), user("c")];
     let late = clock(&[(PROMPT, 30, "b"), (PROMPT, 40, "go on"), (PROMPT, 50, "c")]);
     let found = times(&lines, &late, None, None);
@@ -264,7 +264,7 @@ fn the_same_prompt_twice_is_told_apart_by_what_is_around_it() {
     assert_eq!(times(&lines, &clock(&log), None, None), [(30, 'i'), (30, 'e'), (40, 'e')]);
     let cut = [&[("session:start", 29, "")][..], &log].concat();
     assert_eq!(times(&lines, &clock(&cut), None, None), [(30, 'e'), (40, 'e'), (40, 'i')]);
-    // Taken back and submitted again: the last one led to the call.
+    // Rewound and submitted again: the last one led to the call.
     let lines = [user("go on"), call("1")];
     let again = clock(&[(PROMPT, 30, "go on"), (PROMPT, 40, "go on"), (PRE, 45, "1")]);
     assert_eq!(times(&lines, &again, None, None)[0], (40, 'e'));
@@ -291,7 +291,7 @@ fn a_prompt_that_the_log_masks_is_counted() {
 }
 
 #[test]
-fn copies_do_not_take_events_of_prompts_that_were_taken_back() {
+fn copies_do_not_get_events_of_prompts_that_were_rewound() {
     let lines = [user("old"), user("older"), user("c")];
     let log = clock(&[(PROMPT, 20, "taken back"), (PROMPT, 30, "c")]);
     assert_eq!(times(&lines, &log, None, None), [(30, 'i'), (30, 'i'), (30, 'e')]);
@@ -313,7 +313,7 @@ fn results_of_several_calls_came_when_the_last_ended() {
 }
 
 #[test]
-fn the_model_is_the_one_that_is_named_most() {
+fn the_model_is_the_most_frequent_one() {
     let mut clock = EventClock::default();
     for (sequence, model) in (0..).zip(["a", "b", "b", "a", "c"]) {
         clock.note(&EventTime {
@@ -332,7 +332,7 @@ fn the_model_is_the_one_that_is_named_most() {
     assert_eq!(EventClock::default().model(), None);
 }
 
-/// A line of a random kind; some of them know each other by id.
+/// A line of a random kind; some of them share ids.
 fn any_line() -> impl Strategy<Value = LineTime> {
     (0..6_u8, 0..5_u8, 0..40_i64).prop_map(|(kind, id, second)| match kind {
         0 => user(&id.to_string()),
@@ -355,8 +355,8 @@ fn any_bounds() -> impl Strategy<Value = Bounds> {
 }
 
 proptest! {
-    /// Estimates lie between their neighbours, times of events are those of events, those of the session are on the right
-    /// side of what is known, and the files' time is the last resort.
+    /// Estimates are between their neighbours, event times come from events, times of the session are on the right side
+    /// of known times, and the time of the file is the last resort.
     #[test]
     fn no_time_is_made_up(
         lines in prop::collection::vec(any_line(), 0..20),

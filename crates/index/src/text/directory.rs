@@ -1,13 +1,13 @@
-//! Files of the text index, as tantivy sees them.
+//! The directory of the text index for tantivy.
 //!
-//! tantivy maps files into memory and believes what it reads, and it tells nobody which files belong to a commit
-//! before `meta.json` names them. So `meta.json` is kept in the part's manifest, which is replaced at once,
-//! together with the length, times and checksum of every file that it names: what is opened is one commit, and each
-//! file is known to be what was written before tantivy sees a byte of it. (Its bytes are read for that only when its
-//! length or times are others: the index of a million messages has half a gigabyte.)
+//! tantivy maps files into memory and trusts their content, and only `meta.json` lists the files of a commit. So
+//! `meta.json` is stored in the part's manifest, which is replaced atomically, together with the length, times and
+//! checksum of every file that it lists. What is opened is always one commit, and each file is checked before tantivy
+//! reads it. (Checksums are compared only if the length or the times have changed: the index of a million messages has
+//! half a gigabyte.)
 //!
-//! tantivy's own locks and its list of files to remove are left out: there is one writer, under the lock of the
-//! index, and what no manifest names is removed when it has finished.
+//! tantivy's own locks and its list of files to remove are not used: there is one writer, under the lock of the index,
+//! and files that no manifest lists are removed after a fold.
 
 use std::{
     collections::BTreeMap,
@@ -30,21 +30,21 @@ use crate::{
     part::{PartError, publish},
 };
 
-/// tantivy's name of the file that says what a commit holds.
+/// tantivy's file with the content of a commit.
 const META: &str = "meta.json";
-/// tantivy's name of the list of its files.
+/// tantivy's file with the list of its files.
 const MANAGED: &str = ".managed.json";
 
-/// What the manifest of the text index says.
+/// The manifest of the text index.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TextManifest {
     /// The `meta.json` of the commit.
     pub(super) meta: String,
-    /// The files that it names.
+    /// The files of the commit.
     files: BTreeMap<String, WrittenFile>,
 }
 
-/// A file as it was when it was written.
+/// A file when it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct WrittenFile {
     checksum: u32,
@@ -52,17 +52,17 @@ struct WrittenFile {
 }
 
 impl TextManifest {
-    /// Whether a file of this name belongs to the commit.
+    /// Whether a file with this name belongs to the commit.
     pub(super) fn names(&self, file: &str) -> bool {
         self.files.contains_key(file)
     }
 
-    /// Whether files hold documents that the commit has deleted.
+    /// Whether files contain documents that the commit has deleted.
     pub(super) fn has_deleted_documents(&self) -> bool {
         CommitMeta::of(&self.meta).segments.iter().any(|segment| segment.deletes.is_some())
     }
 
-    /// Compares every file with what was written: by how it looks, and byte by byte if it looks different.
+    /// Checks every file: its length and times, and its checksum if the times have changed.
     pub(super) fn verify(&mut self, folder: &Path) -> Result<(), PartError> {
         for (name, file) in &mut self.files {
             let path = folder.join(name);
@@ -71,10 +71,10 @@ impl TextManifest {
                 continue;
             }
             if stamp.length != file.stamp.length {
-                return Err(PartError::damaged(&path, "it has another length than was written"));
+                return Err(PartError::damaged(&path, "its length is wrong"));
             }
             if checksum(&path).map_err(|error| PartError::reading(&error, &path))? != file.checksum {
-                return Err(PartError::damaged(&path, "it is not what was written"));
+                return Err(PartError::damaged(&path, "its checksum does not match"));
             }
             file.stamp = stamp;
         }
@@ -94,11 +94,11 @@ fn checksum(path: &Path) -> io::Result<u32> {
     }
 }
 
-/// The folder of the text index in the state of one manifest, and onwards where it is written.
+/// The folder of the text index in the state of one manifest, or of later ones if it is written.
 #[derive(Debug, Clone)]
 pub(super) struct TextDirectory {
     folder: PathBuf,
-    /// Where new manifests go; `None` for a reader.
+    /// The path for new manifests; `None` for a reader.
     manifest: Option<PathBuf>,
     mapped: MmapDirectory,
     state: Arc<Mutex<TextManifest>>,
@@ -111,12 +111,12 @@ impl TextDirectory {
         Ok(Self { folder: folder.to_owned(), manifest: None, mapped, state: Arc::new(Mutex::new(manifest)) })
     }
 
-    /// A directory that goes on from a manifest and puts the next ones at `path`.
+    /// A directory that continues from a manifest and writes new ones to `path`.
     pub(super) fn writer(folder: &Path, manifest: TextManifest, path: &Path) -> tantivy::Result<Self> {
         Ok(Self { manifest: Some(path.to_owned()), ..Self::reader(folder, manifest)? })
     }
 
-    /// The last commit and the files that it names.
+    /// The last commit and its files.
     pub(super) fn committed(&self) -> TextManifest {
         let state = self.state();
         let Ok(meta) = serde_json::from_str::<CommitMeta>(&state.meta) else {
@@ -133,20 +133,20 @@ impl TextDirectory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over a new `meta.json`; publishes it if it is that of a commit.
+    /// Stores a new `meta.json`, and publishes it if it belongs to a commit.
     fn commit(&self, meta: &[u8]) -> io::Result<()> {
         let meta = String::from_utf8(meta.to_vec()).map_err(io::Error::other)?;
         let has_payload = CommitMeta::of(&meta).payload.is_some();
         self.state().meta = meta;
         match &self.manifest {
-            // A new index has no payload before its first commit, and without one nobody knows what it holds.
+            // A new index has no payload before its first commit, and its revision is not known without one.
             Some(path) if has_payload => publish::<TextPart>(path, &self.committed()),
             _ => Ok(()),
         }
     }
 }
 
-/// The parts of `meta.json` that say which files it needs.
+/// The parts of `meta.json` that determine its files.
 #[derive(Default, Deserialize)]
 struct CommitMeta {
     segments: Vec<CommitSegment>,
@@ -165,13 +165,13 @@ struct CommitDeletes {
 }
 
 impl CommitMeta {
-    /// What a `meta.json` says; nothing if it is none.
+    /// Parses a `meta.json`; empty if it is invalid.
     fn of(meta: &str) -> Self {
         serde_json::from_str(meta).unwrap_or_default()
     }
 
-    /// Whether the commit needs a file: `<segment>.<component>`, or `<segment>.<opstamp>.del` for the deletions of
-    /// this very commit.
+    /// Whether the commit needs a file: `<segment>.<component>`, or `<segment>.<opstamp>.del` for the deletions of this
+    /// commit.
     fn names(&self, file: &str) -> bool {
         let Some((id, component)) = file.split_once('.') else { return false };
         let Some(segment) = self.segments.iter().find(|segment| segment.segment_id.replace('-', "") == id)
@@ -216,8 +216,7 @@ impl Directory for TextDirectory {
 
     fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
         let failed = |error| OpenWriteError::wrap_io_error(error, path.to_owned());
-        let name =
-            path.to_str().ok_or_else(|| failed(io::Error::other("a name that is no text")))?.to_owned();
+        let name = path.to_str().ok_or_else(|| failed(io::Error::other("the name is not UTF-8")))?.to_owned();
         let path = self.folder.join(path);
         let file = private_file().truncate(true).open(&path).map_err(failed)?;
         let state = Arc::clone(&self.state);
@@ -237,10 +236,7 @@ impl Directory for TextDirectory {
         match path.to_str() {
             Some(META) => self.commit(data),
             Some(MANAGED) => Ok(()),
-            _ => Err(io::Error::other(format!(
-                "tantivy writes a file that this library does not know: {}",
-                path.display()
-            ))),
+            _ => Err(io::Error::other(format!("tantivy wrote an unknown file: {}", path.display()))),
         }
     }
 
@@ -257,7 +253,7 @@ impl Directory for TextDirectory {
     }
 }
 
-/// A file that is being written, with its checksum.
+/// A file being written, with its checksum.
 struct CheckedFile {
     file: File,
     path: PathBuf,

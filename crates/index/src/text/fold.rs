@@ -1,4 +1,4 @@
-//! Bringing the text index up to the rows.
+//! Updates the text index from the rows.
 
 use std::ops::ControlFlow;
 
@@ -24,13 +24,13 @@ use crate::{
     step::{PartFolded, StepEnd, step_mark},
 };
 
-/// Memory for the terms of a segment that is being made.
+/// Memory for the terms of a new segment.
 const ARENA_BYTES: usize = 48 << 20;
 
-/// How many operations are handed to the thread that indexes at a time: waking it takes as long as some documents do.
+/// Number of operations passed to the indexing thread at a time: waking it takes as long as indexing some documents.
 const OPERATIONS_AT_ONCE: usize = 64;
 
-/// Brings the text index up to the rows. The caller holds the writer's lock.
+/// Updates the text index from the rows. The caller holds the writer's lock.
 pub(crate) fn fold(
     part_folder: &PartFolder<TextPart>,
     rows: &mut dyn Rows,
@@ -65,7 +65,7 @@ struct Fold {
     fields: Fields,
     note: CommitNote,
     step_bytes: u64,
-    /// What was not handed to the thread that indexes yet.
+    /// Operations that were not passed to the indexing thread yet.
     operations: Vec<UserOperation>,
 }
 
@@ -85,7 +85,7 @@ impl Fold {
         Ok(Self { directory, index, fields, note, step_bytes, operations: Vec::new() })
     }
 
-    /// Puts the rows above the mark in, step by step, and returns how many.
+    /// Adds the rows above the mark, step by step, and returns their number.
     fn put_rows(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let mut writer = self.writer(Box::new(LogMergePolicy::default()))?;
         let mut count = 0;
@@ -96,13 +96,13 @@ impl Fold {
         Ok(count)
     }
 
-    /// Puts rows in up to the first revision behind `step_bytes`, and commits. Returns how many.
+    /// Adds rows up to the first revision after `step_bytes`, and commits. Returns their number.
     fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let after = self.note.mark.revision;
         for key in rows.removed_messages_after(after)? {
             self.delete(key);
         }
-        // Every message comes once, so what is put in now need not be looked for.
+        // Every message comes once, so there is no need to delete messages that are added now.
         let known_keys = self.note.largest_key;
         let (mut last, mut count) = (after, 0);
         let (mut bytes, mut waiting) = (0, 0);
@@ -113,8 +113,8 @@ impl Fold {
                 return Ok(ControlFlow::Break(()));
             }
             if waiting >= self.step_bytes / 2 {
-                // tantivy counts the documents that wait to be indexed, but does not weigh them. The mark is still
-                // the old one: what is in beyond it is masked until the step has ended.
+                // tantivy limits the number of documents waiting to be indexed, but not their size. The mark does not
+                // change: documents beyond it are masked until the end of the step.
                 self.commit(writer)?;
                 waiting = 0;
             }
@@ -170,7 +170,7 @@ impl Fold {
         Ok(())
     }
 
-    /// Writes every segment anew that holds deleted documents: their words are in its files until then.
+    /// Rewrites every segment with deleted documents, because their words are still in its files.
     fn drop_deleted(&self) -> Result<()> {
         if !self.directory.committed().has_deleted_documents() {
             return Ok(());
@@ -196,7 +196,7 @@ impl Fold {
     }
 }
 
-/// Files that looked fine can't be opened: the next fold builds the part anew.
+/// Files that passed the check can't be opened: the next fold rebuilds the part.
 fn give_up(part_folder: &PartFolder<TextPart>, error: tantivy::TantivyError) -> Error {
     match part_folder.clear() {
         Ok(()) => unreadable(part_error(error)).retryable(),

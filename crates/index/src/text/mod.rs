@@ -28,7 +28,7 @@ use crate::{
     rows::StoreRevision,
 };
 
-/// The text index. It is opened when a search first needs it.
+/// The text index. Opened when a search first needs it.
 #[derive(Debug)]
 pub(crate) struct TextPart {
     folder: PathBuf,
@@ -37,11 +37,11 @@ pub(crate) struct TextPart {
     opened: OnceLock<OpenText>,
 }
 
-/// What a commit says of itself.
+/// The payload of a commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct CommitNote {
     mark: StoreRevision,
-    /// The largest key that was ever put in: a message with a larger one is new.
+    /// The largest key ever added: a message with a larger one is new.
     largest_key: u64,
 }
 
@@ -50,7 +50,7 @@ struct CommitNote {
 struct OpenText {
     searcher: Searcher,
     fields: Fields,
-    /// Of each segment.
+    /// The facts of each segment.
     columns: Vec<Columns>,
 }
 
@@ -67,14 +67,14 @@ impl Part for TextPart {
     const NAME: &'static str = "text index";
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
-    /// Also changes with the analysis of text, with the texts that are found in a line, and with tantivy's format.
+    /// Also changes with the text analysis, with the extraction of texts from a line, and with tantivy's format.
     const FORMAT: u32 = 3;
     type Manifest = TextManifest;
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, PartError> {
         manifest.verify(folder)?;
         let note = CommitNote::of(&manifest)
-            .ok_or_else(|| PartError::Damaged("its commit says nothing".to_owned()))?;
+            .ok_or_else(|| PartError::Damaged("its commit has no payload".to_owned()))?;
         Ok(Self { folder: folder.to_owned(), note, manifest, opened: OnceLock::new() })
     }
 
@@ -103,7 +103,7 @@ impl OpenText {
         let index = Index::open(TextDirectory::reader(folder, manifest)?)?;
         let (schema, fields) = schema();
         if index.schema() != schema {
-            return Err(TantivyError::SchemaError("the fields are others".to_owned()));
+            return Err(TantivyError::SchemaError("the fields are different".to_owned()));
         }
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(0);
         let searcher = reader.try_into()?.searcher();

@@ -11,13 +11,13 @@ use tantivy::{
     tokenizer::{Token, TokenStream, Tokenizer},
 };
 
-/// The name under which [`TextTokenizer`] is registered.
+/// The name of [`TextTokenizer`] in tantivy.
 pub(super) const TOKENIZER: &str = "amplifier";
 
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
-    /// The text: terms with their frequencies.
+    /// The text, as terms with their frequencies.
     pub(super) text: Field,
     /// The key of the message.
     pub(super) key: Field,
@@ -26,13 +26,13 @@ pub(super) struct Fields {
     pub(super) user: Field,
     pub(super) project: Field,
     pub(super) session: Field,
-    /// The role and the content type as one number: [`kind`].
+    /// The role and the content type as one number; see [`kind`].
     pub(super) kind: Field,
     /// Microseconds since the epoch.
     pub(super) ts: Field,
 }
 
-/// Names of the fast fields.
+/// The names of the fast fields.
 pub(super) mod names {
     pub(in crate::text) const KEY: &str = "key";
     pub(in crate::text) const SESSION_KEY: &str = "session_key";
@@ -40,7 +40,7 @@ pub(super) mod names {
     pub(in crate::text) const TS: &str = "ts";
 }
 
-/// The schema and its fields. Nothing is stored: hits lead to the rows.
+/// The schema and its fields. No field is stored: results are read from the rows.
 pub(super) fn schema() -> (Schema, Fields) {
     let mut builder = Schema::builder();
     let text = TextFieldIndexing::default()
@@ -60,7 +60,7 @@ pub(super) fn schema() -> (Schema, Fields) {
     (builder.build(), fields)
 }
 
-/// A field that is matched as a whole.
+/// A field that must match exactly.
 fn add_name(builder: &mut SchemaBuilder, name: &str) -> Field {
     let whole = TextFieldIndexing::default()
         .set_tokenizer("raw")
@@ -69,18 +69,18 @@ fn add_name(builder: &mut SchemaBuilder, name: &str) -> Field {
     builder.add_text_field(name, TextOptions::default().set_indexing_options(whole))
 }
 
-/// Role and content type as one number.
+/// Encodes a role and a content type as one number.
 pub(super) fn kind(role: Role, content_type: ContentType) -> u64 {
     (role as u64) << 8 | u64::from(content_type.code())
 }
 
-/// What a [`kind`] stands for.
+/// Decodes a [`kind`].
 pub(super) fn from_kind(kind: u64) -> Option<(Role, ContentType)> {
     let role = Role::ALL.get(usize::try_from(kind >> 8).ok()?)?;
     Some((*role, ContentType::from_code((kind & 0xff) as u8)?))
 }
 
-/// The analysis of the library, as tantivy wants it.
+/// The library's text analysis as a tokenizer for tantivy.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TextTokenizer {
     analyzer: Analyzer,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_lead_back() {
+    fn kinds_round_trip() {
         for role in Role::ALL {
             for content_type in ContentType::ALL {
                 assert_eq!(from_kind(kind(role, content_type)), Some((role, content_type)));
@@ -137,9 +137,9 @@ mod tests {
     }
 
     #[test]
-    fn the_analysis_is_the_one_of_this_format() {
-        // An index holds terms of the analysis that it was made with. When this fails because the analysis is another
-        // one now, raise `TextPart::FORMAT` with it.
+    fn the_analysis_belongs_to_the_format() {
+        // An index contains terms of the analysis that it was made with. If this test fails because the analysis has
+        // changed, also increase `TextPart::FORMAT`.
         let text = "Don't cafés RE-TRIED naïve_ID 9f86d081 running 東京 straße e\u{301}t\u{e9}s x86_64";
         let mut tokenizer = TextTokenizer::default();
         let mut stream = tokenizer.token_stream(text);

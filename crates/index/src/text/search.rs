@@ -1,4 +1,4 @@
-//! Finding texts.
+//! Text search.
 
 use std::collections::HashSet;
 
@@ -36,25 +36,26 @@ use crate::{
     top::Top,
 };
 
-/// A name that this part of all documents or more has is looked up for each promising document; a rarer one leads
-/// the search.
+/// If at least this fraction of all documents has a name, it is checked for each candidate; a rarer name drives the
+/// search.
 const COMMON_NAME: u64 = 8;
 
-/// So many sessions are looked up in the index, to see whether they lead the search. More of them are not few messages.
+/// At most this many sessions are looked up in the index to see whether they can drive the search. More sessions have
+/// too many messages.
 const FEW_SESSIONS: usize = 256;
 
-/// How far below the worst that is kept a block of documents may seem to end and still be looked at.
+/// How far below the worst kept score the upper bound of a block of documents may be before the block is skipped.
 ///
-/// For each block tantivy keeps the document that scores highest at the true average length, and skips the block
-/// when that one is too low. With [`AVERAGE_FACTOR`] times the average another document may score higher, by 1.19
-/// at most: where `f = tf / (0.3 · (1 + 3 · length / average))` is the greatest for the one that is kept, its score
-/// is `f / (1 + f)` or more, that of any other `3 · f / (1 + 3 · f)` or less, and a text that is as short as can be
-/// has `f = 1 / 0.3`. The longer the text that is kept, the less is left to gain for the others.
+/// For each block, tantivy stores the document with the highest score at the true average length, and skips the block
+/// if that score is too low. With [`AVERAGE_FACTOR`] times the average, another document may score higher, by a factor
+/// of at most 1.19: if `f = tf / (0.3 · (1 + 3 · length / average))` is greatest for the stored document, its score is
+/// at least `f / (1 + f)`, that of any other at most `3 · f / (1 + 3 · f)`, and the shortest possible text has `f = 1 /
+/// 0.3`. The longer the stored text, the smaller the difference.
 ///
 /// [`AVERAGE_FACTOR`]: amplifier_session_core::text::bm25::AVERAGE_FACTOR
 const PRUNING_MARGIN: f32 = 1.2;
 
-/// The best texts for a query among those in the index and those newer than it, and how many messages are newer.
+/// Finds the best texts for a query in the index and in the tail. Also returns the number of messages in the tail.
 pub(crate) fn search(
     view: &PartView<TextPart>,
     tail: &Tail<TextTailBuffer>,
@@ -78,7 +79,7 @@ pub(crate) fn search(
     Ok((hits.collect(), scanned.rows))
 }
 
-/// Matches in the tail, which can be scored once the statistics of all texts are known.
+/// Matches in the tail, scored when the statistics of all texts are known.
 struct TailMatches<'a> {
     filter: &'a Filter<'a>,
     terms: &'a [String],
@@ -157,7 +158,7 @@ impl IndexSearch<'_> {
         })
     }
 
-    /// How the names that the filter asks for are applied; `None` when no document has one of them.
+    /// How to apply the names in the filter; `None` if no document has one of them.
     fn names(&self) -> tantivy::Result<Option<Names>> {
         let OpenText { searcher, fields, .. } = self.index;
         let wanted = [
@@ -181,13 +182,13 @@ impl IndexSearch<'_> {
         match self.few_sessions()? {
             Some(sessions) if sessions.is_empty() => return Ok(None),
             Some(sessions) => names.leading.push(silent(TermSetQuery::new(sessions))),
-            // The sessions of the promising documents are looked at one by one.
+            // The sessions of candidates are checked one by one.
             None => {}
         }
         Ok(Some(names))
     }
 
-    /// The sessions that are admitted by their keys, if they have so few documents that they can lead the search.
+    /// The sessions that are admitted by their keys, if they have few enough documents to drive the search.
     fn few_sessions(&self) -> tantivy::Result<Option<Vec<Term>>> {
         let OpenText { searcher, fields, .. } = self.index;
         let Some(keys) = self.filter.session_keys().filter(|keys| keys.len() <= FEW_SESSIONS) else {
@@ -218,8 +219,8 @@ impl IndexSearch<'_> {
                 None => return Ok(()),
             }
         }
-        // Documents come in ascending order, and only those that score above what is returned. One that scores
-        // just as much as the worst that is kept may still win by its key.
+        // Documents come in ascending order, and only those that score above the returned threshold. A document with
+        // the same score as the worst kept one may still win by its key.
         let threshold = |top: &Top<ContentType>| (top.least() / PRUNING_MARGIN).next_down();
         weight.for_each_pruning(threshold(top), segment, &mut |doc, score| {
             if !segment.is_deleted(doc)
@@ -232,7 +233,7 @@ impl IndexSearch<'_> {
         })
     }
 
-    /// The key and content type of a document that counts.
+    /// The key and the content type of a document, if it is admitted.
     fn admitted(&self, columns: &Columns, doc: u32) -> Option<(u64, ContentType)> {
         let (role, content_type) = from_kind(columns.kind.first(doc)?)?;
         let ts = Timestamp::from_micros(columns.ts.first(doc)?);
@@ -244,7 +245,7 @@ impl IndexSearch<'_> {
         admitted.then_some((key, content_type))
     }
 
-    /// Whether the session of a document is admitted by its key; names have been compared already.
+    /// Whether the session of a document is admitted by its key. Names were compared before.
     fn admits_session(&self, columns: &Columns, doc: u32) -> bool {
         let Some(admitted) = self.filter.session_keys() else { return true };
         columns.session_key.first(doc).is_some_and(|key| admitted.contains(&key))
@@ -254,14 +255,14 @@ impl IndexSearch<'_> {
 /// Names that a document must have.
 #[derive(Default)]
 struct Names {
-    /// Rare ones: only documents that have them are looked at.
+    /// Rare names: only documents with these names are visited.
     leading: Vec<Box<dyn Query>>,
-    /// Common ones: looked up for each document that scores well enough. A clause of the query would cost more,
-    /// because it keeps tantivy from skipping what can't reach the top.
+    /// Common names: checked for each document with a sufficient score. A clause of the query would cost more, because
+    /// it keeps tantivy from skipping documents that can't reach the top.
     looked_up: Vec<Term>,
 }
 
-/// Documents that hold any of `terms` and pass all of `leading`.
+/// Documents that contain any of `terms` and match all of `leading`.
 fn any_of(terms: &[Term], leading: Vec<Box<dyn Query>>) -> Box<dyn Query> {
     let clause = |term: &Term| -> Box<dyn Query> {
         Box::new(TermQuery::new(term.clone(), IndexRecordOption::WithFreqs))
@@ -279,7 +280,7 @@ fn silent(condition: impl Query) -> Box<dyn Query> {
     Box::new(ConstScoreQuery::new(Box::new(condition), 0.0))
 }
 
-/// Whether a document is among postings, which are read forward only.
+/// Whether a document is in the postings, which can only be read forwards.
 fn holds(postings: &mut SegmentPostings, doc: u32) -> bool {
     if postings.doc() < doc {
         postings.seek(doc);
@@ -287,7 +288,7 @@ fn holds(postings: &mut SegmentPostings, doc: u32) -> bool {
     postings.doc() == doc
 }
 
-/// The statistics of index and tail together, for tantivy.
+/// The combined statistics of the index and the tail, for tantivy.
 struct SharedStatistics<'a> {
     statistics: &'a CollectionStatistics,
     terms: &'a [Term],

@@ -1,4 +1,4 @@
-//! Messages that are newer than the index, analysed.
+//! Messages that are newer than the index, with their terms.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,19 +20,19 @@ use crate::{
     tail::{Identity, TailBuffer},
 };
 
-/// The texts of a message by content type; none when its line can't be read.
+/// The texts of a message by content type; empty if its line can't be read.
 pub(super) fn texts_of(raw: &[u8], role: Role) -> Vec<(ContentType, String)> {
     let line = RawJson::new(raw).parse_object().unwrap_or_default();
     extract(&line, role).into_iter().map(|text| (text.content_type, text.text)).collect()
 }
 
-/// Texts with their terms inverted, as an index would have them.
+/// Texts with an inverted index of their terms.
 #[derive(Default)]
 pub(crate) struct TextTailBuffer {
     texts: Vec<ShelfText>,
     /// The positions of the texts of a message.
     by_key: HashMap<u64, Range<usize>>,
-    /// For each term, by its hash, the positions of the texts that hold it, and how often.
+    /// For each term, by its hash, the positions of the texts that contain it, with its frequency.
     postings: HashMap<u64, Vec<(u32, u32)>>,
     removed: usize,
     facts: FactKeeper,
@@ -50,13 +50,13 @@ pub(super) struct ShelfText {
 }
 
 impl ShelfText {
-    /// Whether the text passes a filter.
+    /// Whether the text matches a filter.
     pub(super) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
         filter.admits_content(self.content_type) && self.facts.admitted_by(filter)
     }
 }
 
-/// The hash of a term, the same within a process. Two terms of the same 64 bits count as one.
+/// The hash of a term, which is constant within a process. Two terms with the same 64 bits count as one.
 pub(super) fn term_hash(term: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     term.hash(&mut hasher);
@@ -64,7 +64,7 @@ pub(super) fn term_hash(term: &str) -> u64 {
 }
 
 impl TextTailBuffer {
-    /// Calls `each` with every text of these messages, and how often it holds each of the terms, by their hashes.
+    /// Calls `each` with every text of these messages, and the frequency of each of the terms, by their hashes.
     pub(super) fn count(
         &self,
         terms: &[u64],
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_counted_as_the_analysis_counts_them_also_after_removals() {
+    fn terms_are_counted_like_in_the_analysis_also_after_removals() {
         let texts = ["Alpha beta alpha, gamma! alphas 0123 Beta", "beta", "gamma 0123", "", "alpha delta"];
         let terms = ["alpha", "beta", "delta", "0123"].map(str::to_owned);
         let mut buffer = TextTailBuffer::default();

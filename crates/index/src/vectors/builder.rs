@@ -1,4 +1,4 @@
-//! Gathers rows for a segment.
+//! Collects rows for a segment.
 
 use std::{cmp::Ordering, collections::HashMap, io, path::Path};
 
@@ -11,7 +11,7 @@ use crate::{
     rows::{SessionOfRow, VectorRow},
 };
 
-/// Rows of one generation, in any order, until they are written as a segment.
+/// Rows of one generation in any order, to be written as a segment.
 pub(super) struct SegmentBuilder {
     kind: Kind,
     sessions: Vec<SessionName>,
@@ -21,9 +21,9 @@ pub(super) struct SegmentBuilder {
 }
 
 struct GatheredRow {
-    /// The position of its session among the sessions.
+    /// The index of its session in the sessions.
     session: usize,
-    /// Where its codes begin.
+    /// The start of its codes.
     codes: usize,
     row: SegmentRow,
 }
@@ -41,7 +41,7 @@ impl SegmentBuilder {
         self.codes.len() as u64
     }
 
-    /// Adds a row of the store, which is of the builder's kind.
+    /// Adds a row of the store, which must belong to the builder's generation.
     pub(super) fn add(&mut self, row: &VectorRow<'_>) {
         let session = self.session(row.of_session());
         let codes = self.codes.len();
@@ -54,7 +54,7 @@ impl SegmentBuilder {
         });
     }
 
-    /// Adds the rows of a segment whose key `keep` says yes to.
+    /// Adds the rows of a segment for whose keys `keep` returns true.
     pub(super) fn add_segment(&mut self, table: &Table, keep: impl Fn(u64) -> bool) -> Result<(), PartError> {
         let sessions = table.sessions.iter();
         let numbers = sessions.map(|(name, rows)| (self.session(name.of_row()), rows));
@@ -72,7 +72,7 @@ impl SegmentBuilder {
         })
     }
 
-    /// Writes what was gathered; `None` when that is nothing.
+    /// Writes the collected rows; `None` if there are none.
     pub(super) fn write(mut self, folder: &Path, name: String) -> io::Result<Option<SegmentEntry>> {
         if self.rows.is_empty() {
             return Ok(None);
@@ -80,7 +80,7 @@ impl SegmentBuilder {
         let sessions = &self.sessions;
         self.rows.sort_by(|a, b| {
             let sessions = || sessions.get(a.session).cmp(&sessions.get(b.session));
-            // Comparing names is what costs; most neighbours are of one session.
+            // Comparing names is slow; most neighbours belong to the same session.
             let order = if a.session == b.session { Ordering::Equal } else { sessions() };
             order.then(a.row.key.cmp(&b.row.key))
         });
@@ -98,9 +98,9 @@ impl SegmentBuilder {
         .map(Some)
     }
 
-    /// The position of a session among the sessions.
+    /// The index of a session in the sessions.
     fn session(&mut self, row: SessionOfRow<'_>) -> usize {
-        // Rows of one session mostly come one after the other.
+        // Rows of a session are mostly consecutive.
         if let Some(GatheredRow { session: last, .. }) = self.rows.last()
             && let Some(name) = self.sessions.get(*last)
             && name.of_row() == row

@@ -1,6 +1,6 @@
-//! Numbers and texts in little-endian bytes.
+//! Numbers and texts as little-endian bytes.
 
-/// Reads from the front of some bytes. `None` where they end too soon.
+/// Reads from the start of a byte slice. Returns `None` if it is too short.
 pub(super) struct ByteReader<'a> {
     bytes: &'a [u8],
 }
@@ -50,7 +50,7 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// Writes what [`ByteReader`] reads.
+/// Writes the format that [`ByteReader`] reads.
 #[derive(Default)]
 pub(super) struct ByteWriter {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Vectors in one byte a dimension.
+//! Vectors with one byte per dimension.
 
 use multiversion::multiversion;
 
@@ -7,7 +7,7 @@ const LARGEST: f32 = 127.0;
 
 /// Appends the codes of `vector` to `codes` and returns their scale: `vector ≈ codes · scale`.
 ///
-/// Codes are signed bytes, kept as `u8` because that is what files hold.
+/// Codes are signed bytes, stored as `u8` as in files.
 pub(super) fn quantise(vector: &[f32], codes: &mut Vec<u8>) -> f32 {
     let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
     if largest == 0.0 || !largest.is_finite() {
@@ -22,7 +22,7 @@ pub(super) fn quantise(vector: &[f32], codes: &mut Vec<u8>) -> f32 {
 /// The inner product of two vectors of codes.
 #[multiversion(targets = "simd")]
 pub(super) fn code_product(a: &[u8], b: &[u8]) -> i32 {
-    // Products of two codes fit 16 bits, the sum fits 32 up to 133,000 dimensions.
+    // A product of two codes fits in 16 bits; the sum fits in 32 bits up to 133,000 dimensions.
     a.iter().zip(b).map(|(a, b)| i32::from(*a as i8) * i32::from(*b as i8)).sum()
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn product(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 16;
     let (a_blocks, a_rest) = a.as_chunks::<LANES>();
     let (b_blocks, b_rest) = b.as_chunks::<LANES>();
-    // Independent sums, so that the compiler may add them side by side.
+    // Independent sums, so that the compiler can vectorise them.
     let mut sums = [0.0_f32; LANES];
     for (a, b) in a_blocks.iter().zip(b_blocks) {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_near_the_vector() {
+    fn codes_approximate_the_vector() {
         let vector: Vec<f32> = (0..100).map(|n| ((n * 37 % 101) as f32 - 50.0) / 400.0).collect();
         let mut codes = Vec::new();
         let scale = quantise(&vector, &mut codes);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn products_of_any_length_are_those_of_the_plain_loop() {
+    fn products_of_any_length_equal_those_of_a_plain_loop() {
         for length in [0, 1, 15, 16, 17, 64, 100] {
             let a: Vec<f32> = (0..length).map(|n| n as f32 * 0.5 - 3.0).collect();
             let b: Vec<f32> = (0..length).map(|n| 2.0 - n as f32 * 0.25).collect();

@@ -1,4 +1,4 @@
-//! Bringing the vector index up to the rows.
+//! Updates the vector index from the rows.
 
 use std::{collections::HashSet, ops::ControlFlow};
 
@@ -17,14 +17,14 @@ use crate::{
     step::{PartFolded, StepEnd, step_mark},
 };
 
-/// The most bytes of codes in a segment, which bounds what a merge holds in memory.
+/// Maximum size of the codes in a segment, which limits the memory of a merge.
 const LARGEST_SEGMENT: u64 = 32 << 20;
-/// So many segments of about the same size become one.
+/// This many segments of about the same size are merged.
 const MERGED_AT_ONCE: usize = 4;
-/// Segments of up to this many bytes of codes count as of the same size.
+/// Segments with up to this many bytes of codes count as the same size.
 const SMALLEST_TIER: u64 = 256 << 10;
 
-/// Brings the vector index up to the rows. The caller holds the writer's lock.
+/// Updates the vector index from the rows. The caller holds the writer's lock.
 pub(crate) fn fold(
     part_folder: &PartFolder<VectorPart>,
     rows: &mut dyn Rows,
@@ -56,7 +56,7 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    /// Puts the next rows in, as many as make a segment, and publishes. Returns how many.
+    /// Adds the next segment of rows and publishes it. Returns the number of rows.
     fn step(&mut self, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let after = self.manifest.mark.revision;
         let removed = rows.removed_vectors_after(after)?;
@@ -70,9 +70,9 @@ impl Fold<'_> {
         Ok(gathered.rows)
     }
 
-    /// Writes the rows above `after` as segments, at least one revision of them.
+    /// Writes rows above `after` as segments, at least those of one revision.
     fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<StepEnd> {
-        // Half a step, because the merge behind it may hold as much again.
+        // Half a step, because the following merge may need as much again.
         let full = LARGEST_SEGMENT.min(self.step_bytes / 2);
         let mut builder = SegmentBuilder::new(Kind::default());
         let mut last = after;
@@ -96,7 +96,7 @@ impl Fold<'_> {
         Ok(end)
     }
 
-    /// Writes the segments anew that hold rows of these keys, without them.
+    /// Rewrites the segments that contain rows with these keys, without these rows.
     fn drop_rows(&mut self, keys: &HashSet<u64>) -> Result<()> {
         for entry in std::mem::take(&mut self.manifest.segments) {
             let (first, last) = entry.keys;
@@ -116,7 +116,7 @@ impl Fold<'_> {
         Ok(())
     }
 
-    /// Merges small segments until there are few of each size.
+    /// Merges small segments until there are only a few of each size.
     fn merge(&mut self) -> Result<()> {
         while let Some(chosen) = mergeable(&self.manifest.segments) {
             let merged = self.rewrite(&chosen, |_| true)?;
@@ -126,7 +126,7 @@ impl Fold<'_> {
         Ok(())
     }
 
-    /// Writes the rows of some segments, of those that `keep` says yes to, as one.
+    /// Merges segments into one, with the rows for whose keys `keep` returns true.
     fn rewrite(
         &mut self,
         entries: &[SegmentEntry],
@@ -157,7 +157,7 @@ impl Fold<'_> {
         Ok(())
     }
 
-    /// A file that looked fine is not: the next fold builds the part anew.
+    /// A file that passed the check is damaged: the next fold rebuilds the part.
     fn give_up(&self, error: PartError) -> Error {
         match self.part_folder.clear() {
             Ok(()) => unreadable(error).retryable(),
@@ -165,22 +165,22 @@ impl Fold<'_> {
         }
     }
 
-    /// Removes what earlier manifests named and what a killed process left.
+    /// Removes files of earlier manifests and of killed processes.
     fn sweep(&self) {
         sweep(&self.part_folder.folder, |name| self.manifest.segments.iter().any(|entry| entry.name == name));
     }
 }
 
-/// What a step has read.
+/// The rows that a step has read.
 #[derive(Default)]
 struct Gathered {
     rows: u64,
     segments: Vec<SegmentEntry>,
-    /// Keys whose rows in older segments no longer count.
+    /// Keys whose rows in older segments are outdated.
     keys: HashSet<u64>,
 }
 
-/// Segments that should be one: several of about the same size, together not too large.
+/// Finds segments to merge: several of about the same size, together not too large.
 fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
     let tier =
         |entry: &SegmentEntry| (entry.kind, (entry.code_bytes().max(SMALLEST_TIER) / SMALLEST_TIER).ilog(4));
@@ -201,7 +201,7 @@ fn mergeable(segments: &[SegmentEntry]) -> Option<Vec<SegmentEntry>> {
 
 impl VectorManifest {
     fn empty(store: [u8; 16]) -> Self {
-        // A mark that no store with rows is at, so that the first step is taken and publishes.
+        // A mark that no store with rows has, so that the first step publishes.
         Self { mark: StoreRevision { store, revision: 0, nonce: 0 }, next: 1, segments: Vec::new() }
     }
 }
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn few_segments_of_each_size_remain() {
+    fn merging_leaves_few_segments_of_each_size() {
         let mut segments = Vec::new();
         for n in 0..2_000 {
             segments.push(entry(&n.to_string(), 500));

@@ -1,4 +1,4 @@
-//! A segment that is read when it is needed.
+//! A segment that is read on demand.
 
 use std::{
     ops::Range,
@@ -12,7 +12,7 @@ use std::{
 use super::segment::{SegmentEntry, Table};
 use crate::{files::Stamp, part::PartError};
 
-/// A segment of which only so much is in memory as was needed.
+/// A segment of which only the used parts are in memory.
 #[derive(Debug)]
 pub(super) struct LazySegment {
     pub(super) entry: SegmentEntry,
@@ -22,7 +22,7 @@ pub(super) struct LazySegment {
 }
 
 impl LazySegment {
-    /// A segment whose file looks as it was written; if it does not, its bytes are compared.
+    /// Opens a segment. If the length or the times of its file have changed, checks its bytes.
     pub(super) fn open(folder: &Path, mut entry: SegmentEntry) -> Result<Self, PartError> {
         let path = folder.join(&entry.name);
         let stamp = Stamp::of(&path).map_err(|error| PartError::reading(&error, &path))?;
@@ -48,11 +48,11 @@ impl LazySegment {
         self.table.get()
     }
 
-    /// Calls `each` with the codes of these stretches of rows, in order, and the row that they begin with: a stretch
-    /// may come in pieces.
+    /// Calls `each` with the codes of these ranges of rows, in order, and their first row. A range may be split into
+    /// several calls.
     ///
-    /// The first search of a process reads the file and keeps nothing, because there may be no second one and
-    /// memory that was never used before costs several times as much as reading. The second one keeps the codes.
+    /// The first search of a process reads the file and keeps nothing, because there may be no second one, and
+    /// allocating memory costs several times as much as reading. The second search keeps the codes.
     pub(super) fn each_stretch(
         &self,
         stretches: &[Range<usize>],
@@ -74,7 +74,7 @@ impl LazySegment {
             return table.stream_codes(&mut overlaps);
         }
         if self.codes.get().is_none() {
-            // Two threads may read them at the same time; one of the two copies is dropped.
+            // If two threads read them at the same time, one copy is dropped.
             let codes = table.read_codes()?;
             self.codes.get_or_init(|| codes);
         }

@@ -1,8 +1,7 @@
-//! The vector part: codes of one byte a dimension, scanned exactly.
+//! The vector part: codes with one byte per dimension, scanned exhaustively.
 //!
-//! Rows lie sorted by session in immutable [segments](segment), so that a scope or filter selects stretches of rows
-//! before anything is compared. The best by their codes are then compared again by their full vectors, which come
-//! from the store.
+//! Rows are sorted by session in immutable [segments](segment), so that a scope or a filter selects ranges of rows
+//! before anything is compared. The best rows by their codes are compared again by their full vectors from the store.
 
 mod builder;
 mod bytes;
@@ -32,7 +31,7 @@ use crate::{
     rows::StoreRevision,
 };
 
-/// The vector index. Its segments are read when a search first needs them.
+/// The vector index. Segments are read when a search first needs them.
 #[derive(Debug)]
 pub(crate) struct VectorPart {
     folder: PathBuf,
@@ -41,7 +40,7 @@ pub(crate) struct VectorPart {
     segments: Vec<Arc<LazySegment>>,
 }
 
-/// Which segments count.
+/// The current segments.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct VectorManifest {
     mark: StoreRevision,

@@ -1,4 +1,4 @@
-//! Finding the nearest vectors.
+//! Search for the nearest vectors.
 
 use std::{collections::HashSet, ops::Range, sync::Arc};
 
@@ -19,10 +19,11 @@ use crate::{
     top::Top,
 };
 
-/// How many more vectors are compared in full than are asked for: the order by codes is not quite the true one.
+/// How many more vectors than the limit are compared in full, because the order by codes is approximate.
 const SPARE: usize = 20;
 
-/// The vectors nearest to the query's among those in the index and those newer than it, and how many are newer.
+/// Finds the vectors nearest to the query's in the index and in the tail. Also returns the number of vectors in the
+/// tail.
 pub(crate) fn search(
     view: &PartView<VectorPart>,
     tail: &Tail<VectorTailBuffer>,
@@ -43,7 +44,7 @@ pub(crate) fn search(
         })?;
     }
     if !nearest.same_length {
-        let rule = "has not as many dimensions as the vectors of the store";
+        let rule = "must have as many dimensions as the vectors of the store";
         return Err(Error::validation("vector", rule).into());
     }
     let hits = nearest.top.into_sorted().into_iter();
@@ -51,7 +52,7 @@ pub(crate) fn search(
     Ok((hits.collect(), scanned.rows))
 }
 
-/// The nearest of the vectors that were compared in full.
+/// The nearest vectors, compared in full.
 struct Nearest<'a> {
     filter: &'a Filter<'a>,
     query: &'a VectorQuery,
@@ -98,7 +99,7 @@ fn segments_of<'a>(part: &'a VectorPart, query: &VectorQuery) -> impl Iterator<I
     part.segments.iter().map(Arc::as_ref).filter(move |segment| segment.entry.kind.generation == generation)
 }
 
-/// Keys of the vectors in the index that are nearest by their codes.
+/// The keys of the nearest vectors in the index, by their codes.
 fn candidates(
     part: &VectorPart,
     filter: &Filter<'_>,
@@ -116,7 +117,7 @@ fn candidates(
     Ok(scan.top.into_sorted().into_iter().map(|candidate| candidate.key).collect())
 }
 
-/// The rows of the sessions that a filter admits; those of neighbours as one stretch.
+/// The rows of the sessions that a filter admits; adjacent ones are joined to one range.
 fn admitted_stretches(table: &Table, filter: &Filter<'_>) -> Vec<Range<usize>> {
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for (name, rows) in &table.sessions {
@@ -138,7 +139,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Compares consecutive rows, all of them of admitted sessions.
+    /// Compares consecutive rows, which all belong to admitted sessions.
     fn compare(&mut self, table: &Table, first: usize, codes: &[u8]) {
         let all = self.filter.admits_all_messages() && self.filter.admits_all_vectors();
         let scales = table.scales.get(first..).unwrap_or_default();
@@ -146,7 +147,7 @@ impl Scan<'_> {
             if !all && !self.admits(table, row) {
                 continue;
             }
-            // The query's own scale is the same for all, so it changes no order.
+            // The query's scale is the same for all, so it does not change the order.
             let similarity = code_product(codes, self.codes) as f32 * scale;
             if similarity >= self.top.least()
                 && let Some(key) = table.keys.get(row)

@@ -1,9 +1,9 @@
-//! Segment files: vectors of many messages, sorted by session, never changed once written.
+//! Segment files: immutable files with vectors of many messages, sorted by session.
 //!
-//! A file is a header, a table and the codes. The table has the sessions (sorted by user and session id, each with
-//! its key and its number of rows), then one array a field: key, time, scale, content type, role. The codes follow in the same
-//! order, one signed byte a dimension. All numbers are little-endian; table and codes have a checksum each in the
-//! header, and the header has one of itself.
+//! A file has a header, a table and the codes. The table contains the sessions (sorted by user and session id, each
+//! with its key and its number of rows), then one array per field: key, time, scale, content type, role. The codes
+//! follow in the same order, one signed byte per dimension. All numbers are little-endian. The header contains
+//! checksums of the table, of the codes, and of itself.
 
 use std::{
     fs::File,
@@ -25,7 +25,7 @@ use crate::{
 const MAGIC: [u8; 8] = *b"ASVECTOR";
 const HEADER_BYTES: usize = 40;
 
-/// What all vectors of a segment have in common.
+/// The common properties of all vectors of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Kind {
     pub(super) generation: u32,
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// A segment as the manifest knows it.
+/// A segment in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SegmentEntry {
     pub(super) name: String,
@@ -47,20 +47,20 @@ pub(super) struct SegmentEntry {
     pub(super) kind: Kind,
     /// The smallest and the largest key.
     pub(super) keys: (u64, u64),
-    /// The checksum of the header, which has those of everything else.
+    /// The checksum of the header, which contains those of everything else.
     header: u32,
-    /// How the file looks.
+    /// The length and the times of the file.
     pub(super) stamp: Stamp,
 }
 
 impl SegmentEntry {
-    /// Bytes of all codes: what its size is measured by.
+    /// The size of all codes in bytes, which is used as the size of the segment.
     pub(super) fn code_bytes(&self) -> u64 {
         self.rows * self.kind.dimensions as u64
     }
 }
 
-/// The session of a stretch of rows. The order is that of the rows in a segment.
+/// The session of a range of rows. Ordered like the rows in a segment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct SessionName {
     pub(super) user: String,
@@ -77,7 +77,7 @@ impl SessionName {
     }
 }
 
-/// The table of a segment, in memory. All arrays have one element a row.
+/// The table of a segment in memory. All arrays have one element per row.
 #[derive(Debug)]
 pub(super) struct Table {
     path: PathBuf,
@@ -102,19 +102,19 @@ pub(super) struct SegmentRow {
 }
 
 impl Table {
-    /// Reads the table of a segment. Nothing of it is believed before its checksum was compared.
+    /// Reads the table of a segment, and checks its checksum before anything is used.
     pub(super) fn open(folder: &Path, entry: &SegmentEntry) -> Result<Self, PartError> {
         let path = folder.join(&entry.name);
         let mut file = File::open(&path).map_err(|error| PartError::reading(&error, &path))?;
         let damaged = |what: &str| PartError::damaged(&path, what);
-        let header =
-            read_header(&mut file, entry).ok_or_else(|| damaged("its header is not what was written"))?;
+        let header = read_header(&mut file, entry)
+            .ok_or_else(|| damaged("the checksum of its header does not match"))?;
         let mut table = vec![0; header.table_bytes as usize];
         file.read_exact(&mut table)
             .ok()
             .filter(|()| crc32fast::hash(&table) == header.table_checksum)
             .and_then(|()| Self::parse(&path, header, &table, entry))
-            .ok_or_else(|| damaged("its table is not what was written"))
+            .ok_or_else(|| damaged("the checksum of its table does not match"))
     }
 
     fn parse(path: &Path, header: Header, table: &[u8], entry: &SegmentEntry) -> Option<Self> {
@@ -154,10 +154,10 @@ impl Table {
         })
     }
 
-    /// Reads all codes in pieces of whole rows and calls `each` with the first row of a piece and its codes. Only
-    /// when the end is reached is it known that they are what was written.
+    /// Reads all codes in chunks of complete rows, and calls `each` with the first row of each chunk and its codes. The
+    /// checksum is compared only at the end.
     pub(super) fn stream_codes(&self, each: &mut dyn FnMut(usize, &[u8])) -> Result<(), PartError> {
-        /// Pieces that stay in the processor's cache until they were used.
+        /// Chunks that fit into the processor's cache.
         const PIECE: usize = 256 << 10;
         let failed = |error: io::Error| PartError::reading(&error, &self.path);
         let mut file = File::open(&self.path).map_err(failed)?;
@@ -175,7 +175,7 @@ impl Table {
         if checksum.finalize() == self.header.codes_checksum {
             Ok(())
         } else {
-            Err(PartError::damaged(&self.path, "its codes are not what was written"))
+            Err(PartError::damaged(&self.path, "the checksum of its codes does not match"))
         }
     }
 
@@ -220,7 +220,7 @@ fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
         .then_some(header)
 }
 
-/// The rows of a segment that is about to be written, and their codes, in the order of the file.
+/// The rows of a new segment and their codes, in the order of the file.
 pub(super) struct SortedRows<'a> {
     pub(super) kind: Kind,
     pub(super) sessions: Vec<(&'a SessionName, u32)>,
@@ -229,7 +229,7 @@ pub(super) struct SortedRows<'a> {
 }
 
 impl SortedRows<'_> {
-    /// Writes the rows as the segment `name`. There is at least one row.
+    /// Writes the rows as the segment `name`. There must be at least one row.
     pub(super) fn write(&self, folder: &Path, name: String) -> io::Result<SegmentEntry> {
         let table = self.table();
         let mut codes_checksum = crc32fast::Hasher::new();

@@ -28,7 +28,7 @@ pub(super) struct ShelfVector {
 }
 
 impl ShelfVector {
-    /// Whether the vector passes a filter.
+    /// Whether the vector matches a filter.
     pub(super) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
         filter.admits_content(self.content_type) && self.facts.admitted_by(filter)
     }
@@ -74,7 +74,7 @@ impl TailBuffer for VectorTailBuffer {
     }
 }
 
-/// Tells vectors apart, at a few operations a number.
+/// A checksum to distinguish vectors, with a few operations per number.
 fn checksum(vector: &[f32]) -> u32 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |state: u64, x: &f32| (state.rotate_left(5) ^ u64::from(x.to_bits())).wrapping_mul(ODD);

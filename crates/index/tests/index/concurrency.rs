@@ -153,8 +153,8 @@ impl Rows for Interrupted<'_> {
     }
 }
 
-/// The first search of a process finds a long tail, and while it reads it another process writes and folds: the index is
-/// newer than the snapshot of the search then. That is no sign of a store that was restored from a backup.
+/// The first search of a process finds a long tail, and while it reads it another process writes and folds: the index
+/// is newer than the snapshot of the search then. That is no sign of a store that was restored from a backup.
 #[test]
 fn a_fold_beside_the_first_search_is_not_taken_for_a_restored_store() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());

@@ -174,7 +174,7 @@ fn a_search_that_meets_a_long_tail_folds_it() {
     }
     let answer = check_text(&index, &store, &text_query("w150 w199"), true);
     assert_eq!(answer.tail_rows, 0);
-    assert!(answer.notice.unwrap().contains("built anew"));
+    assert!(answer.notice.unwrap().contains("rebuilt"));
     assert_eq!(check_text(&index, &store, &text_query("w150"), true).notice, None);
 }
 

@@ -1,7 +1,7 @@
 //! A damaged log must not remove rows from the store.
 //!
-//! A log with complete lines is what its writer intended, even if it is shorter than before: that is a rewind. A log that is
-//! empty, has unreadable lines, or ends in the middle of a line has lost something instead.
+//! A log with complete lines is what its writer intended, even if it is shorter than before: that is a rewind. A log
+//! that is empty, has unreadable lines, or ends in the middle of a line has lost something instead.
 
 use amplifier_session_core::{
     backend::SkippedLine,
@@ -106,7 +106,8 @@ impl Kind {
 }
 
 impl Reading {
-    /// Whether the last line, which has no ending, is left for the next sync: it is incomplete, or the file was cut off there.
+    /// Whether the last line, which has no ending, is left for the next sync: it is incomplete, or the file was cut off
+    /// there.
     pub(super) fn leaves_unended(&mut self, ingest: &SessionIngest, line: u64, text: &RawJson) -> bool {
         self.notes.unended = Some(line);
         if text.parse().is_err() {

@@ -97,8 +97,8 @@ impl<'a> Read<'a> {
 }
 
 impl Begun<'_> {
-    /// Waits until it is written. Files that can't be read are in the report. If another process wrote the session in the
-    /// meantime, it is read again.
+    /// Waits until it is written. Files that can't be read are in the report. If another process wrote the session in
+    /// the meantime, it is read again.
     ///
     /// # Errors
     ///

@@ -60,8 +60,8 @@ impl OpenLog {
 
 /// The position after the last line that was read, if the log has only been appended to since.
 ///
-/// A log with a different stamp and the same size was changed in the middle; a shorter one was rewritten. If the stamp is
-/// the same, the last sync was interrupted, or the stamp had not settled.
+/// A log with a different stamp and the same size was changed in the middle; a shorter one was rewritten. If the stamp
+/// is the same, the last sync was interrupted, or the stamp had not settled.
 fn position_after(file: &mut File, stamp: Stamp, known: FileState) -> io::Result<Option<LogPosition>> {
     let appended = stamp.size > known.stamp.size || stamp == known.stamp;
     let Some(log) = known.log.filter(|_| appended) else { return Ok(None) };

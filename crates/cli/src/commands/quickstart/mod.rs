@@ -1,6 +1,7 @@
 //! `quickstart`: a first demonstration.
 //!
-//! The user's sessions are read into the configured store. If there are none, the samples are read into a temporary one.
+//! The user's sessions are read into the configured store. If there are none, the samples are read into a temporary
+//! one.
 
 mod questions;
 

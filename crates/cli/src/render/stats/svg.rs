@@ -1,7 +1,7 @@
 //! A picture of the statistics: bars over time, by tool, and by model, as SVG.
 //!
-//! Written by hand, because chart libraries include fonts or a rasteriser, and do not support dark backgrounds. Text uses
-//! the reader's sans-serif font, so widths are estimated generously. The same statistics give the same bytes.
+//! Written by hand, because chart libraries include fonts or a rasteriser, and do not support dark backgrounds. Text
+//! uses the reader's sans-serif font, so widths are estimated generously. The same statistics give the same bytes.
 
 use std::fmt::Write as _;
 

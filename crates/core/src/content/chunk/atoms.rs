@@ -1,10 +1,9 @@
 //! The pieces of a text that are never cut.
 //!
-//! `cl100k_base` splits a text into words, numbers of up to three digits, runs of punctuation and of white
-//! space, and encodes each by itself. So the token counts of these pieces add up as long as a text is cut
-//! between them, and that is where natural places to cut are. A piece that is itself long (a word without end,
-//! a paragraph in Chinese) is cut where one of its tokens ends: any run of tokens of a byte-pair encoding is the
-//! encoding of its bytes, so counts still add up.
+//! `cl100k_base` splits a text into words, numbers of up to three digits, and runs of punctuation and white space, and
+//! encodes each separately. So token counts of these pieces add up if a text is cut between them, which is also where
+//! natural places to cut are. A long piece (a very long word, or a paragraph in Chinese) is cut at the end of one of
+//! its tokens: in a byte-pair encoding, any run of tokens is the encoding of its bytes, so counts still add up.
 
 use std::ops::Range;
 
@@ -13,23 +12,23 @@ use bpe_openai::{Tokenizer, cl100k_base};
 use super::lines::{Cut, Lines};
 use crate::content::{pieces::pieces, tokens};
 
-/// A longer piece is cut into parts of this many tokens, up to twice as many where characters end badly.
+/// A longer piece is cut into parts of this many tokens, or up to twice as many if tokens end within characters.
 const PART_TOKENS: usize = 4;
 
-/// A piece of a text that is never cut; it reaches to where the next one starts.
+/// A piece of a text that is never cut. It ends where the next one starts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Atom {
-    /// First byte.
+    /// The first byte.
     pub start: usize,
-    /// Tokens of all atoms before.
+    /// The number of tokens before it.
     pub tokens_before: usize,
-    /// How good a place to cut is just before it.
+    /// The quality of a cut just before it.
     pub cut: Cut,
     /// Whether it is only white space.
     pub blank: bool,
 }
 
-/// Splits `text`; the last atom is an empty one at its end.
+/// Splits `text` into atoms. The last one is empty, at the end.
 pub(super) fn split(text: &str, lines: &Lines) -> Vec<Atom> {
     let tokenizer = cl100k_base();
     let mut splitter = Splitter {
@@ -59,7 +58,7 @@ struct Splitter<'a> {
 
 impl Splitter<'_> {
     fn push_piece(&mut self, piece: &str) {
-        // `。` begins a piece together with the sentence that follows it; the place to cut is between them.
+        // `。` is in one piece with the following sentence, but the place to cut is between them.
         let stop = piece.chars().next().filter(|c| is_wide_stop(*c)).map_or(0, char::len_utf8);
         let (stop, rest) = piece.split_at_checked(stop).unwrap_or(("", piece));
         self.push_encoded(stop);
@@ -77,7 +76,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Lengths in bytes and tokens; `None` if the ends of tokens and of characters rarely meet.
+    /// The lengths of the parts in bytes and tokens; `None` if tokens rarely end at characters.
     fn cut_by_tokens(&self, piece: &str) -> Option<Vec<(usize, usize)>> {
         let tokens = self.tokenizer.bpe.encode_via_backtracking(piece.as_bytes());
         let mut parts = Vec::with_capacity(tokens.len() / PART_TOKENS + 1);
@@ -98,7 +97,7 @@ impl Splitter<'_> {
         Some(parts)
     }
 
-    /// Four characters have at most 16 bytes, and so at most 16 tokens, which every chunk can hold.
+    /// Four characters have at most 16 bytes and therefore at most 16 tokens, which fit into every chunk.
     fn push_by_characters(&mut self, piece: &str) {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -146,9 +145,9 @@ impl Splitter<'_> {
     }
 }
 
-/// How good a place to cut is within a line.
+/// The quality of a cut within a line.
 fn cut_between(before: &str, after: &str) -> Cut {
-    // Runs of white space and brackets can be long: looking further at each atom would not be linear.
+    // Runs of white space and brackets can be long: scanning all of them at each atom would not be linear.
     const LOOK: usize = 8;
     let spaced = before.ends_with(char::is_whitespace) || after.starts_with(char::is_whitespace);
     let last = before.chars().rev().take(LOOK).find(|c| !c.is_whitespace() && !is_closing(*c));

@@ -1,14 +1,14 @@
-//! Where lines begin, and how good a place to cut that is.
+//! Finds the lines of a text, and the quality of a cut before each.
 
 use std::ops::Range;
 
 use super::super::tokens;
 use crate::model::ContentType;
 
-/// How good a place is to cut a text, worst first.
+/// The quality of a place to cut a text, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cut {
-    /// Within a code block that stays whole.
+    /// Within a code block that must not be cut.
     Never,
     /// Within a word.
     Character,
@@ -18,7 +18,7 @@ pub(super) enum Cut {
     Sentence,
     /// Between lines.
     Line,
-    /// Between list items, and at blank lines of a code block that is too long to stay whole.
+    /// Between list items, and at blank lines in a code block that is too long for one chunk.
     Item,
     /// Between paragraphs, before and after code blocks.
     Paragraph,
@@ -31,13 +31,13 @@ pub(super) enum Cut {
 /// The lines of a text.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// Where each line begins that is not blank, ascending, and how good a place to cut that is.
+    /// The start of each line that is not blank, ascending, and the quality of a cut there.
     pub starts: Vec<(usize, Cut)>,
-    /// Code blocks that stay whole, ascending, with the line ending after the closing fence.
+    /// Code blocks that must not be cut, ascending, including the line ending after the closing fence.
     pub whole: Vec<Range<usize>>,
 }
 
-/// Looks at the lines of `text` in the way of its type. A code block of at most `target` tokens stays whole.
+/// Scans the lines of `text` according to its content type. Code blocks of at most `target` tokens must not be cut.
 pub(super) fn scan(content_type: ContentType, text: &str, target: usize) -> Lines {
     match content_type {
         ContentType::ToolOutput | ContentType::ToolCall => plain(text, Cut::Line, Cut::Line),
@@ -54,7 +54,7 @@ fn fits(text: &str, block: &Range<usize>, target: usize) -> bool {
     text.get(block.clone()).is_some_and(|block| tokens::count_up_to(block.trim(), target).is_some())
 }
 
-/// Text without markup: `line` is the cut between lines, `paragraph` the one after a blank line.
+/// Text without markup: `line` is the quality of a cut between lines, `paragraph` of one after a blank line.
 fn plain(text: &str, line: Cut, paragraph: Cut) -> Lines {
     let mut lines = Lines::default();
     let mut after_blank = false;
@@ -98,7 +98,7 @@ fn markdown(text: &str) -> Lines {
     lines
 }
 
-/// What the lines before say about the next one.
+/// What is known about the lines before the next one.
 #[derive(Debug, Default)]
 struct Markdown {
     after_blank: bool,
@@ -110,7 +110,7 @@ impl Markdown {
     fn text_line(&mut self, content: &str, opens_block: bool) -> Cut {
         let heading = is_heading(content);
         let cut = if self.after_heading {
-            // A heading stays with what it is the heading of.
+            // A heading stays with the text below it.
             Cut::Line
         } else if heading {
             Cut::Heading
@@ -147,7 +147,7 @@ impl<'a> Fence<'a> {
         let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let info = line.trim_start_matches(mark);
         let fence = line.strip_suffix(info)?;
-        // Three backticks with more later in the line are code within a paragraph.
+        // Three backticks with more backticks later in the line are code within a paragraph.
         (fence.len() >= 3 && !(mark == '`' && info.contains('`'))).then_some(Self(fence))
     }
 
@@ -169,7 +169,7 @@ fn is_list_item(line: &str) -> bool {
     digits.strip_prefix(marks).is_some_and(|rest| rest.starts_with([' ', '\t']))
 }
 
-/// The lines of `text` with where they begin.
+/// The lines of `text` with their offsets.
 fn lines_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut next = 0;
     text.split_inclusive('\n').map(move |line| {

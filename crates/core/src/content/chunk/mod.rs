@@ -1,9 +1,9 @@
-//! Cutting a long text into chunks that an embedding model takes.
+//! Splits a long text into chunks that fit an embedding model.
 //!
-//! Three steps, each linear in the length of the text: [`atoms`] are the pieces that the tokenizer sees, so
-//! that their token counts add up; [`lines`] says where lines, paragraphs, headings and code blocks begin, so
-//! that every place between two atoms is a better or worse place to cut; [`pack`] fills chunks up to the target
-//! and ends each at the best place in its second half.
+//! There are three steps, each linear in the length of the text. [`atoms`] are the pieces that the tokenizer uses, so
+//! that their token counts add up. [`lines`] finds lines, paragraphs, headings and code blocks, which determine the
+//! quality of each place to cut. [`pack`] fills chunks up to the target, and ends each at the best place in its second
+//! half.
 
 mod atoms;
 mod lines;
@@ -14,10 +14,10 @@ mod tests;
 use super::tokens;
 use crate::model::ContentType;
 
-/// The least target: no character has more than four tokens, and a chunk holds at least one.
-const LEAST_TARGET_TOKENS: usize = 16;
+/// The minimum target: a chunk has at least one character, and a character has at most four tokens.
+const MIN_TARGET_TOKENS: usize = 16;
 
-/// When and how texts are cut. All lengths are in `cl100k_base` tokens.
+/// When and how to split texts. All lengths are in `cl100k_base` tokens.
 ///
 /// ```
 /// use amplifier_session_core::content::ChunkSettings;
@@ -26,19 +26,19 @@ const LEAST_TARGET_TOKENS: usize = 16;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ChunkSettings {
-    /// Texts of at most this length stay whole.
+    /// Texts up to this length are one chunk.
     pub threshold_tokens: usize,
-    /// No chunk of a longer text is longer than this; less than 16 counts as 16.
+    /// The maximum length of a chunk of a longer text; at least 16.
     pub target_tokens: usize,
-    /// How much of a chunk the next one repeats, at most; more than a quarter of the target counts as that.
+    /// The maximum overlap of a chunk with the previous one; at most a quarter of the target.
     pub overlap_tokens: usize,
-    /// What would be a chunk shorter than this is joined to its neighbour, or shares with it; more than a
-    /// quarter of the target counts as that.
+    /// A chunk that would be shorter than this is merged with its neighbour or balanced with it; at most a quarter of
+    /// the target.
     pub min_tokens: usize,
 }
 
 impl ChunkSettings {
-    /// For a model with other limits: the overlap is an eighth of the target, the minimum a sixteenth.
+    /// The settings for a model with other limits. The overlap is an eighth of the target, and the minimum a sixteenth.
     #[must_use]
     pub const fn for_limits(threshold_tokens: usize, target_tokens: usize) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl ChunkSettings {
 }
 
 impl Default for ChunkSettings {
-    /// For models that take 8,192 tokens.
+    /// The settings for models that take 8,192 tokens.
     fn default() -> Self {
         Self::for_limits(8192, 1024)
     }
@@ -60,31 +60,31 @@ impl Default for ChunkSettings {
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk<'a> {
-    /// 0-based position among the chunks of the text.
+    /// The index among the chunks of the text, from 0.
     pub index: u32,
-    /// How many chunks the text has.
+    /// The number of chunks of the text.
     pub total: u32,
-    /// First character in the whole text.
+    /// The first character, counted in the whole text.
     pub span_start: u32,
     /// One past the last character.
     pub span_end: u32,
-    /// Length in `cl100k_base` tokens.
+    /// The length in `cl100k_base` tokens.
     pub token_count: u32,
     /// The characters `span_start..span_end`.
     pub text: &'a str,
 }
 
-/// Cuts `text` into chunks.
+/// Splits `text` into chunks.
 ///
-/// - A text up to the threshold is one chunk, exactly as it is; a blank text has none.
-/// - Longer texts are cut at the best places for their type. Assistant texts, as Markdown: before headings,
-///   between paragraphs and around code blocks, between list items, lines, sentences, words, characters. Tool
-///   output: between lines first. User queries: between paragraphs and sentences first.
-/// - No chunk of them is longer than the target; each begins and ends with something that is not blank; code
-///   blocks of Markdown that fit in the target are never cut.
-/// - Together the chunks hold all that is not blank; where each begins is past where the one before began.
+/// - A text up to the threshold is one unchanged chunk. A blank text has no chunks.
+/// - A longer text is cut at the best places for its content type. Assistant texts are Markdown: they are cut before
+///   headings, between paragraphs and around code blocks, between list items, lines, sentences, words or characters.
+///   Tool output is cut between lines first, and user queries between paragraphs and sentences.
+/// - No chunk of a longer text exceeds the target. Chunks do not begin or end with white space. Code blocks that fit
+///   into the target are never cut.
+/// - Together, the chunks contain all text that is not blank. Each begins after the beginning of the previous one.
 ///
-/// Takes time linear in the length of the text.
+/// The time is linear in the length of the text.
 #[must_use]
 pub fn chunk<'a>(content_type: ContentType, text: &'a str, settings: &ChunkSettings) -> Vec<Chunk<'a>> {
     if text.trim().is_empty() {
@@ -98,7 +98,7 @@ pub fn chunk<'a>(content_type: ContentType, text: &'a str, settings: &ChunkSetti
 }
 
 fn cut(content_type: ContentType, text: &str, settings: &ChunkSettings) -> Vec<pack::Packed> {
-    let target = settings.target_tokens.max(LEAST_TARGET_TOKENS);
+    let target = settings.target_tokens.max(MIN_TARGET_TOKENS);
     let atoms = atoms::split(text, &lines::scan(content_type, text, target));
     let limits = pack::Limits {
         target,
@@ -108,7 +108,7 @@ fn cut(content_type: ContentType, text: &str, settings: &ChunkSettings) -> Vec<p
     pack::Packer::new(text, &atoms, limits).pack()
 }
 
-/// Counts characters where the pieces begin and end. The pieces are in order of where they begin.
+/// Adds the spans in characters. The pieces are ordered by their beginning.
 fn with_spans<'a>(text: &'a str, pieces: &[pack::Packed]) -> Vec<Chunk<'a>> {
     let total = as_u32(pieces.len());
     let (mut byte, mut character) = (0, 0);
@@ -130,7 +130,7 @@ fn with_spans<'a>(text: &'a str, pieces: &[pack::Packed]) -> Vec<Chunk<'a>> {
     chunks
 }
 
-/// Lines of 64 MB and more are refused before they get here.
+/// Lines over 64 MB are rejected earlier.
 fn as_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

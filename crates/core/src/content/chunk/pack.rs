@@ -1,4 +1,4 @@
-//! Filling chunks with atoms.
+//! Fills chunks with atoms.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -7,24 +7,24 @@ use super::{super::tokens, atoms::Atom, lines::Cut};
 /// Lengths in tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// The most that a chunk has.
+    /// The maximum length of a chunk.
     pub target: usize,
-    /// The most that a chunk repeats of the one before.
+    /// The maximum overlap with the previous chunk.
     pub overlap: usize,
-    /// The least that a chunk should add to the one before.
+    /// The minimum that a chunk should add to the previous one.
     pub min: usize,
 }
 
-/// A chunk, measured.
+/// A chunk with its length.
 #[derive(Debug)]
 pub(super) struct Packed {
-    /// Where it stands in the text.
+    /// Its range in the text.
     pub bytes: Range<usize>,
     /// Its length in tokens.
     pub tokens: usize,
 }
 
-/// Places in a text are numbers of atoms here: place 3 is just before atom 3.
+/// Places in a text are indices of atoms: place 3 is just before atom 3.
 pub(super) struct Packer<'a> {
     text: &'a str,
     atoms: &'a [Atom],
@@ -33,12 +33,12 @@ pub(super) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    /// For `text` and its atoms, of which the last is the empty one at its end.
+    /// For `text` and its atoms, including the empty one at the end.
     pub(super) fn new(text: &'a str, atoms: &'a [Atom], limits: Limits) -> Self {
         Self { text, atoms, limits, end: atoms.len().saturating_sub(1) }
     }
 
-    /// The chunks of the text. Each begins past where the one before began, and ends past where that ended.
+    /// The chunks of the text. Each begins after the beginning of the previous one, and ends after its end.
     pub(super) fn pack(&self) -> Vec<Packed> {
         let mut chunks = Vec::new();
         let mut fresh = self.content_from(0);
@@ -52,7 +52,7 @@ impl<'a> Packer<'a> {
         chunks
     }
 
-    /// A chunk from `start` on that goes past `fresh`, up to where the chunks before reach, and its end.
+    /// A chunk from `start` that extends beyond `fresh`, the end of the previous chunks; and its end.
     fn next_chunk(&self, start: usize, fresh: usize) -> (Packed, usize) {
         let target = self.limits.target;
         let mut limit = target;
@@ -61,8 +61,8 @@ impl<'a> Packer<'a> {
             if chunk.tokens <= target {
                 return (chunk, end);
             }
-            // Counts of atoms add up nearly always. The step is a share of the target, so that even a text made
-            // against this is measured a bounded number of times.
+            // Counts of atoms almost always add up. The step is at least a share of the target, so that even an
+            // adversarial text is measured a bounded number of times.
             limit = limit.saturating_sub((chunk.tokens - target).max(target / 16));
         }
         let end = self.next_cut(fresh);
@@ -76,13 +76,13 @@ impl<'a> Packer<'a> {
         if self.tokens(rest, self.content_before(next)) >= self.limits.min {
             return Some(end);
         }
-        // The next chunk would be a small one, because the text ends or a code block follows.
+        // The next chunk would be too small, because the text ends or a code block follows.
         let both = self.tokens(start, next);
         if both <= limit { Some(next) } else { self.best_cut(start, fresh, both.div_ceil(2)).or(Some(end)) }
     }
 
-    /// The best place in the second half of the first `limit` tokens from `start`, the last of equally good
-    /// ones; without any, the last place in the first half. Always past `fresh`.
+    /// The best place in the second half of the first `limit` tokens from `start`, the last of equally good ones. If
+    /// there is none, the last place in the first half. Always after `fresh`.
     fn best_cut(&self, start: usize, fresh: usize, limit: usize) -> Option<usize> {
         let value =
             |place: usize| if self.tokens(start, place) >= limit / 2 { self.cut(place) } else { Cut::Never };
@@ -94,9 +94,9 @@ impl<'a> Packer<'a> {
         self.cuts(start + 1..self.reach(start, limit) + 1).next_back()
     }
 
-    /// Where a chunk starts that comes after one from `previous` to `end`, when all before `fresh` is covered:
-    /// at a sentence or line if there is one among the last tokens of the previous chunk, else at a word, and
-    /// within a word only if the previous chunk ends within one.
+    /// The start of the chunk after the one from `previous` to `end`, if everything before `fresh` is covered. It is at
+    /// a sentence or line if one begins among the last tokens of the previous chunk, or else at a word. It is within a
+    /// word only if the previous chunk ends within one.
     fn overlap_start(&self, previous: usize, end: usize, fresh: usize) -> usize {
         let required = self.next_cut(fresh);
         let earliest =
@@ -126,7 +126,7 @@ impl<'a> Packer<'a> {
         self.cuts(place + 1..self.end).next().unwrap_or(self.end)
     }
 
-    /// The first atom from `place` on that is not blank, or the end.
+    /// The first atom at or after `place` that is not blank, or the end.
     fn content_from(&self, place: usize) -> usize {
         let rest = self.atoms.get(place..).unwrap_or_default();
         rest.iter().position(|atom| !atom.blank).map_or(self.end, |blanks| place + blanks)

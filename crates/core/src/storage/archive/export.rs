@@ -1,4 +1,4 @@
-//! Writing an archive.
+//! Writes an archive.
 
 use std::collections::HashSet;
 
@@ -13,39 +13,40 @@ use crate::{
     storage::{DamagedRow, RowKind},
 };
 
-/// How many sessions are listed at once.
+/// Number of sessions listed at a time.
 const SESSIONS: usize = 100;
-/// How many rows are read at once: few, because lines may be long.
+/// Number of rows read at a time: few, because lines may be long.
 const ROWS: usize = 200;
-/// How often a session is begun anew that changes while it is written.
+/// How often to retry a session that changes while it is written.
 const ATTEMPTS: usize = 3;
 
-/// What was written.
+/// The report of an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ExportReport {
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: u64,
-    /// Their messages.
+    /// The number of messages.
     pub messages: u64,
-    /// Their events.
+    /// The number of events.
     pub events: u64,
-    /// What is missing, because it can't be read.
+    /// Rows that are missing because they can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
 }
 
 impl SessionStorage {
-    /// Writes the sessions of `scope` that `filter` admits, those too that come while it writes; one that changes stands there
-    /// as it is when it is written. [`SessionStorage::import_sessions`] is the way back. Beside what `out` holds, no more is in
-    /// memory than some rows and the names of the sessions.
+    /// Writes the sessions in `scope` that match `filter`, including sessions that are stored in the meantime. A
+    /// session that changes is written in its state at that time. [`SessionStorage::import_sessions`] reads the
+    /// archive. Except for what `out` holds, only a few rows and the ids of the sessions are in memory.
     ///
-    /// What can't be read is left out, and named in the report: the rows after it move up, so that the session can be imported.
+    /// Rows that can't be read are skipped and reported. The rows after them are renumbered, so that the session can be
+    /// imported.
     ///
     /// # Errors
     ///
-    /// Those of `out`; `Conflict` (retryable) when a session changes again and again meanwhile; those of the
-    /// backend.
+    /// Errors of `out`; `Conflict` (retryable) if a session changes again and again meanwhile; errors of
+    /// the backend.
     pub async fn export_sessions(
         &self,
         scope: &Scope,
@@ -57,8 +58,8 @@ impl SessionStorage {
         let mut report = ExportReport::default();
         let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(SESSIONS);
         let mut written = HashSet::new();
-        // A list shows a session twice, or not at all, that changes while its pages are read: so it is read until it has no
-        // others any more.
+        // A session that changes while the pages of the list are read may be in it twice or not at all. So the list is
+        // read again until it has no further sessions.
         loop {
             let keys = self.keys(query.clone(), &mut report.damaged).await?;
             let before = written.len();
@@ -107,7 +108,7 @@ impl SessionStorage {
                 }
                 stored => stored?,
             };
-            // Deleted since it was listed.
+            // It was deleted since it was listed.
             let Some(stored) = stored else { return Ok(()) };
             let version = stored.version.clone();
             out.put(session_record(stored, expected))?;
@@ -123,7 +124,7 @@ impl SessionStorage {
                 report.damaged.append(&mut damaged);
                 return Ok(());
             }
-            // Its record has told other counts.
+            // Its record has other counts.
             expected = missing;
             out.put(Record::Again)?;
         }
@@ -174,7 +175,7 @@ impl SessionStorage {
     }
 }
 
-/// How many rows of a session can't be read.
+/// The number of rows of a session that can't be read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Missing {
     messages: u32,
@@ -188,7 +189,7 @@ impl Missing {
     }
 }
 
-/// The session as it is without what is missing. Where something is, a sync has to look at its files anew.
+/// The session without missing rows. If rows are missing, a sync must read its files again.
 fn session_record(stored: StoredSession, missing: Missing) -> Record {
     let StoredSession { mut session, metadata_files, skipped, sync_state, .. } = stored;
     session.message_count = session.message_count.saturating_sub(missing.messages);

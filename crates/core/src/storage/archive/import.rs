@@ -1,4 +1,4 @@
-//! Reading an archive.
+//! Reads an archive.
 
 use serde::Serialize;
 
@@ -14,28 +14,28 @@ use crate::{
     },
 };
 
-/// How many ids of events are looked for at once.
+/// Number of event ids looked up at a time.
 const IDS: usize = 500;
 
-/// How an archive is taken in.
+/// Options of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// Whether a session takes the place of the one that is there. Default: no, it is refused.
+    /// Whether to replace sessions that already exist. Default: no, they are refused.
     pub replace: bool,
-    /// Only sessions of this user; those of others are refused. Default: everybody's.
+    /// Only sessions of this user; those of others are refused. Default: all users.
     pub owner: Option<UserId>,
 }
 
 impl ImportOptions {
-    /// Sets whether a session takes the place of the one that is there.
+    /// Sets whether to replace sessions that already exist.
     #[must_use]
     pub fn with_replace(mut self, replace: bool) -> Self {
         self.replace = replace;
         self
     }
 
-    /// Takes only sessions of this user.
+    /// Only imports sessions of this user.
     #[must_use]
     pub fn with_owner(mut self, owner: Option<UserId>) -> Self {
         self.owner = owner;
@@ -43,23 +43,23 @@ impl ImportOptions {
     }
 }
 
-/// What was taken in.
+/// The report of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImportReport {
-    /// Sessions.
+    /// The number of imported sessions.
     pub sessions: u64,
-    /// Those among them that took the place of another.
+    /// The number of sessions that were replaced.
     pub replaced: u64,
-    /// Their messages.
+    /// The number of their messages.
     pub messages: u64,
-    /// Their events.
+    /// The number of their events.
     pub events: u64,
-    /// Sessions that were not taken.
+    /// Sessions that were refused.
     pub refused: Vec<RefusedSession>,
 }
 
-/// A session that was not taken, and why.
+/// A session that was refused, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RefusedSession {
@@ -67,7 +67,7 @@ pub struct RefusedSession {
     pub user_id: UserId,
     /// Its id.
     pub session_id: SessionId,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -75,14 +75,14 @@ pub struct RefusedSession {
 #[derive(Debug)]
 struct Reading {
     change: SessionChange,
-    /// Why it will not be taken, where that is known already: its rows are not gathered.
+    /// Why it will be refused, if that is known already. Then its rows are not collected.
     refused: Option<String>,
 }
 
 impl SessionStorage {
-    /// Takes in the sessions that [`SessionStorage::export_sessions`] wrote. Each is stored in one write when its end is
-    /// read, and not at all where that is missing: memory grows with the largest session, not with the archive. Messages owe
-    /// their vectors.
+    /// Imports the sessions that [`SessionStorage::export_sessions`] wrote. Each is stored in one write when its end is
+    /// read, and not at all if its end is missing: memory grows with the largest session, not with the archive. Vectors
+    /// of the messages are pending afterwards.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl SessionStorage {
         match archive.next()? {
             None => Ok(report),
             Some(_) => {
-                let error = Error::validation("archive", "the archive goes on behind its end");
+                let error = Error::validation("archive", "the archive continues after its end");
                 Err(placed(error, archive))
             }
         }
@@ -138,7 +138,7 @@ impl SessionStorage {
                 }
             }
             (Record::Session(_) | Record::Complete { .. }, Some(_)) => {
-                return Err(Error::validation("archive", "the session above has no end"));
+                return Err(Error::validation("archive", "the previous session has no end"));
             }
             (_, None) => return Err(Error::validation("archive", "the record belongs to no session")),
         }
@@ -159,7 +159,7 @@ impl SessionStorage {
         let mut change = SessionChange::new(session, stored.map(|stored| stored.version));
         change.metadata_files = Some(files.collect::<Result<_>>()?);
         change.skipped = Some(skipped);
-        // One that says nothing is better than that of the session that was there.
+        // An empty state is better than that of the replaced session.
         change.sync_state = sync_state.or_else(|| had_state.then(String::new));
         (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
         Ok(Reading { change, refused })
@@ -192,7 +192,7 @@ impl SessionStorage {
         Ok(())
     }
 
-    /// Whether another session of the user has an event that this one brings.
+    /// Whether another session of the user has an event with the same id.
     async fn taken_event(&self, change: &SessionChange) -> Result<Option<String>> {
         let user = &change.session.user_id;
         for events in change.events.put.chunks(IDS) {
@@ -202,7 +202,7 @@ impl SessionStorage {
                 found.into_iter().find(|(_, place)| place.session.session_id != change.session.session_id);
             if let Some((id, place)) = other {
                 let session = place.session.session_id;
-                return Ok(Some(format!("its event {id:?} is one of session {session} already")));
+                return Ok(Some(format!("its event {id:?} already belongs to session {session}")));
             }
         }
         Ok(None)
@@ -279,7 +279,7 @@ impl Reading {
     }
 }
 
-/// Rows come in order, none is left out.
+/// Rows must come in order, without gaps.
 fn next<T>(rows: &RowChange<T>, sequence: u32) -> Result<()> {
     if rows.put.len() == sequence as usize {
         return Ok(());
@@ -288,7 +288,7 @@ fn next<T>(rows: &RowChange<T>, sequence: u32) -> Result<()> {
     Err(Error::validation("archive", message))
 }
 
-/// An archive begins with what it is.
+/// The first record must be that of an archive.
 fn check_first(record: &Record) -> Result<()> {
     match record {
         Record::Archive { format: FORMAT, .. } => Ok(()),
@@ -298,11 +298,11 @@ fn check_first(record: &Record) -> Result<()> {
             );
             Err(Error::validation("archive", message))
         }
-        _ => Err(Error::validation("archive", "the file does not begin like an archive")),
+        _ => Err(Error::validation("archive", "the file is not an archive")),
     }
 }
 
-/// An archive from which something is missing.
+/// The error for an incomplete archive.
 fn ends_early(reading: Option<Reading>, report: &ImportReport) -> Error {
     match reading {
         Some(Reading { change, .. }) => {
@@ -317,12 +317,12 @@ fn ends_early(reading: Option<Reading>, report: &ImportReport) -> Error {
     }
 }
 
-/// An archive ends with how many sessions it has.
+/// The number of sessions in the last record must be right.
 fn check_last(sessions: u64, report: &ImportReport) -> Result<()> {
     if sessions == seen(report) {
         return Ok(());
     }
-    let message = format!("the archive should have {sessions} sessions, and has {}", seen(report));
+    let message = format!("the archive should have {sessions} sessions, but has {}", seen(report));
     Err(Error::validation("archive", message))
 }
 
@@ -330,7 +330,7 @@ fn seen(report: &ImportReport) -> u64 {
     report.sessions + report.refused.len() as u64
 }
 
-/// Says where in the archive something is wrong.
+/// Adds the position in the archive to an error.
 fn placed(error: Error, archive: &dyn ArchiveReader) -> Error {
     let (what, number) = archive.place();
     if error.kind() == ErrorKind::Validation { error.with(what, number) } else { error }

@@ -1,15 +1,15 @@
-//! An archive as lines of JSON, a record each.
+//! An archive as JSON lines, one per record.
 
 use std::io::{self, BufRead, Read as _, Write};
 
 use super::{ArchiveReader, ArchiveWriter, Record};
 use crate::{Error, ErrorKind, Result};
 
-/// No line is longer: the longest line of a transcript or of an event log has 64 MB, which escaping makes six times as long at
-/// most. What has no line ends is no archive, and must not fill the memory.
+/// The maximum length of a line: lines of transcripts and event logs have at most 64 MB, and escaping makes them up to
+/// six times as long. A file without line ends is not an archive, and must not fill the memory.
 const LONGEST_LINE: u64 = 1 << 30;
 
-/// Writes lines of JSON.
+/// Writes JSON lines.
 #[derive(Debug)]
 pub struct JsonLinesWriter<W> {
     out: W,
@@ -33,12 +33,12 @@ impl<W: Write + Send> ArchiveWriter for JsonLinesWriter<W> {
     }
 }
 
-/// Reads lines of JSON.
+/// Reads JSON lines.
 #[derive(Debug)]
 pub struct JsonLinesReader<R> {
     lines: R,
     line: Vec<u8>,
-    /// How many lines were read.
+    /// The number of lines that were read.
     number: u64,
 }
 
@@ -58,16 +58,16 @@ impl<R: BufRead + Send> ArchiveReader for JsonLinesReader<R> {
                 return Ok(None);
             }
             self.number += 1;
-            // Editors leave empty ones at the end.
+            // Editors may leave empty lines at the end.
             if !self.line.trim_ascii().is_empty() {
                 break;
             }
         }
         let record = serde_json::from_slice(&self.line).map_err(|source| {
-            // Where in the line it is wrong is told by serde as if the line were a file.
-            let told = source.to_string();
-            let told = told.split(" at line ").next().unwrap_or_default();
-            Error::validation("archive", format!("a line is no record of an archive: {told}"))
+            // serde reports a position as if the line were a file.
+            let reason = source.to_string();
+            let reason = reason.split(" at line ").next().unwrap_or_default();
+            Error::validation("archive", format!("a line is not a record of an archive: {reason}"))
                 .with("line", self.number)
         })?;
         Ok(Some(record))

@@ -1,19 +1,18 @@
-//! Sessions out of one store, and into another of any kind: an archive is a row of records.
+//! Archives: sessions as a sequence of records, to copy them to a store of any kind.
 //!
 //! | record | is |
 //! | --- | --- |
 //! | `archive` | the first line: the version of the format, and who wrote it |
-//! | `session` | the fields of a session, its metadata files, the lines of its files that were left out |
-//! | `message`, `event` | the rows of the session above, in order, each with its line as it came in |
-//! | `again` | the session above changed while it was written: what was told of it does not count, and it follows anew |
-//! | `end` | the end of a session, with the number of its rows: without it the session is not whole |
-//! | `complete` | the last line, with the number of sessions: without it the archive is not whole |
+//! | `session` | the fields of a session, its metadata files, and the skipped lines of its files |
+//! | `message`, `event` | the rows of the session, in order, with their original lines |
+//! | `again` | the session changed while it was written: discard its records; it is written again |
+//! | `end` | the end of a session, with the number of its rows; without it, the session is incomplete |
+//! | `complete` | the last line, with the number of sessions; without it, the archive is incomplete |
 //!
-//! Lines of transcripts, of event logs and metadata files stand there as texts, and where they are not UTF-8 in hexadecimal
-//! digits, so that they come back byte for byte. Vectors are left out: they are made from the lines again.
+//! Lines of transcripts and event logs and metadata files are text, or hexadecimal digits if they are not UTF-8, so
+//! they are preserved byte for byte. Vectors are left out: they are made again from the lines.
 //!
-//! Records are written as lines of JSON here ([`JsonLinesWriter`]); other forms bring an [`ArchiveWriter`] and an
-//! [`ArchiveReader`].
+//! [`JsonLinesWriter`] writes records as JSON lines. Other formats implement [`ArchiveWriter`] and [`ArchiveReader`].
 
 mod export;
 mod import;
@@ -32,36 +31,36 @@ pub use export::ExportReport;
 pub use import::{ImportOptions, ImportReport, RefusedSession};
 pub use json_lines::{JsonLinesReader, JsonLinesWriter};
 
-/// The version of the format that is written, and the only one that is read.
+/// The version of the format, for writing and reading.
 const FORMAT: u32 = 1;
 
-/// Takes the records of an archive as they come.
+/// Writes the records of an archive.
 pub trait ArchiveWriter: Send {
-    /// Writes one more.
+    /// Writes a record.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when it can't be written.
+    /// `StorageIo` if it can't be written.
     fn put(&mut self, record: Record) -> Result<()>;
 
-    /// Writes what has been held back. Nothing is put after it.
+    /// Writes buffered records. No record follows.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when it can't be written.
+    /// `StorageIo` if it can't be written.
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Hands out the records of an archive.
+/// Reads the records of an archive.
 pub trait ArchiveReader: Send {
-    /// The next one, or nothing at the end.
+    /// The next record, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// `StorageIo` when it can't be read, `Validation` (`archive`) when it is no record.
+    /// `StorageIo` if it can't be read, `Validation` (`archive`) if it is not a record.
     fn next(&mut self) -> Result<Option<Record>>;
 
-    /// Where the last one stood, for a person: what is counted, and its number from 1. `("line", 7)`.
+    /// The position of the last record for error messages: a unit and a number from 1, such as `("line", 7)`.
     fn place(&self) -> (&'static str, u64);
 }
 
@@ -69,7 +68,7 @@ pub trait ArchiveReader: Send {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
-    /// The first.
+    /// The first record.
     Archive {
         /// The version of the format.
         format: u32,
@@ -82,32 +81,32 @@ pub enum Record {
     Message(Box<MessageRecord>),
     /// An event of the session.
     Event(Box<EventRecord>),
-    /// The session changed while it was written. What was told of it does not count, and it follows anew.
+    /// The session changed while it was written. Its records must be discarded, and it is written again.
     Again,
-    /// The session is whole.
+    /// The session is complete.
     End {
-        /// How many messages it has.
+        /// The number of its messages.
         messages: u32,
-        /// How many events it has.
+        /// The number of its events.
         events: u32,
     },
-    /// The last: nothing is missing.
+    /// The last record: the archive is complete.
     Complete {
-        /// How many sessions there are.
+        /// The number of sessions.
         sessions: u64,
     },
 }
 
-/// A session with what is kept beside it.
+/// A session with the data stored beside it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SessionRecord {
     /// Its fields.
     pub session: Session,
     /// Its metadata files.
     pub metadata_files: Vec<FileRecord>,
-    /// Lines of its files that were left out.
+    /// The skipped lines of its files.
     pub skipped: Vec<SkippedLine>,
-    /// How far it was synced: for the one who syncs.
+    /// How far it was synced, in the format of the sync.
     pub sync_state: Option<String>,
 }
 
@@ -116,7 +115,7 @@ pub struct SessionRecord {
 pub struct FileRecord {
     /// Its name.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     #[serde(flatten)]
     pub raw: Raw,
 }
@@ -124,17 +123,17 @@ pub struct FileRecord {
 /// A message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MessageRecord {
-    /// Its place, from 0.
+    /// Its sequence, from 0.
     pub sequence: u32,
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
     /// Its turn, from 1.
     pub turn: Option<u32>,
-    /// When it was said.
+    /// When it was written.
     pub ts: Timestamp,
-    /// Whether that is an estimate.
+    /// Whether the time is an estimate.
     pub ts_estimated: bool,
-    /// Where the time comes from. Archives of earlier versions do not say.
+    /// Where the time comes from; absent in archives of earlier versions.
     #[serde(default)]
     pub ts_source: Option<TimeSource>,
     /// When it was stored.
@@ -144,46 +143,46 @@ pub struct MessageRecord {
     pub raw: Raw,
 }
 
-/// An event. Its fields stand there too, because its line may not be kept.
+/// An event. Its fields are included, because its line may not be stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EventRecord {
-    /// Its place, from 0.
+    /// Its sequence, from 0.
     pub sequence: u32,
-    /// Its id, unique for its user.
+    /// Its id, unique per user.
     pub event_id: String,
-    /// What happened.
+    /// The type.
     pub event_type: String,
-    /// When.
+    /// The time.
     pub ts: Timestamp,
-    /// Whether that is a guess.
+    /// Whether the time is an estimate.
     pub ts_estimated: bool,
-    /// The turn it belongs to, from 1.
+    /// Its turn, from 1.
     pub turn: Option<u32>,
-    /// How much it matters.
+    /// The level.
     pub level: Level,
-    /// The tool it tells of.
+    /// The tool it is about.
     pub tool_name: Option<String>,
-    /// The kind of failure it tells of.
+    /// The kind of error it reports.
     pub error_type: Option<String>,
-    /// The model it tells of.
+    /// The model it is about.
     pub model: Option<String>,
-    /// That model's provider.
+    /// The provider it is about.
     pub provider: Option<String>,
-    /// What is kept of its payload for queries.
+    /// The summary of its payload.
     pub summary: Map<String, Value>,
     /// The length of its payload in bytes.
     pub data_size_bytes: u64,
-    /// When it was stored. Archives of earlier versions do not say.
+    /// When it was stored; absent in archives of earlier versions.
     #[serde(default)]
     pub synced_at: Option<Timestamp>,
     /// The digest of its line, as hexadecimal digits.
     pub digest: String,
-    /// Its line, where it is kept.
+    /// Its line, if it is stored.
     #[serde(flatten)]
     pub raw: Raw,
 }
 
-/// Bytes: a text, or hexadecimal digits where they are none; neither where they are not kept.
+/// Bytes: a text, or hexadecimal digits if they are not UTF-8; neither if they are not stored.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Raw {
     /// The text.
@@ -204,7 +203,7 @@ impl From<RawJson> for Raw {
 }
 
 impl Raw {
-    /// The bytes, where they are kept.
+    /// The bytes, if they are stored.
     fn kept(self) -> Result<Option<RawJson>> {
         match (self.raw, self.raw_hex) {
             (Some(text), _) => Ok(Some(RawJson::new(text))),
@@ -229,8 +228,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn bytes(digits: &str) -> Result<Vec<u8>> {
-    let wrong =
-        || Error::validation("archive", "the record has bytes that are not written as hexadecimal digits");
+    let wrong = || Error::validation("archive", "the record has bytes that are not hexadecimal digits");
     let digit = |digit: &u8| char::from(*digit).to_digit(16);
     let byte = |pair: &[u8]| match pair {
         [high, low] => Some((digit(high)? * 16 + digit(low)?) as u8),
@@ -241,7 +239,7 @@ fn bytes(digits: &str) -> Result<Vec<u8>> {
 
 fn digest(digits: &str) -> Result<Digest> {
     let bytes = bytes(digits)?;
-    let wrong = |_| Error::validation("archive", "the record has a digest of another length");
+    let wrong = |_| Error::validation("archive", "the record has a digest of the wrong length");
     Ok(Digest(bytes.try_into().map_err(wrong)?))
 }
 
@@ -250,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_come_back() {
+    fn bytes_are_preserved() {
         for line in
             [&b"{\"a\":\"caf\xe9\"}"[..], b"", b"{\"a\": 1.10, \"b\":\"\\ud800\"}\r", "é\u{2028}".as_bytes()]
         {

@@ -1,4 +1,4 @@
-//! Making the vectors that are owed.
+//! Makes pending vectors.
 
 mod step;
 
@@ -21,31 +21,31 @@ use crate::{
     model::{ContentType, EmbeddingSpace, Message, SessionId, Timestamp, UserId},
 };
 
-/// How many messages are read, embedded and written at a time.
+/// Number of messages read, embedded and written at a time.
 const MESSAGES_A_STEP: usize = 512;
 
-/// What was embedded.
+/// The report of making vectors.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct EmbedReport {
-    /// Messages whose vectors were stored.
+    /// The number of messages whose vectors were stored.
     pub messages: u64,
-    /// Vectors that were stored, by content type.
+    /// The number of stored vectors, by content type.
     pub vectors: BTreeMap<ContentType, u64>,
-    /// Messages of which the provider refuses a text: it has no vector, and is not asked for again.
+    /// The number of messages with a text that the provider refused. It has no vector, and is not tried again.
     pub refused: u64,
-    /// Secrets that were masked before a text left this machine.
+    /// The number of secrets that were masked before a text left this machine.
     pub secrets: u64,
-    /// Why it ended early, if it did: the messages that are left still owe their vectors.
+    /// Why it ended early, if it did. The vectors of the remaining messages are still pending.
     #[serde(skip)]
     pub failure: Option<Error>,
 }
 
-/// Called with what was embedded so far, after every step.
+/// A function that is called with the report so far after every step.
 pub type OnEmbedded<'a> = &'a mut (dyn FnMut(&EmbedReport) + Send);
 
 impl EmbedReport {
-    /// Adds what another report counts.
+    /// Adds another report.
     pub fn add(&mut self, other: Self) {
         self.messages += other.messages;
         for (content_type, count) in other.vectors {
@@ -56,7 +56,7 @@ impl EmbedReport {
         self.failure = self.failure.take().or(other.failure);
     }
 
-    /// All vectors.
+    /// The total number of vectors.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.vectors.values().sum()
@@ -64,21 +64,20 @@ impl EmbedReport {
 }
 
 impl SessionStorage {
-    /// Makes the vectors that messages of `user` (and of `session`, where given) owe. Does nothing without an
-    /// embedding provider.
+    /// Makes the pending vectors of `user`, and only of `session` if given. Does nothing without an embedding provider.
     ///
-    /// A provider that fails is told in the report, not as an error.
+    /// If the provider fails, the report has the error.
     ///
     /// # Errors
     ///
-    /// Those of the backend.
+    /// Errors of the backend.
     pub async fn embed_owed(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
         self.embed_current(user, session, &mut report, &mut |_| {}).await?;
         Ok(report)
     }
 
-    /// Makes what is owed in the current generation.
+    /// Makes the pending vectors of the current generation.
     pub(super) async fn embed_current(
         &self,
         user: &UserId,
@@ -95,7 +94,7 @@ impl SessionStorage {
         if self.backend.messages_owing_vectors(&query).await?.is_empty() {
             return Ok(());
         }
-        // A store without vectors is claimed with the first of them: a model that fails must not keep others out.
+        // A store without vectors is claimed with the first vector: a model that fails must not exclude others.
         let claimed = match held.current {
             None => Ok(generation),
             Some(_) => self.claim_space(provider.space()).await?,
@@ -111,7 +110,7 @@ impl SessionStorage {
         }
     }
 
-    /// Makes what `owing` asks for. The provider is of the generation's space.
+    /// Makes the pending vectors of `owing`. The provider has the space of the generation.
     pub(super) async fn embed_generation(
         &self,
         owing: OwingQuery,
@@ -120,7 +119,7 @@ impl SessionStorage {
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
         let mut query = OwingQuery { limit: MESSAGES_A_STEP, ..owing };
-        // The vectors of one step are made while those of the step before are stored and the next messages are read.
+        // The vectors of one step are made while those of the previous step are stored and the next messages are read.
         let mut making = Making::default();
         loop {
             let owing = self.backend.messages_owing_vectors(&query).await?;
@@ -172,10 +171,10 @@ impl SessionStorage {
         Ok(self.claim_space(space).await?.map(|_| ()))
     }
 
-    /// The number of the generation of `space`, which is claimed in a store without vectors. The outer error is the
-    /// backend's, the inner one tells that the store holds vectors of another space.
+    /// The number of the generation of `space`. A store without vectors is claimed for it. The outer error is that of
+    /// the backend; the inner one says that the store has vectors of another space.
     ///
-    /// A space that was claimed and never came to hold a vector gives way.
+    /// A space that was claimed but has no vectors is replaced.
     pub(super) async fn claim_space(&self, space: &EmbeddingSpace) -> Result<Result<u32>> {
         let first = Generation { space: space.clone(), number: 0 };
         let value = self.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &first.to_value()).await?;
@@ -189,14 +188,14 @@ impl SessionStorage {
         }
     }
 
-    /// Makes `space` the store's in the place of one that has no vectors, if the entry of that is still `value`; the
-    /// number of its generation. A new number, so that vectors of the other model, which may be under way, are refused.
+    /// Replaces a space without vectors with `space`, if its entry is still `value`. Returns the number of the
+    /// generation: a new one, so that vectors of the other model that are being made are refused.
     async fn take_over(&self, value: &str, space: &EmbeddingSpace) -> Result<Option<u32>> {
         let held = self.generations().await?;
         if held.next.is_some() || self.has_vectors(&held).await? {
             return Ok(None);
         }
-        // What the other model refused is the new one's to try.
+        // Texts that the other model refused are tried again.
         for user in self.users_with_sessions().await? {
             for key in self.session_keys(&VectorsOf::user(user)).await? {
                 self.backend.owe_vectors(&key, OweAgain::Failed).await?;
@@ -213,12 +212,12 @@ impl SessionStorage {
         Ok(counts.generations.get(&held.current_number()).is_some_and(|counts| counts.vectors > 0))
     }
 
-    /// The generations of vectors that the store has.
+    /// The generations of vectors in the store.
     pub(super) async fn generations(&self) -> Result<Generations> {
         Ok(Generations::of(&self.backend.meta().await?))
     }
 
-    /// Stores what a step has made.
+    /// Stores the vectors of a step.
     async fn store_step(&self, generation: u32, step: StepOutcome, report: &mut EmbedReport) -> Result<()> {
         report.secrets += step.secrets;
         report.failure = step.failure;
@@ -238,7 +237,7 @@ impl SessionStorage {
     }
 }
 
-/// The step whose vectors are being made, if there is one. Breaks off when it is dropped.
+/// The step whose vectors are being made, if there is one. It is cancelled when dropped.
 #[derive(Default)]
 struct Making(JoinSet<StepOutcome>);
 
@@ -252,10 +251,10 @@ impl Making {
         });
     }
 
-    /// Waits for the step; none when there is none.
+    /// Waits for the step, if there is one.
     async fn finish(&mut self) -> Result<Option<StepOutcome>> {
         let broken =
-            |source| Error::new(ErrorKind::Embedding, "making vectors broke off").with_source(source);
+            |source| Error::new(ErrorKind::Embedding, "making vectors was interrupted").with_source(source);
         self.0.join_next().await.transpose().map_err(broken)
     }
 
@@ -269,7 +268,7 @@ pub(super) async fn amount_of(messages: Vec<Message>, cutting: &Cutting) -> Resu
     Ok(Step::new(messages, cutting).await?.amount())
 }
 
-/// Why vectors of the space `asked` can't be used with a store.
+/// The error for vectors of the space `asked` that can't be used with a store.
 pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
     let of = |generation: &Option<Generation>| {
         generation.as_ref().map_or_else(String::new, |generation| generation.space.to_string())
@@ -278,7 +277,7 @@ pub(super) fn other_space(held: &Generations, asked: &EmbeddingSpace) -> Error {
         format!("the vectors of {asked} are still being made beside those of {}", of(&held.current))
     } else {
         let held = of(&held.current);
-        format!("the store holds vectors of {held}; those of {asked} can't be compared with them")
+        format!("the store has vectors of {held}, which can't be compared with those of {asked}")
     };
     Error::new(ErrorKind::Embedding, message)
 }

@@ -1,4 +1,4 @@
-//! One step of embedding: the texts of some messages, in batches, and what the provider made of them.
+//! One step of embedding: the texts of some messages, in batches.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,10 +13,10 @@ use crate::{
     model::{ContentType, Message, SessionKey, Timestamp, VectorRecord},
 };
 
-/// A provider that refuses so many texts of a batch one by one, and takes none, refuses something else than texts.
+/// If a provider refuses this many texts of a batch one by one and accepts none, the texts are not the problem.
 const REFUSED_ALIKE: usize = 5;
 
-/// Why a text has no vector whose vector can't be compared with others.
+/// The reason for a text whose vector can't be compared with others.
 const UNUSABLE: &str = "the model returned a vector of zeros, or one that contains NaN or infinity";
 
 /// Where a text is cut off, secrets are also looked for in this many characters after the cut, which may go through one.
@@ -60,27 +60,27 @@ pub(super) struct Step {
     secrets: u64,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Default)]
 pub(super) struct StepOutcome {
-    /// The vectors of the messages that are done, by session.
+    /// The vectors of finished messages, by session.
     pub(super) made: BTreeMap<SessionKey, Vec<MessageVectors>>,
-    /// How many secrets were masked.
+    /// The number of masked secrets.
     pub(super) secrets: u64,
-    /// Why the other messages are not done.
+    /// Why the other messages are not finished.
     pub(super) failure: Option<Error>,
 }
 
-/// What the provider made of a text: a vector, or the reason why it refuses it.
+/// The result for a text: a vector, or the reason why the provider refused it.
 type Embedded = Result<Vec<f32>, String>;
 
-/// What became of a batch: of its first texts what was made of them, and why not of the others.
+/// The result of a batch: results for its first texts, and an error for the others.
 struct BatchOutcome {
     embedded: Vec<Embedded>,
     failure: Option<Error>,
 }
 
-/// How much there is to embed.
+/// The amount to embed.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::storage) struct Amount {
     pub(in crate::storage) texts: u64,
@@ -118,7 +118,7 @@ impl Step {
         Ok(Self { messages, pieces, texts, secrets })
     }
 
-    /// How much there is to embed.
+    /// The amount to embed.
     pub(super) fn amount(&self) -> Amount {
         Amount {
             texts: self.texts.len() as u64,
@@ -126,9 +126,9 @@ impl Step {
         }
     }
 
-    /// Embeds all texts, as many batches at once as the provider takes.
+    /// Embeds all texts, with as many concurrent batches as the provider accepts.
     ///
-    /// What was made before a failure is kept: a service is not to be paid twice for it.
+    /// Vectors that were made before a failure are kept, so that a service is not paid twice.
     pub(super) async fn embed(self, provider: &dyn EmbeddingProvider, now: Timestamp) -> StepOutcome {
         let limits = provider.limits();
         let batches = self.batches(limits);
@@ -150,7 +150,7 @@ impl Step {
         self.assemble(embedded, failure, provider, now)
     }
 
-    /// The texts in parts that fit into one call: by their number, and by their tokens.
+    /// The texts in batches that fit into one call by number and tokens.
     fn batches(&self, limits: EmbeddingLimits) -> Vec<&[String]> {
         let mut batches = Vec::new();
         let mut start = 0;
@@ -167,7 +167,7 @@ impl Step {
         batches
     }
 
-    /// The records of the messages all of whose texts were tried, by session.
+    /// The records of the messages for which all texts were tried, by session.
     fn assemble(
         self,
         embedded: Vec<Option<Embedded>>,
@@ -234,7 +234,7 @@ fn made(provider: &dyn EmbeddingProvider, vector: Vec<f32>) -> Embedded {
     Err(error.message().to_owned())
 }
 
-/// `error` with the address of the service before it, where one is called.
+/// `error` with the address of the service, if one is called.
 pub(in crate::storage) fn of_service(provider: &dyn EmbeddingProvider, error: Error) -> Error {
     match provider.address() {
         Some(address) => error.at(address),
@@ -242,7 +242,7 @@ pub(in crate::storage) fn of_service(provider: &dyn EmbeddingProvider, error: Er
     }
 }
 
-/// The next batch with what became of it.
+/// The next batch with its result.
 async fn next_of<'a>(
     batches: &mut std::slice::Iter<'_, &'a [String]>,
     outcomes: &mut (impl StreamExt<Item = BatchOutcome> + Unpin),
@@ -251,10 +251,10 @@ async fn next_of<'a>(
     Some((batches.next()?, outcome))
 }
 
-/// Embeds the texts of one batch. Where the provider refuses one of them it is found by halving, and it alone fails.
+/// Embeds the texts of a batch. If the provider refuses one of them, it is found by bisection, and only it fails.
 async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> BatchOutcome {
     let mut embedded: Vec<Embedded> = Vec::with_capacity(texts.len());
-    // What is still to be embedded, the first part on top.
+    // A stack of the parts still to embed, the first on top.
     let mut parts = vec![texts];
     while let Some(part) = parts.pop() {
         let failure = match provider.embed(part, EmbeddingPurpose::Document).await {
@@ -264,11 +264,11 @@ async fn embed_batch(provider: &dyn EmbeddingProvider, texts: &[String]) -> Batc
                     embedded.extend(vectors.into_iter().map(|vector| made(provider, vector)));
                     continue;
                 }
-                // A service that makes nothing of any text has a problem of its own.
+                // If a service makes no usable vector at all, the texts are not the problem.
                 of_service(provider, Error::new(ErrorKind::Embedding, UNUSABLE))
             }
             Ok(vectors) => {
-                let message = format!("the provider made {} vectors of {} texts", vectors.len(), part.len());
+                let message = format!("the provider made {} vectors for {} texts", vectors.len(), part.len());
                 of_service(provider, Error::new(ErrorKind::Embedding, message))
             }
             Err(error) if error.kind() == ErrorKind::Validation => {

@@ -1,23 +1,23 @@
-//! Stored rows that stay although the lines of a damaged file do not contain them.
+//! Stored rows that are kept although a damaged file no longer contains them.
 
 use std::collections::HashMap;
 
 use super::SessionIngest;
 use crate::model::{Digest, RawJson};
 
-/// The stored rows from a damaged place of a file on. None of them is replaced or removed: a line that comes later is
-/// one of them, or new and stored after all of them.
+/// The stored rows from a damaged part of a file on. None of them is replaced or removed: a later line is one of them,
+/// or new and stored after all of them.
 #[derive(Debug)]
 pub(super) struct KeptRows {
-    /// Where each digest is stored, in ascending order.
+    /// The sequences of each digest, in ascending order.
     places: HashMap<Digest, Vec<u32>>,
-    /// The place from which on the next line may be found.
+    /// The sequence from which the next line may be found.
     next: u32,
     missing: u32,
 }
 
 impl KeptRows {
-    /// `digests` are those of the rows from `first` on.
+    /// `digests` are the digests of the rows from `first` on.
     pub(super) fn new(first: u32, digests: impl Iterator<Item = Digest>) -> Self {
         let mut places: HashMap<Digest, Vec<u32>> = HashMap::new();
         let mut missing = 0;
@@ -28,7 +28,7 @@ impl KeptRows {
         Self { places, next: first, missing }
     }
 
-    /// Whether a line is a kept row after those that were found before.
+    /// Whether a line is one of the kept rows after those found before.
     pub(super) fn finds(&mut self, digest: Digest) -> bool {
         let next = self.next;
         let places = self.places.get(&digest).map(Vec::as_slice).unwrap_or_default();
@@ -38,57 +38,57 @@ impl KeptRows {
         true
     }
 
-    /// How many of the rows were not found.
+    /// The number of rows that were not found.
     pub(super) fn missing(&self) -> u32 {
         self.missing
     }
 }
 
-/// What to do where a file is damaged. Lines from there on can't be told by their number any more, and what is gone
-/// from the file was not taken out of it on purpose.
+/// What to do if a file is damaged. From there on, lines can't be identified by their number, and missing lines were
+/// not removed on purpose.
 impl SessionIngest {
-    /// Keeps every stored message from the next line on. Lines that follow are found among them by their text, or
+    /// Keeps all stored messages from the next line on. Following lines are identified with them by their text, or
     /// stored after the last.
     pub fn keep_stored_messages(&mut self) {
         self.messages.keep_stored();
     }
 
-    /// How many stored messages the lines so far do not contain.
+    /// The number of stored messages that the lines so far do not contain.
     #[must_use]
     pub fn missing_messages(&self) -> u32 {
         self.messages.missing()
     }
 
-    /// Whether `line`, as the last one, would take the place of another stored message than the last.
+    /// Whether `line`, the last one, would replace a stored message that is not the last one.
     #[must_use]
     pub fn cuts_off_messages(&self, line: &RawJson) -> bool {
         self.messages.cuts_off(Digest::of(line.as_bytes()))
     }
 
-    /// Whether `line`, as the first one, is not the first stored message.
+    /// Whether `line`, the first one, differs from the first stored message.
     #[must_use]
     pub fn begins_other_messages(&self, line: &RawJson) -> bool {
         self.messages.begins_otherwise(Digest::of(line.as_bytes()))
     }
 
-    /// Keeps every stored event from the next line on, as [`SessionIngest::keep_stored_messages`] does messages.
+    /// Keeps all stored events from the next line on, like [`SessionIngest::keep_stored_messages`].
     pub fn keep_stored_events(&mut self) {
         self.events.keep_stored();
     }
 
-    /// How many stored events the lines so far do not contain.
+    /// The number of stored events that the lines so far do not contain.
     #[must_use]
     pub fn missing_events(&self) -> u32 {
         self.events.missing()
     }
 
-    /// Whether `line`, as the first one, is not the first stored event.
+    /// Whether `line`, the first one, differs from the first stored event.
     #[must_use]
     pub fn begins_other_events(&self, line: &RawJson) -> bool {
         self.events.begins_otherwise(Digest::of(line.as_bytes()))
     }
 
-    /// Whether `line`, as the last one, would take the place of another stored event than the last.
+    /// Whether `line`, the last one, would replace a stored event that is not the last one.
     #[must_use]
     pub fn cuts_off_events(&self, line: &RawJson) -> bool {
         self.events.cuts_off(Digest::of(line.as_bytes()))
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_found_in_their_order() {
+    fn rows_are_found_in_order() {
         let mut kept = KeptRows::new(3, ["a", "ok", "b", "ok", "c"].map(digest).into_iter());
         assert!(kept.finds(digest("ok")) && kept.finds(digest("ok")));
         assert!(!kept.finds(digest("b")), "it lies before the second `ok`");

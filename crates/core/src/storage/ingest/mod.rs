@@ -1,4 +1,4 @@
-//! Taking in one session: lines come one by one, what is unchanged is left alone, the rest is written.
+//! Ingests one session: lines come one by one, and only changes are written.
 
 mod kept;
 mod rows;
@@ -21,41 +21,41 @@ use crate::{
     },
 };
 
-/// A write is made when this much raw text is waiting: what is smaller is one transaction, and memory does not grow
+/// Rows are written when this much raw text is pending. A smaller session is one transaction, and memory does not grow
 /// with the size of a file.
 const FLUSH_BYTES: usize = 16 * 1024 * 1024;
 
-/// The session that lines are taken in for.
+/// The session to ingest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestTarget {
     /// Owner and id.
     pub key: SessionKey,
-    /// The machine it comes from.
+    /// The machine that it comes from.
     pub host_id: HostId,
     /// Its project.
     pub project_slug: ProjectSlug,
 }
 
-/// How far a sequence of lines goes.
+/// Whether lines are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// To the end: what is stored beyond the last line is removed.
+    /// They are complete: stored rows after the last line are removed.
     Whole,
-    /// Not further than the last line: what is stored beyond it stays.
+    /// They are a part: stored rows after the last line stay.
     Part,
 }
 
-/// What became of a line.
+/// The outcome for a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineOutcome {
-    /// It is taken, or was there already.
+    /// It was accepted, or was already stored.
     Taken,
-    /// It is taken, or was there already, but something that it says can't be read.
+    /// It was accepted, or was already stored, but a part of it can't be read.
     Doubtful {
         /// What can't be read.
         reason: String,
     },
-    /// It breaks a rule and was left out; it has no sequence.
+    /// It is invalid and was skipped; it has no sequence.
     Skipped {
         /// `Validation`, or `EventTooLarge`.
         kind: ErrorKind,
@@ -64,31 +64,31 @@ pub enum LineOutcome {
     },
 }
 
-/// What a sync of one session did.
+/// The report of ingesting one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IngestReport {
     /// Whether the session was new.
     pub created: bool,
-    /// Messages that were written: new or changed.
+    /// Number of new or changed messages that were written.
     pub messages_written: u64,
-    /// The messages that were written, by the texts they hold; a message may hold several or none.
+    /// The written messages by content type; a message may have several or none.
     pub messages_by_content_type: BTreeMap<ContentType, u64>,
-    /// Messages that were removed.
+    /// Number of messages that were removed.
     pub messages_removed: u64,
-    /// Messages that were there already and got another time.
+    /// Number of stored messages whose time changed.
     pub messages_retimed: u64,
-    /// Events that were written: new or changed.
+    /// Number of new or changed events that were written.
     pub events_written: u64,
-    /// Events that were removed.
+    /// Number of events that were removed.
     pub events_removed: u64,
 }
 
-/// Takes in one session. Nothing is stored for certain before [`SessionIngest::commit`].
+/// Ingests one session. Rows may not be stored before [`SessionIngest::commit`].
 ///
-/// Lines are compared with what is stored, by digest and turn; only messages and events that differ are written.
-/// Small sessions are written in one transaction; large ones in several, of 16 MB each, unless
-/// [`SessionIngest::all_at_once`] is chosen.
+/// Lines are compared with stored rows by digest and turn; only messages and events that differ are written. Small
+/// sessions are written in one transaction, and large ones in several of 16 MB, unless [`SessionIngest::all_at_once`]
+/// is used.
 #[derive(Debug)]
 pub struct SessionIngest {
     storage: SessionStorage,
@@ -106,11 +106,11 @@ pub struct SessionIngest {
 }
 
 impl SessionStorage {
-    /// Begins to take in a session.
+    /// Begins to ingest a session.
     ///
     /// # Errors
     ///
-    /// `Validation` for a new session without a UUID where the settings ask for one; those of the backend.
+    /// `Validation` for a new session without a UUID if the settings require one; errors of the backend.
     pub async fn ingest(&self, target: IngestTarget) -> Result<SessionIngest> {
         self.renew().await?;
         let stored = self.backend.get_session(&target.key).await?;
@@ -138,8 +138,8 @@ impl SessionStorage {
 }
 
 impl SessionStorage {
-    /// Writes what is left of several sessions, as [`SessionIngest::commit`] does for one, and answers in their order.
-    /// For many small sessions this is faster: a backend may write them in one transaction.
+    /// [`SessionIngest::commit`] for several sessions. Returns a result for each, in order. For many small sessions,
+    /// this is faster, because a backend may write them in one transaction.
     pub async fn commit_all(&self, ingests: Vec<SessionIngest>) -> Vec<Result<IngestReport>> {
         let (mut changes, mut changed) = (Vec::new(), Vec::new());
         let mut outcomes = Vec::with_capacity(ingests.len());
@@ -155,9 +155,8 @@ impl SessionStorage {
         }
         let mut written = self.backend.write(changes).await.into_iter();
         for at in changed {
-            let unanswered = || {
-                Err(Error::new(ErrorKind::StorageIo, "the backend did not say what became of the session"))
-            };
+            let unanswered =
+                || Err(Error::new(ErrorKind::StorageIo, "the backend returned no result for the session"));
             if let (Err(error), Some(outcome)) =
                 (written.next().unwrap_or_else(unanswered), outcomes.get_mut(at))
             {
@@ -169,20 +168,21 @@ impl SessionStorage {
 }
 
 impl SessionIngest {
-    /// What is stored of the session, as of the beginning or the last write.
+    /// The stored session, as of the beginning or the last write.
     #[must_use]
     pub fn stored(&self) -> Option<&StoredSession> {
         self.stored.as_ref()
     }
 
-    /// Writes everything in one transaction at the end, however much it is: for callers that hold it in memory anyway.
+    /// Writes everything in one transaction at the end, regardless of its size, for callers that have it in memory
+    /// anyway.
     #[must_use]
     pub fn all_at_once(mut self) -> Self {
         self.flush_bytes = usize::MAX;
         self
     }
 
-    /// How many bytes wait to be written.
+    /// The number of pending bytes.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.messages.pending.bytes() + self.events.pending.bytes()
@@ -192,45 +192,45 @@ impl SessionIngest {
     ///
     /// # Errors
     ///
-    /// `Validation` when a file is no JSON object; then nothing is changed.
+    /// `Validation` if a file is not a JSON object; then nothing is changed.
     pub fn set_metadata(&mut self, files: Vec<MetadataFile>) -> Result<()> {
         let metadata = Metadata::read(&files)?;
         self.metadata = Some((files, metadata));
         Ok(())
     }
 
-    /// Sets the list of lines that were left out, as it is to be stored.
+    /// Sets the list of skipped lines to store.
     pub fn set_skipped(&mut self, skipped: Vec<SkippedLine>) {
         self.skipped = Some(skipped);
     }
 
-    /// Sets how far the files were read; kept as it is.
+    /// Sets how far the files were read, in the caller's format.
     pub fn set_sync_state(&mut self, sync_state: String) {
         self.sync_state = Some(sync_state);
     }
 
-    /// Sets when the files of the session were changed last: its time where nothing states one.
+    /// Sets when the files of the session last changed, for times that nothing states.
     pub fn set_seen(&mut self, seen: Timestamp) {
         self.times.seen = Some(seen);
     }
 
-    /// Has what is derived from the lines derived again, also where the store holds the same line: for sessions that an
-    /// earlier version stored. Events of tool calls and prompts are written again, with `events`: to be asked for where as much of an
-    /// event is kept as was before.
+    /// Derives all data from the lines again, even if the store has the same line: for sessions that an earlier version
+    /// stored. With `events`, events of tool calls and prompts are written again; use it if at least as much of each
+    /// event is stored as before.
     pub fn derive_again(&mut self, events: bool) {
         self.times.again = true;
         self.events.derive_again(events);
     }
 
-    /// Begins the transcript at `start`, the sequence of the first line that follows.
+    /// Begins the transcript at `start`, the sequence of the next line.
     ///
     /// # Errors
     ///
-    /// `Validation` when `start` lies beyond the end of what is stored; those of the backend.
+    /// `Validation` if `start` is after the last stored row; errors of the backend.
     pub async fn begin_transcript(&mut self, start: u32) -> Result<()> {
         let states = match self.has_no_rows() {
             true => Vec::new(),
-            // Counted here and not taken from the session, which may say more or less after an interrupted write.
+            // Counted here, because the count of the session may be wrong after an interrupted write.
             false => self.storage.backend.message_states(&self.target.key).await?,
         };
         if start as usize > states.len() {
@@ -240,11 +240,11 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// Takes the next line of the transcript. `seen` is the time to give it if it names none.
+    /// Processes the next line of the transcript. `seen` is its time if it states none.
     ///
     /// # Errors
     ///
-    /// Those of the backend; a bad line is an outcome, not an error.
+    /// Those of the backend; an invalid line is an outcome, not an error.
     pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let now = self.storage.now();
         match self.messages.line(&self.target, line, seen, now) {
@@ -258,11 +258,11 @@ impl SessionIngest {
         self.messages.pending.end(extent);
     }
 
-    /// Begins the events at `start`, the sequence of the first line that follows.
+    /// Begins the events at `start`, the sequence of the next line.
     ///
     /// # Errors
     ///
-    /// `Validation` when `start` lies beyond the end of what is stored; those of the backend.
+    /// `Validation` if `start` is after the last stored row; errors of the backend.
     pub async fn begin_events(&mut self, start: u32) -> Result<()> {
         let digests = match self.has_no_rows() && start == 0 {
             true => Vec::new(),
@@ -272,17 +272,17 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// Has every event that follows written, also where the store holds the same line: for when more of events is to
-    /// be kept than was before. To be called behind [`SessionIngest::begin_events`].
+    /// Writes all following events, even if the store has the same line, because more of them is to be stored than
+    /// before. Call this after [`SessionIngest::begin_events`].
     pub fn rewrite_events(&mut self) {
         self.events.rewrite();
     }
 
-    /// Takes the next line of the event log. `seen` is the time to give it if it names none.
+    /// Processes the next line of the event log. `seen` is its time if it states none.
     ///
     /// # Errors
     ///
-    /// Those of the backend; a bad line is an outcome, not an error.
+    /// Those of the backend; an invalid line is an outcome, not an error.
     pub async fn event_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let detail = self.storage.settings.events;
         if detail == EventDetail::None {
@@ -302,11 +302,11 @@ impl SessionIngest {
         }
     }
 
-    /// Writes what is left, and the session itself.
+    /// Writes the pending rows and the session itself.
     ///
     /// # Errors
     ///
-    /// `Conflict` (retryable) when somebody else wrote the session since it was read; those of the backend.
+    /// `Conflict` (retryable) if another process wrote the session since it was read; errors of the backend.
     pub async fn commit(mut self) -> Result<IngestReport> {
         if let Some(change) = self.last_change().await? {
             self.storage.backend.write_one(change).await?;
@@ -314,8 +314,8 @@ impl SessionIngest {
         Ok(self.report)
     }
 
-    /// Whether nothing can be stored of the session: where writes are not atomic, an interrupted one leaves rows without
-    /// a session.
+    /// Whether no rows of the session can be stored yet. If writes are not atomic, an interrupted one may leave rows
+    /// without a session.
     fn has_no_rows(&self) -> bool {
         self.stored.is_none() && self.storage.backend.info().atomic_writes
     }
@@ -324,7 +324,7 @@ impl SessionIngest {
     async fn stored_event_digests(&self, start: u32) -> Result<Vec<Digest>> {
         /// Digests of one page.
         const PAGE: usize = 100_000;
-        // From one before on: without that one, `start` would leave a gap.
+        // From one before `start`, to check that there is no gap.
         let first = start.saturating_sub(1);
         let mut digests = Vec::new();
         loop {
@@ -363,7 +363,7 @@ impl SessionIngest {
             || self.events.pending.has_changes()
     }
 
-    /// What is left to be written, with the times of all messages as they are known by now; none where nothing is.
+    /// The pending change, with the times of all messages as known by now; `None` if nothing is pending.
     async fn last_change(&mut self) -> Result<Option<SessionChange>> {
         self.settle_times().await?;
         if self.has_changes() { self.change().await.map(Some) } else { Ok(None) }
@@ -376,7 +376,7 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// Writes what is pending together with the session as it is then.
+    /// Writes the pending rows together with the current session.
     async fn write(&mut self) -> Result<()> {
         let change = self.change().await?;
         let session = change.session.clone();
@@ -385,7 +385,7 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// What is pending together with the session as it is then, to be written now.
+    /// The pending rows together with the current session, to be written now.
     async fn change(&mut self) -> Result<SessionChange> {
         let messages = self.messages.pending.take();
         let mut events = self.events.pending.take();
@@ -435,8 +435,8 @@ impl SessionIngest {
         });
     }
 
-    /// The session's fields after the rows are written. Its times are those of before, or a guess, until
-    /// [`SessionIngest::settle_times`] has found them.
+    /// The session's fields after the rows are written. Its times are the previous ones, or a guess, until
+    /// [`SessionIngest::settle_times`] has derived them.
     fn session_after(&self) -> Session {
         let given = self.metadata.as_ref().map(|(_, metadata)| metadata);
         let mut session = self.session.clone().unwrap_or_else(|| {
@@ -462,7 +462,7 @@ impl SessionIngest {
         session
     }
 
-    /// Gives an event its derived id where the id in its line is another event's.
+    /// Gives an event its derived id if another event has the id in its line.
     async fn make_event_ids_unique(&self, events: &mut RowChange<StoredEvent>) -> Result<()> {
         let key = &self.target.key;
         let derived = |sequence: u32| format!("{}_evt_{sequence}", key.session_id);
@@ -500,5 +500,5 @@ fn taken(doubt: Option<String>) -> LineOutcome {
 }
 
 fn beyond_end(field: &'static str, start: u32, stored: usize) -> Error {
-    Error::validation(field, format!("lines must follow on: {start} is beyond the {stored} that are stored"))
+    Error::validation(field, format!("leaves a gap: {start} is after the last of {stored} stored lines"))
 }

@@ -1,4 +1,4 @@
-//! The rows of a session that is being taken in: what differs from the store, and what the counts are then.
+//! The rows of a session that is being ingested: those that differ from the store, and the counts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -18,24 +18,24 @@ use crate::{
 };
 use serde_json::{Map, Value};
 
-/// Messages that wait to be written, and what is known of those that are stored.
+/// Pending messages, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct MessageRows {
     pub(super) pending: Pending<Message>,
     states: Vec<MessageState>,
-    /// When the stored lines that name no time were first seen, in order; each is for one line.
+    /// When the stored lines without a time were first seen, in order; each is used for one line.
     first_seen: HashMap<Digest, VecDeque<Timestamp>>,
-    /// What the times of the lines that were taken follow from.
+    /// The basis for the times of the processed lines.
     times: Vec<(u32, LineTime)>,
     turns: TurnCounter,
     distinct_turns: BTreeSet<u32>,
     title: TitleFinder,
-    /// Whether a turn begins before the first line that was taken, so that the session's first prompt is not among
-    /// the lines.
+    /// Whether a turn begins before the first processed line, so that the session's first prompt is not among the
+    /// lines.
     turn_before: bool,
-    /// How many of the pending messages hold texts of each type.
+    /// The number of pending messages with each content type.
     content_types: BTreeMap<ContentType, u64>,
-    /// The stored rows after a damaged place.
+    /// The stored rows after a damaged part of the file.
     kept: Option<KeptRows>,
 }
 
@@ -71,7 +71,7 @@ impl MessageRows {
         self.kept = None;
     }
 
-    /// Keeps what is stored from the next line on.
+    /// Keeps the stored rows from the next line on.
     pub(super) fn keep_stored(&mut self) {
         let next = self.pending.next();
         let stays = self.states.get(next as usize..).unwrap_or_default();
@@ -81,26 +81,26 @@ impl MessageRows {
         self.kept = Some(KeptRows::new(next, stays.iter().map(|state| state.digest)));
         if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
             self.turns = TurnCounter::new(Some(last));
-            // Where no prompt came yet it may be among the rows that stay.
+            // If there was no prompt yet, it may be in the rows that are kept.
             self.turn_before |= self.title.found().is_none();
         }
         self.distinct_turns.extend(stays.iter().filter_map(|state| state.turn));
         self.pending.pass_over_stored();
     }
 
-    /// How many stored messages did not come.
+    /// The number of stored messages that the lines do not contain.
     pub(super) fn missing(&self) -> u32 {
         let not_reached = || (self.states.len() as u32).saturating_sub(self.pending.next());
         self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
     }
 
-    /// Whether a line is the first one, and not the first stored one.
+    /// Whether this is the first line, and differs from the first stored one.
     pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
         let differs = self.states.first().is_some_and(|stored| stored.digest != line);
         self.kept.is_none() && differs && self.pending.next() == 0
     }
 
-    /// Whether a line would take the place of another stored message than the last.
+    /// Whether the line would replace a stored message that is not the last one.
     pub(super) fn cuts_off(&self, line: Digest) -> bool {
         let next = self.pending.next() as usize;
         let differs = self.states.get(next).is_some_and(|stored| stored.digest != line);
@@ -162,17 +162,17 @@ impl MessageRows {
         Ok(doubt)
     }
 
-    /// What the times of the lines that were taken follow from, in order of sequence.
+    /// The basis for the times of the processed lines, in order of sequence.
     pub(super) fn take_times(&mut self) -> Vec<(u32, LineTime)> {
         std::mem::take(&mut self.times)
     }
 
-    /// How many of the messages that were taken since the last call hold texts of each type.
+    /// The number of messages with each content type since the last call.
     pub(super) fn take_content_types(&mut self) -> BTreeMap<ContentType, u64> {
         std::mem::take(&mut self.content_types)
     }
 
-    /// Sets what a session shows of its messages.
+    /// Sets the fields of a session that come from its messages.
     pub(super) fn describe(&self, session: &mut Session) {
         if !self.pending.begun() {
             return;
@@ -190,32 +190,32 @@ impl MessageRows {
     }
 }
 
-/// Events that wait to be written, and what is known of those that are stored.
+/// Pending events, and the state of the stored ones.
 #[derive(Debug)]
 pub(super) struct EventRows {
     pub(super) pending: Pending<StoredEvent>,
-    /// Digests of the stored events from `start` on.
+    /// The digests of the stored events from `start` on.
     digests: Vec<Digest>,
     start: u32,
-    /// Whether lines are written again that are stored as they are.
+    /// Whether unchanged lines are written again.
     rewriting: bool,
-    /// The stored rows after a damaged place.
+    /// The stored rows after a damaged part of the file.
     kept: Option<KeptRows>,
-    /// What the events that were read say of times.
+    /// The times in the events that were read.
     pub(super) clock: EventClock,
-    /// How many lines were read for what they say of times alone.
+    /// The number of lines that were read only for their times.
     noted: u32,
-    /// The time of the last event that states one: for those behind it that do not.
+    /// The time of the last event that states one, for following events that do not.
     last: Option<Timestamp>,
     again: Option<Again>,
 }
 
-/// What happens to stored lines that come again, where all is derived again.
+/// What to do with unchanged lines if all data is derived again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
     /// They are read.
     Read,
-    /// Those of tool calls and prompts are written too.
+    /// Also write those of tool calls and prompts.
     Write,
 }
 
@@ -248,22 +248,22 @@ impl EventRows {
         self.rewriting = true;
     }
 
-    /// Notes what a line says of times. `Self::line` is not called for the same log.
+    /// Records the time in a line. `Self::line` is not called for the same log.
     pub(super) fn note(&mut self, line: &RawJson) {
         if let Ok(fields) = events::parse_event_line(line) {
-            // Without a time of its own it says nothing of times.
+            // A line without a time is of no use.
             let ts = fields.ts.unwrap_or_else(|| Timestamp::from_micros(0));
             self.clock.note(&event_time(&fields, self.noted, ts));
             self.noted += 1;
         }
     }
 
-    /// Whether lines were read for what they say of times alone.
+    /// Whether lines were read only for their times.
     pub(super) fn has_notes(&self) -> bool {
         self.noted > 0
     }
 
-    /// Keeps what is stored from the next line on.
+    /// Keeps the stored rows from the next line on.
     pub(super) fn keep_stored(&mut self) {
         let next = self.pending.next();
         if self.kept.is_some() || next >= self.pending.stored() {
@@ -274,19 +274,19 @@ impl EventRows {
         self.pending.pass_over_stored();
     }
 
-    /// How many stored events did not come.
+    /// The number of stored events that the lines do not contain.
     pub(super) fn missing(&self) -> u32 {
         let not_reached = || self.pending.stored().saturating_sub(self.pending.next());
         self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
     }
 
-    /// Whether a line is the first one, and not the first stored one.
+    /// Whether this is the first line, and differs from the first stored one.
     pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
         let differs = self.digests.first().is_some_and(|stored| *stored != line);
         self.kept.is_none() && differs && self.pending.next() == 0
     }
 
-    /// Whether a line would take the place of another stored event than the last.
+    /// Whether the line would replace a stored event that is not the last one.
     pub(super) fn cuts_off(&self, line: Digest) -> bool {
         let next = self.pending.next();
         let differs = self.digests.get((next - self.start) as usize).is_some_and(|stored| *stored != line);
@@ -362,7 +362,7 @@ impl EventRows {
     }
 }
 
-/// What an event line says of times.
+/// The times in an event line.
 fn event_time(fields: &EventFields, sequence: u32, seen: Timestamp) -> EventTime {
     EventTime {
         sequence,
@@ -375,14 +375,14 @@ fn event_time(fields: &EventFields, sequence: u32, seen: Timestamp) -> EventTime
     }
 }
 
-/// What a line says that can't be read.
+/// A warning if the time or turn of a line can't be read.
 fn doubt(line: &Map<String, Value>) -> Option<String> {
     let ts = stated_time(line).err().map(|field| format!("the time in {field:?} can't be read"));
     let doubts: Vec<String> = ts.into_iter().chain(unreadable_turn(line)).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
 }
 
-/// What an event costs while it waits: the payload, and something for its fields.
+/// The size of a pending event: the payload, and an estimate for its fields.
 fn stored_size(payload: &Payload) -> usize {
     const FIELDS: usize = 512;
     FIELDS
@@ -393,7 +393,7 @@ fn stored_size(payload: &Payload) -> usize {
         }
 }
 
-/// An id that a line gives must not look like a derived one, or it could take another event's.
+/// An id in a line must not look like a derived one, because it could be that of another event.
 fn is_acceptable_id(id: &str) -> bool {
     let looks_derived =
         id.rsplit_once("_evt_").is_some_and(|(_, n)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));

@@ -1,4 +1,4 @@
-//! When the messages of a session that is taken in were written, and when the session began and last changed.
+//! Derives the times of the messages of a session that is being ingested, and of the session itself.
 
 use super::SessionIngest;
 use crate::{
@@ -9,25 +9,25 @@ use crate::{
     times::{Bounds, EventClock, LineTime, resolve},
 };
 
-/// How many rows are asked for at a time.
+/// Number of rows read at a time.
 const PAGE: usize = 10_000;
 
-/// What is known of the times of a session that is taken in.
+/// The basis for the times of a session that is being ingested.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     /// The session as it was stored before.
     before: Option<Session>,
-    /// When its files were changed last.
+    /// When its files last changed.
     pub(super) seen: Option<Timestamp>,
-    /// Whether times are looked for though nothing changed.
+    /// Whether to derive times even if nothing changed.
     pub(super) again: bool,
-    /// Stored messages that get another time.
+    /// Stored messages whose time changes.
     pub(super) retimed: Vec<Retimed>,
-    /// What was found of the session.
+    /// The derived data of the session.
     pub(super) found: Option<Found>,
 }
 
-/// What events and messages say of a session.
+/// The data of a session from its events and messages.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) created: Timestamp,
@@ -41,7 +41,7 @@ impl Times {
     }
 }
 
-/// The earliest and the latest of some times.
+/// The earliest and the latest time.
 type Span = Option<(Timestamp, Timestamp)>;
 
 fn span(times: impl Iterator<Item = Timestamp>) -> Span {
@@ -51,8 +51,8 @@ fn span(times: impl Iterator<Item = Timestamp>) -> Span {
 }
 
 impl SessionIngest {
-    /// Finds the times of all messages of the session from what is known by now, those of the session itself, and the model
-    /// that its events name. To be called when all lines are taken.
+    /// Derives the times of all messages and of the session, and the model that its events name. Call this after all
+    /// lines.
     pub(super) async fn settle_times(&mut self) -> Result<()> {
         if !self.may_have_other_times() {
             return Ok(());
@@ -72,13 +72,13 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// Takes from a line of the event log what it says of times and of the model, and stores nothing of it: for stores that
-    /// keep no events. To be called with every line of the log from its beginning on; a bad line counts for nothing.
+    /// Records the time and the model in a line of the event log without storing the event, for stores that keep no
+    /// events. Call this with every line of the log, from its beginning. Invalid lines are ignored.
     pub fn note_event(&mut self, line: &RawJson) {
         self.events.note(line);
     }
 
-    /// Whether anything changed so far that the times of messages follow from.
+    /// Whether anything changed that affects the times of messages.
     #[must_use]
     pub fn may_have_other_times(&self) -> bool {
         let files_differ = match (&self.metadata, &self.stored) {
@@ -93,7 +93,7 @@ impl SessionIngest {
             || self.events.has_notes()
     }
 
-    /// What the metadata files say, those that are stored where none were given.
+    /// The metadata: the given files, or else the stored ones.
     fn stated_metadata(&self) -> Result<Metadata> {
         match (&self.metadata, &self.stored) {
             (Some((_, metadata)), _) => Ok(metadata.clone()),
@@ -102,7 +102,7 @@ impl SessionIngest {
         }
     }
 
-    /// What all events of the session say, the stored ones too.
+    /// The times of all events of the session, including the stored ones.
     async fn whole_clock(&mut self) -> Result<EventClock> {
         let mut clock = EventClock::default();
         let noted = std::mem::take(&mut self.events.clock);
@@ -121,7 +121,7 @@ impl SessionIngest {
         Ok(clock)
     }
 
-    /// What the times of all messages follow from, also of those whose lines were not taken now.
+    /// The basis for the times of all messages, including those whose lines were not processed now.
     async fn all_lines(&mut self, clock: &EventClock) -> Result<Vec<LineTime>> {
         let mut lines = Vec::new();
         for (sequence, line) in self.messages.take_times() {
@@ -135,7 +135,7 @@ impl SessionIngest {
         Ok(lines)
     }
 
-    /// What the times of the stored messages of sequence `start` up to `end` follow from.
+    /// The basis for the times of the stored messages `start..end`.
     async fn stored_lines(&self, start: u32, end: u32, clock: &EventClock) -> Result<Vec<LineTime>> {
         if start >= end || self.had_no_rows() {
             return Ok(Vec::new());
@@ -145,7 +145,7 @@ impl SessionIngest {
         let states = states.get(start as usize..states.len().min(end as usize)).unwrap_or_default();
         let is_plain = |state: &MessageState| match state.ts_source {
             TimeSource::Stated => true,
-            // Without events there is nothing in its line that matters.
+            // Without events, the line itself does not matter.
             _ => clock.is_empty(),
         };
         if states.iter().all(is_plain) {
@@ -160,7 +160,7 @@ impl SessionIngest {
                 break;
             }
             for message in &page {
-                // In the place of those before it that can't be read.
+                // In place of the messages before it that can't be read.
                 let (done, before) = (lines.len(), message.sequence.saturating_sub(start) as usize);
                 lines.extend(states.iter().take(before).skip(done).map(LineTime::without_line));
                 let line = message.raw.parse_object().unwrap_or_default();
@@ -173,7 +173,7 @@ impl SessionIngest {
         Ok(lines)
     }
 
-    /// Gives messages that wait their times, and notes the stored ones that get another.
+    /// Sets the times of pending messages, and records stored messages whose time changes.
     fn put_times(&mut self, lines: &[LineTime], times: &[(Timestamp, TimeSource)]) {
         let waiting = self.messages.pending.waiting();
         for (sequence, (line, time)) in (0..).zip(lines.iter().zip(times)) {
@@ -189,8 +189,8 @@ impl SessionIngest {
         }
     }
 
-    /// When the session began and last changed: as its metadata state it, else by the times that events and lines state,
-    /// else by the estimates of its messages, else by its files.
+    /// When the session began and last changed: from its metadata, else from events and lines, else from the estimates
+    /// of its messages, else from its files.
     fn found(
         &self,
         stated: &Metadata,
@@ -209,7 +209,7 @@ impl SessionIngest {
         let estimated = known.or_else(|| of(|source| source != TimeSource::File));
         let before = self.times.before.as_ref();
         let is_guess = |ts: Timestamp| lines.iter().any(|line| line.stored == (ts, TimeSource::File));
-        // Of a session that was not synced from files, somebody may have said when it began.
+        // If a session was not synced from files, its creator may have stated its time.
         let is_synced = self.sync_state.is_some()
             || self.stored.as_ref().is_some_and(|stored| stored.sync_state.is_some());
         let said = before.filter(|_| !is_synced);
@@ -239,16 +239,16 @@ impl SessionIngest {
         Found { created, updated, model: self.model(stated, clock) }
     }
 
-    /// The model that the metadata name, else the one that events name most often.
+    /// The model in the metadata, or else the model that most events name.
     fn model(&self, stated: &Metadata, clock: &EventClock) -> Option<String> {
         let before = self.times.before.as_ref().and_then(|session| session.model.as_deref());
         let has_files = self.stored.as_ref().is_some_and(|stored| !stored.metadata_files.is_empty());
-        // Somebody may have said it of a session that has no files.
+        // If a session has no files, its creator may have stated the model.
         let said = before.filter(|model| !has_files && !clock.names(model));
         stated.model().or_else(|| said.or(clock.model()).map(str::to_owned))
     }
 
-    /// Whether nothing was stored of the session before it was taken in.
+    /// Whether the session is new in the store.
     fn had_no_rows(&self) -> bool {
         self.times.before.is_none() && self.storage.backend().info().atomic_writes
     }
