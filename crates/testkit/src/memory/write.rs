@@ -1,6 +1,6 @@
 //! Writing in batches, as a store must that has no transactions above a size.
 
-use std::{collections::BTreeMap, sync::PoisonError};
+use std::{collections::BTreeMap, mem::take, sync::PoisonError};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
@@ -21,9 +21,9 @@ const BATCH: usize = 5;
 enum Step {
     RemoveMessage(u32),
     RemoveEvent(u32),
-    PutMessage(Message),
+    PutMessage(Box<Message>),
     Retime(Retimed),
-    PutEvent(StoredEvent),
+    PutEvent(Box<StoredEvent>),
 }
 
 impl MemoryBackend {
@@ -113,9 +113,9 @@ fn conflict(message: &str) -> Error {
 fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step> {
     let length = |truncate: Option<u32>| truncate.unwrap_or(u32::MAX);
     let mut steps = removals(rows, key, length(change.messages.truncate), length(change.events.truncate));
-    steps.extend(std::mem::take(&mut change.messages.put).into_iter().map(Step::PutMessage));
-    steps.extend(std::mem::take(&mut change.retimed).into_iter().map(Step::Retime));
-    steps.extend(std::mem::take(&mut change.events.put).into_iter().map(Step::PutEvent));
+    steps.extend(take(&mut change.messages.put).into_iter().map(Box::new).map(Step::PutMessage));
+    steps.extend(take(&mut change.retimed).into_iter().map(Step::Retime));
+    steps.extend(take(&mut change.events.put).into_iter().map(Box::new).map(Step::PutEvent));
     steps
 }
 
@@ -132,7 +132,7 @@ impl SessionRows {
             Step::RemoveMessage(sequence) => drop(self.messages.remove(&sequence)),
             Step::RemoveEvent(sequence) => drop(self.events.remove(&sequence)),
             Step::PutMessage(message) => {
-                let row = MessageRow { message, vectors: BTreeMap::new() };
+                let row = MessageRow { message: *message, vectors: BTreeMap::new() };
                 self.messages.insert(row.message.sequence, row);
             }
             Step::Retime(Retimed { sequence, ts, ts_source }) => {
@@ -140,7 +140,7 @@ impl SessionRows {
                     (row.message.ts, row.message.ts_source) = (ts, ts_source);
                 }
             }
-            Step::PutEvent(stored) => drop(self.events.insert(stored.event.sequence, stored)),
+            Step::PutEvent(stored) => drop(self.events.insert(stored.event.sequence, *stored)),
         }
     }
 }

@@ -176,7 +176,7 @@ async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
         store.embedding.reset_counts();
         store.embed().await;
         assert_eq!((store.embedding.calls(), store.owing(&target(session)).await.len()), (0, 0));
-        assert_eq!(store.find(&target(session), "poisoned").await, [7]);
+        assert!(store.find(&target(session), "poisoned").await.contains(&7));
         let counts = store.storage.vector_status(&ana()).await.unwrap().current.unwrap().counts;
         let reasons: Vec<_> = counts.failed.iter().collect();
         assert!(reasons.len() == 1 && reasons[0].0.contains(why) && *reasons[0].1 == 1, "{reasons:?}");
