@@ -34,7 +34,8 @@ use amplifier_session_duckdb::{Access, DuckDb, SqlQuery};
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_sync::{NoProgress, SyncOptions, sync};
 use amplifier_session_testkit::{
-    corpus::{Corpus, CorpusSize, Random},
+    Random,
+    corpus::{Corpus, CorpusSize},
     lines,
 };
 use duckdb::{AccessMode, Config, Connection};
