@@ -56,7 +56,7 @@ async fn wrong_vectors_are_an_error_and_never_a_shifted_list() {
         (Fault::TooFew, "1 vectors for 2 texts"),
         (Fault::TooMany, "3 vectors for 2 texts"),
         (Fault::WrongDimensions, "7 dimensions, but 8 are configured"),
-        (Fault::DuplicateIndex, "number 0 is one too many"),
+        (Fault::DuplicateIndex, "index: 0"),
     ] {
         let error = error_of(fault).await;
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));

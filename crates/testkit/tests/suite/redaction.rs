@@ -48,7 +48,8 @@ async fn embedded(model: FakeEmbedding, redaction: Redaction, text: &str) -> (Em
         .with_embedding(Some(Arc::clone(&model) as Arc<dyn EmbeddingProvider>))
         .with_redactor(redaction, Arc::new(MaskSecret));
     let (target, message) = (target("p"), lines::user(text).raw());
-    storage.sync_transcript_lines(&target, SyncLines::whole(vec![message])).await.unwrap();
+    let without_model = storage.clone().with_embedding(None);
+    without_model.sync_transcript_lines(&target, SyncLines::whole(vec![message])).await.unwrap();
     let report = storage.embed_owed(&target.key.user_id, None).await.unwrap();
     let options = SearchOptions::new(text).with_mode(SearchMode::Hybrid);
     storage.search_transcripts(&target.key.user_id.clone().into(), &options).await.unwrap();
