@@ -66,10 +66,10 @@ fn folders() -> AmplifierHome {
         let transcript: Vec<_> = (0..5)
             .flat_map(|turn| {
                 [
-                    lines::user(&format!("Why does this fail, needle{n}? {}", text(turn, 9))).at(&at(turn)),
+                    lines::user(&format!("Why does this fail, needle{n}? {}", text(turn, 9))).at(at(turn)),
                     lines::thinking(&text(turn + 5, 20), &text(turn + 6, 12)),
-                    lines::tool(&text(turn + 7, 80 + n % 7)).at(&at(turn)),
-                    lines::assistant(&text(turn + 8, 30)).at(&at(turn)),
+                    lines::tool(&text(turn + 7, 80 + n % 7)).at(at(turn)),
+                    lines::assistant(&text(turn + 8, 30)).at(at(turn)),
                 ]
             })
             .map(|line| line.raw())
@@ -79,7 +79,7 @@ fn folders() -> AmplifierHome {
                 let size = if n == 7 && k == 3 { 500_000 } else { 300 * k };
                 lines::logger_event("tool:post")
                     .data(serde_json::json!({"payload": "x".repeat(size)}))
-                    .at(&at(k))
+                    .at(at(k))
                     .raw()
             })
             .collect();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::fixture::{Fixture, scope, set_modified};
 
 fn event(name: &str, ts: &str, data: Value) -> Line {
-    lines::logger_event(name).at(&format!("2026-01-05T08:00:{ts}Z")).with("data", data)
+    lines::logger_event(name).at(format!("2026-01-05T08:00:{ts}Z")).with("data", data)
 }
 
 /// A prompt, a tool call, its result and an answer, none of which states a time.
