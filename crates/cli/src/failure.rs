@@ -342,10 +342,12 @@ fn is_about_arguments(error: &Error) -> bool {
 
 /// What to do about an error, if known.
 fn hint_for(error: &Error, program: &str) -> Option<String> {
+    // Without `--store`: its value may be what is wrong, and may hold a key that does not belong there.
+    let help = format!("`{} help config`", program::name());
     let stores = || {
         format!(
-            "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite; `{program} help config` lists \
-             the kinds of stores and their settings"
+            "a store is a URL, for example --store sqlite:~/.amplifier/sessions.sqlite; {help} lists the kinds of stores \
+             and their settings"
         )
     };
     let field = error.context("field").unwrap_or_default();
@@ -377,7 +379,7 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
         (ErrorKind::Validation, "container") => return None,
         (ErrorKind::Validation, "archive") => "`import` reads files that `export --out FILE` wrote",
         (ErrorKind::Validation, "config") => {
-            &format!("`{program} help config` lists the settings and shows an example of the file")
+            &format!("{help} lists the settings and shows an example of the file")
         }
         (ErrorKind::Validation, "model") => &format!("`{program} models` lists all models"),
         (ErrorKind::Validation, "embedding") => {
