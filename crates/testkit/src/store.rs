@@ -352,7 +352,7 @@ pub fn sequences(results: &[SearchResult]) -> Vec<u32> {
 /// Whether a search says that it ran by words alone, for want of vectors.
 #[must_use]
 pub fn says_words_alone(answer: &SearchResults) -> bool {
-    answer.notices.iter().any(|notice| notice.contains("words alone"))
+    answer.notices.iter().any(|notice| notice.contains("words only"))
 }
 
 /// The kind of the error that something must fail with.

@@ -97,7 +97,7 @@ async fn a_broken_archive_leaves_whole_sessions_alone(store: Store) {
     let good: Vec<&str> = archive.lines().collect();
     assert_eq!(good.len(), 10);
     for (at, wrong, says) in [
-        (7, "{\"record\":", "is no record"),
+        (7, "{\"record\":", "is not a record"),
         (7, "{\"record\":\"spaceship\"}", "spaceship"),
         (7, good[6], "does not follow"),
         (8, "{\"record\":\"end\",\"messages\":3,\"events\":0}", "rows of the session are missing"),
@@ -125,13 +125,13 @@ async fn a_broken_archive_leaves_whole_sessions_alone(store: Store) {
     let replace = ImportOptions::default().with_replace(true);
     for (wrong, says) in [
         (good[..9].join("\n"), "ends before its last line; it had 2 sessions"),
-        ([&good[..5], &good[9..]].concat().join("\n"), "should have 2 sessions, and has 1"),
-        (format!("{archive}{}", good[0]), "goes on behind its end"),
+        ([&good[..5], &good[9..]].concat().join("\n"), "should have 2 sessions, but has 1"),
+        (format!("{archive}{}", good[0]), "continues after its end"),
     ] {
         let error = imported(&store, &wrong, &replace).await.unwrap_err();
         assert!(error.message().contains(says), "{says}: {error}");
     }
-    for (whole, says) in [("", "is empty"), ("{\"record\":\"again\"}", "does not begin")] {
+    for (whole, says) in [("", "is empty"), ("{\"record\":\"again\"}", "is not an archive")] {
         let error = imported(&store, whole, &ImportOptions::default()).await;
         assert!(error.unwrap_err().to_string().contains(says), "{whole}");
     }
