@@ -74,7 +74,8 @@ async fn a_model_on_another_machine_sees_no_part_of_a_secret() {
 async fn a_model_on_this_machine_sees_the_text_as_it_is() {
     for text in texts() {
         let (report, seen) = embedded(model(), Redaction::Remote, &text).await;
-        assert_eq!((report.secrets, seen.matches("swordfish").count()), (0, 6), "{seen}");
+        // A chunk may repeat the end of the one before.
+        assert!(report.secrets == 0 && seen.matches("swordfish").count() >= 6, "{seen}");
         let (report, seen) = embedded(model(), Redaction::Always, &text).await;
         assert!(report.secrets == 1 && !seen.contains("swordfish"), "{seen}");
     }
