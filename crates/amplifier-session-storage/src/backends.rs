@@ -47,7 +47,7 @@ impl LeftOut {
     }
 }
 
-/// What the URLs of this build look like, for messages.
+/// The forms of store URLs that this build accepts, for messages.
 pub(crate) fn forms() -> String {
     BACKENDS.iter().map(|backend| backend.form).collect::<Vec<_>>().join(", ")
 }

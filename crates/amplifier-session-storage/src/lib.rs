@@ -70,7 +70,7 @@ pub use backends::BACKENDS;
 pub use open::{OpenOptions, open, open_at};
 pub use store_url::StoreUrl;
 
-/// What turns texts into vectors: the trait, and the providers of the library.
+/// Embedding providers: the trait and its implementations.
 pub mod embedding {
     pub use amplifier_session_core::embedding::*;
     pub use amplifier_session_embed::*;

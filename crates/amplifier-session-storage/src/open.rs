@@ -12,7 +12,7 @@ use crate::{
     config::{ConfigSources, Configuration},
 };
 
-/// How a store is opened. What only one kind of store has is a setting in its URL or in the configuration.
+/// Options for opening a store. Backend-specific settings are part of the URL or the configuration.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {

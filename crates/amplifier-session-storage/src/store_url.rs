@@ -40,7 +40,7 @@ pub struct StoreUrl {
     settings: Vec<Entry>,
 }
 
-/// What is opened, and the function that does it.
+/// A file or service address, with the function that opens it.
 #[derive(Debug, Clone)]
 enum Target {
     File(PathBuf, OpenFile),

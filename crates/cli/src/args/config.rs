@@ -14,7 +14,7 @@ pub(crate) struct ConfigArgs {
     pub(crate) action: Option<ConfigAction>,
 }
 
-/// What to do with the configuration.
+/// The subcommands of `config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAction {
     /// Show every setting with its value, and where the value comes from

@@ -23,7 +23,7 @@ pub(crate) struct EmbeddingsArgs {
     pub(crate) action: Option<EmbeddingsAction>,
 }
 
-/// What to show about vectors.
+/// The arguments of `embeddings`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EmbeddingsAction {
     /// Show how many messages have vectors, by model
