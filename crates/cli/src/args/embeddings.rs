@@ -23,7 +23,7 @@ pub(crate) struct EmbeddingsArgs {
     pub(crate) action: Option<EmbeddingsAction>,
 }
 
-/// The arguments of `embeddings`.
+/// The subcommands of `embeddings`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EmbeddingsAction {
     /// Show how many messages have vectors, by model
