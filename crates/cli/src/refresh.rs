@@ -85,7 +85,7 @@ async fn embed(
     };
     let storage = storage.clone().with_embedding(provider);
     for session in sessions {
-        storage.embed_owed(user, Some(session)).await?;
+        storage.embed_pending(user, Some(session)).await?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, future::ready};
 use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, EventCounter, EventTime, Events, RESPONSE, SequenceRange},
-    model::{Digest, Event, Payload, Place, SessionKey, UserId},
+    model::{Digest, Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
 };
 use async_trait::async_trait;
@@ -61,12 +61,12 @@ impl Events for CosmosBackend {
         Ok(payloads)
     }
 
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
         let mut found = Vec::new();
         for event_ids in event_ids.chunks(VALUES) {
             for event in self.0.events.all(EventPlace::query(user, Some(event_ids))).await? {
-                let place = Place::new(ids::session_of(&event.user_id_session_id)?, event.sequence);
-                found.push((event.event_id, place));
+                let event_ref = MessageRef::new(ids::session_of(&event.user_id_session_id)?, event.sequence);
+                found.push((event.event_id, event_ref));
             }
         }
         Ok(found)
@@ -82,7 +82,7 @@ impl Events for CosmosBackend {
         let events = events.try_filter(|event| {
             let cursor = EventCursor::from(event);
             let is_on_page_before = options.after.as_ref().is_some_and(|after| cursor >= *after);
-            ready(!is_on_page_before && !options.without.contains(&cursor.place))
+            ready(!is_on_page_before && !options.without.contains(&cursor.event))
         });
         events.take(options.limit).try_collect().await
     }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{MessageCount, Messages, SequenceRange},
-    model::{Digest, Message, MessageState, Place, Role, SessionKey, TimeSource, Timestamp, VectorState},
+    model::{
+        Digest, Message, MessageRef, MessageState, Role, SessionKey, TimeSource, Timestamp, VectorState,
+    },
     search::SearchFilter,
 };
 use async_trait::async_trait;
@@ -47,8 +49,8 @@ impl Messages for CosmosBackend {
         complete(&self.0, self.0.rows(&self.0.messages, key, query).await?).await
     }
 
-    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
-        let reads = by_partition(places)
+    async fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
+        let reads = by_partition(message_refs)
             .into_iter()
             .map(|(partition, sequences)| async move { documents_at(&self.0, &partition, &sequences).await });
         let documents: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
@@ -102,10 +104,12 @@ impl CountedMessage {
 }
 
 /// Sequences by their partition, sorted and without duplicates.
-pub(crate) fn by_partition<'a>(places: impl IntoIterator<Item = &'a Place>) -> BTreeMap<String, Vec<u32>> {
+pub(crate) fn by_partition<'a>(
+    message_refs: impl IntoIterator<Item = &'a MessageRef>,
+) -> BTreeMap<String, Vec<u32>> {
     let mut partitions: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
-    for place in places {
-        partitions.entry(ids::partition(&place.session)).or_default().insert(place.sequence);
+    for message_ref in message_refs {
+        partitions.entry(ids::partition(&message_ref.session)).or_default().insert(message_ref.sequence);
     }
     let partitions = partitions.into_iter();
     partitions.map(|(partition, sequences)| (partition, sequences.into_iter().collect())).collect()

@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Result, Scope,
     backend::{Candidates, Messages, Search, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
-    model::{ContentType, Place, SessionKey},
+    model::{ContentType, MessageRef, SessionKey},
     text::{
         Analyzer,
         bm25::{CollectionStatistics, DocumentTerms, score},
@@ -47,12 +47,12 @@ impl Search for CosmosBackend {
             totals(&self.0)
         );
         let (sessions, (texts, is_cut), totals) = (sessions?, texts?, totals?);
-        let mut matches: HashMap<(Place, ContentType), Match> = HashMap::new();
+        let mut matches: HashMap<(MessageRef, ContentType), Match> = HashMap::new();
         for text in texts {
             let in_scope = sessions.contains_key(&text.of.user_id_session_id)
                 && query.filter.admits_message(text.of.role, text.of.ts)
                 && query.content_types.contains(text.content_type);
-            let found = matches.entry((text.of.place(), text.content_type)).or_insert_with(|| Match {
+            let found = matches.entry((text.of.message_ref(), text.content_type)).or_insert_with(|| Match {
                 in_scope,
                 terms: DocumentTerms { length: text.length, frequencies: vec![0; query.terms.len()] },
             });
@@ -61,8 +61,8 @@ impl Search for CosmosBackend {
         let statistics = statistics(totals, &query.terms, matches.values());
         let matches = matches.into_iter().filter(|(_, found)| found.in_scope && found.terms.matches());
         let mut items: Vec<TextCandidate> = matches
-            .map(|((place, content_type), found)| TextCandidate {
-                place,
+            .map(|((message_ref, content_type), found)| TextCandidate {
+                message_ref,
                 content_type,
                 score: score(&statistics, &found.terms),
             })
@@ -113,8 +113,9 @@ impl Search for CosmosBackend {
         let partition = ids::partition(key);
         let mut analyzer = Analyzer::new();
         for sequences in sequences.chunks(RENEWED) {
-            let places: Vec<Place> = sequences.iter().map(|of| Place::new(key.clone(), *of)).collect();
-            let messages = self.messages_at(&places).await?;
+            let message_refs: Vec<MessageRef> =
+                sequences.iter().map(|of| MessageRef::new(key.clone(), *of)).collect();
+            let messages = self.messages_at(&message_refs).await?;
             let texts: Vec<_> =
                 messages.iter().flat_map(|message| texts_of(message, &mut analyzer)).collect();
             let ids: HashSet<&str> = texts.iter().map(|text| text.id.as_str()).collect();
@@ -230,7 +231,7 @@ async fn candidates(mut rows: Answers<StoredVector>, query: &VectorQuery) -> Res
     let mut candidates = Vec::new();
     while let Some(row) = rows.try_next().await? {
         candidates.push(VectorCandidate {
-            place: Place::new(ids::session_of(&row.user_id_session_id)?, row.sequence),
+            message_ref: MessageRef::new(ids::session_of(&row.user_id_session_id)?, row.sequence),
             content_type: row.content_type,
             span_start: row.span_start,
             span_end: row.span_end,

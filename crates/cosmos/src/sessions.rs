@@ -88,7 +88,7 @@ impl Sessions for CosmosBackend {
         let messages = Select::rows(kind::MESSAGE, &partition).fields(CountedMessage::FIELDS);
         for message in self.0.messages.all::<CountedMessage>(messages).await? {
             rows.messages.add(message.sequence, message.ts);
-            rows.owing_vectors += u64::from(message.vectors.is_owed());
+            rows.pending_vectors += u64::from(message.vectors.is_pending());
             rows.synced_at = rows.synced_at.max(Some(message.synced_at));
             let of_current = message.generations.iter().filter(|of| of.number == current);
             rows.vectors += of_current.map(|of| u64::from(of.vectors)).sum::<u64>();

@@ -10,9 +10,9 @@ use amplifier_session_core::{
         prelude::*,
     },
     model::{
-        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, HostId, Level, Message, MetadataFile,
-        Payload, Place, ProjectSlug, RawJson, Role, Session, SessionId, SessionKey, StoredEvent, TimeSource,
-        Timestamp, UserId, VectorRecord, VectorState,
+        ContentType, ContentTypes, Digest, EmbeddingSpace, Event, HostId, Level, Message, MessageRef,
+        MetadataFile, Payload, ProjectSlug, RawJson, Role, Session, SessionId, SessionKey, StoredEvent,
+        TimeSource, Timestamp, UserId, VectorRecord, VectorState,
     },
 };
 use azure_data_cosmos::CosmosRuntimeBuilder;
@@ -72,7 +72,7 @@ fn message(sequence: u32) -> Message {
         ts: Timestamp::from_micros(0),
         ts_source: TimeSource::Stated,
         synced_at: Timestamp::from_micros(0),
-        vectors: VectorState::Owed,
+        vectors: VectorState::Pending,
         digest: Digest::of(raw.as_bytes()),
         raw,
     }
@@ -178,10 +178,10 @@ async fn vectors_of_many_messages_share_a_batch_and_those_of_one_may_need_severa
     assert_eq!(requests() - before, 5);
     let many = vec![made(50, 250), made(51, 1)];
     assert_eq!(backend.write_vectors(&key(), 0, many).await.unwrap(), 251);
-    let place = Place::new(key(), 50);
-    let texts = [(place.clone(), ContentType::UserQuery)];
+    let message_ref = MessageRef::new(key(), 50);
+    let texts = [(message_ref.clone(), ContentType::UserQuery)];
     assert_eq!(backend.vectors_of(0, &texts).await.unwrap().len(), 250);
-    let stored = backend.messages_at(&[place]).await.unwrap();
+    let stored = backend.messages_at(&[message_ref]).await.unwrap();
     assert_eq!(stored[0].vectors, VectorState::Stored);
 }
 

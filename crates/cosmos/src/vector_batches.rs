@@ -73,7 +73,7 @@ async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequen
             let changes =
                 document.message.vectors == VectorState::Stored && !document.made.contains(&current);
             if changes {
-                document.message.vectors = VectorState::Owed;
+                document.message.vectors = VectorState::Pending;
             }
             changes
         });

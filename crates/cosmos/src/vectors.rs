@@ -8,10 +8,10 @@ use std::{
 use amplifier_session_core::{
     Error, Result, Scope,
     backend::{
-        MessageVectors, Meta as _, OweAgain, OwingQuery, SequenceRange, VectorCounts, Vectors,
+        MessageVectors, MessagesToEmbed, Meta as _, PendingQuery, SequenceRange, VectorCounts, Vectors,
         meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
     },
-    model::{ContentType, ContentTypes, Message, Place, SessionKey, VectorRecord, VectorState},
+    model::{ContentType, ContentTypes, Message, MessageRef, SessionKey, VectorRecord, VectorState},
     search::{SearchFilter, SessionFilter},
 };
 use async_trait::async_trait;
@@ -56,7 +56,7 @@ struct VectorId {
 
 #[async_trait]
 impl Vectors for CosmosBackend {
-    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+    async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>> {
         let held = meta::generations(&self.0).await?;
         let Some(select) = pending(query.generation, &held) else { return Ok(Vec::new()) };
         let mut select = select.with("c.user_id = @", &query.user);
@@ -64,7 +64,7 @@ impl Vectors for CosmosBackend {
             let key = SessionKey::new(query.user.clone(), session.clone());
             select = select.within(&ids::partition(&key)).with("c.session_id = @", session);
         }
-        if let Some(Place { session, sequence }) = &query.after {
+        if let Some(MessageRef { session, sequence }) = &query.after {
             select = select.with_all(
                 "(c.user_id > @0 OR (c.user_id = @0 AND (c.session_id > @1 OR (c.session_id = @1 AND c.sequence > @2))))",
                 [json!(session.user_id), json!(session.session_id), json!(sequence)],
@@ -89,7 +89,7 @@ impl Vectors for CosmosBackend {
         vector_batches::write(&self.0, key, generation, vectors).await
     }
 
-    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+    async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64> {
         let generation = meta::generations(&self.0).await?.current_number();
         let messages = Select::rows(kind::MESSAGE, &ids::partition(key)).documents();
         let documents: Vec<MessageDocument> = self.0.messages.all(messages).await?;
@@ -176,18 +176,20 @@ impl Vectors for CosmosBackend {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>> {
-        let wanted: HashSet<(&Place, ContentType)> = texts.iter().map(|(place, of)| (place, *of)).collect();
-        let partitions = messages::by_partition(texts.iter().map(|(place, _)| place));
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<Vec<(MessageRef, VectorRecord)>> {
+        let wanted: HashSet<(&MessageRef, ContentType)> =
+            texts.iter().map(|(message_ref, of)| (message_ref, *of)).collect();
+        let partitions = messages::by_partition(texts.iter().map(|(message_ref, _)| message_ref));
         let reads = partitions.into_iter().map(|(partition, sequences)| async move {
             let select = Select::rows(kind::VECTOR, &partition).with("c.generation = @", generation);
             self.0.messages.all::<VectorDocument>(select.at(&sequences).documents()).await
         });
         let found: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
-        let found = found.into_iter().flatten().map(|of| (of.fields.of.place(), of.fields.record));
-        let mut vectors: Vec<(Place, VectorRecord)> =
-            found.filter(|(place, record)| wanted.contains(&(place, record.content_type))).collect();
+        let found = found.into_iter().flatten().map(|of| (of.fields.of.message_ref(), of.fields.record));
+        let mut vectors: Vec<(MessageRef, VectorRecord)> = found
+            .filter(|(message_ref, record)| wanted.contains(&(message_ref, record.content_type)))
+            .collect();
         vectors.sort_by(|(a, one), (b, other)| {
             (a, one.content_type, one.chunk_index).cmp(&(b, other.content_type, other.chunk_index))
         });

@@ -17,64 +17,64 @@ pub(crate) fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Erro
 
 /// A question in SQL that makes no sense, or that comes to nothing: what DuckDB says of it, whole, because it shows the place.
 pub(crate) fn question(source: duckdb::Error) -> Error {
-    let told = source.to_string();
+    let message_text = source.to_string();
     // Nothing is wrong with the question then. What DuckDB advises is not for those who can't change its settings.
-    if ["Out of Memory Error", "IO Error"].iter().any(|kind| told.starts_with(kind)) {
+    if ["Out of Memory Error", "IO Error"].iter().any(|kind| message_text.starts_with(kind)) {
         return storage("sql")(source);
     }
-    let message = told.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>();
+    let message = message_text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>();
     Error::validation("query", message.join("\n")).with_source(source)
 }
 
 /// [`storage`] for a file that can't be opened.
 pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
-    let told = source.to_string();
+    let message_text = source.to_string();
     let failed = |message| {
         let error = Error::new(ErrorKind::StorageConnection, message);
         error.with_operation("open").with("file", path.display())
     };
-    match holder(&told) {
+    match holder(&message_text) {
         // That is all that DuckDB says.
         Some(holder) => failed(format!(
             "the database is in use by another process, {holder}: one process at a time may write it, or several may \
              read it, each with --read-only"
         )),
-        None => failed(format!("can't open the database: {}", first_line(&told))).with_source(source),
+        None => failed(format!("can't open the database: {}", first_line(&message_text))).with_source(source),
     }
 }
 
 /// Who has the lock, as DuckDB tells it: the program with its process id.
-fn holder(told: &str) -> Option<&str> {
-    let (_, rest) = told.split_once("Could not set lock on file")?;
+fn holder(message_text: &str) -> Option<&str> {
+    let (_, rest) = message_text.split_once("Could not set lock on file")?;
     let Some((_, rest)) = rest.split_once("Conflicting lock is held in ") else {
         return Some("which one is not known");
     };
     Some(rest.find(')').map_or(rest, |end| &rest[..=end]))
 }
 
-fn describe(told: &str) -> (ErrorKind, String, bool) {
-    let message = || format!("DuckDB: {}", first_line(told));
-    if is_duplicate(told) {
+fn describe(message_text: &str) -> (ErrorKind, String, bool) {
+    let message = || format!("DuckDB: {}", first_line(message_text));
+    if is_duplicate(message_text) {
         // Another session took an event's id between the look and the write: looking again finds it.
         return (ErrorKind::Conflict, message(), true);
     }
-    if told.contains("read-only mode") {
+    if message_text.contains("read-only mode") {
         return (ErrorKind::StorageIo, "the store was opened for reading only".to_owned(), false);
     }
-    if told.contains("No space left on device") {
+    if message_text.contains("No space left on device") {
         return (ErrorKind::StorageIo, "the disk is full".to_owned(), false);
     }
     (ErrorKind::StorageIo, message(), false)
 }
 
-fn is_duplicate(told: &str) -> bool {
+fn is_duplicate(message_text: &str) -> bool {
     // Told by a statement, an appender or a commit.
-    told.contains("Duplicate key \"") || told.contains("duplicate key")
+    message_text.contains("Duplicate key \"") || message_text.contains("duplicate key")
 }
 
 /// The first line of what DuckDB tells.
-pub(crate) fn first_line(told: &str) -> &str {
-    told.lines().next().unwrap_or_default()
+pub(crate) fn first_line(message_text: &str) -> &str {
+    message_text.lines().next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -83,9 +83,9 @@ mod tests {
 
     #[test]
     fn the_holder_of_a_file_is_named() {
-        let told = "IO Error: Could not set lock on file \"/a/b.duckdb\": Conflicting lock is held in /usr/bin/x (PID 12). \
+        let message_text = "IO Error: Could not set lock on file \"/a/b.duckdb\": Conflicting lock is held in /usr/bin/x (PID 12). \
                     See also https://duckdb.org/docs/stable/connect/concurrency";
-        assert_eq!(holder(told), Some("/usr/bin/x (PID 12)"));
+        assert_eq!(holder(message_text), Some("/usr/bin/x (PID 12)"));
         assert_eq!(
             holder("IO Error: Could not set lock on file \"/a\": nobody knows"),
             Some("which one is not known")

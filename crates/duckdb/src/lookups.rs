@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use amplifier_session_core::{
     Result, Scope,
     backend::EventCount,
-    model::{ContentType, Message, Place, SessionId, SessionKey, UserId, VectorRecord},
+    model::{ContentType, Message, MessageRef, SessionId, SessionKey, UserId, VectorRecord},
     search::EventFilter,
 };
 use amplifier_session_sql::{
@@ -25,27 +25,30 @@ use crate::{
 const IDS: usize = 500;
 
 impl Lookups for Read<'_> {
-    fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
-        let sessions = self.session_keys(&places.iter().map(|place| &place.session).collect())?;
-        let key = |place: &Place| Some(message_key(*sessions.get(&place.session)?, place.sequence));
-        let sql = format!("{MESSAGES} WHERE {}", is_one_of("t.key", places.iter().filter_map(key)));
+    fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
+        let sessions =
+            self.session_keys(&message_refs.iter().map(|message_ref| &message_ref.session).collect())?;
+        let key = |message_ref: &MessageRef| {
+            Some(message_key(*sessions.get(&message_ref.session)?, message_ref.sequence))
+        };
+        let sql = format!("{MESSAGES} WHERE {}", is_one_of("t.key", message_refs.iter().filter_map(key)));
         self.rows(&Query::new("messages_at", sql, [], rows::message).once())
     }
 
     /// All ids are looked for in one scan: an index that told them would cost every write.
-    fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
-        let mut found: HashMap<String, Place> = HashMap::new();
+    fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
+        let mut found: HashMap<String, MessageRef> = HashMap::new();
         for ids in event_ids.chunks(IDS) {
-            let places = (2..2 + ids.len()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
+            let parameters = (2..2 + ids.len()).map(|n| format!("?{n}")).collect::<Vec<_>>().join(", ");
             let sql = format!(
-                "SELECT event_id, session_id, sequence FROM events WHERE user_id = ?1 AND event_id IN ({places})"
+                "SELECT event_id, session_id, sequence FROM events WHERE user_id = ?1 AND event_id IN ({parameters})"
             );
             let values =
                 std::iter::once(user.as_str()).chain(ids.iter().map(String::as_str)).map(Value::from);
-            let place =
+            let event =
                 |row: &dyn Columns| Ok((row.text(0)?, SessionId::new(row.text(1)?)?, number(row, 2)?));
-            for (id, session, sequence) in self.rows(&Query::new("find_events", sql, values, place).once())? {
-                found.insert(id, Place::new(SessionKey::new(user.clone(), session), sequence));
+            for (id, session, sequence) in self.rows(&Query::new("find_events", sql, values, event).once())? {
+                found.insert(id, MessageRef::new(SessionKey::new(user.clone(), session), sequence));
             }
         }
         // In the order of the question, as it was asked.
@@ -59,11 +62,11 @@ impl Lookups for Read<'_> {
     fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>> {
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<Vec<(MessageRef, VectorRecord)>> {
         let mut of_sessions: HashMap<&SessionKey, Vec<i64>> = HashMap::new();
-        for (place, _) in texts {
-            of_sessions.entry(&place.session).or_default().push(place.sequence.into());
+        for (message_ref, _) in texts {
+            of_sessions.entry(&message_ref.session).or_default().push(message_ref.sequence.into());
         }
         let mut stored: HashMap<(&SessionKey, u32, ContentType), Vec<VectorRecord>> = HashMap::new();
         for (key, sequences) in of_sessions {
@@ -82,9 +85,9 @@ impl Lookups for Read<'_> {
                 stored.entry((key, sequence?, record.content_type)).or_default().push(record);
             }
         }
-        let of_texts = texts.iter().flat_map(|(place, content_type)| {
-            let records = stored.get(&(&place.session, place.sequence, *content_type));
-            records.into_iter().flatten().map(|record| (place.clone(), record.clone()))
+        let of_texts = texts.iter().flat_map(|(message_ref, content_type)| {
+            let records = stored.get(&(&message_ref.session, message_ref.sequence, *content_type));
+            records.into_iter().flatten().map(|record| (message_ref.clone(), record.clone()))
         });
         Ok(of_texts.collect())
     }

@@ -39,4 +39,4 @@ mod vectors;
 pub use answer::{Answer, TextHit, VectorHit};
 pub use index::{Folded, SearchIndex, Status, SyncLock, WhenBusy};
 pub use rows::{MessageRow, Rows, StoreRevision, VectorRow};
-pub use updater::{IndexUpdater, PlacedRows, Snapshots, VectorPlace};
+pub use updater::{IndexUpdater, RowRefs, Snapshots, VectorRef};

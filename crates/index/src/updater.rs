@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     blocking,
-    model::{ContentType, Place},
+    model::{ContentType, MessageRef},
 };
 
 use crate::{Rows, SearchIndex, WhenBusy, folding::Folding};
@@ -22,34 +22,34 @@ pub trait Snapshots: Send + Sync + 'static {
     /// # Errors
     ///
     /// Errors of `read` and of the store.
-    fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()>;
+    fn read(&self, read: &mut dyn FnMut(&mut dyn RowRefs) -> Result<()>) -> Result<()>;
 
     /// Called after a fold in the background, on its thread, for other work of that kind.
     fn folded(&self) {}
 }
 
 /// Rows that can resolve keys.
-pub trait PlacedRows: Rows {
+pub trait RowRefs: Rows {
     /// The places of messages, in the order of their keys; `None` for missing ones.
     ///
     /// # Errors
     ///
     /// Errors of the store.
-    fn message_places(&mut self, keys: &[u64]) -> Result<Vec<Option<Place>>>;
+    fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>>;
 
     /// The places of vectors, in the order of their keys; `None` for missing ones.
     ///
     /// # Errors
     ///
     /// Errors of the store.
-    fn vector_places(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorPlace>>>;
+    fn vector_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorRef>>>;
 }
 
 /// The text that a vector was made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VectorPlace {
+pub struct VectorRef {
     /// The message.
-    pub message: Place,
+    pub message: MessageRef,
     /// Which text of the message.
     pub content_type: ContentType,
     /// The range of characters in the text.
@@ -106,9 +106,13 @@ impl<S: Snapshots> IndexUpdater<S> {
         self.find(move |index, rows| {
             let answer = index.text_candidates(rows, &query)?;
             let keys: Vec<u64> = answer.hits.iter().map(|hit| hit.key).collect();
-            let places = rows.message_places(&keys)?;
-            let items = answer.hits.into_iter().zip(places).filter_map(|(hit, place)| {
-                Some(TextCandidate { place: place?, content_type: hit.content_type, score: hit.score })
+            let message_refs = rows.message_refs(&keys)?;
+            let items = answer.hits.into_iter().zip(message_refs).filter_map(|(hit, message_ref)| {
+                Some(TextCandidate {
+                    message_ref: message_ref?,
+                    content_type: hit.content_type,
+                    score: hit.score,
+                })
             });
             Ok((Candidates { items: items.collect(), notice: answer.notice }, answer.tail_rows))
         })
@@ -125,11 +129,11 @@ impl<S: Snapshots> IndexUpdater<S> {
         self.find(move |index, rows| {
             let answer = index.vector_candidates(rows, &query)?;
             let keys: Vec<u64> = answer.hits.iter().map(|hit| hit.key).collect();
-            let places = rows.vector_places(&keys)?;
-            let items = answer.hits.into_iter().zip(places).filter_map(|(hit, place)| {
-                let VectorPlace { message, content_type, span } = place?;
+            let message_refs = rows.vector_refs(&keys)?;
+            let items = answer.hits.into_iter().zip(message_refs).filter_map(|(hit, message_ref)| {
+                let VectorRef { message, content_type, span } = message_ref?;
                 Some(VectorCandidate {
-                    place: message,
+                    message_ref: message,
                     content_type,
                     span_start: span.0,
                     span_end: span.1,
@@ -144,7 +148,7 @@ impl<S: Snapshots> IndexUpdater<S> {
 
     async fn find<T: Send + 'static>(
         &self,
-        find: impl Fn(&SearchIndex, &mut dyn PlacedRows) -> Result<(Candidates<T>, u64)> + Send + 'static,
+        find: impl Fn(&SearchIndex, &mut dyn RowRefs) -> Result<(Candidates<T>, u64)> + Send + 'static,
     ) -> Result<Candidates<T>> {
         let inner = Arc::clone(&self.0);
         let (found, tail_rows) = blocking(move || inner.read(|rows| find(&inner.index, rows))).await??;
@@ -211,7 +215,7 @@ impl<S: Snapshots> Inner<S> {
         Ok(())
     }
 
-    fn read<T>(&self, mut read: impl FnMut(&mut dyn PlacedRows) -> Result<T>) -> Result<T> {
+    fn read<T>(&self, mut read: impl FnMut(&mut dyn RowRefs) -> Result<T>) -> Result<T> {
         let mut answer = None;
         self.snapshots.read(&mut |rows| {
             answer = Some(read(rows)?);

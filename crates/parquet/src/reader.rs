@@ -45,7 +45,7 @@ struct File {
     table: &'static Table,
     path: PathBuf,
     /// The format and the writer.
-    told: Option<(u32, String)>,
+    header: Option<(u32, String)>,
     batches: ParquetRecordBatchReader,
     rows: VecDeque<Fields>,
     /// Number of rows read.
@@ -70,8 +70,8 @@ impl ParquetReader {
     }
 
     fn archive(&mut self) -> Result<Record> {
-        let told = self.sessions.told.take();
-        let (format, writer) = told.ok_or_else(|| {
+        let header = self.sessions.header.take();
+        let (format, writer) = header.ok_or_else(|| {
             Error::validation("archive", format!("{} is not part of an export", self.sessions.path.display()))
         })?;
         self.state = State::Session;
@@ -142,13 +142,13 @@ impl File {
         let file = std::fs::File::open(&path).map_err(|source| failed("read", &path)(source.into()))?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(file)
             .map_err(|source| failed("read", &path)(source.into()))?;
-        let told = builder.metadata().file_metadata().key_value_metadata();
-        let told = |key: &str| told?.iter().find(|told| told.key == key)?.value.clone();
-        let format = told(FORMAT_KEY).and_then(|format| format.parse().ok());
-        let told = format.map(|format| (format, told(WRITER_KEY).unwrap_or_default()));
+        let header = builder.metadata().file_metadata().key_value_metadata();
+        let header = |key: &str| header?.iter().find(|header| header.key == key)?.value.clone();
+        let format = header(FORMAT_KEY).and_then(|format| format.parse().ok());
+        let header = format.map(|format| (format, header(WRITER_KEY).unwrap_or_default()));
         let batches =
             builder.with_batch_size(ROWS).build().map_err(|source| failed("read", &path)(source.into()))?;
-        Ok(Self { table, path, told, batches, rows: VecDeque::new(), taken: 0 })
+        Ok(Self { table, path, header, batches, rows: VecDeque::new(), taken: 0 })
     }
 
     fn peek(&mut self) -> Result<Option<&Fields>> {

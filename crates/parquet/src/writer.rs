@@ -135,11 +135,11 @@ impl File {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(|source| failed("write", &path)(source.into()))?;
-        let told = [(FORMAT_KEY, format.to_string()), (WRITER_KEY, writer.to_owned())];
-        let told = told.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+        let header = [(FORMAT_KEY, format.to_string()), (WRITER_KEY, writer.to_owned())];
+        let header = header.map(|(key, value)| KeyValue::new(key.to_owned(), value));
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_key_value_metadata(Some(told.to_vec()));
+            .set_key_value_metadata(Some(header.to_vec()));
         let schema = table.schema(Kind::stored);
         let writer = ArrowWriter::try_new(file, schema, Some(properties.build()))
             .map_err(|source| failed("write", &path)(source.into()))?;

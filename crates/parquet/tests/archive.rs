@@ -105,7 +105,7 @@ fn many_rows_come_back() {
 }
 
 #[test]
-fn what_is_told_again_counts_once() {
+fn repeated_rows_count_once() {
     let folder = tempfile::tempdir().unwrap();
     let whole = records();
     let mut records =

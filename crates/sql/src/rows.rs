@@ -272,7 +272,7 @@ pub fn vector_state(row: &dyn Columns, index: usize) -> Result<VectorState> {
 /// The condition that the vectors of a message are pending. `column` is `transcripts.vectors`.
 #[must_use]
 pub fn is_pending(column: &str) -> String {
-    format!("{column} IN ({}, {})", VectorState::Owed.code(), VectorState::Outdated.code())
+    format!("{column} IN ({}, {})", VectorState::Pending.code(), VectorState::Outdated.code())
 }
 
 /// The condition that a message has vectors of the current generation. `column` is `transcripts.vectors`.

@@ -62,13 +62,13 @@ impl Aggregate<Usage, String> for UsageOf {
 
 /// What `usage_of` has told: calls, the four numbers of tokens, the cost.
 pub(crate) fn read_usage(text: &str) -> Usage {
-    let mut told = text.split(' ');
-    let mut number = || told.next().and_then(|number| number.parse().ok()).unwrap_or(0);
+    let mut fields = text.split(' ');
+    let mut number = || fields.next().and_then(|number| number.parse().ok()).unwrap_or(0);
     let mut usage = Usage::of_calls(number());
     usage.input_tokens = number();
     usage.output_tokens = number();
     usage.cache_read_tokens = number();
     usage.cache_write_tokens = number();
-    usage.cost = told.next().and_then(|cost| cost.parse().ok()).unwrap_or_default();
+    usage.cost = fields.next().and_then(|cost| cost.parse().ok()).unwrap_or_default();
     usage
 }

@@ -7,14 +7,14 @@ use std::{
 
 use amplifier_session_core::{
     Result, Scope, Viewer,
-    backend::{OwingQuery, SequenceRange, SessionCursor, SessionQuery},
+    backend::{PendingQuery, SequenceRange, SessionCursor, SessionQuery},
     model::{
-        ContentType, HostId, Level, Place, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp,
+        ContentType, HostId, Level, MessageRef, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp,
         UserId,
     },
     search::{EventCursor, EventFilter, EventSearchOptions, SearchFilter, SessionFilter},
 };
-use amplifier_session_index::{PlacedRows, Rows};
+use amplifier_session_index::{RowRefs, Rows};
 use amplifier_session_sql::{
     Query, Reader,
     embedded::{IndexRows, Lookups, Writer},
@@ -106,7 +106,7 @@ fn keys(connection: &Connection, scope: Scope, filter: SessionFilter) -> Result<
 }
 
 fn found(connection: &Connection, scope: Scope, filter: EventFilter) -> Result<()> {
-    let after = EventCursor { ts: at(), place: Place::new(key(), 3) };
+    let after = EventCursor { ts: at(), event: MessageRef::new(key(), 3) };
     let reader = Read(connection);
     read::events::search(&reader, &scope, &EventSearchOptions::new(filter.clone()))?;
     read::events::search(&reader, &scope, &EventSearchOptions::new(filter).with_after(after)).map(drop)
@@ -120,8 +120,8 @@ fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter)
     read::messages::counts(&Read(connection), &scope, &filter).map(drop)
 }
 
-fn owing(session: Option<SessionId>, after: Option<Place>) -> OwingQuery {
-    OwingQuery { user: key().user_id, session, generation: 0, after, limit: 10 }
+fn pending(session: Option<SessionId>, after: Option<MessageRef>) -> PendingQuery {
+    PendingQuery { user: key().user_id, session, generation: 0, after, limit: 10 }
 }
 
 fn of_index(
@@ -182,17 +182,23 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("keys of everyone's sessions", AllSessions, |c| keys(c, Scope::Everyone, tags())),
         ("message states", Nothing, |c| run(c, &read::messages::states(&key()))),
         ("messages", Nothing, |c| run(c, &read::messages::of_session_from(&key(), range()))),
-        ("messages at places", Nothing, |c| Read(c).messages_at(&[Place::new(key(), 1)]).map(drop)),
+        ("messages at places", Nothing, |c| Read(c).messages_at(&[MessageRef::new(key(), 1)]).map(drop)),
         ("messages that owe vectors", Nothing, |c| {
-            run(c, &read::messages::pending_of(SQLITE, &owing(None, Some(Place::new(key(), 3))), true))?;
-            run(c, &read::messages::pending_of(SQLITE, &owing(Some(key().session_id), None), true))
+            run(
+                c,
+                &read::messages::pending_of(SQLITE, &pending(None, Some(MessageRef::new(key(), 3))), true),
+            )?;
+            run(c, &read::messages::pending_of(SQLITE, &pending(Some(key().session_id), None), true))
         }),
         ("messages that owe vectors of the next generation", Nothing, |c| {
-            run(c, &read::messages::pending_of(SQLITE, &owing(None, Some(Place::new(key(), 3))), false))?;
-            run(c, &read::messages::pending_of(SQLITE, &owing(Some(key().session_id), None), false))
+            run(
+                c,
+                &read::messages::pending_of(SQLITE, &pending(None, Some(MessageRef::new(key(), 3))), false),
+            )?;
+            run(c, &read::messages::pending_of(SQLITE, &pending(Some(key().session_id), None), false))
         }),
         ("vectors of texts", Nothing, |c| {
-            Read(c).vectors_of(0, &[(Place::new(key(), 1), ContentType::UserQuery)]).map(drop)
+            Read(c).vectors_of(0, &[(MessageRef::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),
         ("texts that have vectors", Nothing, |c| {
             read::vectors::types(&Read(c), 0, &key(), range()).map(drop)
@@ -254,8 +260,8 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("full vectors", Nothing, |c| of_index(c, |rows| rows.vectors(&[1, 3], &mut |_, _| Ok(())))),
         ("what keys stand for", Nothing, |c| {
             of_index(c, |rows| {
-                rows.message_places(&[1, 3])?;
-                rows.vector_places(&[1, 3]).map(drop)
+                rows.message_refs(&[1, 3])?;
+                rows.vector_refs(&[1, 3]).map(drop)
             })
         }),
     ]

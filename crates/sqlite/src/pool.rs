@@ -112,7 +112,7 @@ impl Pool {
     ) -> Result<T> {
         let mut writer = self.writer()?;
         let answer = in_transaction(&mut writer, operation, write);
-        self.empty_log_if_owed(&writer);
+        self.empty_log_if_due(&writer);
         answer
     }
 
@@ -156,7 +156,7 @@ impl Pool {
         rewrite().map_err(storage("vacuum"))
     }
 
-    fn empty_log_if_owed(&self, writer: &Connection) {
+    fn empty_log_if_due(&self, writer: &Connection) {
         if self.log_to_empty.load(Ordering::Acquire) && matches!(empty_log(writer, Duration::ZERO), Ok(true))
         {
             self.log_to_empty.store(false, Ordering::Release);
@@ -243,7 +243,7 @@ impl Connections for Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if let Ok(writer) = self.writer() {
-            self.empty_log_if_owed(&writer);
+            self.empty_log_if_due(&writer);
         }
     }
 }

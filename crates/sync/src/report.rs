@@ -32,7 +32,8 @@ pub struct SyncReport {
     /// Secrets that were masked before a text left this machine.
     pub secrets_masked: u64,
     /// Why vectors are still pending, if making them failed. The next sync makes them.
-    pub vectors_owed_reason: Option<String>,
+    #[serde(rename = "vectors_owed_reason")]
+    pub vectors_pending_reason: Option<String>,
     /// Why the search index could not be updated, if it failed. All rows are stored, and searches are correct but
     /// slower.
     pub index_problem: Option<String>,
@@ -194,7 +195,7 @@ impl SyncReport {
         self.secrets_masked += embedded.secrets;
         add_counts(&mut self.vectors, &embedded.vectors);
         if let Some(failure) = embedded.failure {
-            self.vectors_owed_reason.get_or_insert(failure.to_string());
+            self.vectors_pending_reason.get_or_insert(failure.to_string());
         }
     }
 

@@ -54,12 +54,12 @@ async fn run(arguments: &[String]) -> Result<(), String> {
 
 /// Tells each second what has come in, where something has.
 async fn report(mock: &MockEmbeddings) {
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let calls = mock.calls();
-        if calls != told {
-            told = calls;
+        if calls != reported {
+            reported = calls;
             eprintln!("{calls} calls, {} vectors", mock.texts());
         }
     }

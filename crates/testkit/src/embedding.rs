@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_fails_as_told_and_counts() {
+    async fn it_fails_on_request_and_counts() {
         let model = FakeEmbedding::new();
         let embed = async |text: &str| model.embed(&[text.to_owned()], EmbeddingPurpose::Document).await;
         model.fail_next(1);

@@ -8,14 +8,14 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows,
-        Sessions, StorageBackend, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery,
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, MessagesToEmbed,
+        Meta, PendingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery,
+        SessionRows, Sessions, StorageBackend, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery,
         VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
-        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
-        SessionKey, UserId, VectorRecord,
+        ContentType, ContentTypes, Digest, Event, Message, MessageRef, MessageState, Payload, Session,
+        SessionId, SessionKey, UserId, VectorRecord,
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
@@ -38,9 +38,9 @@ pub enum Operation {
     MessageStates,
     ReadMessages,
     MessagesAt,
-    MessagesOwingVectors,
+    MessagesPendingVectors,
     WriteVectors,
-    OweVectors,
+    MarkPending,
     CompleteGeneration,
     PruneVectors,
     CountVectors,
@@ -67,7 +67,7 @@ impl Operation {
         Self::DeleteSession,
         Self::RenameUser,
         Self::WriteVectors,
-        Self::OweVectors,
+        Self::MarkPending,
         Self::CompleteGeneration,
         Self::PruneVectors,
     ];
@@ -249,8 +249,8 @@ impl Messages for FlakyBackend {
         self.call(Operation::ReadMessages)?.read_messages(key, range).await
     }
 
-    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
-        self.call(Operation::MessagesAt)?.messages_at(places).await
+    async fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
+        self.call(Operation::MessagesAt)?.messages_at(message_refs).await
     }
 
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
@@ -277,7 +277,7 @@ impl Events for FlakyBackend {
         self.call(Operation::EventPayloads)?.event_payloads(key, sequences).await
     }
 
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
         self.call(Operation::FindEvents)?.find_events(user, event_ids).await
     }
 
@@ -293,8 +293,8 @@ impl Events for FlakyBackend {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl Vectors for FlakyBackend {
-    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
-        self.call(Operation::MessagesOwingVectors)?.messages_owing_vectors(query).await
+    async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>> {
+        self.call(Operation::MessagesPendingVectors)?.messages_pending_vectors(query).await
     }
 
     async fn write_vectors(
@@ -306,8 +306,8 @@ impl Vectors for FlakyBackend {
         self.call(Operation::WriteVectors)?.write_vectors(key, generation, vectors).await
     }
 
-    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
-        self.call(Operation::OweVectors)?.owe_vectors(key, which).await
+    async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64> {
+        self.call(Operation::MarkPending)?.mark_pending(key, which).await
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {
@@ -325,8 +325,8 @@ impl Vectors for FlakyBackend {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>> {
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<Vec<(MessageRef, VectorRecord)>> {
         self.call(Operation::VectorsOf)?.vectors_of(generation, texts).await
     }
 
@@ -356,7 +356,7 @@ impl Search for FlakyBackend {
     }
 
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
-        self.call(Operation::OweVectors)?.renew_texts(key, sequences).await
+        self.call(Operation::MarkPending)?.renew_texts(key, sequences).await
     }
 }
 

@@ -227,7 +227,7 @@ pub async fn assert_upgraded(storage: &SessionStorage) {
         assert_eq!(whole, [0, 1, 2, 3].map(|k| (at(&format!("10:00:0{k}")), Some("bash"))));
         assert_messages(storage, &scope, n, &id).await;
         let rows = storage.backend().session_rows(&session.key()).await.unwrap();
-        assert_eq!((rows.vectors, rows.owing_vectors), (20, 0));
+        assert_eq!((rows.vectors, rows.pending_vectors), (20, 0));
     }
 }
 

@@ -11,13 +11,13 @@ use std::{fmt::Debug, path::PathBuf, sync::Arc};
 use amplifier_session_core::{
     ErrorKind, Result, Scope, SessionStorage,
     backend::{
-        OwingQuery, SequenceRange, SessionChange, SessionQuery, SessionRows, StoredSession, Version,
+        PendingQuery, SequenceRange, SessionChange, SessionQuery, SessionRows, StoredSession, Version,
         prelude::*,
     },
     embedding::EmbeddingProvider,
     model::{
-        ContentType, ContentTypes, Event, HostId, Message, Place, ProjectSlug, RawJson, Session, SessionId,
-        SessionKey, Timestamp, UserId, VectorRecord,
+        ContentType, ContentTypes, Event, HostId, Message, MessageRef, ProjectSlug, RawJson, Session,
+        SessionId, SessionKey, Timestamp, UserId, VectorRecord,
     },
     search::{SearchMode, SearchOptions, SearchResult, SearchResults},
     storage::{EmbedReport, EventLine, EventLines, IngestReport, IngestTarget, SyncLines},
@@ -145,7 +145,7 @@ impl Store {
 
     /// Makes the pending vectors of ana.
     pub async fn embed(&self) -> EmbedReport {
-        self.storage.embed_owed(&target("x").key.user_id, None).await.unwrap()
+        self.storage.embed_pending(&target("x").key.user_id, None).await.unwrap()
     }
 
     /// Syncs a whole transcript.
@@ -223,33 +223,34 @@ impl Store {
     /// The vectors of all texts of a session, in order.
     pub async fn vectors(&self, target: &IngestTarget) -> Vec<(u32, VectorRecord)> {
         let count = self.backend.message_states(&target.key).await.unwrap().len() as u32;
-        let place = |sequence| Place::new(target.key.clone(), sequence);
-        let texts = (0..count).flat_map(|at| ContentType::ALL.map(|content_type| (place(at), content_type)));
+        let message_ref = |sequence| MessageRef::new(target.key.clone(), sequence);
+        let texts =
+            (0..count).flat_map(|at| ContentType::ALL.map(|content_type| (message_ref(at), content_type)));
         let records = self.backend.vectors_of(0, &texts.collect::<Vec<_>>()).await.unwrap();
         let mut vectors: Vec<_> =
-            records.into_iter().map(|(place, record)| (place.sequence, record)).collect();
+            records.into_iter().map(|(message_ref, record)| (message_ref.sequence, record)).collect();
         vectors.sort_by_key(|(sequence, record)| (*sequence, record.content_type, record.chunk_index));
         vectors
     }
 
     /// Sequences of messages whose vectors are pending.
-    pub async fn owing(&self, target: &IngestTarget) -> Vec<u32> {
+    pub async fn pending(&self, target: &IngestTarget) -> Vec<u32> {
         let (user, session) = (&target.key.user_id, Some(&target.key.session_id));
-        let owing = self.owing_of(owing_query(user, session, None, 100)).await;
-        owing.iter().map(|place| place.sequence).collect()
+        let pending = self.pending_of(pending_query(user, session, None, 100)).await;
+        pending.iter().map(|message_ref| message_ref.sequence).collect()
     }
 
     /// The messages that a query finds, page by page.
-    pub async fn owing_of(&self, mut query: OwingQuery) -> Vec<Place> {
-        let mut owing: Vec<Place> = Vec::new();
+    pub async fn pending_of(&self, mut query: PendingQuery) -> Vec<MessageRef> {
+        let mut pending: Vec<MessageRef> = Vec::new();
         loop {
-            query.after = owing.last().cloned();
-            let page = self.backend.messages_owing_vectors(&query).await.unwrap();
+            query.after = pending.last().cloned();
+            let page = self.backend.messages_pending_vectors(&query).await.unwrap();
             assert!(page.len() <= query.limit);
             if page.is_empty() {
-                return owing;
+                return pending;
             }
-            owing.extend(page.iter().map(Message::place));
+            pending.extend(page.iter().map(Message::message_ref));
         }
     }
 
@@ -370,11 +371,17 @@ fn none_if_not_found<T>(read: Result<Vec<T>>) -> Vec<T> {
 
 /// A query for messages whose vectors of the first generation are pending.
 #[must_use]
-pub fn owing_query(
+pub fn pending_query(
     user: &UserId,
     session: Option<&SessionId>,
-    after: Option<&Place>,
+    after: Option<&MessageRef>,
     limit: usize,
-) -> OwingQuery {
-    OwingQuery { user: user.clone(), session: session.cloned(), generation: 0, after: after.cloned(), limit }
+) -> PendingQuery {
+    PendingQuery {
+        user: user.clone(),
+        session: session.cloned(),
+        generation: 0,
+        after: after.cloned(),
+        limit,
+    }
 }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_are_told_by_columns_and_version() {
+    fn generations_are_recognised_by_columns_and_version() {
         let columns = ["user_id", "session_id", "sequence", "content_json"];
         let inline = [&columns[..], &["user_query_vector_json"]].concat();
         let third = [&columns[..], &["has_vectors"]].concat();

@@ -19,7 +19,7 @@ pub(crate) struct ContextArgs {
     #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) session: String,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) position: PositionArgs,
     /// Number of turns (or messages) before it [default: 1 turn, 3 messages]
     #[arg(long, value_name = "N")]
     pub(crate) before: Option<u32>,
@@ -36,7 +36,7 @@ pub(crate) struct ContextArgs {
 /// One of the two is needed, unless the address names a message.
 #[derive(Debug, Clone, Copy, Args)]
 #[group(multiple = false)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct PositionArgs {
     /// The turn, counted from 1
     #[arg(long, value_name = "N")]
     pub(crate) turn: Option<u32>,

@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use archive::{ArchiveFormat, ExportArgs, ImportArgs};
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};
-pub(crate) use context::{ContextArgs, PlaceArgs};
+pub(crate) use context::{ContextArgs, PositionArgs};
 pub(crate) use delete::DeleteArgs;
 pub(crate) use edit::{EditArgs, FieldArg, TagArgs};
 pub(crate) use embeddings::{

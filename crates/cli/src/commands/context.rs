@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{
     app::{App, Reader},
-    args::{ContextArgs, LimitArgs, PlaceArgs},
+    args::{ContextArgs, LimitArgs, PositionArgs},
     budget::{self, Items},
     failure::{Failure, Outcome, report_damage},
     messages::{Estimated, MessageView, SessionView},
@@ -56,12 +56,12 @@ struct Context {
 pub(super) async fn run(app: &mut App, args: ContextArgs) -> Result<Outcome, Failure> {
     let reader = app.reader(false).await?;
     let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
-    let place = place(&args, line)?;
+    let position = position(&args, line)?;
     let Context { session, messages, has_more_before, has_more_after, damaged } =
-        context(&reader, &session.session_id, place, &args).await?;
-    let PlaceArgs { turn, message: sequence } = place;
+        context(&reader, &session.session_id, position, &args).await?;
+    let PositionArgs { turn, message: sequence } = position;
     let (name, parent_name) = reader.short_names(&session).await?;
-    let order = Order::of(&messages, place);
+    let order = Order::of(&messages, position);
     let items = Items { count: messages.len(), one: "message", can_be_cut: true };
     let LimitArgs { budget, .. } = args.limits;
     let estimated = Estimated::of(&reader.storage, std::slice::from_ref(&session)).await?;
@@ -128,10 +128,10 @@ struct Order {
 }
 
 impl Order {
-    fn of(messages: &[Message], place: PlaceArgs) -> Self {
-        let is_asked = |message: &Message| match place.turn {
+    fn of(messages: &[Message], position: PositionArgs) -> Self {
+        let is_asked = |message: &Message| match position.turn {
             Some(turn) => message.turn == Some(turn),
-            None => Some(message.sequence) == place.message,
+            None => Some(message.sequence) == position.message,
         };
         let start = messages.iter().position(is_asked).unwrap_or(0);
         let end = messages.iter().rposition(is_asked).map_or(start, |last| last + 1);
@@ -162,15 +162,15 @@ impl Order {
 }
 
 /// The requested turn or message, from the address or the options.
-fn place(args: &ContextArgs, line: Option<AddressedLine>) -> Result<PlaceArgs, Failure> {
-    let PlaceArgs { turn, message } = args.place;
+fn position(args: &ContextArgs, line: Option<AddressedLine>) -> Result<PositionArgs, Failure> {
+    let PositionArgs { turn, message } = args.position;
     match line {
         Some(AddressedLine::Message(_)) if turn.is_some() || message.is_some() => {
             let text = format!("{} already names a message", args.session);
             Err(Failure::wrong_use(text, "omit --turn and --message"))
         }
-        Some(AddressedLine::Message(sequence)) => Ok(PlaceArgs { turn: None, message: Some(sequence) }),
-        None if turn.is_some() || message.is_some() => Ok(args.place),
+        Some(AddressedLine::Message(sequence)) => Ok(PositionArgs { turn: None, message: Some(sequence) }),
+        None if turn.is_some() || message.is_some() => Ok(args.position),
         None => {
             let hint = "pass a message as SESSION#N or with --message N, or a turn with --turn N";
             Err(Failure::wrong_use("a message or a turn is required", hint))
@@ -185,12 +185,12 @@ fn place(args: &ContextArgs, line: Option<AddressedLine>) -> Result<PlaceArgs, F
 async fn context(
     reader: &Reader,
     id: &SessionId,
-    place: PlaceArgs,
+    position: PositionArgs,
     args: &ContextArgs,
 ) -> Result<Context, Failure> {
     let Reader { storage, scope } = reader;
     let sides = |default: u32| (args.before.unwrap_or(default), args.after.unwrap_or(default));
-    if let Some(turn) = place.turn {
+    if let Some(turn) = position.turn {
         let (before, after) = sides(TURNS);
         let found = storage.get_turn_context(scope, id, turn, before, after).await?;
         return Ok(Context {
@@ -202,7 +202,7 @@ async fn context(
         });
     }
     let (before, after) = sides(MESSAGES);
-    let sequence = place.message.unwrap_or_default();
+    let sequence = position.message.unwrap_or_default();
     let found = storage.get_message_context(scope, id, sequence, before, after).await?;
     Ok(Context {
         session: found.session,

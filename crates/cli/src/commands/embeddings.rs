@@ -24,7 +24,8 @@ struct ReportView<'a> {
     #[serde(flatten)]
     report: &'a EmbedReport,
     /// Why vectors are still missing.
-    owed_reason: Option<String>,
+    #[serde(rename = "owed_reason")]
+    pending_reason: Option<String>,
 }
 
 /// An estimate as JSON.
@@ -61,7 +62,7 @@ pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, 
     match args.action {
         None | Some(EmbeddingsAction::Status) => status(app).await,
         Some(EmbeddingsAction::Estimate(args)) => {
-            let what = if args.all { EstimateOf::Everything } else { EstimateOf::Owed };
+            let what = if args.all { EstimateOf::Everything } else { EstimateOf::Pending };
             let EstimateArgs { part, price, .. } = args;
             let price = price
                 .map_or_else(|| app.config.number("price_per_million_tokens"), |price| Ok(Some(price)))?;
@@ -117,18 +118,18 @@ fn print_failures(status: &VectorStatus) {
 }
 
 fn print_hints(app: &App, status: &VectorStatus) {
-    let owing = status.current.as_ref().map_or(status.embeddable, |current| current.counts.owing);
+    let pending = status.current.as_ref().map_or(status.embeddable, |current| current.counts.pending);
     if let Some(next) = &status.next {
         say("note", &format!("vectors of {} are being made; searches use the old ones", next.space));
         say("hint", &format!("run `{} rebuild` with that model to continue", app.program()));
-    } else if owing > 0 {
+    } else if pending > 0 {
         say("hint", &format!("`{} backfill` makes the missing vectors", app.program_with_embedding()));
     }
 }
 
 pub(super) async fn backfill(app: &mut App, args: BackfillArgs) -> Result<Outcome, Failure> {
     if args.dry_run {
-        return estimate(app, &args.part, EstimateOf::Owed, None).await;
+        return estimate(app, &args.part, EstimateOf::Pending, None).await;
     }
     let (reader, of) = part(app, &args.part).await?;
     let bar = bar(&reader).await?;
@@ -198,7 +199,7 @@ async fn bar(reader: &Reader) -> Result<VectorBar, Failure> {
 fn print_report(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, Failure> {
     let reason = report.failure.as_ref().map(|error| error.to_string());
     if app.out.is_json() {
-        app.out.json(&ReportView { report, owed_reason: reason.clone() })?;
+        app.out.json(&ReportView { report, pending_reason: reason.clone() })?;
     } else {
         render::report(report, app.out.wrap_at()).iter().try_for_each(|line| app.out.line(line))?;
     }

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     Scope,
-    model::{Event, Place, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId},
+    model::{Event, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
     storage::{DamagedRow, Readable},
 };
@@ -157,7 +157,7 @@ async fn explain_nothing(
 
 /// A cursor as text. The owner comes last, because it may contain any character.
 fn write_cursor(cursor: &EventCursor) -> String {
-    let Place { session, sequence } = &cursor.place;
+    let MessageRef { session, sequence } = &cursor.event;
     format!("{}/{sequence}/{}/{}", cursor.ts, session.session_id, session.user_id)
 }
 
@@ -174,7 +174,7 @@ fn read_cursor(text: &str) -> Option<EventCursor> {
     let sequence = parts.next()?.parse().ok()?;
     let session_id = SessionId::new(parts.next()?).ok()?;
     let user_id = UserId::new(parts.next()?).ok()?;
-    Some(EventCursor { ts, place: Place::new(SessionKey::new(user_id, session_id), sequence) })
+    Some(EventCursor { ts, event: MessageRef::new(SessionKey::new(user_id, session_id), sequence) })
 }
 
 #[cfg(test)]
@@ -185,7 +185,7 @@ mod tests {
     fn a_cursor_can_be_written_and_read() {
         let text = "2026-01-31T09:30:00.123456Z/12/3a7c1e90-1f4b/corp/ana";
         let cursor = read_cursor(text).unwrap();
-        assert_eq!((cursor.place.sequence, cursor.place.session.user_id.as_str()), (12, "corp/ana"));
+        assert_eq!((cursor.event.sequence, cursor.event.session.user_id.as_str()), (12, "corp/ana"));
         assert_eq!(write_cursor(&cursor), text);
         for broken in ["", "2026-01-31T09:30:00Z", "x/1/s/u", "2026-01-31T09:30:00Z/-1/s/u"] {
             assert!(matches!(parse_cursor(broken), Err(Failure::WrongUse(_))), "{broken:?}");

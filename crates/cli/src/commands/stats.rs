@@ -4,7 +4,7 @@ use std::path::Path;
 
 use amplifier_session_storage::{
     Scope,
-    backend::{OwingQuery, meta::Generations},
+    backend::{PendingQuery, meta::Generations},
     storage::StatisticsOptions,
 };
 
@@ -99,18 +99,18 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
 async fn vectors(reader: &Reader) -> Result<Vectors, Failure> {
     let space = reader.storage.embedding_space().await?;
     let Scope::User(user) = &reader.scope else {
-        return Ok(Vectors { space, owing_messages: None, owing_more: false });
+        return Ok(Vectors { space, pending_messages: None, pending_more: false });
     };
     let backend = reader.storage.backend();
     let generation = Generations::of(&backend.meta().await?).current_number();
-    let mut query = OwingQuery { user: user.clone(), session: None, generation, after: None, limit: 0 };
-    let mut owing = 0;
-    while owing <= MOST_OWING {
-        query.limit = MOST_OWING - owing + 1;
-        let page = backend.messages_owing_vectors(&query).await?;
+    let mut query = PendingQuery { user: user.clone(), session: None, generation, after: None, limit: 0 };
+    let mut pending = 0;
+    while pending <= MOST_OWING {
+        query.limit = MOST_OWING - pending + 1;
+        let page = backend.messages_pending_vectors(&query).await?;
         let Some(last) = page.last() else { break };
-        owing += page.len();
-        query.after = Some(last.place());
+        pending += page.len();
+        query.after = Some(last.message_ref());
     }
-    Ok(Vectors { space, owing_messages: Some(owing.min(MOST_OWING)), owing_more: owing > MOST_OWING })
+    Ok(Vectors { space, pending_messages: Some(pending.min(MOST_OWING)), pending_more: pending > MOST_OWING })
 }

@@ -172,7 +172,7 @@ pub(super) fn report_problems(report: &SyncReport) {
     if report.warning_count > LISTED as u64 {
         say("warning", &format!("… and {} more, listed with --json", report.warning_count - LISTED as u64));
     }
-    if let Some(reason) = &report.vectors_owed_reason {
+    if let Some(reason) = &report.vectors_pending_reason {
         say("warning", &format!("some vectors are still missing: {reason}"));
         say("hint", "the next sync makes them; until then, these messages are found by words only");
     }

@@ -28,7 +28,7 @@ pub(crate) fn table(status: &VectorStatus, width: usize, paint: Paint) -> Vec<St
     let mut lines = Vec::new();
     let rows: Vec<Vec<Cell>> = generations(status)
         .map(|(state, of)| {
-            let counts = [of.counts.messages, of.counts.vectors, of.counts.owing];
+            let counts = [of.counts.messages, of.counts.vectors, of.counts.pending];
             let mut row = vec![Cell::plain(one_line(&of.space.to_string()))];
             row.extend(counts.map(|count| Cell::plain(grouped(count))));
             // A column without failures is left out.
@@ -56,7 +56,7 @@ pub(crate) fn tabbed(status: &VectorStatus) -> Vec<String> {
     let line = |(state, of): (&str, &GenerationStatus)| {
         let (model, dimensions) = (one_line(&of.space.model), of.space.dimensions);
         let (counts, failed) = (&of.counts, failed(of));
-        let (messages, vectors, owing) = (counts.messages, counts.vectors, counts.owing);
+        let (messages, vectors, pending) = (counts.messages, counts.vectors, counts.pending);
         format!("{state}\t{model}\t{dimensions}\t{messages}\t{vectors}\t{owing}\t{failed}")
     };
     generations(status).map(line).collect()

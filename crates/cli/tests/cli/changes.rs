@@ -86,7 +86,7 @@ fn tags_in_use_are_counted() {
 }
 
 #[test]
-fn a_pipe_deletes_nothing_unless_told_to() {
+fn a_pipe_deletes_nothing_without_yes() {
     let home = synced();
     let ran = home.run(&["delete", "38e6"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));

@@ -63,7 +63,7 @@ fn no_key_is_shown_by_anything() {
 }
 
 #[test]
-fn mistakes_in_the_file_are_told_with_their_line() {
+fn mistakes_in_the_file_are_reported_with_their_line() {
     let home = home("store = 'sqlite:x'\n[openai]\nmodle = 'x'\n");
     check("error_config_unknown_setting", &home, &home.run(&["sessions"]).all());
     let missing = home.run(&["config", "--config", "missing.toml"]);

@@ -202,7 +202,7 @@ fn json_shows_a_line_as_it_came_in() {
 }
 
 #[test]
-fn skipped_lines_are_told_and_are_no_failure() {
+fn skipped_lines_are_reported_and_are_no_failure() {
     let home = Home::new();
     let folder = home.amplifier().join("projects/p/sessions/s1");
     std::fs::create_dir_all(&folder).unwrap();

@@ -67,7 +67,7 @@ fn an_account_finds_what_a_file_does() {
 }
 
 #[test]
-fn what_it_cost_is_told() {
+fn the_cost_is_reported() {
     let (account, home) = (Account::start(), Home::with_samples());
     let synced = account.run(&home, &["sync"]);
     assert!(synced.stderr.contains(" request units, "), "{}", synced.stderr);
@@ -94,7 +94,7 @@ fn reading_makes_no_database() {
 }
 
 #[test]
-fn a_wrong_key_is_told_at_once() {
+fn a_wrong_key_is_reported_at_once() {
     let (account, home) = (Account::start(), Home::new());
     let mut command = account.command(&home, &["sessions"]);
     let ran = Ran::from(command.env("AMPLIFIER_COSMOS_KEY", "c29tZXRoaW5nIGVsc2U=").output().unwrap());

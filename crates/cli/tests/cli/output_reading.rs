@@ -72,7 +72,7 @@ fn show() {
 }
 
 #[test]
-fn skipped_lines_are_told_of() {
+fn skipped_lines_are_reported() {
     let home = Home::new();
     let folder = home.amplifier().join("projects/p/sessions/s1");
     std::fs::create_dir_all(&folder).unwrap();

@@ -114,8 +114,8 @@ fn files_are_written_as_their_names_say() {
         assert!(written.starts_with(begins.as_bytes()), "{name}");
         assert!(said.ends_with(&format!(" rows in {}\n", file(name))), "{said}");
     }
-    let told = json(&["sql", "FROM messages_by_day LIMIT 2", "--out", &file("b.csv")]);
-    assert_eq!((&told["rows"], told["file"].as_str()), (&2.into(), Some(file("b.csv").as_str())));
+    let report = json(&["sql", "FROM messages_by_day LIMIT 2", "--out", &file("b.csv")]);
+    assert_eq!((&report["rows"], report["file"].as_str()), (&2.into(), Some(file("b.csv").as_str())));
 }
 
 #[test]

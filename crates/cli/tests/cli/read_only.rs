@@ -119,10 +119,10 @@ fn answers_as_before(kept: &Kept) {
     for (command, before) in commands.iter().zip(before) {
         let ran = kept.run(command);
         assert_eq!((ran.code, &ran.stdout), (0, &before.stdout), "{command:?}: {}", ran.all());
-        let told = notes(&ran);
+        let reported = notes(&ran);
         let others = notes(&before).len();
-        assert_eq!(told.len(), others + 1, "{command:?}: {}", ran.all());
-        let said = told.iter().filter(|note| note.starts_with("note: the store is read-only: ")).count();
+        assert_eq!(reported.len(), others + 1, "{command:?}: {}", ran.all());
+        let said = reported.iter().filter(|note| note.starts_with("note: the store is read-only: ")).count();
         assert_eq!(said, 1, "{command:?}: {}", ran.all());
     }
     assert_eq!(kept.names(), names);

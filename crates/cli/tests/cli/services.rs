@@ -46,7 +46,7 @@ impl Service {
     }
 
     /// How many messages owe vectors.
-    fn owing(&self, home: &Home) -> u64 {
+    fn pending(&self, home: &Home) -> u64 {
         self.json(home, &["embeddings"])["current"]["owing"].as_u64().unwrap()
     }
 }
@@ -69,7 +69,7 @@ fn uncached(mut command: Command) -> Command {
 fn nothing_is_paid_twice() {
     let (service, home) = (Service::start(), Home::with_samples());
     service.json(&home, &["sync"]);
-    assert!(service.mock.calls() > 10 && service.owing(&home) == 0);
+    assert!(service.mock.calls() > 10 && service.pending(&home) == 0);
     let vectors = |arguments: &[&str]| service.json(&home, arguments)["current"]["vectors"].clone();
     let made = vectors(&["embeddings"]);
 
@@ -122,7 +122,7 @@ fn nothing_is_lost_or_doubled_when_a_third_of_the_calls_fails() {
     json(uncached(service.command(&ill, &["sync", "--json"])));
     let most = (0..20).find(|_| {
         json(uncached(service.command(&ill, &["backfill", "--json"])));
-        service.owing(&ill) == 0
+        service.pending(&ill) == 0
     });
     assert!(most.is_some(), "20 times was not enough");
     assert!(service.mock.calls() > answered, "no call has failed");
@@ -234,7 +234,7 @@ fn a_service_that_is_down_costs_no_message_and_no_search() {
     let ran = service.run(&home, &["sync", "--root", root]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("vectors are still missing"), "{}", ran.stderr);
-    assert_eq!(service.owing(&home), 1);
+    assert_eq!(service.pending(&home), 1);
     let found = service.json(&home, &["search", "lighthouse"]);
     assert_eq!(
         (&found["mode"], &found["results"][0]["session_id"]),
@@ -252,7 +252,7 @@ fn a_service_that_is_down_costs_no_message_and_no_search() {
 }
 
 #[test]
-fn a_wrong_key_is_told_at_once_and_not_shown() {
+fn a_wrong_key_is_reported_at_once_and_not_shown() {
     let (service, home) = (Service::start(), Home::with_samples());
     service.mock.fail_always(Some(Fault::status(401)));
     let mut command = uncached(service.command(&home, &["sync"]));

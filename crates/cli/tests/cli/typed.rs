@@ -152,7 +152,7 @@ fn a_build_without_models_says_so() {
 }
 
 #[test]
-fn one_without_sessions_is_told_of_those_of_others() {
+fn a_user_without_sessions_is_pointed_to_those_of_others() {
     let ran = |user: &str| Ran::from(SYNCED.command(&["sessions", "--user", user]).output().unwrap());
     let eve = ran("eve");
     assert_eq!(eve.code, 3);

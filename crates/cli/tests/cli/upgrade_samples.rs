@@ -40,11 +40,11 @@ async fn upgraded(home: &Home, scheme: &str, name: &str, generation: u64) -> Ses
     let planned = home.json(&["--store", &url, "upgrade", "--check"]);
     assert!(fs::read(&file).unwrap() == bytes);
     let done = home.json(&["--store", &url, "upgrade"]);
-    for told in [&planned, &done] {
-        assert_eq!(told["generation"], generation);
-        let counts = ["sessions", "messages", "events", "vectors"].map(|name| told[name].as_u64().unwrap());
+    for report in [&planned, &done] {
+        assert_eq!(report["generation"], generation);
+        let counts = ["sessions", "messages", "events", "vectors"].map(|name| report[name].as_u64().unwrap());
         assert_eq!(counts, [3, 45, 12, 60]);
-        assert_eq!(told["space"], serde_json::json!({"model": "fake-64", "dimensions": 64}));
+        assert_eq!(report["space"], serde_json::json!({"model": "fake-64", "dimensions": 64}));
     }
     assert!(fs::read(done["backup"].as_str().unwrap()).unwrap() == bytes);
     assert_eq!(home.json(&["--store", &url, "upgrade"])["outcome"], "up_to_date");

@@ -80,7 +80,7 @@ fn what_changed_is_found_without_a_sync() {
 }
 
 #[test]
-fn what_would_take_too_long_is_told_on_stderr() {
+fn slow_commands_report_progress_on_stderr() {
     let home = synced();
     let many: String = (0..1_500).map(|n| line(&format!("{n} {}", "filler ".repeat(1_000)))).collect();
     fs::write(transcript(&home, "two"), many).unwrap();

@@ -127,7 +127,7 @@ impl MessageVectors {
 
 /// Which messages need their vectors made again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum OweAgain {
+pub enum MessagesToEmbed {
     /// All messages with something to embed.
     All,
     /// Messages that failed.
@@ -136,7 +136,7 @@ pub enum OweAgain {
     At(Vec<u32>),
 }
 
-impl OweAgain {
+impl MessagesToEmbed {
     /// Whether it includes the message with this sequence; `failed` says whether one of its texts could not be
     /// embedded.
     #[must_use]

@@ -258,7 +258,7 @@ pub struct SessionRows {
     /// Its vectors.
     pub vectors: u64,
     /// Messages with pending vectors.
-    pub owing_vectors: u64,
+    pub pending_vectors: u64,
     /// The time when a message was last stored.
     pub synced_at: Option<Timestamp>,
 }
@@ -284,9 +284,9 @@ impl VectorCounts {
         self.embeddable += 1;
         for number in held.numbers() {
             let is_current = number == held.current_number();
-            let is_pending = if is_current { state.is_owed() } else { !is_made(number) };
+            let is_pending = if is_current { state.is_pending() } else { !is_made(number) };
             if is_pending {
-                self.generations.entry(number).or_default().owing += 1;
+                self.generations.entry(number).or_default().pending += 1;
             }
         }
     }
@@ -300,7 +300,8 @@ pub struct GenerationCounts {
     /// Its vectors.
     pub vectors: u64,
     /// Messages with pending vectors in it; 0 in a generation that is neither the current nor the next one.
-    pub owing: u64,
+    #[serde(rename = "owing")]
+    pub pending: u64,
     /// Messages of which a text could not be embedded, by reason.
     pub failed: BTreeMap<String, u64>,
 }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::{EventCount, EventTime, SequenceRange};
 use crate::{
     Result,
-    model::{Digest, Event, Payload, Place, SessionKey, UserId},
+    model::{Digest, Event, MessageRef, Payload, SessionKey, UserId},
     scope::Scope,
     search::{EventFilter, EventSearchOptions},
 };
@@ -27,7 +27,7 @@ pub trait Events: Send + Sync {
     async fn event_payloads(&self, key: &SessionKey, sequences: &[u32]) -> Result<Vec<(u32, Payload)>>;
 
     /// Which of `event_ids` the user has, and where.
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>>;
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>>;
 
     /// Events in the order of [`EventSearchOptions`]. Fewer than `limit` means the end of the list.
     async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>>;

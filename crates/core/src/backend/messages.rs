@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::{MessageCount, SequenceRange};
 use crate::{
     Result,
-    model::{Message, MessageState, Place, SessionKey},
+    model::{Message, MessageRef, MessageState, SessionKey},
     scope::Scope,
     search::SearchFilter,
 };
@@ -20,7 +20,7 @@ pub trait Messages: Send + Sync {
     async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>>;
 
     /// The messages at `places`, in any order. Leaves out those that do not exist.
-    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>>;
+    async fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>>;
 
     /// Counts the messages that `scope` and `filter` admit by day and role, in any order.
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>>;

@@ -29,7 +29,9 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 
-pub use change::{MessageVectors, OweAgain, RowChange, SessionChange, SkippedLine, StoredSession, Version};
+pub use change::{
+    MessageVectors, MessagesToEmbed, RowChange, SessionChange, SkippedLine, StoredSession, Version,
+};
 pub use counts::{
     EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS,
     RESPONSE, RowSpan, SessionRows, Usage, VectorCounts, repeats_usage,
@@ -40,7 +42,7 @@ pub use info::{ServiceUsage, StoreInfo, StorePlace};
 pub use messages::Messages;
 pub use meta::Meta;
 pub use query::{
-    Candidates, OwingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextCandidate,
+    Candidates, PendingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextCandidate,
     TextQuery, VectorCandidate, VectorQuery,
 };
 pub use scheduling::{Scheduling, SyncGuard};

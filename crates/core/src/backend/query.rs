@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result,
-    model::{ContentType, ContentTypes, Place, Session, SessionId, SessionKey, Timestamp, UserId},
+    model::{ContentType, ContentTypes, MessageRef, Session, SessionId, SessionKey, Timestamp, UserId},
     scope::Scope,
     search::{SearchFilter, SessionFilter},
     text::holds_words,
@@ -201,7 +201,7 @@ pub struct TextQuery {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextCandidate {
     /// The message.
-    pub place: Place,
+    pub message_ref: MessageRef,
     /// The content type of the text.
     pub content_type: ContentType,
     /// The BM25 score.
@@ -212,7 +212,7 @@ impl TextCandidate {
     /// Keeps the `limit` best candidates, best first.
     pub fn keep_best(candidates: &mut Vec<Self>, limit: usize) {
         candidates.sort_by(|a, b| {
-            let text = || (&a.place, a.content_type).cmp(&(&b.place, b.content_type));
+            let text = || (&a.message_ref, a.content_type).cmp(&(&b.message_ref, b.content_type));
             b.score.total_cmp(&a.score).then_with(text)
         });
         candidates.truncate(limit);
@@ -255,7 +255,7 @@ impl VectorQuery {
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorCandidate {
     /// The message.
-    pub place: Place,
+    pub message_ref: MessageRef,
     /// The content type of the text.
     pub content_type: ContentType,
     /// The first character of the chunk.
@@ -271,7 +271,9 @@ pub struct VectorCandidate {
 impl VectorCandidate {
     /// Keeps the `limit` nearest candidates, nearest first.
     pub fn keep_nearest(candidates: &mut Vec<Self>, limit: usize) {
-        candidates.sort_by(|a, b| b.similarity.total_cmp(&a.similarity).then_with(|| a.place.cmp(&b.place)));
+        candidates.sort_by(|a, b| {
+            b.similarity.total_cmp(&a.similarity).then_with(|| a.message_ref.cmp(&b.message_ref))
+        });
         candidates.truncate(limit);
     }
 }
@@ -287,7 +289,7 @@ pub struct Candidates<T> {
 
 /// Which messages with pending vectors to return.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwingQuery {
+pub struct PendingQuery {
     /// The owner.
     pub user: UserId,
     /// Only messages of this session.
@@ -295,7 +297,7 @@ pub struct OwingQuery {
     /// The generation of the vectors.
     pub generation: u32,
     /// Only messages after this one.
-    pub after: Option<Place>,
+    pub after: Option<MessageRef>,
     /// Maximum number of messages.
     pub limit: usize,
 }

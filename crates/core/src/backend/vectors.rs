@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 
-use super::{MessageVectors, OweAgain, OwingQuery, SequenceRange, VectorCounts};
+use super::{MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, VectorCounts};
 use crate::{
     Result,
-    model::{ContentType, ContentTypes, Message, Place, SessionKey, VectorRecord},
+    model::{ContentType, ContentTypes, Message, MessageRef, SessionKey, VectorRecord},
     scope::Scope,
 };
 
@@ -20,7 +20,7 @@ pub trait Vectors: Send + Sync {
     ///
     /// Of the current generation, those in state `Owed` or `Outdated`. Of the next one, all that have something to
     /// embed and have not been written with it since their line last changed. Of any other, none.
-    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>>;
+    async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>>;
 
     /// Stores the vectors of messages of one session, replacing those of the same generation. With vectors of the
     /// current generation, a message gets the state `Stored`. Ignores messages that are gone or whose line has changed.
@@ -37,7 +37,7 @@ pub trait Vectors: Send + Sync {
 
     /// Makes vectors of the current generation pending again. The stored ones stay until others replace them. Returns
     /// how many messages were not pending before.
-    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64>;
+    async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64>;
 
     /// Makes the next generation the current one, unless vectors of it are still pending for a message of any user.
     /// Returns whether it did. From then on, every message with something to embed is in state `Stored`. With
@@ -59,8 +59,8 @@ pub trait Vectors: Send + Sync {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>>;
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<Vec<(MessageRef, VectorRecord)>>;
 
     /// A page of which texts of a session's messages have vectors of a generation, in order of sequence. Messages
     /// without vectors are left out and do not count towards `range.limit`.

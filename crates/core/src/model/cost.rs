@@ -203,8 +203,9 @@ mod tests {
 
     #[test]
     fn sums_are_exact() {
-        let told = ["0.4724725", "0.083880", "0.09002375", "0.091580", "0.09428625", "0.110830", "0.1279425"];
-        assert_eq!(told.into_iter().map(cost).sum::<Cost>().to_string(), "1.071015");
+        let reported =
+            ["0.4724725", "0.083880", "0.09002375", "0.091580", "0.09428625", "0.110830", "0.1279425"];
+        assert_eq!(reported.into_iter().map(cost).sum::<Cost>().to_string(), "1.071015");
         let tenths: Cost = std::iter::repeat_n(cost("0.1"), 10).sum();
         assert_eq!(
             (tenths, tenths.cents(), cost("0.005").cents(), cost("0.0049").cents()),

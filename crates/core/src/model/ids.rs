@@ -176,14 +176,14 @@ impl SessionKey {
 
 /// The key of a message or event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct MessageRef {
     /// The session.
     pub session: SessionKey,
     /// The number of the line among the valid lines of its file, from 0.
     pub sequence: u32,
 }
 
-impl Place {
+impl MessageRef {
     /// A key from its two parts.
     #[must_use]
     pub fn new(session: SessionKey, sequence: u32) -> Self {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids_are_told_from_other_ids() {
+    fn uuids_are_distinguished_from_other_ids() {
         let is_uuid = |id| SessionId::new(id).unwrap().is_uuid();
         assert!(is_uuid("3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01"));
         assert!(!is_uuid("0123456789abcdef-fedcba9876543210_explorer"));

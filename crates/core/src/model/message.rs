@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Digest, HostId, Place, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource, Timestamp, UserId,
+    Digest, HostId, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource, Timestamp, UserId,
 };
 use crate::{Error, Result};
 
@@ -62,7 +62,7 @@ impl std::fmt::Display for Role {
 #[serde(try_from = "u8", into = "u8")]
 pub enum VectorState {
     /// The message has text to embed, and its vectors are pending.
-    Owed,
+    Pending,
     /// Its vectors are stored, or a text could not be embedded.
     Stored,
     /// It has nothing to embed.
@@ -74,15 +74,15 @@ pub enum VectorState {
 impl VectorState {
     /// Whether vectors are pending.
     #[must_use]
-    pub fn is_owed(self) -> bool {
-        matches!(self, Self::Owed | Self::Outdated)
+    pub fn is_pending(self) -> bool {
+        matches!(self, Self::Pending | Self::Outdated)
     }
 
     /// Its number in a store.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
-            Self::Owed => 0,
+            Self::Pending => 0,
             Self::Stored => 1,
             Self::Nothing => 2,
             Self::Outdated => 3,
@@ -92,7 +92,7 @@ impl VectorState {
     /// The state of a [`VectorState::code`].
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
-        [Self::Owed, Self::Stored, Self::Nothing, Self::Outdated]
+        [Self::Pending, Self::Stored, Self::Nothing, Self::Outdated]
             .into_iter()
             .find(|state| state.code() == code)
     }
@@ -157,8 +157,8 @@ impl Message {
 
     /// Session and sequence.
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
+    pub fn message_ref(&self) -> MessageRef {
+        MessageRef::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
     }
 
     /// The `content` field: a string or structured JSON; `null` if there is none.

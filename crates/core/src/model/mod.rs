@@ -13,7 +13,7 @@ mod vector;
 
 pub use cost::Cost;
 pub use event::{Event, Level, Payload, StoredEvent, category, event_says};
-pub use ids::{Digest, HostId, Place, ProjectSlug, SessionId, SessionKey, UserId};
+pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, UserId};
 pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;
 pub use session::{MetadataFile, Session, SessionField, Visibility};

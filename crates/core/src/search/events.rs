@@ -3,7 +3,7 @@
 use crate::{
     Error, Result,
     events::normalised_type,
-    model::{Event, Level, Place, SessionKey, Timestamp},
+    model::{Event, Level, MessageRef, SessionKey, Timestamp},
     search::SessionFilter,
 };
 
@@ -119,7 +119,7 @@ pub struct EventSearchOptions {
     /// Continue after this event, the last one of the previous page.
     pub after: Option<EventCursor>,
     /// Events to leave out because they are known to be unreadable.
-    pub without: Vec<Place>,
+    pub without: Vec<MessageRef>,
 }
 
 impl Default for EventSearchOptions {
@@ -171,12 +171,12 @@ pub struct EventCursor {
     /// The time of the event.
     pub ts: Timestamp,
     /// The event: owner, session and sequence.
-    pub place: Place,
+    pub event: MessageRef,
 }
 
 impl From<&Event> for EventCursor {
     fn from(event: &Event) -> Self {
         let key = SessionKey::new(event.user_id.clone(), event.session_id.clone());
-        Self { ts: event.ts, place: Place::new(key, event.sequence) }
+        Self { ts: event.ts, event: MessageRef::new(key, event.sequence) }
     }
 }

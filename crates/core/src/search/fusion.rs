@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::{
     backend::{TextCandidate, VectorCandidate},
     embedding::ModelStrength,
-    model::{ContentType, Place},
+    model::{ContentType, MessageRef},
     search::{SearchSource, neighbours::lift_by_neighbours},
 };
 
@@ -39,7 +39,7 @@ impl FusionWeights {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Fused {
     /// The message.
-    pub(crate) place: Place,
+    pub(crate) message_ref: MessageRef,
     /// The content type of its best text.
     pub(crate) content_type: ContentType,
     /// The chunk nearest to the query, if the message is in the vector list.
@@ -69,19 +69,19 @@ pub(crate) fn fuse(
     vectors: Vec<VectorCandidate>,
     weights: &FusionWeights,
 ) -> Vec<Fused> {
-    let mut fused: HashMap<Place, Fused> = HashMap::new();
+    let mut fused: HashMap<MessageRef, Fused> = HashMap::new();
     let scale = Scale::of(text.iter().map(|candidate| candidate.score).chain([0.0]));
-    for candidate in best_of_each(text, |c| (&c.place, text_weight(c, weights) * c.score)) {
+    for candidate in best_of_each(text, |c| (&c.message_ref, text_weight(c, weights) * c.score)) {
         let relevance = text_weight(&candidate, weights) * scale.apply(candidate.score);
-        fused.insert(candidate.place.clone(), Fused::from_text(candidate, relevance));
+        fused.insert(candidate.message_ref.clone(), Fused::from_text(candidate, relevance));
     }
     let scale = Scale::of(vectors.iter().map(|candidate| candidate.similarity));
-    for candidate in best_of_each(vectors, |c| (&c.place, vector_weight(c, weights) * c.similarity)) {
+    for candidate in best_of_each(vectors, |c| (&c.message_ref, vector_weight(c, weights) * c.similarity)) {
         let relevance = vector_weight(&candidate, weights) * scale.apply(candidate.similarity);
-        match fused.get_mut(&candidate.place) {
+        match fused.get_mut(&candidate.message_ref) {
             Some(found) => found.add_vector(candidate, relevance),
             None => {
-                fused.insert(candidate.place.clone(), Fused::from_vector(candidate, relevance));
+                fused.insert(candidate.message_ref.clone(), Fused::from_vector(candidate, relevance));
             }
         }
     }
@@ -113,7 +113,7 @@ impl Scale {
 /// Ranks only the text list: relevance is the weighted score, scaled so that the best is 1.
 #[must_use]
 pub(crate) fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> Vec<Fused> {
-    let ranked = best_of_each(text, |c| (&c.place, tool_factor(c.content_type, weights) * c.score));
+    let ranked = best_of_each(text, |c| (&c.message_ref, tool_factor(c.content_type, weights) * c.score));
     let mut fused: Vec<Fused> = ranked
         .map(|candidate| {
             let relevance = tool_factor(candidate.content_type, weights) * candidate.score;
@@ -127,7 +127,8 @@ pub(crate) fn rank_texts(text: Vec<TextCandidate>, weights: &FusionWeights) -> V
 /// Ranks only the vector list: relevance is the weighted similarity, or 0 if that is negative.
 #[must_use]
 pub(crate) fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeights) -> Vec<Fused> {
-    let ranked = best_of_each(vectors, |c| (&c.place, tool_factor(c.content_type, weights) * c.similarity));
+    let ranked =
+        best_of_each(vectors, |c| (&c.message_ref, tool_factor(c.content_type, weights) * c.similarity));
     let mut fused: Vec<Fused> = ranked
         .map(|candidate| {
             let relevance = tool_factor(candidate.content_type, weights) * candidate.similarity.max(0.0);
@@ -141,7 +142,7 @@ pub(crate) fn rank_vectors(vectors: Vec<VectorCandidate>, weights: &FusionWeight
 impl Fused {
     fn from_text(candidate: TextCandidate, relevance: f32) -> Self {
         Self {
-            place: candidate.place,
+            message_ref: candidate.message_ref,
             content_type: candidate.content_type,
             span: None,
             relevance,
@@ -154,7 +155,7 @@ impl Fused {
 
     pub(crate) fn from_vector(candidate: VectorCandidate, relevance: f32) -> Self {
         Self {
-            place: candidate.place,
+            message_ref: candidate.message_ref,
             content_type: candidate.content_type,
             span: Some((candidate.span_start, candidate.span_end)),
             relevance,
@@ -193,7 +194,7 @@ fn tool_factor(content_type: ContentType, weights: &FusionWeights) -> f32 {
 }
 
 /// The best candidate of each message, best first.
-fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&Place, f32)) -> impl Iterator<Item = T> {
+fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&MessageRef, f32)) -> impl Iterator<Item = T> {
     list.sort_by(|a, b| {
         let ((place_a, score_a), (place_b, score_b)) = (key(a), key(b));
         score_b.total_cmp(&score_a).then_with(|| place_a.cmp(place_b))
@@ -204,7 +205,7 @@ fn best_of_each<T>(mut list: Vec<T>, key: impl Fn(&T) -> (&Place, f32)) -> impl 
 }
 
 fn sort_best_first(fused: &mut [Fused]) {
-    fused.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then_with(|| a.place.cmp(&b.place)));
+    fused.sort_by(|a, b| b.relevance.total_cmp(&a.relevance).then_with(|| a.message_ref.cmp(&b.message_ref)));
 }
 
 fn scale_to_one(fused: &mut [Fused]) {
@@ -219,17 +220,17 @@ mod tests {
     use super::*;
     use crate::model::{SessionId, SessionKey, UserId};
 
-    fn place(sequence: u32) -> Place {
-        Place::new(SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap()), sequence)
+    fn message_ref(sequence: u32) -> MessageRef {
+        MessageRef::new(SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap()), sequence)
     }
 
     fn text(sequence: u32, content_type: ContentType, score: f32) -> TextCandidate {
-        TextCandidate { place: place(sequence), content_type, score }
+        TextCandidate { message_ref: message_ref(sequence), content_type, score }
     }
 
     fn vector(sequence: u32, content_type: ContentType, similarity: f32) -> VectorCandidate {
         VectorCandidate {
-            place: place(sequence),
+            message_ref: message_ref(sequence),
             content_type,
             span_start: 0,
             span_end: 9,
@@ -250,7 +251,7 @@ mod tests {
             vec![vector(3, UserQuery, 0.9), vector(2, UserQuery, 0.8), vector(4, UserQuery, 0.3)],
             &weights(),
         );
-        assert_eq!(fused.iter().map(|f| f.place.sequence).collect::<Vec<_>>(), [2, 1, 3, 4]);
+        assert_eq!(fused.iter().map(|f| f.message_ref.sequence).collect::<Vec<_>>(), [2, 1, 3, 4]);
         assert_eq!(fused[0].relevance, 1.0);
         assert_eq!(fused[0].source, SearchSource::Both);
         assert!(fused.windows(2).all(|pair| pair[0].relevance >= pair[1].relevance));
@@ -269,7 +270,7 @@ mod tests {
     fn tool_output_counts_less() {
         use ContentType::{ToolOutput, UserQuery};
         let fused = rank_vectors(vec![vector(1, ToolOutput, 0.8), vector(2, UserQuery, 0.7)], &weights());
-        assert_eq!(fused[0].place.sequence, 2);
+        assert_eq!(fused[0].message_ref.sequence, 2);
     }
 
     #[test]

@@ -40,14 +40,14 @@ fn cosine(a: &Fused, b: &Fused) -> f32 {
 mod tests {
     use super::*;
     use crate::{
-        model::{ContentType, Place, SessionId, SessionKey, UserId},
+        model::{ContentType, MessageRef, SessionId, SessionKey, UserId},
         search::SearchSource,
     };
 
     fn candidate(sequence: u32, relevance: f32, vector: Option<[f32; 2]>) -> Fused {
         let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());
         Fused {
-            place: Place::new(key, sequence),
+            message_ref: MessageRef::new(key, sequence),
             content_type: ContentType::UserQuery,
             span: None,
             relevance,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     fn order(picked: &[(Fused, f32)]) -> Vec<u32> {
-        picked.iter().map(|(candidate, _)| candidate.place.sequence).collect()
+        picked.iter().map(|(candidate, _)| candidate.message_ref.sequence).collect()
     }
 
     #[test]

@@ -18,7 +18,7 @@ const SHARE: f32 = 0.2;
 ///
 /// The candidates, one per message, are returned in the order of their keys.
 pub(super) fn lift_by_neighbours(candidates: &mut [Fused]) {
-    candidates.sort_by(|a, b| a.place.cmp(&b.place));
+    candidates.sort_by(|a, b| a.message_ref.cmp(&b.message_ref));
     // At most this many candidates before and after a candidate can be near it.
     let reach = REACH as usize;
     let lifts: Vec<f32> = candidates
@@ -37,21 +37,22 @@ pub(super) fn lift_by_neighbours(candidates: &mut [Fused]) {
 
 /// Whether both are in one session and near each other, but not the same message.
 fn are_near(a: &Fused, b: &Fused) -> bool {
-    (1..=REACH).contains(&a.place.sequence.abs_diff(b.place.sequence)) && a.place.session == b.place.session
+    (1..=REACH).contains(&a.message_ref.sequence.abs_diff(b.message_ref.sequence))
+        && a.message_ref.session == b.message_ref.session
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        model::{ContentType, Place, SessionId, SessionKey, UserId},
+        model::{ContentType, MessageRef, SessionId, SessionKey, UserId},
         search::SearchSource,
     };
 
     fn candidate((session, sequence, relevance): (&str, u32, f32)) -> Fused {
         let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new(session).unwrap());
         Fused {
-            place: Place::new(key, sequence),
+            message_ref: MessageRef::new(key, sequence),
             content_type: ContentType::UserQuery,
             span: None,
             relevance,

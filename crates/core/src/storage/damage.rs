@@ -12,7 +12,7 @@ use super::SessionStorage;
 use crate::{
     Error, ErrorKind, Result,
     backend::{SequenceRange, SessionQuery, StorageBackend},
-    model::{Event, Message, Place, Session, SessionId, SessionKey, UserId},
+    model::{Event, Message, MessageRef, Session, SessionId, SessionKey, UserId},
 };
 
 /// The kind of a damaged row.
@@ -193,21 +193,24 @@ impl SessionStorage {
     }
 
     /// The messages at `places` that can be read.
-    pub(super) async fn readable_messages_at(&self, mut places: Vec<Place>) -> Result<Readable<Message>> {
+    pub(super) async fn readable_messages_at(
+        &self,
+        mut message_refs: Vec<MessageRef>,
+    ) -> Result<Readable<Message>> {
         let mut damaged = Vec::new();
         loop {
-            match self.backend.messages_at(&places).await {
+            match self.backend.messages_at(&message_refs).await {
                 Ok(rows) => return Ok(Readable { rows, damaged }),
                 Err(error) => {
-                    let place = place_of(&error).filter(|place| places.contains(place));
-                    let Some(place) = place else { return Err(error) };
+                    let message_ref = ref_of(&error).filter(|message_ref| message_refs.contains(message_ref));
+                    let Some(message_ref) = message_ref else { return Err(error) };
                     damaged.push(DamagedRow::new(
                         RowKind::Message,
-                        &place.session,
-                        Some(place.sequence),
+                        &message_ref.session,
+                        Some(message_ref.sequence),
                         &error,
                     ));
-                    places.retain(|other| *other != place);
+                    message_refs.retain(|other| *other != message_ref);
                 }
             }
         }
@@ -225,10 +228,10 @@ fn damaged_session(error: &Error) -> Option<SessionKey> {
 }
 
 /// The damaged event in an error.
-pub(super) fn damaged_event(error: &Error) -> Option<(Place, DamagedRow)> {
-    let place = place_of(error)?;
-    let row = DamagedRow::new(RowKind::Event, &place.session, Some(place.sequence), error);
-    Some((place, row))
+pub(super) fn damaged_event(error: &Error) -> Option<(MessageRef, DamagedRow)> {
+    let event = ref_of(error)?;
+    let row = DamagedRow::new(RowKind::Event, &event.session, Some(event.sequence), error);
+    Some((event, row))
 }
 
 /// The damaged event in an error, if it is this one.
@@ -238,8 +241,8 @@ pub(super) fn damaged_payload(key: &SessionKey, sequence: u32, error: &Error) ->
 }
 
 /// The damaged row in an error.
-fn place_of(error: &Error) -> Option<Place> {
-    Some(Place::new(damaged_session(error)?, sequence_of(error)?))
+fn ref_of(error: &Error) -> Option<MessageRef> {
+    Some(MessageRef::new(damaged_session(error)?, sequence_of(error)?))
 }
 
 fn sequence_of(error: &Error) -> Option<u32> {

@@ -7,7 +7,7 @@ use crate::{
     ErrorKind, Result,
     backend::SequenceRange,
     metadata::Metadata,
-    model::{Message, Place, Session, SessionKey, TimeSource, Timestamp},
+    model::{Message, MessageRef, Session, SessionKey, TimeSource, Timestamp},
 };
 
 /// Number of messages read at a time.
@@ -31,9 +31,9 @@ impl SessionStorage {
         let mut doubtful: Vec<(&Session, Option<Timestamp>)> =
             silent.into_iter().map(|session| (session, None)).collect();
         for some in spoken.chunks(MESSAGES) {
-            let places: Vec<Place> =
-                some.iter().map(|session| Place { session: session.key(), sequence: 0 }).collect();
-            let first = self.messages_that_can_be_read(&places).await?;
+            let message_refs: Vec<MessageRef> =
+                some.iter().map(|session| MessageRef { session: session.key(), sequence: 0 }).collect();
+            let first = self.messages_that_can_be_read(&message_refs).await?;
             let of_file = first.into_iter().filter(|message| message.ts_source == TimeSource::File);
             doubtful.extend(of_file.filter_map(|message| {
                 let is_its = |session: &&&Session| {
@@ -54,14 +54,14 @@ impl SessionStorage {
         Ok(estimated)
     }
 
-    async fn messages_that_can_be_read(&self, places: &[Place]) -> Result<Vec<Message>> {
-        match self.backend.messages_at(places).await {
+    async fn messages_that_can_be_read(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
+        match self.backend.messages_at(message_refs).await {
             Err(error) if error.kind() == ErrorKind::Damaged => {}
             read => return read,
         }
         let mut messages = Vec::new();
-        for place in places {
-            match self.backend.messages_at(std::slice::from_ref(place)).await {
+        for message_ref in message_refs {
+            match self.backend.messages_at(std::slice::from_ref(message_ref)).await {
                 Ok(message) => messages.extend(message),
                 Err(error) if error.kind() == ErrorKind::Damaged => {}
                 Err(error) => return Err(error),

@@ -120,12 +120,12 @@ impl SessionEdit {
 /// Sets one field from the files. Others do not change, because a session may have been created without files.
 fn reset(session: &mut Session, field: SessionField, files: &Metadata) {
     session.edited.remove(&field);
-    let mut told = session.clone();
-    files.apply(&mut told);
+    let mut described = session.clone();
+    files.apply(&mut described);
     match field {
-        SessionField::Name => session.name = told.name,
-        SessionField::Description => session.description = told.description,
-        SessionField::Tags => session.tags = told.tags,
+        SessionField::Name => session.name = described.name,
+        SessionField::Description => session.description = described.description,
+        SessionField::Tags => session.tags = described.tags,
     }
 }
 

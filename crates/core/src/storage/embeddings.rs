@@ -11,7 +11,7 @@ use crate::{
     backend::{MessageVectors, SequenceRange},
     content::{ExtractedText, extract, tokens},
     model::{
-        ContentType, ContentTypes, EmbeddingSpace, Message, Place, RawJson, SessionId, SessionKey,
+        ContentType, ContentTypes, EmbeddingSpace, Message, MessageRef, RawJson, SessionId, SessionKey,
         VectorRecord,
     },
 };
@@ -90,9 +90,9 @@ impl SessionStorage {
         if self.backend.get_session(key).await?.is_none() {
             return Err(Error::session_not_found(&key.session_id));
         }
-        let places: Vec<Place> =
-            embeddings.iter().map(|of_message| Place::new(key.clone(), of_message.sequence)).collect();
-        let messages = self.backend.messages_at(&places).await?;
+        let message_refs: Vec<MessageRef> =
+            embeddings.iter().map(|of_message| MessageRef::new(key.clone(), of_message.sequence)).collect();
+        let messages = self.backend.messages_at(&message_refs).await?;
         let messages: HashMap<u32, Message> = messages.into_iter().map(|m| (m.sequence, m)).collect();
         let mut vectors = Vec::with_capacity(embeddings.len());
         for of_message in embeddings {
@@ -219,8 +219,8 @@ fn part_of(text: &str, span: Option<(u32, u32)>) -> Result<(u32, u32, &str)> {
         let rule = format!("{start}..{end} is no part of a text of {length} characters");
         return Err(Error::validation("span", rule));
     }
-    let place = |at: u32| text.char_indices().nth(at as usize).map_or(text.len(), |(place, _)| place);
-    Ok((start, end, text.get(place(start)..place(end)).unwrap_or_default()))
+    let byte = |at: u32| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
+    Ok((start, end, text.get(byte(start)..byte(end)).unwrap_or_default()))
 }
 
 /// The vector scaled to unit length.

@@ -96,9 +96,9 @@ impl SessionStorage {
                 Ok(rows) => return Ok(Readable { rows, damaged }),
                 Err(error) => error,
             };
-            let new = damaged_event(&error).filter(|(place, _)| !options.without.contains(place));
-            let Some((place, row)) = new else { return Err(error) };
-            options.without.push(place);
+            let new = damaged_event(&error).filter(|(event, _)| !options.without.contains(event));
+            let Some((event, row)) = new else { return Err(error) };
+            options.without.push(event);
             damaged.push(row);
         }
     }

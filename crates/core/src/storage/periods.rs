@@ -96,7 +96,7 @@ mod tests {
         DayStatistics { day: day.to_owned(), messages, ..DayStatistics::default() }
     }
 
-    fn told(days: &[DayStatistics]) -> Vec<(&str, u64)> {
+    fn counted(days: &[DayStatistics]) -> Vec<(&str, u64)> {
         days.iter().map(|day| (day.day.as_str(), day.messages)).collect()
     }
 
@@ -105,7 +105,7 @@ mod tests {
         let days = with_gaps([day("2026-02-27", 3), day("2026-03-02", 1), day("2026-03-03", 2)]);
         let expected =
             [("2026-02-27", 3), ("2026-02-28", 0), ("2026-03-01", 0), ("2026-03-02", 1), ("2026-03-03", 2)];
-        assert_eq!(told(&days), expected);
+        assert_eq!(counted(&days), expected);
         assert_eq!(with_gaps([day("1970-01-01", 1), day("2026-01-01", 1)]).len(), 2);
         assert!(with_gaps([]).is_empty());
     }

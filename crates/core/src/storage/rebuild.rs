@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        GenerationCounts, OweAgain, OwingQuery, SequenceRange, SessionQuery, StorageBackendExt,
+        GenerationCounts, MessagesToEmbed, PendingQuery, SequenceRange, SessionQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
     },
     embedding::EmbeddingProvider,
@@ -80,7 +80,7 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EstimateOf {
     /// Pending vectors.
-    Owed,
+    Pending,
     /// All vectors.
     Everything,
 }
@@ -123,7 +123,7 @@ impl SessionStorage {
     pub async fn backfill(&self, of: &VectorsOf, on_embedded: OnEmbedded<'_>) -> Result<EmbedReport> {
         self.needed_provider()?;
         for key in self.session_keys(of).await? {
-            self.backend.owe_vectors(&key, OweAgain::Failed).await?;
+            self.backend.mark_pending(&key, MessagesToEmbed::Failed).await?;
         }
         let mut report = EmbedReport::default();
         self.embed_sessions(of, &mut report, on_embedded).await?;
@@ -179,7 +179,7 @@ impl SessionStorage {
         // Pending vectors are those that an earlier call did not reach.
         if !self.owes_any(of, held.current_number()).await? {
             for key in &keys {
-                self.backend.owe_vectors(key, OweAgain::All).await?;
+                self.backend.mark_pending(key, MessagesToEmbed::All).await?;
             }
         }
         let mut report = EmbedReport::default();
@@ -200,8 +200,8 @@ impl SessionStorage {
         while report.failure.is_none() && !self.backend.complete_generation(generation).await? {
             let before = (report.messages, report.refused);
             for user in self.users_with_sessions().await? {
-                let owing = OwingQuery { user, session: None, generation, after: None, limit: 0 };
-                self.embed_generation(owing, &mut report, on_embedded).await?;
+                let pending = PendingQuery { user, session: None, generation, after: None, limit: 0 };
+                self.embed_generation(pending, &mut report, on_embedded).await?;
                 if report.failure.is_some() {
                     break;
                 }
@@ -262,14 +262,14 @@ impl SessionStorage {
     }
 
     async fn owes_any(&self, of: &VectorsOf, generation: u32) -> Result<bool> {
-        let owing =
-            |session| OwingQuery { user: of.user.clone(), session, generation, after: None, limit: 1 };
+        let pending =
+            |session| PendingQuery { user: of.user.clone(), session, generation, after: None, limit: 1 };
         if of.project.is_none() {
-            let owed = self.backend.messages_owing_vectors(&owing(of.session.clone())).await?;
-            return Ok(!owed.is_empty());
+            let pending = self.backend.messages_pending_vectors(&pending(of.session.clone())).await?;
+            return Ok(!pending.is_empty());
         }
         for key in self.session_keys(of).await? {
-            if !self.backend.messages_owing_vectors(&owing(Some(key.session_id))).await?.is_empty() {
+            if !self.backend.messages_pending_vectors(&pending(Some(key.session_id))).await?.is_empty() {
                 return Ok(true);
             }
         }
@@ -291,7 +291,7 @@ impl SessionStorage {
                 let Some(last) = page.last() else { break };
                 range.start = last.sequence.saturating_add(1);
                 page.retain(|message| match what {
-                    EstimateOf::Owed => message.vectors.is_owed(),
+                    EstimateOf::Pending => message.vectors.is_pending(),
                     EstimateOf::Everything => message.vectors != VectorState::Nothing,
                 });
                 let messages = page.len() as u64;

@@ -6,8 +6,8 @@ use super::SessionStorage;
 use crate::{
     Result, Scope,
     backend::{
-        OweAgain, PROMPT, RESPONSE, SequenceRange, SessionChange, SessionQuery, StorageBackendExt, meta,
-        repeats_usage,
+        MessagesToEmbed, PROMPT, RESPONSE, SequenceRange, SessionChange, SessionQuery, StorageBackendExt,
+        meta, repeats_usage,
     },
     content::{EXTRACTION, renewed},
     events::{EventFields, SUMMARIES, assemble, parse_event_line},
@@ -35,14 +35,14 @@ impl SessionStorage {
 
     async fn renew_store(&self) -> Result<u64> {
         let held = self.backend.meta().await?;
-        let (mut owed, mut summaries) = (0, 0);
+        let (mut pending, mut summaries) = (0, 0);
         let texts_are_old = is_older(&held, meta::EXTRACTION, EXTRACTION);
         let summaries_are_old = is_older(&held, meta::SUMMARIES, SUMMARIES);
         if texts_are_old || summaries_are_old {
             for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
                 let key = session.key();
                 if texts_are_old {
-                    owed += self.renew_texts_of_session(&key).await?;
+                    pending += self.renew_texts_of_session(&key).await?;
                 }
                 if summaries_are_old {
                     summaries += self.retry_conflicts(|| self.renew_summaries_of_session(&key)).await?;
@@ -55,10 +55,10 @@ impl SessionStorage {
         if summaries_are_old {
             self.note_rules(&held, meta::SUMMARIES, SUMMARIES).await?;
         }
-        if owed + summaries > 0 {
-            tracing::info!(owed, summaries, "the store was brought up to the rules of this version");
+        if pending + summaries > 0 {
+            tracing::info!(pending, summaries, "the store was brought up to the rules of this version");
         }
-        Ok(owed)
+        Ok(pending)
     }
 
     async fn note_rules(&self, held: &BTreeMap<String, String>, key: &str, rules: u32) -> Result<()> {
@@ -116,11 +116,11 @@ impl SessionStorage {
     }
 
     async fn renew_texts_of_session(&self, key: &SessionKey) -> Result<u64> {
-        let mut owed = 0;
+        let mut pending = 0;
         let mut range = SequenceRange { start: 0, limit: PAGE };
         loop {
             let page: Vec<Message> = self.readable_page(key, range, &mut Vec::new()).await?;
-            let Some(last) = page.last() else { return Ok(owed) };
+            let Some(last) = page.last() else { return Ok(pending) };
             range.start = last.sequence.saturating_add(1);
             let (mut texts, mut embedded) = (Vec::new(), Vec::new());
             for message in &page {
@@ -133,7 +133,7 @@ impl SessionStorage {
                 self.backend.renew_texts(key, &texts).await?;
             }
             if !embedded.is_empty() {
-                owed += self.backend.owe_vectors(key, OweAgain::At(embedded)).await?;
+                pending += self.backend.mark_pending(key, MessagesToEmbed::At(embedded)).await?;
             }
         }
     }

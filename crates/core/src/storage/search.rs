@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{Candidates, OwingQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{Candidates, PendingQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     content::extract,
     embedding::{EmbeddingPurpose, ModelStrength},
-    model::{ContentType, EmbeddingSpace, Message, Place, VectorRecord},
+    model::{ContentType, EmbeddingSpace, Message, MessageRef, VectorRecord},
     search::{
         Fused, FusionWeights, MissingVectors, SearchMode, SearchOptions, SearchResult, SearchResults,
         diversify, fuse, rank_texts, rank_vectors,
@@ -96,14 +96,14 @@ impl SessionStorage {
     pub async fn missing_vectors(&self, scope: &Scope) -> Result<Option<MissingVectors>> {
         let generation = self.generations().await?.current_number();
         if let Scope::User(user) = scope {
-            let query = OwingQuery { user: user.clone(), session: None, generation, after: None, limit: 1 };
-            if self.backend.messages_owing_vectors(&query).await?.is_empty() {
+            let query = PendingQuery { user: user.clone(), session: None, generation, after: None, limit: 1 };
+            if self.backend.messages_pending_vectors(&query).await?.is_empty() {
                 return Ok(None);
             }
         }
         let counts = self.backend.count_vectors(scope).await?;
         let of_generation = counts.generations.get(&generation);
-        let messages = of_generation.map_or(counts.embeddable, |counts| counts.owing);
+        let messages = of_generation.map_or(counts.embeddable, |counts| counts.pending);
         Ok((messages > 0).then_some(MissingVectors { messages, of: counts.embeddable }))
     }
 
@@ -214,7 +214,8 @@ impl SessionStorage {
             let too_far = |last: &VectorCandidate| min_similarity > Some(last.similarity);
             let complete = found.items.len() < query.limit || found.items.last().is_some_and(too_far);
             found.items.retain(|chunk| min_similarity.is_none_or(|least| chunk.similarity >= least));
-            let different: HashSet<&Place> = found.items.iter().map(|chunk| &chunk.place).collect();
+            let different: HashSet<&MessageRef> =
+                found.items.iter().map(|chunk| &chunk.message_ref).collect();
             if complete || different.len() >= messages {
                 return Ok(found);
             }
@@ -229,23 +230,23 @@ impl SessionStorage {
 
     /// Adds the vectors of candidates that are only in the text list, so that they can be compared.
     async fn complete_vectors(&self, ranked: &mut [Fused], query: &QueryVector) -> Result<()> {
-        let lacking: Vec<(Place, ContentType)> = ranked
+        let lacking: Vec<(MessageRef, ContentType)> = ranked
             .iter()
             .filter(|fused| fused.vector.is_none())
-            .map(|fused| (fused.place.clone(), fused.content_type))
+            .map(|fused| (fused.message_ref.clone(), fused.content_type))
             .collect();
         if lacking.is_empty() || query.vector.is_empty() {
             return Ok(());
         }
-        let mut nearest: HashMap<Place, (f32, VectorRecord)> = HashMap::new();
-        for (place, record) in self.backend.vectors_of(query.generation, &lacking).await? {
+        let mut nearest: HashMap<MessageRef, (f32, VectorRecord)> = HashMap::new();
+        for (message_ref, record) in self.backend.vectors_of(query.generation, &lacking).await? {
             let similarity = dot(&query.vector, &record.vector);
-            if nearest.get(&place).is_none_or(|(best, _)| similarity > *best) {
-                nearest.insert(place, (similarity, record));
+            if nearest.get(&message_ref).is_none_or(|(best, _)| similarity > *best) {
+                nearest.insert(message_ref, (similarity, record));
             }
         }
         for fused in ranked.iter_mut().filter(|fused| fused.vector.is_none()) {
-            if let Some((similarity, record)) = nearest.remove(&fused.place) {
+            if let Some((similarity, record)) = nearest.remove(&fused.message_ref) {
                 fused.vector = Some(record.vector);
                 fused.similarity = Some(similarity);
             }
@@ -261,12 +262,14 @@ impl SessionStorage {
         options: &SearchOptions,
         terms: &[String],
     ) -> Result<Readable<SearchResult>> {
-        let places: Vec<Place> = picked.iter().map(|(fused, _)| fused.place.clone()).collect();
-        let Readable { rows: messages, damaged } = self.readable_messages_at(places).await?;
-        let mut messages: HashMap<Place, Message> = messages.into_iter().map(|m| (m.place(), m)).collect();
+        let message_refs: Vec<MessageRef> =
+            picked.iter().map(|(fused, _)| fused.message_ref.clone()).collect();
+        let Readable { rows: messages, damaged } = self.readable_messages_at(message_refs).await?;
+        let mut messages: HashMap<MessageRef, Message> =
+            messages.into_iter().map(|m| (m.message_ref(), m)).collect();
         let mut snippets = Snippets::new(terms);
         let shown = picked.into_iter().filter_map(|(fused, score)| {
-            Some(result(messages.remove(&fused.place)?, fused, score, options, &mut snippets))
+            Some(result(messages.remove(&fused.message_ref)?, fused, score, options, &mut snippets))
         });
         Ok(Readable { rows: shown.collect(), damaged })
     }

@@ -278,8 +278,12 @@ impl Tables {
 
 impl ToolUses {
     fn of(self, tool: String) -> ToolStatistics {
-        let told = self.begun.max(self.ended);
-        ToolStatistics { tool, uses: if told == 0 { self.others } else { told }, failures: self.failures }
+        let reported = self.begun.max(self.ended);
+        ToolStatistics {
+            tool,
+            uses: if reported == 0 { self.others } else { reported },
+            failures: self.failures,
+        }
     }
 }
 

@@ -90,7 +90,7 @@ impl SessionStorage {
         if let Some(GivenEmbeddings { space, of_messages }) = lines.embeddings {
             self.store_embeddings(&target.key, &space, of_messages).await?;
         }
-        self.embed_owed(&target.key.user_id, Some(&target.key.session_id)).await?;
+        self.embed_pending(&target.key.user_id, Some(&target.key.session_id)).await?;
         Ok(report)
     }
 

@@ -54,7 +54,7 @@ impl SessionStorage {
 /// The nearest chunk of each message.
 fn nearest_of_each(candidates: Vec<VectorCandidate>, limit: usize) -> Vec<(Fused, f32)> {
     let mut seen = HashSet::new();
-    let nearest = candidates.into_iter().filter(|candidate| seen.insert(candidate.place.clone()));
+    let nearest = candidates.into_iter().filter(|candidate| seen.insert(candidate.message_ref.clone()));
     let nearest = nearest.map(|candidate| {
         let score = candidate.similarity.max(0.0);
         (Fused::from_vector(candidate, score), score)

@@ -369,23 +369,23 @@ proptest! {
         let is_known = |source: TimeSource| !source.is_estimated();
         for (position, (ts, source)) in found.iter().enumerate() {
             let before = found[..position].iter().rev().find(|(_, source)| is_known(*source));
-            let behind = found[position + 1..].iter().find(|(_, source)| is_known(*source));
+            let after = found[position + 1..].iter().find(|(_, source)| is_known(*source));
             let of_event = events.iter().any(|(_, second, _)| at(*second) == *ts);
             match source {
                 TimeSource::Stated => prop_assert_eq!(lines[position].own, Some(*ts)),
                 TimeSource::Event => prop_assert!(of_event),
                 TimeSource::Interpolated => {
-                    let (before, behind) = (before.or(behind).unwrap().0, behind.or(before).unwrap().0);
-                    prop_assert!(before.min(behind) <= *ts && *ts <= before.max(behind));
+                    let (before, after) = (before.or(after).unwrap().0, after.or(before).unwrap().0);
+                    prop_assert!(before.min(after) <= *ts && *ts <= before.max(after));
                 }
                 TimeSource::Session => {
                     prop_assert!(of_session().any(|stated| stated == *ts));
-                    prop_assert!(before.is_none() || behind.is_none());
+                    prop_assert!(before.is_none() || after.is_none());
                     prop_assert!(before.is_none_or(|(before, _)| before <= ts));
-                    prop_assert!(behind.is_none_or(|(behind, _)| ts <= behind));
+                    prop_assert!(after.is_none_or(|(after, _)| ts <= after));
                 }
                 TimeSource::File => {
-                    prop_assert!(before.is_none() && behind.is_none() && of_session().next().is_none());
+                    prop_assert!(before.is_none() && after.is_none() && of_session().next().is_none());
                 }
             }
         }

@@ -76,7 +76,7 @@ impl MessageDocument {
         let parts = if is_large { line } else { &[] }.chunks(PIECE_BYTES).enumerate();
         let pieces: Vec<_> = parts.map(|(number, part)| PieceDocument::new(message, number, part)).collect();
         let fields = MessageFields {
-            user_id_session_id: ids::partition(&message.place().session),
+            user_id_session_id: ids::partition(&message.message_ref().session),
             message: Message { raw: RawJson::default(), ..message.clone() },
             raw: (!is_large).then_some(raw),
             pieces: pieces.len(),
@@ -125,7 +125,7 @@ pub(crate) type PieceDocument = Document<PieceFields>;
 impl PieceDocument {
     fn new(message: &Message, number: usize, part: &[u8]) -> Self {
         let fields = PieceFields {
-            user_id_session_id: ids::partition(&message.place().session),
+            user_id_session_id: ids::partition(&message.message_ref().session),
             sequence: message.sequence,
             digest: message.digest,
             number,

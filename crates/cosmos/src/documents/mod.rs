@@ -13,7 +13,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{Message, Place, Role, SessionId, SessionKey, Timestamp, UserId},
+    model::{Message, MessageRef, Role, SessionId, SessionKey, Timestamp, UserId},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
@@ -118,7 +118,7 @@ pub(crate) struct OfMessage {
 impl From<&Message> for OfMessage {
     fn from(message: &Message) -> Self {
         Self {
-            user_id_session_id: ids::partition(&message.place().session),
+            user_id_session_id: ids::partition(&message.message_ref().session),
             user_id: message.user_id.clone(),
             session_id: message.session_id.clone(),
             sequence: message.sequence,
@@ -129,8 +129,8 @@ impl From<&Message> for OfMessage {
 }
 
 impl OfMessage {
-    pub(crate) fn place(&self) -> Place {
-        Place::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
+    pub(crate) fn message_ref(&self) -> MessageRef {
+        MessageRef::new(SessionKey::new(self.user_id.clone(), self.session_id.clone()), self.sequence)
     }
 }
 

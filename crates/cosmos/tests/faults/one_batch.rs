@@ -36,7 +36,7 @@ async fn a_connection_that_is_cut_before_the_write_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_behind_the_write_loses_nothing() {
+async fn a_connection_cut_after_the_write_loses_nothing() {
     assert_survives(&Fault::CutInside).await;
 }
 

@@ -35,7 +35,7 @@ fn entra(account: &CosmosAccount) -> CosmosConfig {
 }
 
 #[tokio::test]
-async fn a_token_that_expires_is_told_and_the_next_one_goes_on() {
+async fn an_expired_token_is_reported_and_a_new_one_continues() {
     let account = account().await;
     // With Entra ID the containers have to be there.
     host(&account).await;
@@ -65,7 +65,7 @@ async fn a_container_that_is_missing_is_not_made_with_a_token() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_at_once() {
+async fn a_wrong_key_is_reported_at_once() {
     let account = account().await;
     let wrong = Authentication::Key("YW5vdGhlciBrZXk=".to_owned());
     let error = CosmosBackend::connect(config(&account).with_authentication(wrong)).await.unwrap_err();
@@ -75,7 +75,7 @@ async fn a_wrong_key_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn an_account_that_is_not_there_is_told() {
+async fn a_missing_account_is_reported() {
     let gone = account().await;
     let config = config(&gone);
     drop(gone);

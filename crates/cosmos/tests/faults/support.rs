@@ -97,6 +97,6 @@ pub(crate) async fn assert_complete(account: &CosmosAccount, lines: &[RawJson]) 
     let backend = CosmosBackend::connect(config(account)).await.unwrap();
     let counts = backend.count_vectors(&Scope::User(target().key.user_id)).await.unwrap();
     let made = &counts.generations[&0];
-    assert_eq!((made.messages, made.owing), (counts.embeddable, 0), "{counts:?}");
+    assert_eq!((made.messages, made.pending), (counts.embeddable, 0), "{counts:?}");
     assert_eq!(account.refused_queries(), Vec::<String>::new());
 }

@@ -33,7 +33,7 @@ fn find(connection: &Connection, directory: &Path) -> duckdb::Result<Option<Path
     Ok(files.into_iter().find(|file| file.is_file()))
 }
 
-fn missing(told: &str) -> Error {
-    let message = format!("DuckDB's extension vss can't be loaded: {}", first_line(told));
+fn missing(reason: &str) -> Error {
+    let message = format!("DuckDB's extension vss can't be loaded: {}", first_line(reason));
     Error::new(ErrorKind::Unsupported, message)
 }

@@ -33,7 +33,7 @@ use amplifier_session_core::{
     model::ContentTypes,
     search::SearchFilter,
 };
-use amplifier_session_index::{PlacedRows, Rows, StoreRevision, VectorPlace};
+use amplifier_session_index::{RowRefs, Rows, StoreRevision, VectorRef};
 
 use amplifier_session_sql::{
     embedded::{Connections, Nearest},
@@ -276,10 +276,10 @@ fn candidates(keys: &[u64], rows: &mut HnswRows<'_>, query: &VectorQuery) -> Res
     near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     near.truncate(query.limit);
     let keys: Vec<u64> = near.iter().map(|(key, ..)| *key).collect();
-    let places = rows.index.vector_places(&keys)?;
-    let near = near.into_iter().zip(places).filter_map(|((_, similarity, vector), place)| {
-        let VectorPlace { message, content_type, span: (span_start, span_end) } = place?;
-        Some(VectorCandidate { place: message, content_type, span_start, span_end, similarity, vector })
+    let message_refs = rows.index.vector_refs(&keys)?;
+    let near = near.into_iter().zip(message_refs).filter_map(|((_, similarity, vector), message_ref)| {
+        let VectorRef { message, content_type, span: (span_start, span_end) } = message_ref?;
+        Some(VectorCandidate { message_ref: message, content_type, span_start, span_end, similarity, vector })
     });
     Ok(near.collect())
 }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_from_what_looks_like_them() {
+    fn numbers_are_distinguished_from_lookalikes() {
         assert!(is_number("HUGEINT") && is_number("DECIMAL(38,2)"));
         assert!(!is_number("BIGINT[]") && !is_number("DECIMAL(3,1)[]") && !is_number("VARCHAR"));
     }

@@ -37,8 +37,8 @@ impl Statement {
     /// A semicolon ends the statement where nothing but comments stands behind it, and a whole statement before it.
     fn without_semicolons(connection: &Connection, sql: &str) -> Result<Self> {
         let mut statement = sql.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
-        while let Some((before, behind)) = statement.rsplit_once(';') {
-            let is_end = Parsed::of(connection, behind)? == Parsed::Reads(0)
+        while let Some((before, after)) = statement.rsplit_once(';') {
+            let is_end = Parsed::of(connection, after)? == Parsed::Reads(0)
                 && Parsed::of(connection, before)? == Parsed::Reads(1);
             if !is_end {
                 break;

@@ -240,7 +240,7 @@ async fn a_search_that_leaves_something_out_goes_around_the_index() {
 
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_is_behind_is_not_asked_until_it_is_brought_up() {
+async fn an_outdated_index_is_not_used_until_updated() {
     let folder = Folder::new();
     let storage = hnsw(&folder).await;
     let says = async |what: &str| {

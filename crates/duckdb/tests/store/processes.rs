@@ -99,9 +99,9 @@ impl Other {
 async fn refused(folder: &Folder, access: Access, holder: u32) {
     let error = DuckDb::open(folder.database(), access).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageConnection);
-    let told = error.to_string();
-    assert!(told.contains(&format!("(PID {holder})")), "{told}");
-    assert!(told.contains("sessions.duckdb") && told.contains("--read-only"), "{told}");
+    let message = error.to_string();
+    assert!(message.contains(&format!("(PID {holder})")), "{message}");
+    assert!(message.contains("sessions.duckdb") && message.contains("--read-only"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +144,7 @@ async fn what_was_committed_survives_a_kill() {
         for n in 0..=stored {
             let rows = reader.backend().session_rows(&target(&format!("s{n}")).key).await.unwrap();
             assert_eq!(rows.messages.count, 20, "round {round}, session {n}");
-            assert_eq!((rows.vectors, rows.owing_vectors), (20, 0), "round {round}, session {n}");
+            assert_eq!((rows.vectors, rows.pending_vectors), (20, 0), "round {round}, session {n}");
         }
         assert_eq!(found(&reader, &format!("session{stored}")).await, 20);
         drop(reader);

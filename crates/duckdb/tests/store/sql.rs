@@ -362,8 +362,8 @@ async fn views_count_as_the_statistics_do() {
     let of = day.usage;
     let expected = [of.calls, of.input_tokens, of.output_tokens, of.cache_read_tokens, of.cache_write_tokens]
         .map(|n| n.to_string());
-    let told = row(&backend, tokens, SqlForm::Text).await;
-    assert_eq!((&told[..5], told[5].as_str()), (&expected[..], "0.75"));
+    let reported = row(&backend, tokens, SqlForm::Text).await;
+    assert_eq!((&reported[..5], reported[5].as_str()), (&expected[..], "0.75"));
     assert_eq!(of.cost.to_string(), "0.75");
     let of_models = row(&backend, tokens, SqlForm::Text).await;
     assert_eq!(of_models[0], stats.models.iter().map(|model| model.usage.calls).sum::<u64>().to_string());

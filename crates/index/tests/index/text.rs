@@ -24,7 +24,7 @@ fn filled(messages: u64, seed: u64) -> Store {
 }
 
 #[test]
-fn without_an_index_the_rows_answer_and_the_reason_is_told() {
+fn without_an_index_rows_answer_and_the_reason_is_reported() {
     let (store, dir) = (filled(50, 1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path().join("none"));
     let answer = check_text(&index, &store, &text_query("w1 w5 w17"), true);

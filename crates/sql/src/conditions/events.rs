@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     Result, Scope,
     backend::REPEATS,
-    model::{Level, Place},
+    model::{Level, MessageRef},
     search::{EventCursor, EventFilter},
 };
 
@@ -66,11 +66,11 @@ impl Conditions {
     }
 
     /// Without the events at these places.
-    pub fn without_events(&mut self, places: &[Place]) {
-        for place in places {
-            let user = self.bind(place.session.user_id.to_string());
-            let session = self.bind(place.session.session_id.to_string());
-            let sequence = self.bind(place.sequence);
+    pub fn without_events(&mut self, events: &[MessageRef]) {
+        for event in events {
+            let user = self.bind(event.session.user_id.to_string());
+            let session = self.bind(event.session.session_id.to_string());
+            let sequence = self.bind(event.sequence);
             self.require(format!(
                 "NOT (e.user_id = {user} AND e.session_id = {session} AND e.sequence = {sequence})"
             ));
@@ -79,11 +79,11 @@ impl Conditions {
 
     /// After the last event of a page.
     pub fn after_event(&mut self, after: &EventCursor) {
-        let EventCursor { ts, place } = after;
+        let EventCursor { ts, event } = after;
         let ts = self.bind(*ts);
-        let user = self.bind(place.session.user_id.to_string());
-        let session = self.bind(place.session.session_id.to_string());
-        let sequence = self.bind(place.sequence);
+        let user = self.bind(event.session.user_id.to_string());
+        let session = self.bind(event.session.session_id.to_string());
+        let sequence = self.bind(event.sequence);
         self.require(format!(
             "e.ts <= {ts}
              AND (e.ts < {ts} OR (e.user_id, e.session_id, e.sequence) < ({user}, {session}, {sequence}))"

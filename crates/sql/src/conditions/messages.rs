@@ -1,6 +1,6 @@
 //! Which messages a read may look at: `transcripts` under the name `t`, and their sessions `s`.
 
-use amplifier_session_core::{Result, Scope, backend::OwingQuery, search::SearchFilter};
+use amplifier_session_core::{Result, Scope, backend::PendingQuery, search::SearchFilter};
 
 use crate::{
     Conditions, Dialect,
@@ -23,7 +23,7 @@ impl Conditions {
 
     /// The messages whose vectors of the current generation are pending, or of the next one.
     #[must_use]
-    pub fn of_pending(dialect: Dialect, query: &OwingQuery, is_current: bool) -> Self {
+    pub fn of_pending(dialect: Dialect, query: &PendingQuery, is_current: bool) -> Self {
         let mut conditions = Self::new(dialect);
         if is_current {
             conditions.require(is_pending("t.vectors"));

@@ -5,15 +5,15 @@ use std::{collections::BTreeMap, fmt, ops::Deref, sync::Arc};
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, Meta, OweAgain,
-        OwingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery, SessionRows,
-        Sessions, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery, VectorCandidate,
-        VectorCounts, VectorQuery, Vectors, Version,
+        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, MessagesToEmbed,
+        Meta, PendingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery,
+        SessionRows, Sessions, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery,
+        VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     blocking,
     model::{
-        ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, Place, Session, SessionId,
-        SessionKey, UserId, VectorRecord,
+        ContentType, ContentTypes, Digest, Event, Message, MessageRef, MessageState, Payload, Session,
+        SessionId, SessionKey, UserId, VectorRecord,
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
@@ -171,9 +171,9 @@ impl<D: Database> Messages for Embedded<D> {
         self.read(move |reader| read::messages::page(reader, &messages)).await
     }
 
-    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
-        let places = places.to_vec();
-        self.read(move |reader| reader.messages_at(&places)).await
+    async fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
+        let message_refs = message_refs.to_vec();
+        self.read(move |reader| reader.messages_at(&message_refs)).await
     }
 
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
@@ -204,7 +204,7 @@ impl<D: Database> Events for Embedded<D> {
         self.read(move |reader| read::events::of_sequences(reader, &key, &sequences)).await
     }
 
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
         let (user, event_ids) = (user.clone(), event_ids.to_vec());
         self.read(move |reader| reader.find_events(&user, &event_ids)).await
     }
@@ -222,7 +222,7 @@ impl<D: Database> Events for Embedded<D> {
 
 #[async_trait]
 impl<D: Database> Vectors for Embedded<D> {
-    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+    async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>> {
         let query = query.clone();
         self.read_snapshot(move |reader| read::messages::pending(reader, &query)).await
     }
@@ -241,9 +241,9 @@ impl<D: Database> Vectors for Embedded<D> {
         Ok(stored)
     }
 
-    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+    async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64> {
         let key = key.clone();
-        self.run(move |database| write::owe_vectors(database, &key, &which)).await
+        self.run(move |database| write::mark_pending(database, &key, &which)).await
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {
@@ -262,8 +262,8 @@ impl<D: Database> Vectors for Embedded<D> {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>> {
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<Vec<(MessageRef, VectorRecord)>> {
         let texts = texts.to_vec();
         self.read(move |reader| reader.vectors_of(generation, &texts)).await
     }

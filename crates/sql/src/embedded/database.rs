@@ -5,7 +5,7 @@ use std::fmt;
 use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, StoreInfo, VectorCandidate, VectorQuery},
-    model::{ContentType, EmbeddingSpace, Message, Place, SessionKey, Timestamp, UserId, VectorRecord},
+    model::{ContentType, EmbeddingSpace, Message, MessageRef, SessionKey, Timestamp, UserId, VectorRecord},
     search::EventFilter,
 };
 use amplifier_session_index::IndexUpdater;
@@ -80,10 +80,10 @@ pub trait Connections: fmt::Debug + Send + Sync + 'static {
 /// Reads of many rows that each database does best in its own way.
 pub trait Lookups: Reader {
     /// As [`Messages::messages_at`](amplifier_session_core::backend::Messages::messages_at).
-    fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>>;
+    fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>>;
 
     /// As [`Events::find_events`](amplifier_session_core::backend::Events::find_events).
-    fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>>;
+    fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>>;
 
     /// As [`Events::count_events`](amplifier_session_core::backend::Events::count_events).
     fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>>;
@@ -92,8 +92,8 @@ pub trait Lookups: Reader {
     fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>>;
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<Vec<(MessageRef, VectorRecord)>>;
 }
 
 /// A write transaction. It reads what it has written, apart from inserted rows, which it may hold back.

@@ -9,10 +9,10 @@ use std::{
 use amplifier_session_core::{
     Result, Scope,
     backend::meta::STORE_ID,
-    model::{Place, SessionId, SessionKey, UserId},
+    model::{MessageRef, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{MessageRow, PlacedRows, Rows, StoreRevision, VectorPlace, VectorRow};
+use amplifier_session_index::{MessageRow, RowRefs, Rows, StoreRevision, VectorRef, VectorRow};
 
 use super::Connections;
 use crate::{
@@ -40,7 +40,7 @@ impl<C> RowSnapshots<C> {
 }
 
 impl<C: Connections> amplifier_session_index::Snapshots for RowSnapshots<C> {
-    fn read(&self, read: &mut dyn FnMut(&mut dyn PlacedRows) -> Result<()>) -> Result<()> {
+    fn read(&self, read: &mut dyn FnMut(&mut dyn RowRefs) -> Result<()>) -> Result<()> {
         self.connections.read_snapshot(|reader| read(&mut IndexRows::new(reader, &self.store)))
     }
 
@@ -55,16 +55,16 @@ pub struct IndexRows<'a, R> {
     reader: &'a R,
     store: &'a OnceLock<[u8; 16]>,
     /// Of vectors that were looked at: a search asks for the places of those that it compares.
-    places: Places,
+    message_refs: RefCache,
 }
 
-type Places = HashMap<u64, VectorPlace>;
+type RefCache = HashMap<u64, VectorRef>;
 
 impl<'a, R: Reader> IndexRows<'a, R> {
     /// The rows that `reader` sees, which reads one snapshot. `store` remembers the store's identity.
     #[must_use]
     pub fn new(reader: &'a R, store: &'a OnceLock<[u8; 16]>) -> Self {
-        Self { reader, store, places: HashMap::new() }
+        Self { reader, store, message_refs: HashMap::new() }
     }
 
     fn store(&self) -> Result<[u8; 16]> {
@@ -128,7 +128,7 @@ impl<'a, R: Reader> IndexRows<'a, R> {
         &mut self,
         keys: &[u64],
         more: &str,
-        each: &mut dyn FnMut(&mut Places, u64, &dyn Columns) -> Result<()>,
+        each: &mut dyn FnMut(&mut RefCache, u64, &dyn Columns) -> Result<()>,
     ) -> Result<()> {
         for keys in keys.chunks(LOOKED_UP) {
             let which = of_keys(keys);
@@ -141,7 +141,7 @@ impl<'a, R: Reader> IndexRows<'a, R> {
                 self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
                     let key = unsigned(row, 0)?;
                     missing.remove(&key);
-                    each(&mut self.places, key, row).map(ControlFlow::Continue)
+                    each(&mut self.message_refs, key, row).map(ControlFlow::Continue)
                 })?;
             }
         }
@@ -223,24 +223,24 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
 
     fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
         let mut vector = Vec::new();
-        self.each_vector(keys, ", vector", &mut |places, key, row| {
+        self.each_vector(keys, ", vector", &mut |message_refs, key, row| {
             if unless_damaged(row.read_vector(VECTOR_PLACE_COLUMNS, &mut vector))?.is_none() {
                 return Ok(());
             }
-            places.insert(key, vector_place(row)?);
+            message_refs.insert(key, vector_ref(row)?);
             each(key, &vector)
         })
     }
 }
 
-impl<R: Reader> PlacedRows for IndexRows<'_, R> {
-    fn message_places(&mut self, keys: &[u64]) -> Result<Vec<Option<Place>>> {
+impl<R: Reader> RowRefs for IndexRows<'_, R> {
+    fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>> {
         let mut found = HashMap::new();
         for keys in keys.chunks(LOOKED_UP) {
             let sql =
                 format!("SELECT key, user_id, session_id, sequence FROM transcripts WHERE {}", of_keys(keys));
             self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
-                found.insert(unsigned(row, 0)?, place(row)?);
+                found.insert(unsigned(row, 0)?, message_ref(row)?);
                 Ok(ControlFlow::Continue(()))
             })?;
         }
@@ -248,13 +248,14 @@ impl<R: Reader> PlacedRows for IndexRows<'_, R> {
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
-    fn vector_places(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorPlace>>> {
-        let unknown: Vec<u64> = keys.iter().copied().filter(|key| !self.places.contains_key(key)).collect();
-        self.each_vector(&unknown, "", &mut |places, key, row| {
-            places.insert(key, vector_place(row)?);
+    fn vector_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorRef>>> {
+        let unknown: Vec<u64> =
+            keys.iter().copied().filter(|key| !self.message_refs.contains_key(key)).collect();
+        self.each_vector(&unknown, "", &mut |message_refs, key, row| {
+            message_refs.insert(key, vector_ref(row)?);
             Ok(())
         })?;
-        Ok(keys.iter().map(|key| self.places.get(key).cloned()).collect())
+        Ok(keys.iter().map(|key| self.message_refs.get(key).cloned()).collect())
     }
 }
 
@@ -310,18 +311,18 @@ fn of_keys(keys: &[u64]) -> String {
 }
 
 /// The place in the columns after the key.
-fn place(row: &dyn Columns) -> Result<Place> {
+fn message_ref(row: &dyn Columns) -> Result<MessageRef> {
     let session = SessionKey::new(UserId::new(row.text(1)?)?, SessionId::new(row.text(2)?)?);
-    Ok(Place::new(session, number(row, 3)?))
+    Ok(MessageRef::new(session, number(row, 3)?))
 }
 
 /// The columns that [`vector_place`] reads, with the key first.
 const VECTOR_PLACE: &str = "key, user_id, session_id, sequence, content_type, span_start, span_end";
 const VECTOR_PLACE_COLUMNS: usize = 7;
 
-fn vector_place(row: &dyn Columns) -> Result<VectorPlace> {
-    Ok(VectorPlace {
-        message: place(row)?,
+fn vector_ref(row: &dyn Columns) -> Result<VectorRef> {
+    Ok(VectorRef {
+        message: message_ref(row)?,
         content_type: row.text_ref(4)?.parse()?,
         span: (number(row, 5)?, number(row, 6)?),
     })

@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{
-        MessageVectors, OweAgain, SessionChange, Version,
+        MessageVectors, MessagesToEmbed, SessionChange, Version,
         meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
     },
     model::{Digest, Payload, Retimed, SessionKey, StoredEvent, UserId, VectorState},
@@ -346,7 +346,7 @@ impl EmbeddedLine {
                 key: row.integer(0)?,
                 sequence: number(row, 1)?,
                 digest: crate::digest(row, 2)?,
-                may_have_vectors: vector_state(row, 3)? != VectorState::Owed,
+                may_have_vectors: vector_state(row, 3)? != VectorState::Pending,
             })
         };
         Query::new("write_vectors", sql, of_session(key), decode).once()
@@ -354,23 +354,27 @@ impl EmbeddedLine {
 }
 
 /// Makes vectors of a session pending again; returns of how many messages.
-pub(super) fn owe_vectors<D: Database>(database: &D, key: &SessionKey, which: &OweAgain) -> Result<u64> {
+pub(super) fn mark_pending<D: Database>(
+    database: &D,
+    key: &SessionKey,
+    which: &MessagesToEmbed,
+) -> Result<u64> {
     database.transaction("owe_vectors", |writer| {
         let generation = read::meta::generations(writer)?.current_number();
         let which = match which {
-            OweAgain::All => "TRUE".to_owned(),
-            OweAgain::Failed => format!(
+            MessagesToEmbed::All => "TRUE".to_owned(),
+            MessagesToEmbed::Failed => format!(
                 "sequence IN (SELECT sequence FROM vector_failures
                      WHERE user_id = ?1 AND session_id = ?2 AND generation = {generation})"
             ),
-            OweAgain::At(sequences) => is_one_of("sequence", sequences.iter().copied().map(i64::from)),
+            MessagesToEmbed::At(sequences) => is_one_of("sequence", sequences.iter().copied().map(i64::from)),
         };
         let sql = format!(
             "UPDATE transcripts SET vectors = {} WHERE user_id = ?1 AND session_id = ?2 AND vectors = {} AND {which}",
             VectorState::Outdated.code(),
             VectorState::Stored.code()
         );
-        writer.execute(&Statement::once("owe_vectors", sql, of_session(key))).map(|owed| owed as u64)
+        writer.execute(&Statement::once("owe_vectors", sql, of_session(key))).map(|pending| pending as u64)
     })
 }
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{MessageCount, OwingQuery, SequenceRange},
+    backend::{MessageCount, PendingQuery, SequenceRange},
     model::{Message, MessageState, SessionKey},
     search::SearchFilter,
 };
@@ -55,7 +55,7 @@ pub fn page(reader: &impl Reader, query: &Query<Message>) -> Result<Vec<Message>
 /// # Errors
 ///
 /// Those of the database.
-pub fn pending<R: Reader>(reader: &R, query: &OwingQuery) -> Result<Vec<Message>> {
+pub fn pending<R: Reader>(reader: &R, query: &PendingQuery) -> Result<Vec<Message>> {
     let held = meta::generations(reader)?;
     let is_current = held.current_number() == query.generation;
     if !is_current && !held.is_next(query.generation) {
@@ -66,7 +66,7 @@ pub fn pending<R: Reader>(reader: &R, query: &OwingQuery) -> Result<Vec<Message>
 
 /// Messages whose vectors of the current generation, or of the next one, are pending; to be read by [`page`].
 #[must_use]
-pub fn pending_of(dialect: Dialect, query: &OwingQuery, is_current: bool) -> Query<Message> {
+pub fn pending_of(dialect: Dialect, query: &PendingQuery, is_current: bool) -> Query<Message> {
     let mut conditions = Conditions::of_pending(dialect, query, is_current);
     let most = conditions.bind(limit(query.limit.min(PAGE)));
     let sql = format!("{MESSAGES} WHERE {} ORDER BY t.session_id, t.sequence LIMIT {most}", conditions.sql());

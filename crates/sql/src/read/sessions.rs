@@ -137,12 +137,12 @@ pub fn stored_rows(reader: &impl Reader, key: &SessionKey) -> Result<SessionRows
     let events = Query::new("session_rows", sql, of_session(key), span);
     let sql = format!("SELECT count(*) FROM transcript_vectors {OF_SESSION} AND generation = {generation}");
     let vectors = Query::new("session_rows", sql, of_session(key), |row| count(row, 0));
-    let (messages, owing_vectors, synced_at) = reader.first(&messages)?.unwrap_or_default();
+    let (messages, pending_vectors, synced_at) = reader.first(&messages)?.unwrap_or_default();
     Ok(SessionRows {
         messages,
         events: reader.first(&events)?.unwrap_or_default(),
         vectors: reader.first(&vectors)?.unwrap_or_default(),
-        owing_vectors,
+        pending_vectors,
         synced_at,
     })
 }

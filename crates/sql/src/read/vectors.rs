@@ -77,11 +77,11 @@ pub fn counts<R: Reader>(reader: &R, scope: &Scope) -> Result<VectorCounts> {
             continue;
         }
         counts.embeddable += messages;
-        if state.is_owed() {
-            counts.generations.entry(current).or_default().owing += messages;
+        if state.is_pending() {
+            counts.generations.entry(current).or_default().pending += messages;
         }
         if let Some(next) = next {
-            counts.generations.entry(next).or_default().owing += not_of_next;
+            counts.generations.entry(next).or_default().pending += not_of_next;
         }
     }
 

@@ -131,7 +131,7 @@ async fn views_show_what_is_in_the_lines() {
         .unwrap();
     let event = r#"{"ts":"2026-01-01T00:00:00Z","lvl":"INFO","event":"tool:post","data":{"tool":"bash"}}"#;
     storage.sync_event_lines(&session, SyncLines::whole(vec![RawJson::new(event)])).await.unwrap();
-    storage.embed_owed(&session.key.user_id, None).await.unwrap();
+    storage.embed_pending(&session.key.user_id, None).await.unwrap();
     drop(storage);
     let connection = Connection::open(folder.database()).unwrap();
     let column = |sql: &str| -> Vec<String> {

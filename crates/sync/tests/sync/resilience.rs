@@ -55,7 +55,7 @@ async fn a_session_of_which_nothing_can_be_read_is_not_stored() {
 }
 
 #[tokio::test]
-async fn unreadable_metadata_and_events_are_told_too() {
+async fn unreadable_metadata_and_events_are_reported_too() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript([lines::user("one")]).unwrap();

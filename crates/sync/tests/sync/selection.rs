@@ -148,7 +148,7 @@ async fn of_two_folders_of_a_session_the_newer_is_taken() {
 }
 
 #[test]
-fn folders_with_other_names_are_told_and_folders_without_sessions_are_not() {
+fn unknown_folders_are_reported_and_empty_ones_are_not() {
     let fixture = Fixture::new();
     fixture.session("p", "not an id").transcript([lines::user("one")]).unwrap();
     fixture.session("p", "no session either").file("notes.txt", "x").unwrap();

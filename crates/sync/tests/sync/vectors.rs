@@ -20,7 +20,7 @@ async fn vectors_are_made_and_counted_by_content_type() {
     let counts: Vec<(&str, u64)> =
         report.vectors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect();
     assert_eq!(counts, [("user_query", 1), ("assistant_response", 1), ("assistant_thinking", 1)]);
-    assert_eq!((report.vectors_owed_reason, vectors(&fixture, "s").await), (None, 3));
+    assert_eq!((report.vectors_pending_reason, vectors(&fixture, "s").await), (None, 3));
 }
 
 #[tokio::test]
@@ -42,13 +42,13 @@ async fn a_failing_provider_loses_no_message_and_is_not_asked_again() {
     }
     provider.fail_always(true);
     let report = fixture.sync().await;
-    assert!(report.vectors_owed_reason.unwrap().contains("fails as it was told"));
+    assert!(report.vectors_pending_reason.unwrap().contains("fails as it was told"));
     assert_eq!((report.sessions.new, report.messages.written, report.failures.len()), (10, 10, 0));
     assert_eq!(provider.calls(), 1);
 
     provider.fail_always(false);
     let report = fixture.sync().await;
-    assert_eq!((report.sessions.unchanged, report.vectors_owed_reason.clone()), (10, None));
+    assert_eq!((report.sessions.unchanged, report.vectors_pending_reason.clone()), (10, None));
     assert_eq!(report.vectors.values().sum::<u64>(), 10);
     assert_eq!(fixture.sync().await.vectors.values().sum::<u64>(), 0);
 }
@@ -58,8 +58,8 @@ async fn without_a_provider_nothing_is_embedded() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("Hello")]).unwrap();
     let report = fixture.sync().await;
-    assert!(report.vectors.is_empty() && report.vectors_owed_reason.is_none());
-    assert_eq!(fixture.backend.calls(Operation::MessagesOwingVectors), 0);
+    assert!(report.vectors.is_empty() && report.vectors_pending_reason.is_none());
+    assert_eq!(fixture.backend.calls(Operation::MessagesPendingVectors), 0);
 }
 
 #[tokio::test]

@@ -68,7 +68,7 @@ pub async fn tasks_with_the_same_lines(store: Store) {
     let messages = store.messages(&target("s")).await;
     assert!(messages.iter().map(|message| message.raw.clone()).eq(raw(transcript("same", 20))));
     assert!(store.vectors(&target("s")).await.iter().map(|(n, _)| *n).eq(0..20));
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
     let session = store.stored(&target("s")).await.session;
     assert_eq!((session.message_count, session.name.as_deref()), (20, Some("same")));
     assert_eq!(store.find(&target("s"), "same").await.len(), 20);
@@ -227,7 +227,7 @@ pub async fn an_abandoned_sync_is_completed_by_the_next(store: Store) {
         assert!(messages.iter().map(|message| message.raw.clone()).eq(raw(lines)), "round {round}");
         assert_eq!(store.stored(&target("s")).await.session.message_count as usize, messages.len());
         assert_eq!(store.find(&target("s"), "message").await.len(), messages.len());
-        assert!(store.owing(&target("s")).await.is_empty());
+        assert!(store.pending(&target("s")).await.is_empty());
         assert_eq!(store.vectors(&target("s")).await.len(), messages.len());
     }
 }

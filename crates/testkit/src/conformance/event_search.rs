@@ -164,7 +164,7 @@ pub async fn pages_of_events_make_the_whole_list(store: Store) {
     }
     let mut without = EventSearchOptions::new(none());
     let first = store.storage.search_events(&ana(), &without).await.unwrap().remove(0);
-    without.without = vec![EventCursor::from(&first).place];
+    without.without = vec![EventCursor::from(&first).event];
     assert!(!store.storage.search_events(&ana(), &without).await.unwrap().contains(&first));
 }
 

@@ -166,8 +166,8 @@ pub async fn events_are_found_by_id(store: Store) {
     let ids = ["one", "three", "four", "b_evt_0", "%"].map(str::to_owned);
     let mut found = store.backend.find_events(&target("a").key.user_id, &ids).await.unwrap();
     found.sort();
-    let place = |session: &str| Place::new(target(session).key, 0);
-    assert_eq!(found, [("one".to_owned(), place("a")), ("three".to_owned(), place("b"))]);
+    let event = |session: &str| MessageRef::new(target(session).key, 0);
+    assert_eq!(found, [("one".to_owned(), event("a")), ("three".to_owned(), event("b"))]);
 }
 
 /// What events say of times is what their fields say, in order and in pages.

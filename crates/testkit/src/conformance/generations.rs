@@ -115,7 +115,7 @@ pub async fn vectors_are_made_anew_with_the_same_model(store: Store) {
     let report = rebuild(&store.storage).await;
     assert!(report.failure.is_none());
     assert_eq!(before + report.messages, 4);
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
     assert_eq!(rebuild(&store.storage).await.messages, 4);
     assert_eq!(store.vectors(&target("s")).await.len(), 2);
 }
@@ -148,7 +148,7 @@ pub async fn vectors_are_counted_by_generation(store: Store) {
     assert_eq!((status.embeddable, status.nothing, status.leftover_vectors), (3, 1, 0));
     let current = status.current.unwrap();
     assert_eq!(current.space.model, "fake-words");
-    assert_eq!((current.counts.messages, current.counts.vectors, current.counts.owing), (1, 1, 1));
+    assert_eq!((current.counts.messages, current.counts.vectors, current.counts.pending), (1, 1, 1));
     let reasons: Vec<_> = current.counts.failed.into_iter().collect();
     assert_eq!(reasons.len(), 1);
     assert!(reasons[0].0.contains("refuses") && reasons[0].1 == 1, "{reasons:?}");
@@ -166,18 +166,21 @@ pub async fn vectors_of_an_unknown_generation_are_refused(store: Store) {
     for generation in [0, 2] {
         assert_eq!(kind(store.backend.write_vectors(key, generation, vec![]).await), ErrorKind::Validation);
         assert_eq!(kind(store.backend.complete_generation(generation).await), ErrorKind::Validation);
-        let query = OwingQuery { generation, ..owing_query(&key.user_id, None, None, 10) };
-        assert!(store.backend.messages_owing_vectors(&query).await.unwrap().is_empty());
+        let query = PendingQuery { generation, ..pending_query(&key.user_id, None, None, 10) };
+        assert!(store.backend.messages_pending_vectors(&query).await.unwrap().is_empty());
     }
     assert!(store.backend.complete_generation(1).await.unwrap());
-    assert_eq!(store.backend.owe_vectors(key, OweAgain::Failed).await.unwrap(), 0);
-    assert_eq!(store.backend.owe_vectors(key, OweAgain::At(vec![1, 7])).await.unwrap(), 1);
+    assert_eq!(store.backend.mark_pending(key, MessagesToEmbed::Failed).await.unwrap(), 0);
+    assert_eq!(store.backend.mark_pending(key, MessagesToEmbed::At(vec![1, 7])).await.unwrap(), 1);
     assert_eq!(
-        store.owing_of(OwingQuery { generation: 1, ..owing_query(&key.user_id, None, None, 10) }).await.len(),
+        store
+            .pending_of(PendingQuery { generation: 1, ..pending_query(&key.user_id, None, None, 10) })
+            .await
+            .len(),
         1
     );
-    assert_eq!(store.backend.owe_vectors(key, OweAgain::All).await.unwrap(), 1);
-    assert_eq!(store.backend.owe_vectors(key, OweAgain::All).await.unwrap(), 0);
+    assert_eq!(store.backend.mark_pending(key, MessagesToEmbed::All).await.unwrap(), 1);
+    assert_eq!(store.backend.mark_pending(key, MessagesToEmbed::All).await.unwrap(), 0);
 }
 
 /// The vectors of before are gone when the new ones are searched; a renamed user and a deleted session have theirs.

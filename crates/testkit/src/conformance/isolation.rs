@@ -67,7 +67,7 @@ pub async fn pending_vectors_and_sync_states_are_each_users_own(store: Store) {
     }
     store.embedding.fail_always(false);
     assert_eq!(store.embed().await.messages, 2);
-    assert_eq!((store.owing(&targets[0]).await, store.owing(&targets[1]).await), (vec![], vec![0, 1]));
+    assert_eq!((store.pending(&targets[0]).await, store.pending(&targets[1]).await), (vec![], vec![0, 1]));
     for target in &targets {
         let states = store.backend.sync_states(&target.key.user_id, None, 10).await.unwrap();
         assert_eq!(states, [(target.key.session_id.clone(), format!("state of {}", target.key.user_id))]);

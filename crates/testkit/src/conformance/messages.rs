@@ -40,7 +40,7 @@ pub async fn broken_unicode_is_kept_and_searched_around(store: Store) {
     for word in ["before", "after"] {
         assert_eq!(store.find(&target("s"), word).await, [0, 1, 2], "{word}");
     }
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
 }
 
 /// A large message is kept whole, and its last word is found.
@@ -62,7 +62,7 @@ pub async fn all_fields_of_a_message_come_back(store: Store) {
         let (ts, synced_at) = (time("2026-01-05T08:00:00.000001Z"), time("1969-07-20T20:17:40Z"));
         let SessionKey { user_id, session_id } = target("s").key;
         let digest = Digest::of(raw.as_bytes());
-        let vectors = if n < 3 { VectorState::Owed } else { VectorState::Nothing };
+        let vectors = if n < 3 { VectorState::Pending } else { VectorState::Nothing };
         let IngestTarget { host_id, project_slug, .. } = target("s");
         let sequence = n as u32;
         states.push(MessageState { digest, turn, ts, ts_source });
@@ -85,7 +85,7 @@ pub async fn all_fields_of_a_message_come_back(store: Store) {
     store.write(&target("s"), |change| change.messages.put.clone_from(&expected)).await;
     assert_eq!(store.again().await.messages(&target("s")).await, expected);
     assert_eq!(store.backend.message_states(&target("s").key).await.unwrap(), states);
-    assert_eq!(store.owing(&target("s")).await, [0, 1, 2]);
+    assert_eq!(store.pending(&target("s")).await, [0, 1, 2]);
 }
 
 /// Messages and vectors of a session of many messages are all there, once.
@@ -125,10 +125,10 @@ pub async fn messages_are_read_by_their_places(store: Store) {
     for session in ["a", "b"] {
         store.sync(&target(session), (0..12).map(|n| lines::user(&format!("{session}{n}"))).collect()).await;
     }
-    let places = [("a", 11), ("b", 0), ("a", 0), ("a", 12), ("c", 0)];
-    let places = places.map(|(session, sequence)| Place::new(target(session).key, sequence));
-    let mut found = store.backend.messages_at(&places).await.unwrap();
-    found.sort_by_key(Message::place);
+    let message_refs = [("a", 11), ("b", 0), ("a", 0), ("a", 12), ("c", 0)];
+    let message_refs = message_refs.map(|(session, sequence)| MessageRef::new(target(session).key, sequence));
+    let mut found = store.backend.messages_at(&message_refs).await.unwrap();
+    found.sort_by_key(Message::message_ref);
     let contents: Vec<_> = found.iter().map(Message::content).collect();
     assert_eq!(contents, ["a0", "a11", "b0"]);
 }
@@ -179,7 +179,7 @@ pub async fn a_retimed_message_keeps_everything_else(store: Store) {
     (expected[2].ts, expected[2].ts_source) = (late, TimeSource::Event);
     assert_eq!(store.messages(&target).await, expected);
     assert_eq!(store.vectors(&target).await, vectors);
-    assert_eq!(store.owing(&target).await, [0_u32; 0]);
+    assert_eq!(store.pending(&target).await, [0_u32; 0]);
     let states = store.backend.message_states(&target.key).await.unwrap();
     let states: Vec<_> = states.iter().map(|state| (state.ts, state.ts_source, state.turn)).collect();
     let messages: Vec<_> = expected.iter().map(|m| (m.ts, m.ts_source, m.turn)).collect();

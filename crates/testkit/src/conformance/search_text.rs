@@ -65,7 +65,7 @@ pub async fn candidates_are_scored_by_bm25(store: Store) {
             assert_eq!(candidates.len(), expected.iter().filter(|score| **score > 0.0).count().min(limit));
             assert!(candidates.windows(2).all(|pair| pair[0].score >= pair[1].score));
             for candidate in &candidates {
-                let expected = expected[candidate.place.sequence as usize];
+                let expected = expected[candidate.message_ref.sequence as usize];
                 let difference = (candidate.score - expected).abs();
                 assert!(difference < 0.01 * expected, "{candidate:?} {expected}");
             }
@@ -86,7 +86,7 @@ pub async fn each_text_of_a_message_is_a_candidate(store: Store) {
     store.sync(&target("s"), vec![lines::thinking("needle", "needle"), lines::tool("needle")]).await;
     let query = query(query_terms("needle"), 10);
     let candidates = store.backend.text_candidates(&query).await.unwrap().items;
-    let mut found: Vec<_> = candidates.iter().map(|c| (c.place.sequence, c.content_type)).collect();
+    let mut found: Vec<_> = candidates.iter().map(|c| (c.message_ref.sequence, c.content_type)).collect();
     found.sort();
     let (answer, thinking) = (ContentType::AssistantResponse, ContentType::AssistantThinking);
     assert_eq!(found, [(0, answer), (0, thinking), (1, ContentType::ToolOutput)]);
@@ -126,14 +126,14 @@ pub async fn updating_the_index_changes_no_answer(store: Store) {
     store.storage.update_index().await.unwrap();
     for (query, before) in queries.iter().zip(&before) {
         let after = store.search(&target("a"), query).await.results;
-        assert_eq!(places(&after), places(before));
-        let top = |results: &[_]| places(&results[..10]);
+        assert_eq!(addresses(&after), addresses(before));
+        let top = |results: &[_]| addresses(&results[..10]);
         let shared = top(&after).intersection(&top(before)).count();
         assert!(shared >= 9, "{shared} of 10 for {}", query.query);
     }
 }
 
-fn places(results: &[SearchResult]) -> BTreeSet<(String, u32)> {
+fn addresses(results: &[SearchResult]) -> BTreeSet<(String, u32)> {
     results.iter().map(|result| (result.session_id.to_string(), result.sequence)).collect()
 }
 

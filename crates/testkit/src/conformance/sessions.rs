@@ -185,15 +185,15 @@ pub async fn another_handle_sees_what_was_written(store: Store) {
 
 /// Reads of an unknown session are empty or `None`, never an error.
 pub(super) async fn check_unknown(backend: &dyn StorageBackend, key: &SessionKey) {
-    let place = Place::new(key.clone(), 0);
+    let message_ref = MessageRef::new(key.clone(), 0);
     assert_eq!(backend.get_session(key).await.unwrap(), None);
     assert!(!backend.delete_session(key).await.unwrap());
     assert_eq!(backend.message_states(key).await.unwrap(), []);
     assert_eq!(backend.read_messages(key, range(0, 10)).await.unwrap(), []);
-    assert_eq!(backend.messages_at(std::slice::from_ref(&place)).await.unwrap(), []);
-    let owing = owing_query(&key.user_id, Some(&key.session_id), None, 10);
-    assert_eq!(backend.messages_owing_vectors(&owing).await.unwrap(), []);
-    let texts = ContentType::ALL.map(|content_type| (place.clone(), content_type));
+    assert_eq!(backend.messages_at(std::slice::from_ref(&message_ref)).await.unwrap(), []);
+    let pending = pending_query(&key.user_id, Some(&key.session_id), None, 10);
+    assert_eq!(backend.messages_pending_vectors(&pending).await.unwrap(), []);
+    let texts = ContentType::ALL.map(|content_type| (message_ref.clone(), content_type));
     assert_eq!(backend.vectors_of(0, &texts).await.unwrap(), []);
     assert_eq!(backend.vector_types(0, key, range(0, 10)).await.unwrap(), []);
     assert_eq!(backend.session_rows(key).await.unwrap(), SessionRows::default());
@@ -283,10 +283,10 @@ pub async fn rows_of_a_session_are_counted(store: Store) {
     };
     let synced_at = store.messages(&target("s")).await.iter().map(|message| message.synced_at).max();
     let (messages, events) = (span(3, 1, 3), span(2, 4, 5));
-    let expected = SessionRows { messages, events, vectors: 3, owing_vectors: 0, synced_at };
+    let expected = SessionRows { messages, events, vectors: 3, pending_vectors: 0, synced_at };
     assert_eq!(store.rows(&target("s")).await, expected);
     store.sync_text(&target("s"), vec![lines::user("another").at(day(9))]).await;
     let rows = store.rows(&target("s")).await;
     assert_eq!((rows.messages, rows.events), (span(1, 9, 9), events));
-    assert_eq!((rows.vectors, rows.owing_vectors), (0, 1));
+    assert_eq!((rows.vectors, rows.pending_vectors), (0, 1));
 }

@@ -19,11 +19,11 @@ pub async fn a_message_that_is_put_loses_its_vectors(store: Store) {
     assert_eq!(store.rows(&target).await.vectors, 3);
     let mut again = store.messages(&target).await.remove(1);
     assert_eq!(again.vectors, VectorState::Stored);
-    again.vectors = VectorState::Owed;
+    again.vectors = VectorState::Pending;
     let messages = RowChange { put: vec![again], truncate: Some(2) };
     store.write(&target, |change| change.messages = messages).await;
     assert_eq!(store.vectors(&target).await.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0]);
-    assert_eq!((store.rows(&target).await.vectors, store.owing(&target).await), (1, vec![1]));
+    assert_eq!((store.rows(&target).await.vectors, store.pending(&target).await), (1, vec![1]));
 }
 
 /// Vectors of a message that is gone, or that says something else by now, are not stored.
@@ -37,7 +37,7 @@ pub async fn vectors_of_another_line_are_not_stored(store: Store) {
     let of = |sequence: u32, line: usize| of(sequence, messages[line].digest, records.clone());
     let vectors = vec![of(0, 0), of(2, 1), of(3, 0)];
     assert_eq!(store.backend.write_vectors(&target.key, 0, vectors.clone()).await.unwrap(), 1);
-    assert_eq!((store.owing(&target).await, store.rows(&target).await.vectors), (vec![1, 2], 1));
+    assert_eq!((store.pending(&target).await, store.rows(&target).await.vectors), (vec![1, 2], 1));
     let elsewhere = target_of("ana", "shop", "elsewhere");
     assert_eq!(store.backend.write_vectors(&elsewhere.key, 0, vectors).await.unwrap(), 0);
     assert_eq!(store.rows(&elsewhere).await.vectors, 0);
@@ -57,7 +57,7 @@ pub async fn vectors_are_only_stored_in_their_space(store: Store) {
     store.sync(&target_of("ana", "shop", "other"), three_messages()).await;
     let mixed = vec![of(0, &vector), of(2, &vector[1..])];
     assert_eq!(kind(store.backend.write_vectors(&target.key, 0, mixed).await), ErrorKind::Validation);
-    assert_eq!((store.rows(&target).await.vectors, store.owing(&target).await), (0, vec![0, 1, 2]));
+    assert_eq!((store.rows(&target).await.vectors, store.pending(&target).await), (0, vec![0, 1, 2]));
 }
 
 /// Vectors of a message replace those it had; the call can be repeated.
@@ -92,11 +92,11 @@ pub async fn vectors_come_back_as_they_were(store: Store) {
         (1, ContentType::ToolOutput),
         (9, ContentType::UserQuery),
     ];
-    let wanted = wanted.map(|(sequence, of)| (Place::new(target.key.clone(), sequence), of));
+    let wanted = wanted.map(|(sequence, of)| (MessageRef::new(target.key.clone(), sequence), of));
     let mut records = store.backend.vectors_of(0, &wanted).await.unwrap();
     records.sort_by(|a, b| a.0.cmp(&b.0));
     let found: Vec<_> =
-        records.iter().map(|(place, record)| (place.sequence, record.vector.clone())).collect();
+        records.iter().map(|(message_ref, record)| (message_ref.sequence, record.vector.clone())).collect();
     let expected = [(0, store.embedding.vector("a deep thought")), (1, store.embedding.vector("a question"))];
     assert_eq!(found, expected);
     assert_eq!((records[1].1.span_start, records[1].1.span_end), (0, 10));
@@ -110,11 +110,11 @@ pub async fn messages_with_pending_vectors_are_listed_in_order(store: Store) {
     for (user, session) in [("ben", "a"), ("ana", "b"), ("ana", "a"), ("ana", "c")] {
         store.sync_text(&target_of(user, "p", session), (0..20).map(message).collect()).await;
     }
-    let pending = |session| (0..20).step_by(2).map(move |n| Place::new(target(session).key, n));
-    let expected: Vec<Place> = ["a", "b", "c"].into_iter().flat_map(pending).collect();
+    let pending = |session| (0..20).step_by(2).map(move |n| MessageRef::new(target(session).key, n));
+    let expected: Vec<MessageRef> = ["a", "b", "c"].into_iter().flat_map(pending).collect();
     let user = target("a").key.user_id;
-    assert_eq!(store.owing_of(owing_query(&user, None, None, 4)).await, expected);
-    assert_eq!(store.owing(&target("b")).await.len(), 10);
+    assert_eq!(store.pending_of(pending_query(&user, None, None, 4)).await, expected);
+    assert_eq!(store.pending(&target("b")).await.len(), 10);
 }
 
 /// Which texts have vectors is listed in order of sequence, a page at a time; messages without any are left out.
@@ -152,7 +152,7 @@ pub async fn texts_with_vectors_are_listed_in_order(store: Store) {
 /// A text that the model knows no word of has a vector of zeros, is not pending again, and is near to nothing.
 pub async fn a_text_of_no_words_is_near_to_nothing(store: Store) {
     store.sync(&target("s"), vec![lines::user("?!"), lines::user("a basket")]).await;
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
     for _ in 0..2 {
         let results = store.search(&target("s"), &meaning("basket")).await.results;
         assert_eq!(results[0].sequence, 1);
@@ -180,7 +180,7 @@ pub async fn texts_that_are_read_otherwise_are_embedded_again(store: Store) {
     store.embedding.reset_counts();
 
     let again = SessionStorage::new(store.backend.clone());
-    assert_eq!((again.renew().await.unwrap(), store.owing(&target("s")).await), (2, vec![2, 3]));
+    assert_eq!((again.renew().await.unwrap(), store.pending(&target("s")).await), (2, vec![2, 3]));
     assert_eq!(store.find(&target("s"), "basket").await, [2, 3]);
     assert_eq!(store.find(&target("s"), "ls").await, [4]);
     assert_eq!((store.embed().await.messages, store.embedding.texts()), (2, vec!["a basket".to_owned(); 2]));

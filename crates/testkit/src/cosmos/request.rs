@@ -96,10 +96,10 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 pub(super) fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        let escaped = if *first == b'%' { behind.get(..2).and_then(hexadecimal) } else { None };
+    while let [first, after @ ..] = rest {
+        let escaped = if *first == b'%' { after.get(..2).and_then(hexadecimal) } else { None };
         bytes.push(escaped.unwrap_or(*first));
-        rest = behind.get(if escaped.is_some() { 2 } else { 0 }..).unwrap_or_default();
+        rest = after.get(if escaped.is_some() { 2 } else { 0 }..).unwrap_or_default();
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_apart() {
+    fn calls_are_distinguished() {
         let docs = "/dbs/d/colls/events/docs";
         assert_eq!(call("GET", "/", None).kind, Kind::Account);
         assert_eq!(call("POST", "/dbs", None).kind, Kind::Database);

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use amplifier_session_core::{
     Result, Scope,
     backend::{EventCount, EventCounter, EventTime, Events, RESPONSE, SequenceRange, Usage},
-    model::{Digest, Event, Payload, Place, SessionKey, UserId},
+    model::{Digest, Event, MessageRef, Payload, SessionKey, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions},
 };
 use async_trait::async_trait;
@@ -35,7 +35,7 @@ impl Events for MemoryBackend {
         Ok(sequences.iter().filter_map(payload).collect())
     }
 
-    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, Place)>> {
+    async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
         Ok(self.rows().find_events(user, event_ids.iter()))
     }
 
@@ -45,7 +45,7 @@ impl Events for MemoryBackend {
         events.retain(|event| {
             let cursor = EventCursor::from(*event);
             options.after.as_ref().is_none_or(|after| cursor < *after)
-                && !options.without.contains(&cursor.place)
+                && !options.without.contains(&cursor.event)
         });
         events.sort_by_key(|event| Reverse(EventCursor::from(*event)));
         Ok(events.into_iter().take(options.limit).cloned().collect())

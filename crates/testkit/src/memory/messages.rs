@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use amplifier_session_core::{
     Result, Scope,
     backend::{MessageCount, Messages, SequenceRange},
-    model::{Message, MessageState, Place, SessionKey},
+    model::{Message, MessageRef, MessageState, SessionKey},
     search::SearchFilter,
 };
 use async_trait::async_trait;
@@ -34,9 +34,12 @@ impl Messages for MemoryBackend {
         Ok(page.map(|row| row.message.clone()).collect())
     }
 
-    async fn messages_at(&self, places: &[Place]) -> Result<Vec<Message>> {
+    async fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
         let rows = self.rows();
-        Ok(places.iter().filter_map(|place| Some(rows.message(place)?.message.clone())).collect())
+        Ok(message_refs
+            .iter()
+            .filter_map(|message_ref| Some(rows.message(message_ref)?.message.clone()))
+            .collect())
     }
 
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {

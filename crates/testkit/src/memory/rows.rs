@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Scope,
     backend::{SequenceRange, StoredSession, Version, meta::Generations},
     model::{
-        Event, Message, Place, ProjectSlug, SessionId, SessionKey, StoredEvent, UserId, VectorRecord,
+        Event, Message, MessageRef, ProjectSlug, SessionId, SessionKey, StoredEvent, UserId, VectorRecord,
         VectorState,
     },
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
@@ -64,8 +64,8 @@ impl Rows {
         self.sessions.get(key)?.stored.as_ref()
     }
 
-    pub(super) fn message(&self, place: &Place) -> Option<&MessageRow> {
-        self.sessions.get(&place.session)?.messages.get(&place.sequence)
+    pub(super) fn message(&self, message_ref: &MessageRef) -> Option<&MessageRow> {
+        self.sessions.get(&message_ref.session)?.messages.get(&message_ref.sequence)
     }
 
     /// The sessions of a user, in order of their ids.
@@ -111,11 +111,11 @@ impl Rows {
         &self,
         user: &UserId,
         ids: impl Iterator<Item = &'a String>,
-    ) -> Vec<(String, Place)> {
+    ) -> Vec<(String, MessageRef)> {
         let ids: BTreeSet<&String> = ids.collect();
         let events = self.of_user(user).flat_map(SessionRows::events);
         let found = events.filter(|event| ids.contains(&event.event_id));
-        found.map(|event| (event.event_id.clone(), EventCursor::from(event).place)).collect()
+        found.map(|event| (event.event_id.clone(), EventCursor::from(event).event)).collect()
     }
 }
 
@@ -149,7 +149,7 @@ impl MessageRow {
 
     pub(super) fn is_pending(&self, generation: u32, generations: &Generations) -> bool {
         if generation == generations.current_number() {
-            return self.message.vectors.is_owed();
+            return self.message.vectors.is_pending();
         }
         let has_text = self.message.vectors != VectorState::Nothing;
         generations.is_next(generation) && has_text && !self.vectors.contains_key(&generation)

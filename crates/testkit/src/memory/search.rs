@@ -29,14 +29,14 @@ impl Search for MemoryBackend {
                     let terms = count_terms(&mut analyzer, &text.text, &query.terms);
                     statistics.add_document(&terms);
                     if is_asked_for && terms.matches() && query.content_types.contains(text.content_type) {
-                        matching.push((message.place(), text.content_type, terms));
+                        matching.push((message.message_ref(), text.content_type, terms));
                     }
                 }
             }
         }
-        let candidates = matching.into_iter().map(|(place, content_type, terms)| {
+        let candidates = matching.into_iter().map(|(message_ref, content_type, terms)| {
             let score = score(&statistics, &terms);
-            TextCandidate { place, content_type, score }
+            TextCandidate { message_ref, content_type, score }
         });
         Ok(best(candidates.collect(), |candidate| candidate.score, query.limit))
     }
@@ -47,7 +47,7 @@ impl Search for MemoryBackend {
             let records = row.records(query.generation).iter();
             let records = records.filter(|record| query.content_types.contains(record.content_type));
             candidates.extend(records.map(|record| VectorCandidate {
-                place: row.message.place(),
+                message_ref: row.message.message_ref(),
                 content_type: record.content_type,
                 span_start: record.span_start,
                 span_end: record.span_end,

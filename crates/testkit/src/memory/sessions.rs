@@ -45,7 +45,7 @@ impl Sessions for MemoryBackend {
         for row in session.messages.values() {
             counts.messages.add(row.message.sequence, row.message.ts);
             counts.vectors += row.records(current).len() as u64;
-            counts.owing_vectors += u64::from(row.message.vectors.is_owed());
+            counts.pending_vectors += u64::from(row.message.vectors.is_pending());
             counts.synced_at = counts.synced_at.max(Some(row.message.synced_at));
         }
         session.events().for_each(|event| counts.events.add(event.sequence, event.ts));

@@ -3,10 +3,10 @@
 use amplifier_session_core::{
     Error, Result, Scope,
     backend::{
-        MessageVectors, OweAgain, OwingQuery, SequenceRange, VectorCounts, Vectors,
+        MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, VectorCounts, Vectors,
         meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
     },
-    model::{ContentType, ContentTypes, Message, Place, SessionKey, VectorRecord, VectorState},
+    model::{ContentType, ContentTypes, Message, MessageRef, SessionKey, VectorRecord, VectorState},
     search::SearchFilter,
 };
 use async_trait::async_trait;
@@ -18,14 +18,14 @@ use super::{
 
 #[async_trait]
 impl Vectors for MemoryBackend {
-    async fn messages_owing_vectors(&self, query: &OwingQuery) -> Result<Vec<Message>> {
+    async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>> {
         let rows = self.rows();
         let generations = rows.generations();
         let messages = rows.of_user(&query.user).flat_map(|session| session.messages.values());
         let pending = messages.filter(|row| {
             row.is_pending(query.generation, &generations)
                 && query.session.as_ref().is_none_or(|session| *session == row.message.session_id)
-                && query.after < Some(row.message.place())
+                && query.after < Some(row.message.message_ref())
         });
         Ok(pending.take(query.limit.min(self.page_size)).map(|row| row.message.clone()).collect())
     }
@@ -55,18 +55,18 @@ impl Vectors for MemoryBackend {
         Ok(count)
     }
 
-    async fn owe_vectors(&self, key: &SessionKey, which: OweAgain) -> Result<u64> {
+    async fn mark_pending(&self, key: &SessionKey, which: MessagesToEmbed) -> Result<u64> {
         let mut rows = self.rows();
         let current = rows.generations().current_number();
-        let mut owed = 0;
+        let mut pending = 0;
         for row in rows.sessions.get_mut(key).into_iter().flat_map(|session| session.messages.values_mut()) {
             let failed = row.vectors.get(&current).is_some_and(|of| of.failure.is_some());
             if row.message.vectors == VectorState::Stored && which.means(row.message.sequence, failed) {
                 row.message.vectors = VectorState::Outdated;
-                owed += 1;
+                pending += 1;
             }
         }
-        Ok(owed)
+        Ok(pending)
     }
 
     async fn complete_generation(&self, generation: u32) -> Result<bool> {
@@ -84,7 +84,7 @@ impl Vectors for MemoryBackend {
         if all_messages(&mut rows).any(|row| row.is_pending(generation, &generations)) {
             return Ok(false);
         }
-        for row in all_messages(&mut rows).filter(|row| row.message.vectors.is_owed()) {
+        for row in all_messages(&mut rows).filter(|row| row.message.vectors.is_pending()) {
             row.message.vectors = VectorState::Stored;
         }
         let next = rows.meta.get(NEXT_EMBEDDING_SPACE).cloned().unwrap_or_default();
@@ -115,7 +115,7 @@ impl Vectors for MemoryBackend {
             }
             counts.embeddable += 1;
             for number in generations.numbers().filter(|number| row.is_pending(*number, &generations)) {
-                counts.generations.entry(number).or_default().owing += 1;
+                counts.generations.entry(number).or_default().pending += 1;
             }
             for (number, VectorRows { records, failure }) in &row.vectors {
                 let counts = counts.generations.entry(*number).or_default();
@@ -130,14 +130,14 @@ impl Vectors for MemoryBackend {
     async fn vectors_of(
         &self,
         generation: u32,
-        texts: &[(Place, ContentType)],
-    ) -> Result<Vec<(Place, VectorRecord)>> {
+        texts: &[(MessageRef, ContentType)],
+    ) -> Result<Vec<(MessageRef, VectorRecord)>> {
         let rows = self.rows();
         let mut found = Vec::new();
-        for (place, content_type) in texts {
-            let records = rows.message(place).into_iter().flat_map(|row| row.records(generation));
+        for (message_ref, content_type) in texts {
+            let records = rows.message(message_ref).into_iter().flat_map(|row| row.records(generation));
             let records = records.filter(|record| record.content_type == *content_type);
-            found.extend(records.map(|record| (place.clone(), record.clone())));
+            found.extend(records.map(|record| (message_ref.clone(), record.clone())));
         }
         Ok(found)
     }

@@ -99,7 +99,7 @@ fn check(rows: &Rows, key: &SessionKey, change: &SessionChange) -> Result<()> {
     }
     // `core` has looked for ids that are taken, but a write of another session may have come in between.
     let ids = change.events.put.iter().map(|stored| &stored.event.event_id);
-    if rows.find_events(&key.user_id, ids).iter().any(|(_, place)| place.session != *key) {
+    if rows.find_events(&key.user_id, ids).iter().any(|(_, event)| event.session != *key) {
         return Err(conflict("another session has an event of this id"));
     }
     Ok(())

@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_testkit::{AmplifierHome, FlakyBackend, MemoryBackend, Operation, TestClock, lines};
 
 #[tokio::test]
-async fn a_flaky_backend_counts_and_fails_as_told() {
+async fn a_flaky_backend_counts_and_fails_on_request() {
     let backend = FlakyBackend::new(Arc::new(MemoryBackend::new()));
     let list = async || backend.list_sessions(&SessionQuery::new(Scope::Everyone)).await;
     backend.fail_after(Operation::ListSessions, 1);

@@ -50,7 +50,7 @@ async fn embedded(model: FakeEmbedding, redaction: Redaction, text: &str) -> (Em
     let (target, message) = (target("p"), lines::user(text).raw());
     let without_model = storage.clone().with_embedding(None);
     without_model.sync_transcript_lines(&target, SyncLines::whole(vec![message])).await.unwrap();
-    let report = storage.embed_owed(&target.key.user_id, None).await.unwrap();
+    let report = storage.embed_pending(&target.key.user_id, None).await.unwrap();
     let options = SearchOptions::new(text).with_mode(SearchMode::Hybrid);
     storage.search_transcripts(&target.key.user_id.clone().into(), &options).await.unwrap();
     (report, model.texts().join(" "))

@@ -40,9 +40,11 @@ pub(crate) struct Vectors {
     /// Their model; `None` if there are no vectors.
     pub(crate) space: Option<EmbeddingSpace>,
     /// Messages with pending vectors; `None` if the scope includes more than one user.
-    pub(crate) owing_messages: Option<usize>,
+    #[serde(rename = "owing_messages")]
+    pub(crate) pending_messages: Option<usize>,
     /// Whether there are more of these than were counted.
-    pub(crate) owing_more: bool,
+    #[serde(rename = "owing_more")]
+    pub(crate) pending_more: bool,
 }
 
 /// What to show.

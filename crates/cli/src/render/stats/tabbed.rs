@@ -95,11 +95,11 @@ fn model(of: &ModelStatistics) -> String {
 fn vectors(vectors: &Vectors) -> String {
     let model = or_unknown(vectors.space.as_ref().map(|space| space.model.as_str()));
     let dimensions = vectors.space.as_ref().map_or(0, |space| space.dimensions);
-    let owing = match (vectors.owing_messages, vectors.owing_more) {
+    let pending = match (vectors.pending_messages, vectors.pending_more) {
         (None, _) => UNKNOWN.to_owned(),
-        (Some(owing), more) => format!("{owing}{}", if more { "+" } else { "" }),
+        (Some(pending), more) => format!("{owing}{}", if more { "+" } else { "" }),
     };
-    line("vectors", model, &[dimensions.to_string(), owing])
+    line("vectors", model, &[dimensions.to_string(), pending])
 }
 
 fn counts(of: SessionStatistics) -> [u64; 4] {

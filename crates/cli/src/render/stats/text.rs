@@ -94,7 +94,7 @@ fn below_home(location: &str, home: Option<&Path>) -> String {
 
 fn vectors(vectors: &Vectors) -> String {
     let made = vectors.space.as_ref().map_or_else(|| "none".to_owned(), |space| one_line(&space.to_string()));
-    let owing = match (vectors.owing_messages, vectors.owing_more) {
+    let pending = match (vectors.pending_messages, vectors.pending_more) {
         (None, _) => return made,
         (Some(0), _) => "none pending".to_owned(),
         (Some(1), false) => "1 message pending".to_owned(),
@@ -151,7 +151,9 @@ mod tests {
 
     #[test]
     fn pending_vectors_are_counted() {
-        let text = |owing_messages, owing_more| vectors(&Vectors { space: None, owing_messages, owing_more });
+        let text = |pending_messages, pending_more| {
+            vectors(&Vectors { space: None, pending_messages, pending_more })
+        };
         assert_eq!(text(None, false), "none");
         assert_eq!(text(Some(0), false), "none; none pending");
         assert_eq!(text(Some(1), false), "none; 1 message pending");

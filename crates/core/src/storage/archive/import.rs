@@ -165,12 +165,12 @@ impl SessionStorage {
         Ok(Reading { change, refused })
     }
 
-    async fn end(&self, reading: Reading, told: (u32, u32), report: &mut ImportReport) -> Result<()> {
+    async fn end(&self, reading: Reading, stated: (u32, u32), report: &mut ImportReport) -> Result<()> {
         let Reading { change, refused } = reading;
         let rows = (change.messages.put.len(), change.events.put.len());
         let counted = (change.session.message_count, change.session.event_count);
         let is_whole = |of: (u32, u32)| rows == (of.0 as usize, of.1 as usize);
-        if refused.is_none() && !(is_whole(told) && is_whole(counted)) {
+        if refused.is_none() && !(is_whole(stated) && is_whole(counted)) {
             return Err(Error::validation("archive", "rows of the session are missing")
                 .with("session", &change.session.session_id));
         }
@@ -199,9 +199,9 @@ impl SessionStorage {
             let ids: Vec<String> = events.iter().map(|stored| stored.event.event_id.clone()).collect();
             let found = self.backend.find_events(user, &ids).await?;
             let other =
-                found.into_iter().find(|(_, place)| place.session.session_id != change.session.session_id);
-            if let Some((id, place)) = other {
-                let session = place.session.session_id;
+                found.into_iter().find(|(_, event)| event.session.session_id != change.session.session_id);
+            if let Some((id, event)) = other {
+                let session = event.session.session_id;
                 return Ok(Some(format!("its event {id:?} already belongs to session {session}")));
             }
         }
@@ -230,7 +230,7 @@ impl Reading {
             ts: record.ts,
             ts_source: record.ts_source.unwrap_or(TimeSource::of_estimated(record.ts_estimated)),
             synced_at: record.synced_at,
-            vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
+            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
             digest: Digest::of(raw.as_bytes()),
             raw,
         });

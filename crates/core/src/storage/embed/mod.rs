@@ -13,7 +13,7 @@ use super::{SessionStorage, VectorsOf};
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        OweAgain, OwingQuery, StorageBackendExt,
+        MessagesToEmbed, PendingQuery, StorageBackendExt,
         meta::{self, Generation, Generations},
     },
     content::{ExtractedText, extract},
@@ -71,7 +71,7 @@ impl SessionStorage {
     /// # Errors
     ///
     /// Errors of the backend.
-    pub async fn embed_owed(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
+    pub async fn embed_pending(&self, user: &UserId, session: Option<&SessionId>) -> Result<EmbedReport> {
         let mut report = EmbedReport::default();
         self.embed_current(user, session, &mut report, &mut |_| {}).await?;
         Ok(report)
@@ -90,8 +90,8 @@ impl SessionStorage {
         let held = self.generations().await?;
         let generation = held.current_number();
         let query =
-            OwingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
-        if self.backend.messages_owing_vectors(&query).await?.is_empty() {
+            PendingQuery { user: user.clone(), session: session.cloned(), generation, after: None, limit: 1 };
+        if self.backend.messages_pending_vectors(&query).await?.is_empty() {
             return Ok(());
         }
         // A store without vectors is claimed with the first vector: a model that fails must not exclude others.
@@ -101,7 +101,7 @@ impl SessionStorage {
         };
         match claimed {
             Ok(generation) => {
-                self.embed_generation(OwingQuery { generation, ..query }, report, on_embedded).await
+                self.embed_generation(PendingQuery { generation, ..query }, report, on_embedded).await
             }
             Err(error) => {
                 report.failure = Some(error);
@@ -113,22 +113,22 @@ impl SessionStorage {
     /// Makes the pending vectors of `owing`. The provider has the space of the generation.
     pub(super) async fn embed_generation(
         &self,
-        owing: OwingQuery,
+        pending: PendingQuery,
         report: &mut EmbedReport,
         on_embedded: OnEmbedded<'_>,
     ) -> Result<()> {
         let Some(provider) = &self.embedding else { return Ok(()) };
-        let mut query = OwingQuery { limit: MESSAGES_A_STEP, ..owing };
+        let mut query = PendingQuery { limit: MESSAGES_A_STEP, ..pending };
         // The vectors of one step are made while those of the previous step are stored and the next messages are read.
         let mut making = Making::default();
         loop {
-            let owing = self.backend.messages_owing_vectors(&query).await?;
-            query.after = owing.last().map(Message::place).or(query.after);
+            let pending = self.backend.messages_pending_vectors(&query).await?;
+            query.after = pending.last().map(Message::message_ref).or(query.after);
             self.backend.give_way().await;
             let made = making.finish().await?;
             let failed = made.as_ref().is_some_and(|made| made.failure.is_some());
-            if !owing.is_empty() && !failed {
-                making.start(owing, self.cutting_for(provider), self.now());
+            if !pending.is_empty() && !failed {
+                making.start(pending, self.cutting_for(provider), self.now());
             }
             match made {
                 Some(made) => {
@@ -198,7 +198,7 @@ impl SessionStorage {
         // Texts that the other model refused are tried again.
         for user in self.users_with_sessions().await? {
             for key in self.session_keys(&VectorsOf::user(user)).await? {
-                self.backend.owe_vectors(&key, OweAgain::Failed).await?;
+                self.backend.mark_pending(&key, MessagesToEmbed::Failed).await?;
             }
         }
         let next = Generation { space: space.clone(), number: held.last_number + 1 };

@@ -205,7 +205,7 @@ impl Step {
         let mut outcome = StepOutcome { secrets: self.secrets, failure, ..StepOutcome::default() };
         for (message, vectors) in self.messages.iter().zip(of_messages) {
             if let Some(vectors) = vectors {
-                outcome.made.entry(message.place().session).or_default().push(vectors);
+                outcome.made.entry(message.message_ref().session).or_default().push(vectors);
             }
         }
         outcome

@@ -16,7 +16,7 @@ use crate::{
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     metadata::Metadata,
     model::{
-        ContentType, Digest, HostId, MetadataFile, Place, ProjectSlug, RawJson, Session, SessionKey,
+        ContentType, Digest, HostId, MessageRef, MetadataFile, ProjectSlug, RawJson, Session, SessionKey,
         StoredEvent, Timestamp,
     },
 };
@@ -479,13 +479,13 @@ impl SessionIngest {
             return Ok(());
         }
         let ids: Vec<String> = given.into_keys().collect();
-        let taken: HashMap<String, Place> =
+        let taken: HashMap<String, MessageRef> =
             self.storage.backend.find_events(&key.user_id, &ids).await?.into_iter().collect();
         let put: HashSet<u32> = events.put.iter().map(|stored| stored.event.sequence).collect();
         let goes =
             |sequence: u32| put.contains(&sequence) || events.truncate.is_some_and(|start| sequence >= start);
         let is_taken =
-            |id: &str| taken.get(id).is_some_and(|place| place.session != *key || !goes(place.sequence));
+            |id: &str| taken.get(id).is_some_and(|event| event.session != *key || !goes(event.sequence));
         for StoredEvent { event, .. } in &mut events.put {
             if is_taken(&event.event_id) {
                 event.event_id = derived(event.sequence);

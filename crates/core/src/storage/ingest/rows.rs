@@ -154,7 +154,7 @@ impl MessageRows {
             ts,
             ts_source,
             synced_at,
-            vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
+            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
             digest,
             raw,
         };
@@ -177,8 +177,8 @@ impl MessageRows {
         if !self.pending.begun() {
             return;
         }
-        let behind = self.states.get(self.pending.next() as usize..).unwrap_or_default();
-        let stays = if self.pending.is_whole() { &[] } else { behind };
+        let following = self.states.get(self.pending.next() as usize..).unwrap_or_default();
+        let stays = if self.pending.is_whole() { &[] } else { following };
         let beyond: BTreeSet<u32> = stays.iter().filter_map(|state| state.turn).collect();
         let more = beyond.difference(&self.distinct_turns).count();
         session.turn_count = (self.distinct_turns.len() + more) as u32;

@@ -61,7 +61,7 @@ async fn sessions_come_back_as_they_were(store: Store) {
     assert_eq!(report.messages, u64::from(stored.session.message_count));
 
     let rows = store.rows(&target).await;
-    assert_eq!((rows.vectors, rows.owing_vectors), (0, report.messages));
+    assert_eq!((rows.vectors, rows.pending_vectors), (0, report.messages));
 }
 
 /// A session that is there stays as it is, or is replaced whole; those of others come in only where they are meant.

@@ -54,7 +54,7 @@ async fn vectors_that_are_handed_in_are_found(store: Store) {
     let alone = store.storage_with(None);
     assert_eq!(alone.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap(), 3);
     assert_eq!(store.storage.embedding_space().await.unwrap(), Some(space()));
-    assert_eq!(store.owing(&target("s")).await, [3]);
+    assert_eq!(store.pending(&target("s")).await, [3]);
     for round in 0..2 {
         for storage in [&alone, &store.again().await.storage] {
             assert_eq!(near(storage, store.embedding.vector("a deep thought")).await, [1], "{round}");
@@ -121,7 +121,7 @@ async fn vectors_that_do_not_fit_are_refused(store: Store) {
         }
     }
     assert!(store.vectors(&target("s")).await.is_empty());
-    assert_eq!(store.owing(&target("s")).await, [0, 1, 3]);
+    assert_eq!(store.pending(&target("s")).await, [0, 1, 3]);
     assert_eq!(store.storage.embedding_space().await.unwrap(), None);
 }
 
@@ -199,7 +199,7 @@ async fn a_changed_line_loses_what_was_handed_in(store: Store) {
     changed[0] = lines::user("another question");
     store.sync_text(&target("s"), changed.clone()).await;
     assert_eq!(near(&store.storage, given.clone()).await, [3]);
-    assert_eq!(store.owing(&target("s")).await, [0, 1]);
+    assert_eq!(store.pending(&target("s")).await, [0, 1]);
     store.sync(&target("s"), changed).await;
     assert_eq!(near(&store.storage, store.embedding.vector("another question")).await, [0]);
     assert_eq!(near(&store.storage, given).await, [3]);
@@ -225,7 +225,7 @@ async fn vectors_come_in_with_their_lines(store: Store) {
     for _ in 0..2 {
         store.storage.sync_transcript_lines(&target("s"), sync()).await.unwrap();
         assert_eq!(store.embedding.texts(), ["a listing"]);
-        assert!(store.owing(&target("s")).await.is_empty());
+        assert!(store.pending(&target("s")).await.is_empty());
     }
     assert_eq!(near(&store.storage, store.embedding.vector("a deep thought")).await, [1]);
     // Those of a later call are for its own lines.

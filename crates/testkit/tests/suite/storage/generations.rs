@@ -31,12 +31,12 @@ async fn a_rebuild_that_breaks_off_goes_on_where_it_was(store: Store) {
     let status = new.vector_status(&Scope::Everyone).await.unwrap();
     let next = status.next.unwrap();
     assert_eq!(next.space.model, "other-words");
-    assert_eq!(next.counts.messages + next.counts.owing, 7);
-    assert!(next.counts.owing > 0);
+    assert_eq!(next.counts.messages + next.counts.pending, 7);
+    assert!(next.counts.pending > 0);
     model.fail_on(None);
     let report = rebuild(&new).await;
     assert!(report.failure.is_none());
-    assert_eq!(report.messages, next.counts.owing);
+    assert_eq!(report.messages, next.counts.pending);
     assert!(finds_by_meaning(&new).await);
 }
 
@@ -78,10 +78,13 @@ async fn an_estimate_counts_what_would_be_sent(store: Store) {
     let without = store.storage_with(None);
     store.sync_text(&target("t"), vec![lines::user("one two three"), lines::system("x")]).await;
     store.embedding.reset_counts();
-    let pending = store.storage.estimate_embedding(&of_ana(), EstimateOf::Owed).await.unwrap();
+    let pending = store.storage.estimate_embedding(&of_ana(), EstimateOf::Pending).await.unwrap();
     assert_eq!((pending.messages, pending.texts, pending.tokens, pending.calls), (1, 1, 3, 1));
     let all = store.storage.estimate_embedding(&of_ana(), EstimateOf::Everything).await.unwrap();
     assert_eq!((all.texts, all.tokens, all.calls), (3, 9, 1));
     assert_eq!(store.embedding.calls(), 0);
-    assert_eq!(kind(without.estimate_embedding(&of_ana(), EstimateOf::Owed).await), ErrorKind::Unsupported);
+    assert_eq!(
+        kind(without.estimate_embedding(&of_ana(), EstimateOf::Pending).await),
+        ErrorKind::Unsupported
+    );
 }

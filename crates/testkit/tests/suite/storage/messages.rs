@@ -114,7 +114,7 @@ async fn messages_without_text_need_no_vectors(store: Store) {
     let messages = store.messages(&target("s")).await;
     assert_eq!(messages.len(), count);
     assert!(messages.iter().all(|message| message.vectors == VectorState::Nothing));
-    assert_eq!((store.embedding.calls(), store.owing(&target("s")).await.len()), (0, 0));
+    assert_eq!((store.embedding.calls(), store.pending(&target("s")).await.len()), (0, 0));
     assert!(store.find(&target("s"), "aGVsbG8 c2VjcmV0").await.is_empty());
     assert_eq!(store.find(&target("s"), "bash ls").await, [0]);
 }
@@ -157,7 +157,7 @@ async fn turns_are_numbered(store: Store) {
     store.sync(&target("s"), lines).await;
     assert_eq!((turns().await, session().await.turn_count), (vec![1, 2, 2, 2, 2, 2, 2, 3, 3], 3));
     assert_eq!(session().await.title(), "How do I bake a cake?");
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
     store.sync(&target("s"), vec![lines::assistant("nobody asked")]).await;
     assert_eq!(session().await.title(), "s");
 }

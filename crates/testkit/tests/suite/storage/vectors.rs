@@ -5,7 +5,7 @@ use amplifier_session_testkit::prelude::*;
 on_both_stores![
     every_text_has_its_vector,
     a_long_text_has_a_vector_a_chunk,
-    a_shorter_text_leaves_no_chunk_behind,
+    a_shorter_text_leaves_no_stale_chunk,
     tool_output_is_embedded_up_to_its_limit,
     a_provider_that_fails_midway_leaves_whole_messages,
     a_failed_embedding_is_made_up_for,
@@ -81,11 +81,11 @@ async fn a_long_text_has_a_vector_a_chunk(store: Store) {
         assert!(store.embedding.texts().contains(&source));
     }
     assert_eq!(store.rows(&target("s")).await.vectors, chunks.len() as u64 + 1);
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
 }
 
 /// A text that becomes shorter leaves no chunk behind.
-async fn a_shorter_text_leaves_no_chunk_behind(store: Store) {
+async fn a_shorter_text_leaves_no_stale_chunk(store: Store) {
     let store = store.with_embedding(small());
     let long = "a sentence of several words. ".repeat(50);
     store.sync(&target("s"), vec![lines::user(&long), lines::user(&long)]).await;
@@ -115,15 +115,15 @@ async fn a_provider_that_fails_midway_leaves_whole_messages(store: Store) {
     };
     store.embedding.fail_on(Some("thought17"));
     store.sync(&target("s"), lines()).await;
-    let owing = store.owing(&target("s")).await;
-    assert!(owing.contains(&17));
+    let pending = store.pending(&target("s")).await;
+    assert!(pending.contains(&17));
     let vectors = store.vectors(&target("s")).await;
-    assert_eq!(vectors.len(), 2 * (30 - owing.len()));
-    assert!(vectors.iter().all(|(sequence, _)| !owing.contains(sequence)));
+    assert_eq!(vectors.len(), 2 * (30 - pending.len()));
+    assert!(vectors.iter().all(|(sequence, _)| !pending.contains(sequence)));
     store.embedding.fail_on(None);
     store.sync(&target("s"), lines()).await;
     let vectors = store.vectors(&target("s")).await;
-    assert_eq!((vectors.len(), store.owing(&target("s")).await.len()), (60, 0));
+    assert_eq!((vectors.len(), store.pending(&target("s")).await.len()), (60, 0));
     for (sequence, record) in vectors {
         let kind = if record.content_type == ContentType::AssistantThinking { "thought" } else { "answer" };
         assert_eq!(record.vector, store.embedding.vector(&format!("{kind}{sequence}")));
@@ -139,8 +139,8 @@ async fn a_failed_embedding_is_made_up_for(store: Store) {
         store.embedding.answer_with(answer.unwrap_or_default());
         store.sync(&target("s"), every_kind()).await;
         let rows = store.rows(&target("s")).await;
-        assert_eq!((rows.messages.count, rows.vectors, rows.owing_vectors), (5, 0, 4), "{answer:?}");
-        assert_eq!(store.owing(&target("s")).await, [0, 1, 2, 3], "{answer:?}");
+        assert_eq!((rows.messages.count, rows.vectors, rows.pending_vectors), (5, 0, 4), "{answer:?}");
+        assert_eq!(store.pending(&target("s")).await, [0, 1, 2, 3], "{answer:?}");
         assert_eq!(store.find(&target("s"), "question thought").await, [0, 1]);
         let report = store.embed().await;
         assert!(report.failure.is_some() && report.total() == 0, "{answer:?}");
@@ -150,7 +150,7 @@ async fn a_failed_embedding_is_made_up_for(store: Store) {
     let before = store.stored(&target("s")).await;
     assert_eq!(store.sync(&target("s"), every_kind()).await, IngestReport::default());
     assert_eq!(store.stored(&target("s")).await.session, before.session);
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
     assert_eq!(store.vectors(&target("s")).await.len(), 5);
     assert_eq!(store.search(&target("s"), &meaning("question")).await.results[0].sequence, 0);
 }
@@ -175,7 +175,7 @@ async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
         assert!(sequences.eq((0..20).filter(|sequence| *sequence != 7)), "{session}");
         store.embedding.reset_counts();
         store.embed().await;
-        assert_eq!((store.embedding.calls(), store.owing(&target(session)).await.len()), (0, 0));
+        assert_eq!((store.embedding.calls(), store.pending(&target(session)).await.len()), (0, 0));
         assert!(store.find(&target(session), "poisoned").await.contains(&7));
         let counts = store.storage.vector_status(&ana()).await.unwrap().current.unwrap().counts;
         let reasons: Vec<_> = counts.failed.iter().collect();
@@ -198,7 +198,7 @@ async fn a_service_that_fails_on_every_text_marks_nothing(store: Store) {
         assert_eq!((report.messages, report.refused), (0, 0));
         let failure = report.failure.unwrap();
         assert!(refuses || failure.message().starts_with("http://fake.test/v1: "), "{failure}");
-        assert_eq!(store.owing(&target("s")).await.len(), 20);
+        assert_eq!(store.pending(&target("s")).await.len(), 20);
     }
 }
 
@@ -214,8 +214,8 @@ async fn what_was_made_before_a_failure_is_kept(store: Store) {
             break;
         }
     }
-    let owing = store.owing(&target("s")).await;
-    assert!(owing.len() <= 16 && owing.contains(&35), "{owing:?}");
+    let pending = store.pending(&target("s")).await;
+    assert!(pending.len() <= 16 && pending.contains(&35), "{owing:?}");
     let made = store.embedding.texts();
     assert_eq!(made.iter().filter(|text| text.ends_with("number 0")).count(), 1);
 }
@@ -228,9 +228,9 @@ async fn another_space_is_refused(store: Store) {
         let storage = store.storage_with(Some(other));
         let lines = SyncLines::starting_at(5, raw(vec![lines::user("a basket")]));
         storage.sync_transcript_lines(&target("s"), lines).await.unwrap();
-        let report = storage.embed_owed(&target("s").key.user_id, None).await.unwrap();
+        let report = storage.embed_pending(&target("s").key.user_id, None).await.unwrap();
         assert_eq!(report.failure.map(|error| error.kind()), Some(ErrorKind::Embedding));
-        assert_eq!(store.owing(&target("s")).await, [5]);
+        assert_eq!(store.pending(&target("s")).await, [5]);
         assert_eq!(storage.embedding_space().await.unwrap(), space);
 
         assert_eq!(kind(storage.search_transcripts(&ana(), &meaning("basket")).await), ErrorKind::Embedding);
@@ -241,7 +241,7 @@ async fn another_space_is_refused(store: Store) {
         assert_eq!((results.results.len(), says_words_alone(&results)), (1, false));
     }
     store.sync_from(&target("s"), 6, vec![lines::user("more")]).await.unwrap();
-    assert!(store.owing(&target("s")).await.is_empty());
+    assert!(store.pending(&target("s")).await.is_empty());
 }
 
 /// Without a provider nothing is embedded; pending vectors are made once there is one, in all sessions of the user.
@@ -250,17 +250,17 @@ async fn vectors_are_made_once_there_is_a_provider(store: Store) {
     for target in [target("a"), target("b"), target("c"), ben.clone()] {
         store.sync_text(&target, every_kind()).await;
     }
-    assert_eq!(without.embed_owed(&ben.key.user_id, None).await.unwrap().messages, 0);
+    assert_eq!(without.embed_pending(&ben.key.user_id, None).await.unwrap().messages, 0);
     assert_eq!(without.embedding_space().await.unwrap(), None);
 
     let SessionKey { user_id, session_id } = target("b").key;
-    let report = store.storage.embed_owed(&user_id, Some(&session_id)).await.unwrap();
+    let report = store.storage.embed_pending(&user_id, Some(&session_id)).await.unwrap();
     assert_eq!((report.messages, report.total()), (4, 5));
     let report = store.embed().await;
     assert_eq!((report.messages, report.total()), (8, 10));
     assert_eq!(report.vectors.get(&ContentType::ToolOutput), Some(&4));
     assert_eq!(store.embed().await.messages, 0);
-    assert_eq!(store.owing(&ben).await, [0, 1, 2, 3]);
+    assert_eq!(store.pending(&ben).await, [0, 1, 2, 3]);
 }
 
 /// Another model, with other dimensions.
