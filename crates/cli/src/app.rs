@@ -183,13 +183,11 @@ impl App {
         Ok(storage)
     }
 
-    /// Opens the DuckDB store that is named, which must exist, for questions in SQL about what `--scope` says.
+    /// Opens the named DuckDB store, which must exist, for SQL queries in the scope of `--scope`.
     #[cfg(feature = "duckdb-system")]
-    pub(crate) async fn duckdb(
+    pub(crate) async fn sql_reader(
         &self,
-    ) -> Result<(amplifier_session_storage::duckdb::DuckDbBackend, Scope), Failure> {
-        use amplifier_session_storage::duckdb::{Access, DuckDb};
-
+    ) -> Result<(amplifier_session_storage::duckdb_sql::SqlReader, Scope), Failure> {
         let user = self.identity()?.user_id;
         let scope = self.scope(user.clone())?;
         let url = self.store_url()?;
@@ -201,12 +199,12 @@ impl App {
             return Err(Failure::wrong_use(format!("`sql` needs a DuckDB store; {url} is not one"), hint));
         };
         self.check_existence()?;
-        let backend = DuckDb::open(file, Access::ReadOnly).await?;
+        let reader = amplifier_session_storage::duckdb_sql::SqlReader::open(file).await?;
         if scope != Scope::Everyone {
-            let storage = SessionStorage::new(std::sync::Arc::new(backend.clone()));
+            let storage = SessionStorage::new(std::sync::Arc::new(reader.backend().clone()));
             self.warn_of_other_user(&storage, &user).await?;
         }
-        Ok((backend, scope))
+        Ok((reader, scope))
     }
 
     fn scope(&self, user: UserId) -> Result<Scope, Failure> {

@@ -30,7 +30,8 @@ use amplifier_session_core::{
     search::VectorSearchOptions,
     storage::{IngestTarget, SyncLines},
 };
-use amplifier_session_duckdb::{Access, DuckDb, SqlQuery};
+use amplifier_session_duckdb::{Access, DuckDb};
+use amplifier_session_duckdb_sql::{SqlQuery, SqlReader};
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_sync::{NoProgress, SyncOptions, sync};
 use amplifier_session_testkit::{
@@ -255,8 +256,8 @@ async fn measure_sql() {
         start.elapsed().as_secs_f64(),
         fs::metadata(&file).unwrap().len() / 1_000_000
     );
-    println!("| question about 1,000,000 events | best | worst |\n| --- | --- | --- |");
-    let backend = DuckDb::open(&file, Access::ReadOnly).await.unwrap();
+    println!("| query over 1,000,000 events | best | worst |\n| --- | --- | --- |");
+    let reader = SqlReader::open(&file).await.unwrap();
     for sql in [
         "SELECT count(*), sum(data_size_bytes) FROM events",
         "SELECT event_type, tool_name, count(*), min(ts), max(ts) FROM events GROUP BY ALL",
@@ -267,7 +268,7 @@ async fn measure_sql() {
         let mut times = Vec::new();
         for _ in 0..5 {
             let start = Instant::now();
-            let mut answer = backend.sql(&Scope::from(user()), &SqlQuery::new(sql)).await.unwrap();
+            let mut answer = reader.query(&Scope::from(user()), &SqlQuery::new(sql)).await.unwrap();
             while answer.next_rows().await.unwrap().is_some() {}
             times.push(start.elapsed().as_secs_f64() * 1e3);
         }

@@ -1,25 +1,30 @@
-//! The database: opening it, SQL for people, and what DuckDB does in its own way.
+//! The database: opening it, and what DuckDB does in its own way.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use amplifier_session_core::{
-    Error, ErrorKind, Result, Scope,
+    Error, ErrorKind, Result,
     backend::{StoreInfo, StorePlace, VectorQuery},
     blocking,
 };
+use amplifier_session_hnsw::{Hnsw, HnswOptions};
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
-    embedded::{Database, Embedded, Nearest, RowSnapshots},
+    embedded::{Connections, Database, Embedded, Nearest, RowSnapshots},
     file,
 };
+use duckdb::Connection;
 
 use crate::{
     connect::{self, Access},
     connection::Write,
-    hnsw::{Hnsw, HnswOptions},
+    hnsw_rows::HnswRows,
     open_files,
-    pool::Pool,
-    sql::{self, SqlAnswer, SqlQuery},
+    pool::{self, Pool},
 };
 
 /// Sessions in one DuckDB file. Cheap to clone; all that a process opens of a file share one database.
@@ -36,6 +41,7 @@ pub struct DuckDb {
 struct Inner {
     /// Dropped first: nobody else opens its file while the store's is open.
     hnsw: Hnsw,
+    store_id: OnceLock<[u8; 16]>,
     index: IndexUpdater<RowSnapshots<Pool>>,
     pool: Arc<Pool>,
 }
@@ -60,9 +66,10 @@ impl DuckDb {
         let access = if protected.is_some() { Access::ReadOnly } else { access };
         let inner = open_files::shared(path, |file| {
             let pool = Arc::new(Pool::open(path, access, file)?);
-            let index = SearchIndex::open(connect::beside(path, ".index"));
+            let index = SearchIndex::open(file::beside(path, ".index"));
             let index = IndexUpdater::new(index, RowSnapshots::new(Arc::clone(&pool)));
-            Ok(Inner { hnsw: Hnsw::new(pool.path(), access), index, pool })
+            let hnsw = Hnsw::new(pool.path(), access == Access::ReadOnly, connect::in_memory);
+            Ok(Inner { hnsw, store_id: OnceLock::new(), index, pool })
         })?;
         if (access, inner.pool.access()) == (Access::ReadWrite, Access::ReadOnly) {
             let message = "this process has the database open for reading only";
@@ -71,11 +78,10 @@ impl DuckDb {
         Ok(Embedded::new(Self { inner, access, protected }))
     }
 
-    /// Has an HNSW index too, which DuckDB's extension VSS makes in the file `<path>.hnsw`, for whatever opens this file in
-    /// this process. Searches that leave nothing out use it, when it is up to date, which `update_index` brings it.
-    /// Without the extension everything goes as without the index, and such searches say so.
+    /// Keeps an HNSW index in the file `<path>.hnsw` for all users of this file in this process. Searches without a filter use it
+    /// while it is up to date; `update_index` updates it. If it cannot be used, such searches report the reason.
     pub fn use_hnsw(&self, options: HnswOptions) {
-        self.inner.hnsw.ask_for(options);
+        self.inner.hnsw.enable(options);
     }
 
     /// The database file.
@@ -84,59 +90,31 @@ impl DuckDb {
         self.inner.pool.path()
     }
 
-    /// Asks a question in SQL; the views of [`READY_VIEWS`](crate::READY_VIEWS) are there for it. It
-    /// reads this database and no other file.
+    /// Whether the database is confined to its own file, which it is if this process opened it read-only: it reaches no other
+    /// file, loads no extension, and its settings are locked.
+    #[must_use]
+    pub fn is_confined(&self) -> bool {
+        self.inner.pool.access() == Access::ReadOnly
+    }
+
+    /// Runs `read` on a connection of its own, whose temporary views no other read sees.
     ///
     /// # Errors
     ///
-    /// `Unsupported` when the store was not opened for reading only; `Validation` (`scope`) when it holds sessions of others
-    /// and `scope` is not [`Scope::Everyone`], because SQL sees the whole store; `Validation` (`query`) when the query is
-    /// not one statement that reads, or DuckDB does not understand it.
-    pub async fn sql(&self, scope: &Scope, query: &SqlQuery) -> Result<SqlAnswer> {
-        self.check_sql()?;
-        let (inner, scope, query) = (Arc::clone(&self.inner), scope.clone(), query.clone());
-        let (asking, awaiting) = sql::asking();
-        // Goes on while the rows are read.
-        tokio::task::spawn_blocking(move || {
-            let asked = inner.pool.read_apart(|connection| {
-                sql::answer(connection, &scope, &query, &asking);
-                Ok(())
-            });
-            asked.unwrap_or_else(|error| asking.fail(error));
-            // Who has seen the end of the answer may count on the store to be let go.
-            drop(inner);
-            drop(asking);
-        });
-        awaiting.answer().await
+    /// `StorageConnection` if no connection can be opened, and those of `read`.
+    pub fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        self.inner.pool.read_apart(read)
     }
 
-    /// Writes the answer to a question in SQL to `file`, as Parquet, for its owner alone; returns how many rows there are. The
-    /// types of columns are kept.
+    /// Creates the folder for data that does not fit into memory, and returns its absolute path. A confined database may write
+    /// in this folder only.
     ///
     /// # Errors
     ///
-    /// As [`Self::sql`]; `StorageIo` when the file can't be written.
-    pub async fn sql_to_parquet(&self, scope: &Scope, query: &SqlQuery, file: &Path) -> Result<u64> {
-        self.check_sql()?;
-        let (scope, query, file) = (scope.clone(), query.clone(), file.to_owned());
-        let inner = Arc::clone(&self.inner);
-        let write = move || {
-            inner.pool.read_apart(|connection| {
-                sql::write_parquet(connection, &scope, &query, inner.pool.path(), &file)
-            })
-        };
-        blocking(write).await?
-    }
-
-    fn check_sql(&self) -> Result<()> {
-        if self.inner.pool.access() == Access::ReadOnly {
-            return Ok(());
-        }
-        // A database that may be written reaches other files too.
-        let message = "questions in SQL are asked of a store that was opened for reading only";
-        Err(Error::new(ErrorKind::Unsupported, message)
-            .with_operation("sql")
-            .with("file", self.path().display()))
+    /// `StorageIo` if it cannot be created.
+    pub fn make_spill_folder(&self) -> Result<PathBuf> {
+        let folder = connect::spill_folder(self.path());
+        file::create_folder(&folder).and_then(|()| std::path::absolute(folder)).map_err(pool::not_written)
     }
 }
 
@@ -159,7 +137,7 @@ impl Database for DuckDb {
     }
 
     fn info(&self) -> StoreInfo {
-        let Inner { pool, index, hnsw } = &*self.inner;
+        let Inner { pool, index, hnsw, .. } = &*self.inner;
         let store = StorePlace::local("store", pool.path().to_owned(), [pool.log_path()]);
         let index = StorePlace::local("index", index.index().dir().to_owned(), []);
         let hnsw = hnsw.file().map(|file| StorePlace::local("index", file, []));
@@ -192,11 +170,21 @@ impl Database for DuckDb {
     /// Works off the write-ahead log, and brings the HNSW index up to date if there is one.
     fn tidy(&self) -> Result<()> {
         self.inner.pool.checkpoint();
-        self.inner.hnsw.update(&self.inner.pool);
-        Ok(())
+        let Inner { hnsw, pool, store_id, .. } = &*self.inner;
+        if !hnsw.is_enabled() {
+            return Ok(());
+        }
+        pool.read_snapshot(|reader| {
+            hnsw.update(&mut HnswRows::new(reader, store_id));
+            Ok(())
+        })
     }
 
     fn nearest(&self, query: &VectorQuery) -> Result<Nearest> {
-        self.inner.hnsw.nearest(&self.inner.pool, query)
+        let Inner { hnsw, pool, store_id, .. } = &*self.inner;
+        if !hnsw.is_enabled() {
+            return Ok(Nearest::NotAsked);
+        }
+        pool.read_snapshot(|reader| hnsw.nearest(&mut HnswRows::new(reader, store_id), query))
     }
 }

@@ -1,16 +1,15 @@
 //! How a file is opened, and put in place when it is made.
 
 use std::{
-    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::file;
+use amplifier_session_sql::{embedded::staging_folder, file, quote};
 use duckdb::{AccessMode, Config, Connection};
 
-use crate::{error::opening, payloads, quote};
+use crate::{error::opening, payloads};
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,7 +101,7 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
             .with_source(source)
     };
     file::create_folder_of(path).map_err(failed)?;
-    let folder = workshop(path, ".making-").map_err(failed)?;
+    let folder = staging_folder(path, ".making-").map_err(failed)?;
     let fresh = folder.path().join("new.duckdb");
     let connection = config(&fresh, Access::ReadWrite)
         .and_then(|config| Connection::open_with_flags(&fresh, config.access_mode(AccessMode::Automatic)?))
@@ -110,7 +109,7 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
     connection.execute_batch(WRITABLE).map_err(|error| opening(path, error))?;
     fill(&connection)?;
     connection.close().map_err(|(_, error)| opening(path, error))?;
-    own(&fresh).map_err(failed)?;
+    file::make_private(&fresh).map_err(failed)?;
     // An empty file is as good as none.
     let is_empty = fs::metadata(path).is_ok_and(|file| file.len() == 0);
     let placed = if is_empty { fs::rename(&fresh, path) } else { fs::hard_link(&fresh, path) };
@@ -120,76 +119,14 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
     }
 }
 
-/// What the folders are called in which a database is written anew.
-pub(crate) const REWRITING: &str = ".rewriting-";
-
-/// A folder beside `path` that only the owner may enter; it is removed when it is dropped.
-pub(crate) fn workshop(path: &Path, suffix: &str) -> io::Result<tempfile::TempDir> {
-    let name = workshop_name(path, suffix);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&name);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir_in(folder_of(path))
-}
-
-/// Removes what a process that was killed while it wrote the database anew has left of it. Whoever calls it has the
-/// database open to write, so that no other process is at it.
-pub(crate) fn remove_leftovers(path: &Path) {
-    let name = workshop_name(path, REWRITING);
-    for entry in fs::read_dir(folder_of(path)).into_iter().flatten().flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-fn workshop_name(path: &Path, suffix: &str) -> OsString {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(suffix);
-    name
-}
-
-/// Makes the folder for what does not fit into memory, before DuckDB makes one that everybody may enter.
-pub(crate) fn make_spill_folder(path: &Path) -> io::Result<PathBuf> {
-    let folder = spill_folder(path);
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(&folder)?;
-    Ok(folder)
-}
-
 /// The folder for what does not fit into memory.
 pub(crate) fn spill_folder(path: &Path) -> PathBuf {
-    beside(path, ".tmp")
-}
-
-/// Makes a file its owner's alone.
-pub(crate) fn own(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
+    file::beside(path, ".tmp")
 }
 
 /// The write-ahead log of a database.
 pub(crate) fn log_path(path: &Path) -> PathBuf {
-    beside(path, ".wal")
-}
-
-/// `path` with something behind its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
+    file::beside(path, ".wal")
 }
 
 #[cfg(test)]

@@ -6,24 +6,13 @@ use std::path::Path;
 
 use amplifier_session_core::{Error, ErrorKind};
 
-/// Maps a driver error; `operation` says what was being done.
-pub(crate) fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
+/// Maps an error of the database; `operation` names what was being done.
+pub fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
     move |source| {
         let (kind, message, retry) = describe(&source.to_string());
         let error = Error::new(kind, message).with_operation(operation).with_source(source);
         if retry { error.retryable() } else { error }
     }
-}
-
-/// A question in SQL that makes no sense, or that comes to nothing: what DuckDB says of it, whole, because it shows the place.
-pub(crate) fn question(source: duckdb::Error) -> Error {
-    let message_text = source.to_string();
-    // Nothing is wrong with the question then. What DuckDB advises is not for those who can't change its settings.
-    if ["Out of Memory Error", "IO Error"].iter().any(|kind| message_text.starts_with(kind)) {
-        return storage("sql")(source);
-    }
-    let message = message_text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>();
-    Error::validation("query", message.join("\n")).with_source(source)
 }
 
 /// [`storage`] for a file that can't be opened.
@@ -73,7 +62,7 @@ fn is_duplicate(message_text: &str) -> bool {
 }
 
 /// The first line of what DuckDB tells.
-pub(crate) fn first_line(message_text: &str) -> &str {
+fn first_line(message_text: &str) -> &str {
     message_text.lines().next().unwrap_or_default()
 }
 

@@ -16,9 +16,9 @@ use amplifier_session_sql::{
 
 use crate::connection::{DUCKDB, Read};
 
-/// Whether an event tells of a failure: `Event::failed`. What is no JSON `true` is no failure; a summary that is no
-/// JSON says nothing.
-pub(crate) const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
+/// The condition that an event reports a failure: `Event::failed`. Only a JSON `true` is a failure; a summary that is not JSON
+/// reports nothing.
+pub const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
     OR coalesce(CASE WHEN json_valid(summary) THEN CAST(json_extract(summary, '$.has_error') AS VARCHAR) END = 'true', FALSE))";
 
 /// The sessions with a response that tells usage.
@@ -26,13 +26,15 @@ const ANSWERED: &str = "SELECT DISTINCT user_id, session_id FROM events
         WHERE event_type = 'llm:response' AND contains(summary, '\"usage\"')
             AND CASE WHEN json_valid(summary) THEN json_type(summary, '$.usage') END = 'OBJECT'";
 
-/// The sessions with a response that tells usage, under the name `a`, beside the events `e`.
-pub(crate) fn join_answered() -> String {
+/// Joins the events `e` with the sessions that have a response with usage, as `a`.
+#[must_use]
+pub fn join_answered() -> String {
     format!("LEFT JOIN ({ANSWERED}) a ON a.user_id = e.user_id AND a.session_id = e.session_id")
 }
 
-/// Whether the usage of an event repeats what a response of its session says: with [`join_answered`].
-pub(crate) fn counted_elsewhere() -> String {
+/// The condition that the usage of an event repeats that of a response of its session. Needs [`join_answered`].
+#[must_use]
+pub fn counted_elsewhere() -> String {
     format!("(a.session_id IS NOT NULL AND {})", repeats_usage("e"))
 }
 

@@ -8,7 +8,9 @@ use amplifier_session_core::{
     config::Setting,
 };
 
-use crate::{Access, DuckDb, HnswOptions};
+use amplifier_session_hnsw::HnswOptions;
+
+use crate::{Access, DuckDb};
 
 /// DuckDB stores: `duckdb:[PATH]`.
 pub static FACTORY: BackendFactory = BackendFactory {

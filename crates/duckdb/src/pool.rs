@@ -7,7 +7,10 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::{embedded::Connections, file};
+use amplifier_session_sql::{
+    embedded::{Connections, REWRITING, remove_staging_folders, staging_folder},
+    file, quote,
+};
 use duckdb::Connection;
 
 use crate::{
@@ -16,7 +19,6 @@ use crate::{
     error::{opening, storage},
     numbers::Numbers,
     open_files::OpenFile,
-    quote,
     schema::{self, Presence},
 };
 
@@ -66,11 +68,11 @@ impl Pool {
             }
         }
         let handles = Handles::open(path, access)?;
-        let made = connect::make_spill_folder(path);
+        let made = file::create_folder(&connect::spill_folder(path));
         // Who only reads may not be allowed to write there.
         if access == Access::ReadWrite {
-            made.map_err(failed)?;
-            connect::remove_leftovers(path);
+            made.map_err(not_written)?;
+            remove_staging_folders(path, REWRITING);
         }
         let _closing = Closing { path: path.to_owned(), _file: file };
         Ok(Self { path: path.to_owned(), access, handles: RwLock::new(handles), _closing })
@@ -163,13 +165,13 @@ impl Pool {
         }
         let mut handles = self.handles.write().unwrap_or_else(PoisonError::into_inner);
         handles.check(&self.path)?;
-        let folder = connect::workshop(&self.path, connect::REWRITING).map_err(failed)?;
+        let folder = staging_folder(&self.path, REWRITING).map_err(not_written)?;
         let fresh = folder.path().join("new.duckdb");
         lock(&handles.readers).clear();
         copy(&lock(&handles.writer).connection, &fresh).map_err(storage("rewrite"))?;
-        connect::own(&fresh).map_err(failed)?;
-        fs::File::open(&fresh).and_then(|file| file.sync_all()).map_err(failed)?;
-        fs::rename(&fresh, &self.path).map_err(failed)?;
+        file::make_private(&fresh).map_err(not_written)?;
+        fs::File::open(&fresh).and_then(|file| file.sync_all()).map_err(not_written)?;
+        fs::rename(&fresh, &self.path).map_err(not_written)?;
         // The old handles are of a file that has no name any more.
         handles.are_of_old_file = true;
         *handles = Handles::open(&self.path, self.access)?;
@@ -183,8 +185,8 @@ impl Pool {
     }
 }
 
-fn failed(source: std::io::Error) -> Error {
-    Error::new(ErrorKind::StorageIo, format!("can't write beside the database: {source}"))
+pub(crate) fn not_written(source: std::io::Error) -> Error {
+    Error::new(ErrorKind::StorageIo, format!("cannot write beside the database: {source}"))
         .with_operation("open")
         .with_source(source)
 }

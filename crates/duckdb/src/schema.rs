@@ -6,7 +6,7 @@ use amplifier_session_core::{
     Error, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{deletions, file::refused, views::VECTORS_WITH_CONTEXT};
+use amplifier_session_sql::{deletions, file::refused, quote, views::VECTORS_WITH_CONTEXT};
 use amplifier_session_upgrade::{Found, Origin, origin};
 use duckdb::{Connection, OptionalExt, params};
 
@@ -14,7 +14,6 @@ use crate::{
     connect::{self, Access},
     error::storage,
     python::{self, OldDuckDb},
-    quote,
     tables::{self, LAYOUT, LAYOUT_KEY, TABLES, UPGRADES},
 };
 

@@ -206,7 +206,7 @@ UNION ALL SELECT * FROM other_vectors;
 ///
 /// No function of ours: any DuckDB program reads the views. So `data` is that of lines that are not compressed, and
 /// `source_text` is left out where it takes more than joining blocks. Questions see all of `data`: see `sql/payloads.rs`.
-pub(crate) const VIEW_DIALECT: &ViewDialect = &[
+pub const VIEW_DIALECT: &ViewDialect = &[
     ("source", "CASE
         WHEN v.content_type = 'assistant_thinking' THEN coalesce({thoughts},
             json_extract_string({line}, '$.thinking_block.thinking'),

@@ -3,7 +3,7 @@
 use std::{
     fs::{DirBuilder, OpenOptions},
     io,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
@@ -33,15 +33,50 @@ pub fn create(path: &Path) -> Result<()> {
 ///
 /// Those of the system.
 pub fn create_folder_of(path: &Path) -> io::Result<()> {
-    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists())
-    else {
+    create_folder(folder_of(path))
+}
+
+/// Creates a folder that only its owner may enter, and the folders above it, unless it exists.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    if folder.exists() {
         return Ok(());
-    };
+    }
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// The folder of a file, also if its path is a bare name.
+#[must_use]
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// `path` with a suffix after its name.
+#[must_use]
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Makes a file readable by its owner only.
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn make_private(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 fn private() -> OpenOptions {

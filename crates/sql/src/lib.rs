@@ -11,7 +11,7 @@
 //! | `embedded/` | a backend on an embedded database, with the search index beside it |
 //! | `deletions.rs` | which sessions were deleted |
 //! | `views.rs` | the views for people and their tools |
-//! | `file.rs` | database files for their owner alone |
+//! | `file.rs`, `quote.rs` | database files, which only their owner can read; quoted names and texts |
 //!
 //! A backend says in a [`Dialect`] what its database says differently, implements [`Columns`] for its driver's rows and
 //! [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
@@ -25,6 +25,7 @@ pub mod embedded;
 pub mod file;
 mod numbers;
 mod query;
+pub mod quote;
 pub mod read;
 pub mod rows;
 pub mod table;

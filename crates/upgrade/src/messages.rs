@@ -67,7 +67,7 @@ pub(crate) fn message(
             ts: ts.unwrap_or(before),
             ts_source: TimeSource::of_estimated(ts.is_none()),
             synced_at: row.time("synced_at").unwrap_or(now),
-            vectors: if embeddable { VectorState::Owed } else { VectorState::Nothing },
+            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
             digest: Digest::of(raw.as_bytes()),
             raw,
         },

@@ -236,7 +236,7 @@ impl<'a> Transfer<'a> {
             let vectors =
                 vectors::of_message(&old.message, &old.texts, found, &self.spaces, &mut self.left_out);
             self.unknown_roles += u64::from(old.role_is_guessed);
-            self.owing += u64::from(vectors.is_none() && old.message.vectors.is_owed());
+            self.owing += u64::from(vectors.is_none() && old.message.vectors.is_pending());
             writing.message(old, vectors);
         }
         Ok(())

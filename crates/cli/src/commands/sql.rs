@@ -2,7 +2,7 @@
 
 use std::{io::Write, path::Path};
 
-use amplifier_session_storage::duckdb::{READY_VIEWS, SqlAnswer, SqlForm, SqlQuery, SqlRow};
+use amplifier_session_storage::duckdb_sql::{READY_VIEWS, SqlAnswer, SqlForm, SqlQuery, SqlRow};
 use serde::Serialize;
 
 use crate::{
@@ -62,19 +62,19 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
             return Err(parquet_needs_a_file());
         }
     }
-    let (backend, scope) = app.duckdb().await?;
+    let (reader, scope) = app.sql_reader().await?;
     let is_shown = written == Output::Table && args.out.is_none();
     let limit = args.limit.or(is_shown.then_some(MOST_IN_A_TABLE));
     let form = if written == Output::Json { SqlForm::Json } else { SqlForm::Text };
     let query = SqlQuery::new(query).with_form(form);
     if let (Output::Parquet, Some(file)) = (written, &args.out) {
-        let rows = backend.sql_to_parquet(&scope, &query.with_limit(limit), file).await?;
+        let rows = reader.query_to_parquet(&scope, &query.with_limit(limit), file).await?;
         return in_file(app, file, rows);
     }
     // One more than needed, to know whether there are more.
     let query = query.with_limit(limit.map(|limit| limit.saturating_add(1)));
     let mut answer =
-        Answer { rows: backend.sql(&scope, &query).await?, left: limit, has_more: false, count: 0 };
+        Answer { rows: reader.query(&scope, &query).await?, left: limit, has_more: false, count: 0 };
     let (width, paint) = (app.out.width, app.out.paint);
     match &args.out {
         // JSON is written only when it is complete. On a terminal, control characters in JSON and CSV are removed.
@@ -144,7 +144,7 @@ impl From<SqlFormat> for Output {
 
 fn views(app: &mut App) -> Result<Outcome, Failure> {
     if app.out.is_json() {
-        let view = |view: &amplifier_session_storage::duckdb::ReadyView| ViewView {
+        let view = |view: &amplifier_session_storage::duckdb_sql::ReadyView| ViewView {
             name: view.name,
             about: view.about,
             columns: view.columns,

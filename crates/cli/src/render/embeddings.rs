@@ -57,7 +57,7 @@ pub(crate) fn tabbed(status: &VectorStatus) -> Vec<String> {
         let (model, dimensions) = (one_line(&of.space.model), of.space.dimensions);
         let (counts, failed) = (&of.counts, failed(of));
         let (messages, vectors, pending) = (counts.messages, counts.vectors, counts.pending);
-        format!("{state}\t{model}\t{dimensions}\t{messages}\t{vectors}\t{owing}\t{failed}")
+        format!("{state}\t{model}\t{dimensions}\t{messages}\t{vectors}\t{pending}\t{failed}")
     };
     generations(status).map(line).collect()
 }

@@ -23,8 +23,8 @@ pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
         ("vectors", count(upgrade.counts.vectors)),
     ];
     rows.extend(upgrade.space.iter().map(|space| ("model", one_line(&space.to_string()))));
-    if upgrade.pending > 0 {
-        rows.push(("owed", format!("vectors of {}", counted(upgrade.pending, "message"))));
+    if upgrade.owing > 0 {
+        rows.push(("owed", format!("vectors of {}", counted(upgrade.owing, "message"))));
     }
     rows.extend(upgrade.backup.iter().map(|backup| ("backup", one_line(&backup.display().to_string()))));
     let line = |(name, value): (&str, String)| match terminal {

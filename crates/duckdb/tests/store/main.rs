@@ -7,7 +7,6 @@ mod erasure;
 mod hnsw;
 mod opening;
 mod processes;
-mod sql;
 mod support;
 mod tables;
 mod upgrade;

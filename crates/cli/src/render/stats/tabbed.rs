@@ -97,7 +97,7 @@ fn vectors(vectors: &Vectors) -> String {
     let dimensions = vectors.space.as_ref().map_or(0, |space| space.dimensions);
     let pending = match (vectors.pending_messages, vectors.pending_more) {
         (None, _) => UNKNOWN.to_owned(),
-        (Some(pending), more) => format!("{owing}{}", if more { "+" } else { "" }),
+        (Some(pending), more) => format!("{pending}{}", if more { "+" } else { "" }),
     };
     line("vectors", model, &[dimensions.to_string(), pending])
 }

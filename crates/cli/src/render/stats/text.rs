@@ -101,7 +101,7 @@ fn vectors(vectors: &Vectors) -> String {
         (Some(count), false) => format!("{} messages pending", grouped(count as u64)),
         (Some(count), true) => format!("more than {} messages pending", grouped(count as u64)),
     };
-    format!("{made}; {owing}")
+    format!("{made}; {pending}")
 }
 
 /// A cost in dollars, rounded to cents, or nothing if it is 0.

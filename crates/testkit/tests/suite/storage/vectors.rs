@@ -215,7 +215,7 @@ async fn what_was_made_before_a_failure_is_kept(store: Store) {
         }
     }
     let pending = store.pending(&target("s")).await;
-    assert!(pending.len() <= 16 && pending.contains(&35), "{owing:?}");
+    assert!(pending.len() <= 16 && pending.contains(&35), "{pending:?}");
     let made = store.embedding.texts();
     assert_eq!(made.iter().filter(|text| text.ends_with("number 0")).count(), 1);
 }

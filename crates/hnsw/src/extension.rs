@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_sql::quote;
 use duckdb::Connection;
 
-use crate::{error::first_line, quote};
+use crate::error::first_line;
 
 /// The name of its file.
 const FILE: &str = "vss.duckdb_extension";
 
 /// Loads the extension: from `directory`, else from where DuckDB installs extensions. Nothing is fetched, and DuckDB takes
 /// it only if it is signed and made for its own version.
-pub(super) fn load(connection: &Connection, directory: Option<&Path>) -> Result<()> {
+pub(crate) fn load(connection: &Connection, directory: Option<&Path>) -> Result<()> {
     let what = match directory {
         None => "vss".to_owned(),
         Some(directory) => {

@@ -1,40 +1,40 @@
-//! One statement, which reads.
+//! Checks that a query is one statement that only reads.
 
 use amplifier_session_core::{Error, Result};
 use duckdb::Connection;
 
-use crate::error::{question, storage};
+use crate::error;
 
-/// The text of one statement that reads, without the semicolons around it.
+/// The text of one statement that only reads, without the semicolons around it.
 #[derive(Debug)]
-pub(super) struct Statement(String);
+pub(crate) struct Statement(String);
 
 impl Statement {
-    /// Takes the one statement in a text.
-    pub(super) fn parse(connection: &Connection, sql: &str) -> Result<Self> {
+    /// Parses a text, which must be one statement.
+    pub(crate) fn parse(connection: &Connection, sql: &str) -> Result<Self> {
         let refused = |why: &str| Err(Error::validation("query", why));
         match Parsed::of(connection, sql)? {
             Parsed::Reads(1) => Self::without_semicolons(connection, sql),
             Parsed::Reads(0) => refused("there is no statement in the query"),
-            Parsed::Reads(_) => refused("one statement is taken at a time"),
+            Parsed::Reads(_) => refused("the query must be one statement"),
             Parsed::DoesMore => refused(
-                "the statement does not only read: SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW and SUMMARIZE do, and PIVOT where \
-                 IN names the values",
+                "the statement does not only read: use SELECT, FROM, WITH, VALUES, DESCRIBE, SHOW, SUMMARIZE, or PIVOT with \
+                 the values listed in IN",
             ),
-            // What is wrong is told here, with its place: the parser reads the whole text before any of it runs.
+            // The parser reads the whole text before any of it runs, so this only reports what is wrong and where.
             Parsed::Wrong => match connection.prepare(sql) {
-                Err(error) => Err(question(error)),
-                Ok(_) => refused("DuckDB does not understand the statement"),
+                Err(source) => Err(error::query(source)),
+                Ok(_) => refused("DuckDB rejects the statement"),
             },
         }
     }
 
-    /// As a table. It was parsed before, so that no parenthesis in it closes ours.
-    pub(super) fn nested(&self) -> String {
+    /// The statement as a table. It is known to parse, so no parenthesis in it closes ours.
+    pub(crate) fn nested(&self) -> String {
         format!("(\n{}\n)", self.0)
     }
 
-    /// A semicolon ends the statement where nothing but comments stands behind it, and a whole statement before it.
+    /// A semicolon ends the statement if only comments follow it and a whole statement precedes it.
     fn without_semicolons(connection: &Connection, sql: &str) -> Result<Self> {
         let mut statement = sql.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
         while let Some((before, after)) = statement.rsplit_once(';') {
@@ -49,10 +49,10 @@ impl Statement {
     }
 }
 
-/// What DuckDB's parser makes of a text. None of it runs.
+/// The result of DuckDB's parser for a text. Nothing is run.
 #[derive(Debug, PartialEq, Eq)]
 enum Parsed {
-    /// So many statements that read.
+    /// This number of statements that only read.
     Reads(i64),
     DoesMore,
     Wrong,
@@ -65,10 +65,10 @@ impl Parsed {
             FROM (SELECT CAST(json_serialize_sql(CAST(?1 AS VARCHAR)) AS JSON) AS parsed)";
         let read = |row: &duckdb::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let (error, statements): (Option<String>, i64) =
-            connection.query_row(parse, [sql], read).map_err(storage("sql"))?;
+            connection.query_row(parse, [sql], read).map_err(error::storage)?;
         Ok(match error.as_deref() {
             None => Self::Reads(statements),
-            // So DuckDB names the error for statements of other kinds than SELECT.
+            // DuckDB's error for statements other than SELECT.
             Some("not implemented") => Self::DoesMore,
             Some(_) => Self::Wrong,
         })

@@ -4,15 +4,10 @@ use std::path::{Path, PathBuf};
 
 use amplifier_session_core::{Error, ErrorKind, Result, backend::meta::Generation};
 use amplifier_session_index::StoreRevision;
-use amplifier_session_sql::{file, is_one_of};
+use amplifier_session_sql::{file, is_one_of, quote};
 use duckdb::{Connection, params};
 
-use super::{HnswOptions, extension, path, rows::HnswRows};
-use crate::{
-    connect::{self, Access},
-    error::storage,
-    quote,
-};
+use crate::{HnswOptions, VectorRows, error::database, extension, log_path};
 
 /// The name of the index, the one that databases of the Python library have.
 const INDEX: &str = "idx_vectors_hnsw";
@@ -24,7 +19,7 @@ const LEAST_GATHERED: usize = 256;
 
 /// An open file. It is a database of its own, so that no error in it ends the store's.
 #[derive(Debug)]
-pub(super) struct Graph {
+pub(crate) struct Graph {
     file: PathBuf,
     connection: Connection,
     held: Held,
@@ -32,23 +27,23 @@ pub(super) struct Graph {
 
 /// What a file holds.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
+pub(crate) struct Held {
     /// The state of the store that it was made of.
-    pub(super) mark: StoreRevision,
+    pub(crate) mark: StoreRevision,
     /// The generation of the vectors.
-    pub(super) generation: u32,
+    pub(crate) generation: u32,
     dimensions: usize,
     /// The highest key of a vector.
-    pub(super) last_key: i64,
+    pub(crate) last_key: i64,
     /// How many vectors there are.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// How many of them the store has removed since.
-    pub(super) removed: u64,
+    pub(crate) removed: u64,
 }
 
 impl Held {
     /// Nothing yet of the vectors of a generation.
-    pub(super) fn nothing(mark: StoreRevision, of: &Generation) -> Self {
+    pub(crate) fn nothing(mark: StoreRevision, of: &Generation) -> Self {
         let (generation, dimensions) = (of.number, of.space.dimensions);
         Self { mark, generation, dimensions, last_key: 0, rows: 0, removed: 0 }
     }
@@ -94,33 +89,30 @@ impl Held {
 }
 
 impl Graph {
-    /// Opens the file of a store's index.
-    pub(super) fn open(store: &Path, access: Access, options: &HnswOptions) -> Result<Self> {
-        // First, because a missing extension is the reason why there is no file either.
-        let connection = with_extension(store, options)?;
-        let file = path(store);
+    /// Opens the file of an index in a database in memory that has the extension: a missing extension is also the reason for a
+    /// missing file.
+    pub(crate) fn open(file: &Path, read_only: bool, connection: Connection) -> Result<Self> {
         let unusable = |why: &str| Error::new(ErrorKind::StorageIo, why);
         if !file.exists() {
-            return Err(unusable("it is not there until the next sync"));
+            return Err(unusable("it does not exist until the next sync"));
         }
-        // A log is left by a process that ended while it wrote. What is in it VSS may not be able to work off.
-        if std::fs::metadata(connect::log_path(&file)).is_ok_and(|log| log.len() > 0) {
-            return Err(unusable("it was not written to its end, and is made anew by the next sync"));
+        // A process that ended while it wrote left a log, which VSS may not be able to replay.
+        if std::fs::metadata(log_path(file)).is_ok_and(|log| log.len() > 0) {
+            return Err(unusable("it was not completely written, and the next sync rebuilds it"));
         }
         let open = || {
-            attach(&connection, &file, access)?;
+            attach(&connection, file, read_only)?;
             let held = Held::read(&connection)?;
             Ok((connection, held))
         };
-        let (connection, held) = open().map_err(storage("hnsw"))?;
-        Ok(Self { file, connection, held })
+        let (connection, held) = open().map_err(database)?;
+        Ok(Self { file: file.to_owned(), connection, held })
     }
 
-    /// Makes a file without any vectors, and without the index.
-    pub(super) fn create(file: &Path, store: &Path, options: &HnswOptions, held: Held) -> Result<Self> {
-        let connection = with_extension(store, options)?;
+    /// Creates a file without vectors and without the graph.
+    pub(crate) fn create(file: &Path, connection: Connection, held: Held) -> Result<Self> {
         let create = || {
-            attach(&connection, file, Access::ReadWrite)?;
+            attach(&connection, file, false)?;
             connection.execute_batch(&format!(
                 "CREATE TABLE held (store BLOB, revision BIGINT, nonce BIGINT, generation UINTEGER, dimensions UBIGINT,
                      removed BIGINT);
@@ -129,42 +121,49 @@ impl Graph {
             ))?;
             held.write(&connection)
         };
-        create().map_err(storage("hnsw"))?;
+        create().map_err(database)?;
         Ok(Self { file: file.to_owned(), connection, held })
     }
 
     /// What is held.
-    pub(super) fn held(&self) -> &Held {
+    pub(crate) fn held(&self) -> &Held {
         &self.held
     }
 
-    /// Takes up the vectors that came since.
-    pub(super) fn take_up(&mut self, rows: &HnswRows<'_>) -> Result<()> {
-        rows.vector_batches_after(self.held.last_key, |batch| {
-            let mut appender = self.connection.appender("vectors")?;
-            appender.append_record_batch(batch)?;
-            appender.flush()
+    /// Adds the vectors that are new in the store.
+    pub(crate) fn add_new(&mut self, rows: &impl VectorRows) -> Result<()> {
+        rows.vectors_above(self.held.last_key, &mut |batch| {
+            let append = || {
+                let mut appender = self.connection.appender("vectors")?;
+                appender.append_record_batch(batch)?;
+                appender.flush()
+            };
+            append().map_err(database)
         })
     }
 
-    /// Makes the index over the vectors, and moves it into the file.
-    pub(super) fn index(&self) -> Result<()> {
+    /// Builds the graph over the vectors and moves it into the file.
+    pub(crate) fn build(&self) -> Result<()> {
         let sql = format!(
             "CREATE INDEX {INDEX} ON vectors USING HNSW (vector) WITH (metric = 'cosine'); CHECKPOINT"
         );
-        self.connection.execute_batch(&sql).map_err(storage("hnsw"))
+        self.connection.execute_batch(&sql).map_err(database)
     }
 
-    /// Takes up what came since and counts what is gone, so that `mark` of the store is what is held.
-    pub(super) fn change(&mut self, mark: StoreRevision, removed: &[u64], rows: &HnswRows<'_>) -> Result<()> {
+    /// Adds the new vectors and counts the removed ones, so that the file holds the state `mark` of the store.
+    pub(crate) fn change(
+        &mut self,
+        mark: StoreRevision,
+        removed: &[u64],
+        rows: &impl VectorRows,
+    ) -> Result<()> {
         // DuckDB would make the log readable by everybody.
-        file::create(&connect::log_path(&self.file))?;
+        file::create(&log_path(&self.file))?;
         let which = is_one_of("key", removed.iter().map(|key| key.cast_signed()));
         let gone = format!("SELECT count(*) FROM vectors WHERE {which}");
-        let gone =
-            self.connection.query_row(&gone, [], |row| row.get::<_, i64>(0)).map_err(storage("hnsw"))?;
-        self.connection.execute_batch("BEGIN").map_err(storage("hnsw"))?;
-        self.take_up(rows)?;
+        let gone = self.connection.query_row(&gone, [], |row| row.get::<_, i64>(0)).map_err(database)?;
+        self.connection.execute_batch("BEGIN").map_err(database)?;
+        self.add_new(rows)?;
         self.held.mark = mark;
         self.held.removed += gone.cast_unsigned();
         let end = || {
@@ -172,12 +171,12 @@ impl Graph {
             self.connection.execute_batch("COMMIT; CHECKPOINT")?;
             Held::read(&self.connection)
         };
-        self.held = end().map_err(storage("hnsw"))?;
+        self.held = end().map_err(database)?;
         Ok(())
     }
 
     /// The keys of the vectors that are nearest, as far as the index finds them.
-    pub(super) fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<u64>> {
+    pub(crate) fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<u64>> {
         let gathered = (limit * GATHERED_A_RESULT).max(LEAST_GATHERED);
         let find = || {
             self.connection.execute_batch(&format!("SET hnsw_ef_search = {gathered}"))?;
@@ -185,22 +184,27 @@ impl Graph {
             let keys = statement.query_map([literal(vector)], |row| row.get::<_, i64>(0))?;
             keys.map(|key| key.map(i64::cast_unsigned)).collect::<duckdb::Result<_>>()
         };
-        find().map_err(storage("hnsw"))
+        find().map_err(database)
     }
 }
 
-/// A database in memory that knows what an HNSW index is, before it sees any: the file is attached to it.
-fn with_extension(store: &Path, options: &HnswOptions) -> Result<Connection> {
-    let connection = connect::in_memory(store).map_err(storage("hnsw"))?;
+/// Opens a database in memory with the limits of the store in this file.
+pub type OpenInMemory = fn(&Path) -> duckdb::Result<Connection>;
+
+/// A database in memory that has the extension before a file with an HNSW index is attached to it.
+pub(crate) fn with_extension(
+    opened: duckdb::Result<Connection>,
+    options: &HnswOptions,
+) -> Result<Connection> {
+    let connection = opened.map_err(database)?;
     extension::load(&connection, options.extension_directory.as_deref())?;
-    let persists = "SET hnsw_enable_experimental_persistence = true";
-    connection.execute_batch(persists).map_err(storage("hnsw"))?;
+    connection.execute_batch("SET hnsw_enable_experimental_persistence = true").map_err(database)?;
     Ok(connection)
 }
 
-fn attach(connection: &Connection, file: &Path, access: Access) -> duckdb::Result<()> {
+fn attach(connection: &Connection, file: &Path, read_only: bool) -> duckdb::Result<()> {
     let file = quote::text(&file.to_string_lossy());
-    let access = if access == Access::ReadOnly { "(READ_ONLY)" } else { "" };
+    let access = if read_only { "(READ_ONLY)" } else { "" };
     connection.execute_batch(&format!("ATTACH {file} AS hnsw {access}; USE hnsw"))
 }
 

@@ -1,18 +1,18 @@
-//! How values of each type are written, as expressions: DuckDB turns them into text.
+//! How values of each type are written: as SQL expressions, so that DuckDB turns them into text.
 
 /// How values are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum SqlForm {
-    /// As text: times in ISO 8601, bytes as text where they are UTF-8 and else in hexadecimal digits.
+    /// As text: times in ISO 8601, bytes as text where they are UTF-8 and otherwise as hexadecimal digits.
     #[default]
     Text,
     /// As JSON: numbers, booleans, lists and objects as such, everything else as the string that [`SqlForm::Text`] has.
     Json,
 }
 
-/// Whether values of the type are numbers, which stand to the right.
-pub(super) fn is_number(sql_type: &str) -> bool {
+/// Whether values of the type are numbers, which tables align to the right.
+pub(crate) fn is_number(sql_type: &str) -> bool {
     const NUMBERS: [&str; 12] = [
         "TINYINT",
         "SMALLINT",
@@ -31,14 +31,14 @@ pub(super) fn is_number(sql_type: &str) -> bool {
 }
 
 /// The expression for the column `column` of type `sql_type`.
-pub(super) fn expression(column: &str, sql_type: &str, form: SqlForm) -> String {
+pub(crate) fn expression(column: &str, sql_type: &str, form: SqlForm) -> String {
     let text = text(column, sql_type);
     if form == SqlForm::Text {
         return text;
     }
     let is_float = matches!(sql_type, "FLOAT" | "DOUBLE");
     match sql_type {
-        // What is no number has no place among the numbers of JSON.
+        // JSON has no NaN and no infinity.
         _ if is_float => format!("CASE WHEN isfinite({column}) THEN {text} ELSE to_json({text}) END"),
         "BOOLEAN" => text,
         "BIGNUM" | "BIT" => format!("CAST(to_json({text}) AS VARCHAR)"),
@@ -53,10 +53,10 @@ fn text(column: &str, sql_type: &str) -> String {
     const ISO: &str = "'%Y-%m-%dT%H:%M:%S.%fZ'";
     match sql_type {
         "VARCHAR" => column.to_owned(),
-        // Costs, which have as many places as they need.
+        // Costs: without trailing zeros.
         "DECIMAL(38,18)" => format!("rtrim(rtrim(CAST({column} AS VARCHAR), '0'), '.')"),
         "BLOB" => format!("coalesce(TRY(decode({column})), lower(hex({column})))"),
-        // By way of the number, because to write one with a time zone takes an extension.
+        // By its number: formatting one with a time zone takes an extension.
         "TIMESTAMP WITH TIME ZONE" => {
             format!(
                 "CASE WHEN isfinite({column}) THEN strftime(make_timestamp(epoch_us({column})), {ISO})

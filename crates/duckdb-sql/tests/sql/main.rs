@@ -1,4 +1,6 @@
-//! Questions in SQL: what is answered, and what is refused.
+//! SQL queries: what they return, and what is refused.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 
@@ -9,25 +11,28 @@ use amplifier_session_core::{
     search::{SearchMode, SearchOptions},
     storage::{IngestTarget, StatisticsOptions, SyncLines},
 };
-use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend, READY_VIEWS, SqlForm, SqlQuery, SqlRow};
+
+use amplifier_session_duckdb_sql::{READY_VIEWS, SqlForm, SqlQuery, SqlReader, SqlRow};
 use amplifier_session_testkit::{FakeEmbedding, lines};
 use duckdb::Connection;
 
-use super::support::{Folder, target, whole};
+mod support;
 
-/// A store with a session of Ana's, opened to be asked.
-async fn asked(folder: &Folder) -> DuckDbBackend {
+use support::{Folder, target, whole};
+
+/// A store with a session of Ana's, opened for queries.
+async fn reader(folder: &Folder) -> SqlReader {
     let storage = folder.storage().await;
     let messages = vec![lines::user("a green pear"), lines::assistant("a red apple")];
     storage.sync_transcript_lines(&target("s"), whole(messages)).await.unwrap();
     let events = vec![lines::logger_event("tool:post")];
     storage.sync_event_lines(&target("s"), whole(events)).await.unwrap();
     drop(storage);
-    DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap()
+    SqlReader::open(folder.database()).await.unwrap()
 }
 
-async fn rows(backend: &DuckDbBackend, query: &SqlQuery) -> Vec<SqlRow> {
-    let mut answer = backend.sql(&Scope::Everyone, query).await.unwrap();
+async fn rows(reader: &SqlReader, query: &SqlQuery) -> Vec<SqlRow> {
+    let mut answer = reader.query(&Scope::Everyone, query).await.unwrap();
     let mut rows = Vec::new();
     while let Some(more) = answer.next_rows().await.unwrap() {
         rows.extend(more);
@@ -36,14 +41,14 @@ async fn rows(backend: &DuckDbBackend, query: &SqlQuery) -> Vec<SqlRow> {
 }
 
 /// The cells of the only row.
-async fn row(backend: &DuckDbBackend, sql: &str, form: SqlForm) -> Vec<String> {
+async fn row(reader: &SqlReader, sql: &str, form: SqlForm) -> Vec<String> {
     let rows = rows(backend, &SqlQuery::new(sql).with_form(form)).await;
     let [row] = rows.as_slice() else { panic!("{sql}: {rows:?}") };
     row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_data_of_events_is_there_whatever_its_size() {
+async fn event_payloads_of_any_size_are_shown() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     // As it is, compressed, and in three pieces.
@@ -57,13 +62,13 @@ async fn the_data_of_events_is_there_whatever_its_size() {
     let events = SyncLines::whole(lengths.map(event).to_vec());
     storage.sync_event_lines(&target("s"), events).await.unwrap();
     drop(storage);
-    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let reader = SqlReader::open(folder.database()).await.unwrap();
     let sql = "SELECT length(data ->> '$.filler') FROM events_with_data ORDER BY sequence";
-    let found = rows(&backend, &SqlQuery::new(sql)).await;
+    let found = rows(&reader, &SqlQuery::new(sql)).await;
     assert_eq!(found, lengths.map(|length| vec![Some(length.to_string())]));
     let chunks = "SELECT max(chunk_count) FROM events_with_data";
-    assert_eq!(row(&backend, chunks, SqlForm::Text).await, ["5"]);
-    drop(backend);
+    assert_eq!(row(&reader, chunks, SqlForm::Text).await, ["5"]);
+    drop(reader);
 
     // What is damaged shows as nothing.
     let connection = Connection::open(folder.database()).unwrap();
@@ -74,27 +79,27 @@ async fn the_data_of_events_is_there_whatever_its_size() {
         )
         .unwrap();
     drop(connection);
-    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
-    let found = rows(&backend, &SqlQuery::new(sql)).await;
+    let reader = SqlReader::open(folder.database()).await.unwrap();
+    let found = rows(&reader, &SqlQuery::new(sql)).await;
     assert_eq!(found, [vec![Some("10".to_owned())], vec![None], vec![None]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_of_each_type_are_written_well() {
+async fn values_of_each_type_are_formatted() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     let values =
         "SELECT 9223372036854775807 AS big, 170141183460469231731687303715884105727::HUGEINT AS huge,
         1.10::DECIMAL(4, 2) AS price, 'nan'::DOUBLE AS nan, true AS yes, NULL AS nothing,
         TIMESTAMP '2026-01-31 09:30:00.5' AS ts, DATE '2026-01-31' AS day, encode('é') AS bytes,
         '\\xFF\\x00'::BLOB AS raw, ['a', 'b'] AS list, {'n': 1} AS object, 'x' AS x, 'y' AS x; ";
-    let text = row(&backend, values, SqlForm::Text).await;
+    let text = row(&reader, values, SqlForm::Text).await;
     let huge = "170141183460469231731687303715884105727";
     let expected = ["9223372036854775807", huge, "1.10", "nan", "true", "NULL"];
     assert_eq!(text[..6], expected);
     let expected = ["2026-01-31T09:30:00.500000Z", "2026-01-31", "é", "ff00", "[a, b]", "{'n': 1}", "x", "y"];
     assert_eq!(text[6..], expected);
-    let json = row(&backend, values, SqlForm::Json).await;
+    let json = row(&reader, values, SqlForm::Json).await;
     assert_eq!(json[..6], ["9223372036854775807", huge, "1.10", "\"nan\"", "true", "NULL"]);
     let expected = [
         "\"2026-01-31T09:30:00.500000Z\"",
@@ -112,35 +117,35 @@ async fn values_of_each_type_are_written_well() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_keep_their_order_and_stop_at_the_limit() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     let query = SqlQuery::new("SELECT n FROM range(5000) t(n) ORDER BY n DESC");
-    let all = rows(&backend, &query).await;
+    let all = rows(&reader, &query).await;
     let expected: Vec<SqlRow> = (0..5000).rev().map(|n| vec![Some(n.to_string())]).collect();
     assert_eq!(all, expected);
-    assert_eq!(rows(&backend, &query.clone().with_limit(Some(3))).await, expected[..3]);
-    let answer = backend.sql(&Scope::Everyone, &query).await.unwrap();
+    assert_eq!(rows(&reader, &query.clone().with_limit(Some(3))).await, expected[..3]);
+    let answer = reader.query(&Scope::Everyone, &query).await.unwrap();
     drop(answer);
-    assert_eq!(rows(&backend, &query).await.len(), 5000, "an answer that nobody reads is no harm");
+    assert_eq!(rows(&reader, &query).await.len(), 5000, "an answer that nobody reads is no harm");
 }
 
 /// The views hold no vectors. The tables do: they are the asking person's own.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_tables_hold_vectors() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     let counted =
         "SELECT (SELECT count(*) FROM transcript_vectors), (SELECT count(*) FROM vectors_with_context)";
-    assert_eq!(row(&backend, counted, SqlForm::Text).await, ["2", "2"]);
+    assert_eq!(row(&reader, counted, SqlForm::Text).await, ["2", "2"]);
     let refused = SqlQuery::new("SELECT vector FROM vectors_with_context");
-    assert!(backend.sql(&Scope::Everyone, &refused).await.unwrap_err().message().contains("\"vector\""));
+    assert!(reader.query(&Scope::Everyone, &refused).await.unwrap_err().message().contains("\"vector\""));
     let own = "SELECT count(vector), min(len(vector)) > 0 FROM transcript_vectors";
-    assert_eq!(row(&backend, own, SqlForm::Text).await, ["2", "true"]);
+    assert_eq!(row(&reader, own, SqlForm::Text).await, ["2", "true"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_reach_no_other_file() {
+async fn queries_cannot_read_other_files() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     let other = folder.database().with_extension("csv");
     std::fs::write(&other, "a,b\n1,2\n").unwrap();
     let other = other.display();
@@ -151,7 +156,7 @@ async fn questions_reach_no_other_file() {
         format!("FROM read_text('{other}')"),
         "FROM glob('/*')".to_owned(),
     ] {
-        let answer = backend.sql(&Scope::Everyone, &SqlQuery::new(&sql)).await;
+        let answer = reader.query(&Scope::Everyone, &SqlQuery::new(&sql)).await;
         let refused = match answer {
             Err(error) => error,
             Ok(mut answer) => answer.next_rows().await.map(drop).expect_err(&sql),
@@ -168,26 +173,26 @@ async fn questions_reach_no_other_file() {
         "FROM pragma_table_info('sessions')",
         "PIVOT transcripts ON role IN ('user', 'assistant') USING count(*)",
     ] {
-        assert!(!rows(&backend, &SqlQuery::new(sql)).await.is_empty(), "{sql}");
+        assert!(!rows(&reader, &SqlQuery::new(sql)).await.is_empty(), "{sql}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_leaves_nothing_to_other_reads() {
+async fn a_query_leaves_no_views_to_other_reads() {
     let folder = Folder::new();
-    let backend = Arc::new(asked(&folder).await);
-    assert_eq!(row(&backend, "SELECT 1", SqlForm::Text).await, ["1"]);
+    let reader = reader(&folder).await;
+    assert_eq!(row(&reader, "SELECT 1", SqlForm::Text).await, ["1"]);
     let embedding: Arc<dyn EmbeddingProvider> = Arc::new(FakeEmbedding::new());
-    let storage = SessionStorage::new(backend).with_embedding(Some(embedding));
+    let storage = SessionStorage::new(Arc::new(reader.backend().clone())).with_embedding(Some(embedding));
     let options = SearchOptions::new("a green pear").with_mode(SearchMode::Semantic);
     let found = storage.search_transcripts(&Scope::Everyone, &options).await.unwrap();
     assert_eq!(found.results.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn semicolons_and_comments_around_a_statement_are_no_part_of_it() {
+async fn semicolons_and_comments_around_a_statement_are_dropped() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     for (sql, expected) in [
         ("; SELECT 1", "1"),
         ("SELECT 1;; -- done;", "1"),
@@ -196,14 +201,14 @@ async fn semicolons_and_comments_around_a_statement_are_no_part_of_it() {
         ("SELECT 'a; ' || '; -- ' -- b", "a; ; -- "),
         ("SELECT $$ ; $$;", " ; "),
     ] {
-        assert_eq!(row(&backend, sql, SqlForm::Text).await, [expected], "{sql}");
+        assert_eq!(row(&reader, sql, SqlForm::Text).await, [expected], "{sql}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_only_read_is_refused() {
+async fn statements_that_do_more_than_read_are_refused() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     let outside = folder.path().join("outside.csv");
     std::fs::write(&outside, "a\n1\n").unwrap();
     let outside = outside.display();
@@ -215,7 +220,7 @@ async fn what_does_not_only_read_is_refused() {
         ("SET lock_configuration = false".to_owned(), "does not only read"),
         ("LOAD vss".to_owned(), "does not only read"),
         ("SELECT 1; DELETE FROM sessions".to_owned(), "does not only read"),
-        ("SELECT 1; SELECT 2".to_owned(), "one statement"),
+        ("SELECT 1; SELECT 2".to_owned(), "must be one statement"),
         ("  -- nothing".to_owned(), "no statement"),
         (format!("FROM read_csv('{outside}')"), "file system operations are disabled"),
         (format!("FROM '{outside}'"), "file system operations are disabled"),
@@ -225,13 +230,13 @@ async fn what_does_not_only_read_is_refused() {
         ("SELEC 1".to_owned(), "LINE 1: SELEC 1"),
         ("SELECT ?".to_owned(), ""),
     ] {
-        let refused = backend.sql(&Scope::Everyone, &SqlQuery::new(&sql)).await;
+        let refused = reader.query(&Scope::Everyone, &SqlQuery::new(&sql)).await;
         let Err(error) = refused else { panic!("{sql} was taken") };
         assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("query")), "{sql}");
         assert!(error.message().contains(says), "{sql}: {error}");
     }
-    let mut answer = backend
-        .sql(&Scope::Everyone, &SqlQuery::new("SELECT CAST(role AS INTEGER) FROM transcripts"))
+    let mut answer = reader
+        .query(&Scope::Everyone, &SqlQuery::new("SELECT CAST(role AS INTEGER) FROM transcripts"))
         .await
         .unwrap();
     let error = answer.next_rows().await.unwrap_err();
@@ -243,20 +248,20 @@ async fn what_does_not_only_read_is_refused() {
         "VALUES (1)",
         "WITH x AS (SELECT 1) FROM x;",
     ] {
-        assert!(!rows(&backend, &SqlQuery::new(sql)).await.is_empty(), "{sql}");
+        assert!(!rows(&reader, &SqlQuery::new(sql)).await.is_empty(), "{sql}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sql_sees_the_whole_store_and_so_others_have_to_be_meant() {
+async fn a_store_with_other_users_needs_the_scope_everyone() {
     let folder = Folder::new();
-    drop(asked(&folder).await);
+    drop(reader(&folder).await);
     let query = SqlQuery::new("SELECT count(*) FROM sessions");
     let ana = Scope::from(UserId::new("ana").unwrap());
-    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
-    let mut answer = backend.sql(&ana, &query).await.unwrap();
+    let reader = SqlReader::open(folder.database()).await.unwrap();
+    let mut answer = reader.query(&ana, &query).await.unwrap();
     while answer.next_rows().await.unwrap().is_some() {}
-    drop(backend);
+    drop(reader);
 
     let storage = folder.storage().await;
     let mut of_eve = target("e");
@@ -264,37 +269,36 @@ async fn sql_sees_the_whole_store_and_so_others_have_to_be_meant() {
     let of_eve = IngestTarget { ..of_eve };
     storage.sync_transcript_lines(&of_eve, whole(vec![lines::user("a private plum")])).await.unwrap();
     drop(storage);
-    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let reader = SqlReader::open(folder.database()).await.unwrap();
     let viewer = Scope::from(amplifier_session_core::Viewer::new(UserId::new("ana").unwrap()));
     for scope in [&ana, &viewer] {
-        let error = backend.sql(scope, &query).await.unwrap_err();
+        let error = reader.query(scope, &query).await.unwrap_err();
         assert_eq!(error.context("field"), Some("scope"));
         assert!(error.message().contains("sessions of another user"), "{error}");
         let file = folder.path().join("out.parquet");
-        assert!(backend.sql_to_parquet(scope, &query, &file).await.is_err() && !file.exists());
+        assert!(reader.query_to_parquet(scope, &query, &file).await.is_err() && !file.exists());
     }
-    assert_eq!(row(&backend, &query.sql, SqlForm::Text).await, ["2"]);
+    assert_eq!(row(&reader, &query.sql, SqlForm::Text).await, ["2"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_may_be_written_is_not_asked() {
+async fn a_store_open_for_writing_is_not_queried() {
     let folder = Folder::new();
-    drop(asked(&folder).await);
-    let backend = folder.backend().await;
-    let error = backend.sql(&Scope::Everyone, &SqlQuery::new("SELECT 1")).await.unwrap_err();
+    let _writable = folder.storage().await;
+    let error = SqlReader::open(folder.database()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parquet_keeps_types_and_leaves_nothing_beside() {
+async fn parquet_keeps_types_and_leaves_no_other_file() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     let file = folder.path().join("it's here.parquet");
     let query = SqlQuery::new("SELECT sequence, ts, raw, tags, chunk_index, role AS \"a \"\"role\"\"\"
         FROM transcripts JOIN sessions USING (user_id, session_id) JOIN transcript_vectors USING (sequence) ORDER BY 1");
-    assert_eq!(backend.sql_to_parquet(&Scope::Everyone, &query, &file).await.unwrap(), 2);
-    drop(backend);
-    assert_eq!(folder.files_with(b"PAR1"), ["it's here.parquet"]);
+    assert_eq!(reader.query_to_parquet(&Scope::Everyone, &query, &file).await.unwrap(), 2);
+    drop(reader);
+    assert_eq!(folder.files_ending(".parquet"), ["it's here.parquet"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -312,12 +316,12 @@ async fn parquet_keeps_types_and_leaves_nothing_beside() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn views_have_the_columns_that_they_are_listed_with() {
+async fn views_have_their_listed_columns() {
     let folder = Folder::new();
-    let backend = asked(&folder).await;
+    let reader = reader(&folder).await;
     for view in READY_VIEWS {
         let query = SqlQuery::new(format!("FROM {}", view.name));
-        let answer = backend.sql(&Scope::Everyone, &query).await.unwrap();
+        let answer = reader.query(&Scope::Everyone, &query).await.unwrap();
         let columns: Vec<&str> = answer.columns().iter().map(|column| column.name.as_str()).collect();
         assert_eq!(columns, view.columns, "{}", view.name);
         assert!(view.about.len() < 120);
@@ -354,7 +358,7 @@ async fn views_count_as_the_statistics_do() {
     storage.sync_event_lines(&target("s"), SyncLines::whole(events)).await.unwrap();
     let stats = storage.get_statistics(&Scope::Everyone, &StatisticsOptions::default()).await.unwrap();
     drop(storage);
-    let backend = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
+    let reader = SqlReader::open(folder.database()).await.unwrap();
 
     let tokens = "SELECT sum(calls), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
         sum(cache_write_tokens), sum(cost) FROM tokens_by_model_and_day";
@@ -362,26 +366,26 @@ async fn views_count_as_the_statistics_do() {
     let of = day.usage;
     let expected = [of.calls, of.input_tokens, of.output_tokens, of.cache_read_tokens, of.cache_write_tokens]
         .map(|n| n.to_string());
-    let reported = row(&backend, tokens, SqlForm::Text).await;
+    let reported = row(&reader, tokens, SqlForm::Text).await;
     assert_eq!((&reported[..5], reported[5].as_str()), (&expected[..], "0.75"));
     assert_eq!(of.cost.to_string(), "0.75");
-    let of_models = row(&backend, tokens, SqlForm::Text).await;
+    let of_models = row(&reader, tokens, SqlForm::Text).await;
     assert_eq!(of_models[0], stats.models.iter().map(|model| model.usage.calls).sum::<u64>().to_string());
 
     for tool in &stats.tools {
         let sql = format!("SELECT calls, failures FROM tool_use WHERE tool = '{}'", tool.tool);
         assert_eq!(
-            row(&backend, &sql, SqlForm::Text).await,
+            row(&reader, &sql, SqlForm::Text).await,
             [tool.uses.to_string(), tool.failures.to_string()]
         );
     }
     assert_eq!(
-        row(&backend, "SELECT failure_rate, mean_ms FROM tool_use WHERE tool = 't'", SqlForm::Text).await,
+        row(&reader, "SELECT failure_rate, mean_ms FROM tool_use WHERE tool = 't'", SqlForm::Text).await,
         ["1.0", "10.0"]
     );
     let failures: u64 = stats.event_types.iter().map(|of| of.failures).sum();
     assert_eq!(
-        row(&backend, "SELECT sum(errors) FROM errors_by_type", SqlForm::Text).await,
+        row(&reader, "SELECT sum(errors) FROM errors_by_type", SqlForm::Text).await,
         [failures.to_string()]
     );
 }

@@ -1,17 +1,17 @@
-//! Views that answer what is asked most. They are made for the connection that asks, and are not part of a file.
+//! Ready-made views for common queries. They are created for the connection of a query and are not part of the file.
 //!
-//! Numbers are those of `SessionStorage::get_statistics`: what counts as a use, a call or a failure is decided in `core`,
-//! and said here once more in SQL.
+//! Their numbers are those of `SessionStorage::get_statistics`: `core` defines a use, a call and a failure, and the views repeat
+//! the definitions in SQL.
 
-use crate::event_counts::{FAILED, counted_elsewhere, join_answered};
+use amplifier_session_duckdb::{FAILED, counted_elsewhere, join_answered};
 
-/// A view that is there for every question.
+/// A view that every query can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadyView {
     /// Its name.
     pub name: &'static str,
-    /// What a row of it is.
+    /// What a row describes.
     pub about: &'static str,
     /// Its columns, in order.
     pub columns: &'static [&'static str],
@@ -19,7 +19,7 @@ pub struct ReadyView {
 }
 
 impl ReadyView {
-    /// The statement that makes the view.
+    /// The statement that creates the view.
     pub(crate) fn create(&self) -> String {
         let sql = self.sql.replace("{FAILED}", FAILED).replace("{BEGUN}", BEGUN).replace("{ENDED}", ENDED);
         let sql = sql
@@ -29,19 +29,19 @@ impl ReadyView {
     }
 }
 
-/// What a use of a tool leaves at its beginning.
+/// The events at the start of a tool use.
 const BEGUN: &str = "('tool:pre', 'tool:call')";
-/// What a use of a tool leaves at its end.
+/// The events at the end of a tool use.
 const ENDED: &str = "('tool:post', 'tool:result', 'tool:error')";
 
 /// The views, in the order in which they are listed.
 pub const READY_VIEWS: [ReadyView; 5] =
     [MESSAGES_BY_DAY, TOOL_USE, TOKENS_BY_MODEL_AND_DAY, LONGEST_SESSIONS, ERRORS_BY_TYPE];
 
-/// Days are days in UTC. `sessions` are those with a message of the day, whenever they began.
+/// Days are in UTC. `sessions` counts the sessions with a message on that day.
 const MESSAGES_BY_DAY: ReadyView = ReadyView {
     name: "messages_by_day",
-    about: "messages of each day (UTC) by who speaks, and the sessions that they belong to",
+    about: "messages of each day (UTC) by role, and the number of sessions they belong to",
     columns: &["day", "messages", "user_messages", "assistant_messages", "tool_messages", "sessions"],
     sql: "
 SELECT CAST(ts AS DATE) AS day, count(*) AS messages,
@@ -52,17 +52,17 @@ SELECT CAST(ts AS DATE) AS day, count(*) AS messages,
 FROM transcripts GROUP BY day ORDER BY day",
 };
 
-/// A use leaves an event at its beginning and one at its end: the more frequent of the two count. One that failed may leave
-/// several events that tell so, hence the least. Durations are those that events at the end tell.
+/// A use has an event at its start and one at its end; the more frequent of the two is counted. A failed use may have several
+/// events that report the failure, so the rate is at most 1. Durations come from the events at the end.
 const TOOL_USE: ReadyView = ReadyView {
     name: "tool_use",
     about: "uses of each tool, how many failed, and how long they took in milliseconds",
     columns: &["tool", "calls", "failures", "failure_rate", "mean_ms", "p95_ms"],
     sql: "
-SELECT tool, CASE WHEN greatest(begun, ended) > 0 THEN greatest(begun, ended) ELSE told END AS calls, failures,
+SELECT tool, CASE WHEN greatest(begun, ended) > 0 THEN greatest(begun, ended) ELSE reported END AS calls, failures,
     round(least(failures / calls, 1), 4) AS failure_rate, round(mean_ms, 1) AS mean_ms, round(p95_ms, 1) AS p95_ms
 FROM (
-    SELECT tool_name AS tool, count(*) AS told,
+    SELECT tool_name AS tool, count(*) AS reported,
         count(*) FILTER (WHERE event_type IN {BEGUN}) AS begun,
         count(*) FILTER (WHERE event_type IN {ENDED}) AS ended,
         count(*) FILTER (WHERE {FAILED}) AS failures,
@@ -75,8 +75,8 @@ FROM (
 ) ORDER BY calls DESC, tool",
 };
 
-/// A number of tokens that a summary tells.
-macro_rules! told {
+/// A number of tokens from a summary.
+macro_rules! reported {
     ($name:literal) => {
         concat!(
             "coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.",
@@ -94,11 +94,11 @@ macro_rules! total {
     };
 }
 
-/// What summaries tell of usage: `Usage::of`. Numbers are cut to whole ones, and what is below none counts as none. A call
-/// counts once, as in `StorageBackend::count_events`; the cost is exact.
+/// Usage as `Usage::of` reads it from summaries: numbers are truncated, negative ones count as 0. A call counts once, as in
+/// `Events::count_events`; the cost is exact.
 const TOKENS_BY_MODEL_AND_DAY: ReadyView = ReadyView {
     name: "tokens_by_model_and_day",
-    about: "calls of each model on each day (UTC), tokens and cost, as far as event logs tell them",
+    about: "calls of each model on each day (UTC), tokens and cost, as reported in event logs",
     columns: &[
         "day",
         "model",
@@ -124,13 +124,13 @@ SELECT CAST(ts AS DATE) AS day, coalesce(model, 'unknown') AS model, provider, c
     sum(coalesce(TRY_CAST(json_extract_string(usage, '$.cost') AS DECIMAL(38, 18)), 0)) AS cost
 FROM (
     SELECT ts, model, provider, usage, ",
-        told!("input_tokens"),
+        reported!("input_tokens"),
         ", ",
-        told!("output_tokens"),
+        reported!("output_tokens"),
         ", ",
-        told!("cache_read_tokens"),
+        reported!("cache_read_tokens"),
         ", ",
-        told!("cache_write_tokens"),
+        reported!("cache_write_tokens"),
         "
     FROM (
         SELECT e.ts, e.model, e.provider, json_extract(e.summary, '$.usage') AS usage
@@ -143,7 +143,7 @@ FROM (
 /// The title is `Session::title`.
 const LONGEST_SESSIONS: ReadyView = ReadyView {
     name: "longest_sessions",
-    about: "sessions, those with the most messages first, and how many minutes lie between their first and last change",
+    about: "sessions by number of messages, with the minutes between their first and last change",
     columns: &[
         "user_id",
         "session_id",
@@ -163,10 +163,10 @@ SELECT user_id, session_id, project_slug AS project, message_count AS messages, 
 FROM sessions ORDER BY messages DESC, created, session_id",
 };
 
-/// Of an event that names no type of error `error_type` is nothing.
+/// `error_type` is `NULL` if the event names no type.
 const ERRORS_BY_TYPE: ReadyView = ReadyView {
     name: "errors_by_type",
-    about: "events that tell of a failure, by the type of error that they name, the type of event, and the tool",
+    about: "events that report a failure, by error type, event type and tool",
     columns: &["error_type", "event_type", "tool", "errors", "sessions", "first_ts", "last_ts"],
     sql: "
 SELECT error_type, event_type, tool_name AS tool, count(*) AS errors,

@@ -1,0 +1,37 @@
+//! Results as Parquet files.
+
+use std::{fs, io, path::Path};
+
+use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_sql::{file, quote};
+use duckdb::Connection;
+
+use crate::{error, prepare::Prepared};
+
+/// Writes the result of a query to `target`; returns the number of rows.
+///
+/// DuckDB may write in the folder `allowed` only, so the file is written there and then moved.
+pub(crate) fn write(connection: &Connection, query: &Prepared, allowed: &Path, target: &Path) -> Result<u64> {
+    let failed = |source: io::Error| {
+        Error::new(ErrorKind::StorageIo, format!("cannot write the file: {source}"))
+            .with_operation("sql")
+            .with("file", target.display())
+            .with_source(source)
+    };
+    let named = query.select(|name, column| format!("{name} AS {}", quote::name(&column.name)));
+    let folder = tempfile::tempdir_in(allowed).map_err(failed)?;
+    let fresh = folder.path().join("result.parquet");
+    let to = quote::text(&fresh.to_string_lossy());
+    let copy = format!("COPY ({named}) TO {to} (FORMAT parquet, COMPRESSION zstd)");
+    let rows = connection.execute(&copy, []).map_err(error::query)?;
+    file::make_private(&fresh).map_err(failed)?;
+    // The file behind a link is replaced, not the link.
+    let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+    // On another file system it is copied whole before it replaces an existing file.
+    if fs::rename(&fresh, &target).is_err() {
+        let beside = tempfile::NamedTempFile::new_in(file::folder_of(&target)).map_err(failed)?;
+        fs::copy(&fresh, beside.path()).map_err(failed)?;
+        beside.persist(&target).map_err(|error| failed(error.error))?;
+    }
+    Ok(rows as u64)
+}

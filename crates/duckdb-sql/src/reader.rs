@@ -1,0 +1,119 @@
+//! Opening a store and running queries.
+
+use std::path::Path;
+
+use amplifier_session_core::{Error, ErrorKind, Result, Scope, blocking};
+use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend};
+use duckdb::Connection;
+
+use crate::{
+    error, parquet,
+    prepare::Prepared,
+    query::{ResultSender, SqlAnswer, SqlQuery, SqlRow, result_channel},
+};
+
+/// How many rows are passed on at once.
+const BATCH: usize = 512;
+
+/// A DuckDB store, opened read-only for SQL queries. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SqlReader(DuckDbBackend);
+
+impl SqlReader {
+    /// Opens the store in the file `path`, which must exist.
+    ///
+    /// # Errors
+    ///
+    /// As [`DuckDb::open`]; `Unsupported` if this process has the store open for writing: such a database can read other
+    /// files too.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let store = DuckDb::open(path, Access::ReadOnly).await?;
+        if store.is_confined() {
+            return Ok(Self(store));
+        }
+        let message = "this process has the store open for writing; SQL queries need it opened read-only";
+        Err(Error::new(ErrorKind::Unsupported, message)
+            .with_operation("sql")
+            .with("file", store.path().display()))
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn backend(&self) -> &DuckDbBackend {
+        &self.0
+    }
+
+    /// Runs a query. The views of [`READY_VIEWS`](crate::READY_VIEWS) are available to it.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` (`scope`) if the store holds sessions of other users and `scope` is not [`Scope::Everyone`], because SQL
+    /// sees the whole store; `Validation` (`query`) if the query is not one statement that only reads, or if DuckDB rejects
+    /// it.
+    pub async fn query(&self, scope: &Scope, query: &SqlQuery) -> Result<SqlAnswer> {
+        let (store, scope, query) = (self.0.clone(), scope.clone(), query.clone());
+        let (sender, pending) = result_channel();
+        // Keeps running while the rows are consumed.
+        tokio::task::spawn_blocking(move || {
+            let run = store.read_apart(|connection| {
+                send(connection, &scope, &query, &sender);
+                Ok(())
+            });
+            run.unwrap_or_else(|error| sender.fail(error));
+            // The store is closed before the result ends, so that whoever has read all rows can open it again.
+            drop(store);
+            drop(sender);
+        });
+        pending.answer().await
+    }
+
+    /// Writes the result of a query to `file` as Parquet, readable by its owner only. Keeps the types of the columns. Returns the
+    /// number of rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::query`]; `StorageIo` if the file cannot be written.
+    pub async fn query_to_parquet(&self, scope: &Scope, query: &SqlQuery, file: &Path) -> Result<u64> {
+        let (store, scope, query, file) = (self.0.clone(), scope.clone(), query.clone(), file.to_owned());
+        let write = move || {
+            // Another process may have removed the folder when it closed the store.
+            let allowed = store.make_spill_folder()?;
+            store.read_apart(|connection| {
+                let prepared = Prepared::new(connection, &scope, &query)?;
+                parquet::write(connection, &prepared, &allowed, &file)
+            })
+        };
+        blocking(write).await?
+    }
+}
+
+/// Runs a query and sends its result.
+fn send(connection: &Connection, scope: &Scope, query: &SqlQuery, result: &ResultSender) {
+    let prepared = match Prepared::new(connection, scope, query) {
+        Ok(prepared) => prepared,
+        Err(error) => return result.fail(error),
+    };
+    let sql = prepared.as_text(query.form);
+    let width = prepared.columns.len();
+    result.columns(prepared.columns);
+    if let Err(error) = send_rows(connection, &sql, width, result) {
+        result.rows(Err(error));
+    }
+}
+
+fn send_rows(connection: &Connection, sql: &str, width: usize, result: &ResultSender) -> Result<()> {
+    let mut statement = connection.prepare(sql).map_err(error::query)?;
+    let mut found = statement.query([]).map_err(error::query)?;
+    let mut batch = Vec::new();
+    while let Some(row) = found.next().map_err(error::query)? {
+        let cells = (0..width).map(|at| row.get::<_, Option<String>>(at));
+        batch.push(cells.collect::<duckdb::Result<SqlRow>>().map_err(error::query)?);
+        if batch.len() == BATCH && !result.rows(Ok(std::mem::take(&mut batch))) {
+            return Ok(());
+        }
+    }
+    if !batch.is_empty() {
+        result.rows(Ok(batch));
+    }
+    Ok(())
+}
