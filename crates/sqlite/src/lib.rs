@@ -1,21 +1,23 @@
 //! The embedded default backend: rows in one SQLite file, search through the derived index beside it.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! | --- | --- |
-//! | `tables.rs`, `schema.rs` | tables and indexes; what makes a file ours, and how an earlier layout is brought up |
+//! | `tables.rs`, `schema.rs` | tables and indexes; recognising, creating and upgrading a file |
+//! | `connect.rs` | opening and configuring connections |
 //! | `pool.rs` | connections: one that writes, several that read |
-//! | `connection.rs`, `columns.rs` | SQLite's dialect; a connection, a transaction and a row as `amplifier-session-sql` uses them |
+//! | `connection.rs`, `columns.rs` | SQLite's dialect, connections and rows, as `amplifier-session-sql` uses them |
 //! | `lookups.rs`, `event_counts.rs` | reads that SQLite does in its own way |
-//! | `functions.rs` | functions of the library that SQL calls |
-//! | `read_only.rs` | files that can't be written |
+//! | `functions.rs` | functions for SQL |
+//! | `read_only.rs` | files that can only be read |
 //! | `python.rs` | files of the Python library |
-//! | `factory.rs` | how a store is opened by its URL |
-//! | `error.rs` | SQLite's errors as ours |
+//! | `factory.rs` | opening a store by its URL |
+//! | `error.rs` | errors of SQLite as ours |
 //!
 //! Many processes may use one file: readers see the last committed state, writers take turns.
 
 mod backend;
 mod columns;
+mod connect;
 mod connection;
 mod error;
 mod event_counts;

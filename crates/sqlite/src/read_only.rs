@@ -24,7 +24,7 @@ use amplifier_session_upgrade::FileCopy;
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::{
-    pool,
+    connect::{READER_CACHE_KIB, configure_to_read, connect},
     python::{LOGS, at_rest_uri, beside, holds_something, unopened},
     schema::{self, Holds},
 };
@@ -61,7 +61,7 @@ impl ReadOnlyStore {
             Holds::EarlierLayout => {
                 drop(opened);
                 let copy = FileCopy::of(path, &LOGS)?;
-                schema::prepare(&mut pool::connect(&copy.path(), pool::READER_CACHE_KIB)?)?;
+                schema::prepare(&mut connect(&copy.path(), READER_CACHE_KIB)?)?;
                 store.copy = Some(copy);
                 store.reason += "; its layout is an earlier one, so an upgraded copy is read";
                 let opened = store.connect()?;
@@ -83,7 +83,7 @@ impl ReadOnlyStore {
     pub(crate) fn connect(&self) -> Result<ReadOnlyConnection> {
         match &self.copy {
             Some(copy) => {
-                let connection = pool::connect(&copy.path(), pool::READER_CACHE_KIB)?;
+                let connection = connect(&copy.path(), READER_CACHE_KIB)?;
                 Ok(ReadOnlyConnection { connection, seen: None })
             }
             None => self.connect_in_place(),
@@ -164,7 +164,7 @@ fn alone(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Prepares a connection, and reads something: SQLite opens the files only then.
 fn configured(connection: Connection) -> rusqlite::Result<Connection> {
-    pool::configure_to_read(&connection)?;
+    configure_to_read(&connection)?;
     connection.query_one("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
 }

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `database.rs` | what a database has to offer |
 //! | `backend.rs` | the backend: each call runs on a thread for blocking work and keeps the index up to date |
-//! | `write.rs` | the transactions that write |
+//! | `write/` | the transactions that write |
 //! | `rows.rs` | the rows as the search index reads them |
 //! | `staging.rs` | folders in which files are written before they replace others |
 

@@ -1,0 +1,67 @@
+//! What is ingested, and what became of it.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    ErrorKind,
+    model::{ContentType, HostId, ProjectSlug, SessionKey},
+};
+
+/// The session to ingest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngestTarget {
+    /// Owner and id.
+    pub key: SessionKey,
+    /// The machine that it comes from.
+    pub host_id: HostId,
+    /// Its project.
+    pub project_slug: ProjectSlug,
+}
+
+/// Whether lines are complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// They are complete: stored rows after the last line are removed.
+    Whole,
+    /// They are a part: stored rows after the last line stay.
+    Part,
+}
+
+/// The outcome for a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineOutcome {
+    /// It was accepted, or was already stored.
+    Taken,
+    /// It was accepted, or was already stored, but a part of it can't be read.
+    Doubtful {
+        /// What can't be read.
+        reason: String,
+    },
+    /// It is invalid and was skipped; it has no sequence.
+    Skipped {
+        /// `Validation`, or `EventTooLarge`.
+        kind: ErrorKind,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// The report of ingesting one session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IngestReport {
+    /// Whether the session was new.
+    pub created: bool,
+    /// Number of new or changed messages that were written.
+    pub messages_written: u64,
+    /// The written messages by content type; a message may have several or none.
+    pub messages_by_content_type: BTreeMap<ContentType, u64>,
+    /// Number of messages that were removed.
+    pub messages_removed: u64,
+    /// Number of stored messages whose time changed.
+    pub messages_retimed: u64,
+    /// Number of new or changed events that were written.
+    pub events_written: u64,
+    /// Number of events that were removed.
+    pub events_removed: u64,
+}

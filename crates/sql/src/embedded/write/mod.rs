@@ -1,0 +1,49 @@
+//! The transactions that write.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `mod.rs` | entries of the table of metadata |
+//! | `sessions.rs` | writing, deleting and renaming sessions |
+//! | `removal.rs` | removing rows of a session, and recording it for the index |
+//! | `vectors.rs` | writing vectors, and the life of their generations |
+
+mod removal;
+mod sessions;
+mod vectors;
+
+use amplifier_session_core::Result;
+
+use super::{Database, Writer};
+use crate::{Query, Reader, Statement, Value};
+
+pub(super) use sessions::{delete_session, rename_user, sessions};
+pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};
+
+/// [`Meta::swap_meta`](amplifier_session_core::backend::Meta::swap_meta).
+pub(super) fn swap_meta<D: Database>(
+    database: &D,
+    key: &str,
+    expected: Option<&str>,
+    value: &str,
+) -> Result<Option<String>> {
+    const OPERATION: &str = "swap_meta";
+    database.transaction(OPERATION, |writer| {
+        let (sql, values): (_, Vec<Value>) = match expected {
+            Some(expected) => (
+                "UPDATE schema_meta SET value = ?3 WHERE key = ?1 AND value = ?2",
+                vec![key.into(), expected.into(), value.into()],
+            ),
+            None => (
+                "INSERT INTO schema_meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO NOTHING",
+                vec![key.into(), value.into()],
+            ),
+        };
+        writer.execute(&Statement::new(OPERATION, sql, values))?;
+        let stored = "SELECT value FROM schema_meta WHERE key = ?1";
+        writer.first(&Query::new(OPERATION, stored, [key.into()], |row| row.text(0)))
+    })
+}
+
+fn vector_tables<R: Reader>(_: &R) -> &'static [&'static str] {
+    R::DIALECT.vector_tables
+}

@@ -1,0 +1,248 @@
+//! Writing, deleting and renaming sessions.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{SessionChange, Version},
+    model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
+};
+
+use super::{
+    removal::{delete, remove_events, remove_messages, touch},
+    vector_tables,
+};
+use crate::{
+    Query, Reader, Statement, deletions,
+    embedded::{Database, Writer},
+    is_one_of,
+    read::of_session,
+    table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow, TRANSCRIPTS},
+};
+
+/// How many messages get another time in one statement.
+const RETIMED: usize = 1000;
+
+/// Writes sessions, each all or nothing: in one transaction, or each in its own where one of them can't be written.
+pub(in crate::embedded) fn sessions<D: Database>(
+    database: &D,
+    changes: &[SessionChange],
+) -> Vec<Result<Version>> {
+    let mut keys = HashSet::new();
+    // Inserted rows may be held back: a second change of a session would not see those of the first.
+    if changes.len() > 1 && changes.iter().all(|change| keys.insert(change.session.key())) {
+        let mut began = false;
+        let together = database.transaction("write", |writer| {
+            began = true;
+            changes.iter().map(|change| session(writer, change)).collect::<Result<Vec<_>>>()
+        });
+        match together {
+            Ok(versions) => return versions.into_iter().map(Ok).collect(),
+            // Each would wait as long for another writer.
+            Err(error) if !began => return vec![Err(error); changes.len()],
+            Err(_) => {}
+        }
+    }
+    changes.iter().map(|change| database.transaction("write", |writer| session(writer, change))).collect()
+}
+
+fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version> {
+    let key = change.session.key();
+    let stored = writer.first(&Stored::query(&key))?;
+    let version = stored.as_ref().map(|stored| Version(stored.revision.to_string()));
+    if version != change.expected {
+        let message = "the session was written by somebody else in between";
+        return Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable());
+    }
+    let revision = writer.next_revision()?;
+    if let Some(stored) = &stored {
+        make_way(writer, &key, change, stored, revision)?;
+    }
+    let session_key = stored.as_ref().map(|stored| stored.key).or_else(|| writer.new_session_key());
+    let row = SessionRow {
+        session: &change.session,
+        revision,
+        skipped: match (&change.skipped, &stored) {
+            (Some(lines), _) => Cow::Owned(table::skipped(lines)),
+            (None, Some(stored)) => Cow::Borrowed(&stored.skipped),
+            (None, None) => Cow::Borrowed("[]"),
+        },
+        sync_state: change
+            .sync_state
+            .as_ref()
+            .or(stored.as_ref().and_then(|stored| stored.sync_state.as_ref()))
+            .map(Into::into),
+        key: session_key,
+    };
+    writer.insert(&SESSIONS, &row.cells())?;
+    for (position, file) in change.metadata_files.iter().flatten().enumerate() {
+        writer.insert(&METADATA_FILES, &table::metadata_file(&key, position, file))?;
+    }
+    for message in &change.messages.put {
+        let message_key = W::message_key(session_key, message.sequence);
+        writer.insert(&TRANSCRIPTS, &table::message(message_key, revision, message))?;
+    }
+    for stored in &change.events.put {
+        event(writer, stored)?;
+    }
+    Ok(Version(revision.to_string()))
+}
+
+fn event(writer: &mut impl Writer, stored: &StoredEvent) -> Result<()> {
+    writer.insert(&EVENTS, &table::event(&stored.event, &stored.payload))?;
+    let Payload::Chunks(chunks) = &stored.payload else { return Ok(()) };
+    for (index, chunk) in chunks.iter().enumerate() {
+        writer.insert(&EVENT_CHUNKS, &table::event_chunk(&stored.event, index, chunks.len(), chunk))?;
+    }
+    Ok(())
+}
+
+/// What a write has to know of the session that is there.
+struct Stored {
+    key: i64,
+    revision: i64,
+    project: String,
+    skipped: String,
+    sync_state: Option<String>,
+}
+
+impl Stored {
+    fn query(key: &SessionKey) -> Query<Self> {
+        let sql = "SELECT key, revision, project_slug, skipped_lines, sync_state FROM sessions
+            WHERE user_id = ?1 AND session_id = ?2";
+        Query::new("write", sql, of_session(key), |row| {
+            Ok(Self {
+                key: row.integer(0)?,
+                revision: row.integer(1)?,
+                project: row.text(2)?,
+                skipped: row.text(3)?,
+                sync_state: row.maybe_text(4)?,
+            })
+        })
+    }
+}
+
+/// Removes what a change of a stored session replaces.
+fn make_way(
+    writer: &impl Writer,
+    key: &SessionKey,
+    change: &SessionChange,
+    stored: &Stored,
+    revision: i64,
+) -> Result<()> {
+    delete("write", writer, "sessions", key)?;
+    if change.metadata_files.is_some() {
+        delete("write", writer, "metadata_files", key)?;
+    }
+    let put = change.messages.put.iter().map(|message| message.sequence);
+    if let Some(which) = replaced(change.messages.truncate, put) {
+        remove_messages("write", writer, key, &which, revision)?;
+    }
+    retime(writer, key, &change.retimed, revision)?;
+    let put = change.events.put.iter().map(|stored| stored.event.sequence);
+    if let Some(which) = replaced(change.events.truncate, put) {
+        remove_events("write", writer, key, &which)?;
+    }
+    if stored.project != change.session.project_slug.as_str() {
+        touch(writer, key, "TRUE", revision, &["transcripts"])?;
+        touch(writer, key, "TRUE", revision, vector_tables(writer))?;
+    }
+    Ok(())
+}
+
+/// The condition on `sequence` of the rows that are cut off or put anew, if there may be any.
+fn replaced(truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Option<String> {
+    let put: Vec<i64> = put.map(i64::from).collect();
+    let cut = truncate.map(|start| format!("sequence >= {start}"));
+    let put = (!put.is_empty()).then(|| is_one_of("sequence", put));
+    match (cut, put) {
+        (Some(cut), Some(put)) => Some(format!("({cut} OR {put})")),
+        (cut, put) => cut.or(put),
+    }
+}
+
+/// Gives messages other times, and a new revision to them and their vectors so that the index takes the times in.
+fn retime<W: Writer>(writer: &W, key: &SessionKey, retimed: &[Retimed], revision: i64) -> Result<()> {
+    // One statement for many: each takes DuckDB a millisecond.
+    for some in retimed.chunks(RETIMED) {
+        let row = |of: &Retimed| {
+            let (ts, source) = ((W::DIALECT.time)(of.ts), of.ts_source);
+            let estimated = if source.is_estimated() { "TRUE" } else { "FALSE" };
+            format!("({}, {ts}, {estimated}, '{source}')", of.sequence)
+        };
+        let rows: Vec<String> = some.iter().map(row).collect();
+        let sql = format!(
+            "WITH times(sequence, ts, estimated, source) AS (VALUES {})
+             UPDATE transcripts SET ts = times.ts, ts_estimated = times.estimated, ts_source = times.source,
+                 revision = {revision}
+             FROM times
+             WHERE user_id = ?1 AND session_id = ?2 AND transcripts.sequence = times.sequence",
+            rows.join(", ")
+        );
+        writer.execute(&Statement::once("write", sql, of_session(key)))?;
+        let which = is_one_of("sequence", some.iter().map(|of| of.sequence.into()));
+        touch(writer, key, &which, revision, vector_tables(writer))?;
+    }
+    Ok(())
+}
+
+/// Removes a session with all that belongs to it; returns whether there was one.
+pub(in crate::embedded) fn delete_session<D: Database>(database: &D, key: &SessionKey) -> Result<bool> {
+    const OPERATION: &str = "delete_session";
+    database.transaction(OPERATION, |writer| {
+        if writer.first(&Stored::query(key))?.is_none() {
+            return Ok(false);
+        }
+        let revision = writer.next_revision()?;
+        remove_messages(OPERATION, writer, key, "TRUE", revision)?;
+        remove_events(OPERATION, writer, key, "TRUE")?;
+        for table in ["metadata_files", "sessions"] {
+            delete(OPERATION, writer, table, key)?;
+        }
+        for sql in [deletions::FORGET, deletions::REMEMBER] {
+            writer.execute(&Statement::new(OPERATION, sql, of_session(key)))?;
+        }
+        Ok(true)
+    })
+}
+
+/// Makes the sessions of one user those of another; returns how many.
+pub(in crate::embedded) fn rename_user<D: Database>(database: &D, from: &UserId, to: &UserId) -> Result<u64> {
+    const OPERATION: &str = "rename_user";
+    let renamed = database.transaction(OPERATION, |writer| {
+        let revision = writer.next_revision()?;
+        let rename = |table: &str, set: &str| {
+            let sql = format!("UPDATE {table} SET user_id = ?2{set} WHERE user_id = ?1");
+            writer.execute(&Statement::once(OPERATION, sql, [from.as_str().into(), to.as_str().into()]))
+        };
+        for table in ["metadata_files", "events", "event_chunks", "vector_failures", "deleted_sessions"] {
+            rename(table, "")?;
+        }
+        // The index learns of it by the revision.
+        let revised = format!(", revision = {revision}");
+        for table in vector_tables(writer).iter().chain(&["transcripts"]) {
+            rename(table, &revised)?;
+        }
+        rename("sessions", &revised).map(|renamed| renamed as u64)
+    });
+    renamed.map_err(|error| match error.kind() {
+        ErrorKind::Conflict => {
+            let message = format!("{from} and {to} have sessions or events of the same id");
+            Error::new(ErrorKind::Conflict, message).with_operation(OPERATION)
+        }
+        _ => error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_off_or_put_anew_is_replaced() {
+        assert_eq!(replaced(None, [].into_iter()), None);
+        assert_eq!(replaced(Some(3), [].into_iter()).unwrap(), "sequence >= 3");
+        assert_eq!(replaced(None, [1, 2].into_iter()).unwrap(), "sequence BETWEEN 1 AND 2");
+        assert_eq!(replaced(Some(3), [7].into_iter()).unwrap(), "(sequence >= 3 OR sequence IN (7))");
+    }
+}
