@@ -1,4 +1,4 @@
-//! The columns of DuckDB's rows.
+//! Reading columns of DuckDB's rows.
 
 use amplifier_session_core::{Result, model::Timestamp};
 use amplifier_session_sql::{Columns, damaged};
@@ -10,7 +10,7 @@ use duckdb::{
 
 use crate::error::storage;
 
-/// A row that rows of the model are made of.
+/// A row of a result.
 pub(crate) struct Cursor<'a, 'stmt>(pub(crate) &'a Row<'stmt>);
 
 impl Columns for Cursor<'_, '_> {
@@ -46,7 +46,7 @@ impl Columns for Cursor<'_, '_> {
         match self.0.get_ref(index).map_err(storage("read"))? {
             ValueRef::Null => Ok(None),
             ValueRef::Timestamp(unit, value) => Ok(Some(Timestamp::from_micros(unit.to_micros(value)))),
-            // The first and the last day that there are stand for what has no end.
+            // DuckDB's infinite dates become the first and the last day.
             ValueRef::Date32(days) => {
                 Ok(Some(Timestamp::from_micros(i64::from(days).saturating_mul(86_400_000_000))))
             }

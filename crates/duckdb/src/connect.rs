@@ -1,4 +1,4 @@
-//! How a file is opened, and put in place when it is made.
+//! Opening and creating files.
 
 use std::{
     fs, io,
@@ -11,30 +11,31 @@ use duckdb::{AccessMode, Config, Connection};
 
 use crate::{error::opening, payloads};
 
-/// What a store is opened for.
+/// How a store is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// To read and to write, which one process at a time can do.
+    /// For reading and writing. One process at a time can do that.
     #[default]
     ReadWrite,
-    /// To read, which several processes can do while none writes. What would write fails with `Unsupported`.
+    /// For reading. Several processes can do that while none writes. Writes fail with `Unsupported`.
     ReadOnly,
 }
 
-/// What DuckDB may keep in memory. Its own default is four fifths of the machine, which is not the only program on it;
-/// what does not fit goes to files beside the database.
+/// The memory limit of DuckDB. Its own default is four fifths of the machine's memory, which other programs need too.
+/// Data over the limit goes to files beside the database.
 const MEMORY: &str = "2GB";
 
-/// How long the write-ahead log grows before it is moved into the database. Each time DuckDB writes the last rows of a table
-/// anew, and leaves a hole where they were: with its own default of 16 MB a large sync takes twice as long.
+/// The size at which the write-ahead log is moved into the database. Each time, DuckDB rewrites the last rows of a
+/// table and leaves a gap where they were: with its default of 16 MB, a large sync takes twice as long.
 const LOG: &str = "256MB";
 
-/// What a database that may be written is told behind its opening; the first has no effect before.
+/// Settings of a writable database. The first has no effect before the database is open.
 ///
-/// - DuckDB compares vectors that it has to unpack four times as slowly.
-/// - It plans a statement by what columns hold at that time, and keeps to it when rows come that hold something else: a
-///   prepared `ORDER BY n` of numbers below 256 takes 300 for 44 (<https://github.com/duckdb/duckdb/issues/23704>; the
-///   versions behind 1.5.5 do without for prepared statements).
+/// - DuckDB compares vectors that it has to decompress four times as slowly.
+/// - It plans a prepared statement by what the columns contain at that time, and keeps the plan when other rows are
+///   added: a prepared `ORDER BY n` of numbers below 256 reads 300 as 44
+///   (<https://github.com/duckdb/duckdb/issues/23704>; later versions than 1.5.5 disable the optimisation for prepared
+///   statements).
 const WRITABLE: &str = "SET GLOBAL disabled_compression_methods = 'alp,alprd';
      SET GLOBAL disabled_optimizers = 'statistics_propagation';";
 
@@ -52,8 +53,8 @@ pub(crate) fn open(path: &Path, access: Access) -> Result<Connection> {
     open().map_err(|error| opening(path, error))
 }
 
-/// The statements that keep a database that is only read, and that may be asked anything, from other files, the network and
-/// extensions, for as long as it is open. Files of answers are made where there is room for what does not fit into memory.
+/// The statements that confine a read-only database, which takes any query: no access to other files, to the network or
+/// to extensions while it is open. Results can be written to the folder for temporary data.
 fn confined(path: &Path) -> String {
     let spill = spill_folder(path);
     let folder = std::path::absolute(&spill).unwrap_or(spill);
@@ -65,7 +66,7 @@ fn confined(path: &Path) -> String {
     )
 }
 
-/// Opens a database in memory that keeps what does not fit beside `path`.
+/// Opens a database in memory that spills to files beside `path`.
 pub(crate) fn in_memory(path: &Path) -> duckdb::Result<Connection> {
     Connection::open_in_memory_with_flags(bounds(path)?)
 }
@@ -78,22 +79,22 @@ fn config(path: &Path, access: Access) -> duckdb::Result<Config> {
     bounds(path)?.access_mode(access)
 }
 
-/// What every database of the program is held to.
+/// The limits of every database of this program.
 fn bounds(path: &Path) -> duckdb::Result<Config> {
     Config::default()
         .max_memory(MEMORY)?
         .with("temp_directory", spill_folder(path).to_string_lossy())?
         .with("checkpoint_threshold", LOG)?
-        // Nothing is fetched from the network behind anybody's back.
+        // Nothing is downloaded without being asked for.
         .with("autoinstall_known_extensions", "false")?
         .with("autoload_known_extensions", "false")
 }
 
-/// Makes a database that `fill` fills, and puts it in the place of `path` when it is whole, unless another process was
-/// faster. A process that is killed before leaves a folder beside, and nothing at `path`.
+/// Creates a database with `fill` and moves it to `path` when it is complete, unless another process was faster. If the
+/// process is killed before that, a staging folder is left and nothing is at `path`.
 ///
-/// DuckDB makes files that everybody may read, as far as the process lets it. So it works in a folder that only the
-/// owner may enter, until the file is theirs alone.
+/// DuckDB creates files that everybody may read, as far as the umask allows. So it works in a folder that only the
+/// owner may enter, until the file is private.
 pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) -> Result<()> {
     let failed = |source: io::Error| {
         Error::new(ErrorKind::StorageConnection, format!("can't create the database: {source}"))
@@ -110,7 +111,7 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
     fill(&connection)?;
     connection.close().map_err(|(_, error)| opening(path, error))?;
     file::make_private(&fresh).map_err(failed)?;
-    // An empty file is as good as none.
+    // An empty file counts as missing.
     let is_empty = fs::metadata(path).is_ok_and(|file| file.len() == 0);
     let placed = if is_empty { fs::rename(&fresh, path) } else { fs::hard_link(&fresh, path) };
     match placed {
@@ -119,7 +120,7 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
     }
 }
 
-/// The folder for what does not fit into memory.
+/// The folder for data that does not fit into memory.
 pub(crate) fn spill_folder(path: &Path) -> PathBuf {
     file::beside(path, ".tmp")
 }

@@ -1,4 +1,4 @@
-//! Connections as the statements of `sql` use them, and DuckDB's dialect.
+//! Connections as `amplifier-session-sql` uses them, and DuckDB's dialect.
 
 use std::ops::ControlFlow;
 
@@ -18,7 +18,7 @@ use duckdb::{
 
 use crate::{columns::Cursor, error::storage, numbers::Numbers, vectors};
 
-/// A connection that reads.
+/// A read connection.
 #[derive(Debug)]
 pub struct Read<'a>(pub(crate) &'a Connection);
 
@@ -36,8 +36,8 @@ impl Reader for Read<'_> {
 
 /// A write transaction.
 ///
-/// Rows are inserted by appenders, which hold them back until there are many or the transaction ends: a statement for a row
-/// takes DuckDB a millisecond, an appender some microseconds.
+/// Rows are inserted by appenders, which buffer them until there are many or the transaction ends: inserting a row
+/// takes DuckDB a millisecond with a statement, and some microseconds with an appender.
 #[derive(Debug)]
 pub struct Write<'a> {
     connection: &'a Connection,
@@ -46,12 +46,12 @@ pub struct Write<'a> {
 }
 
 impl<'a> Write<'a> {
-    /// Takes a connection in a transaction. [`Self::flush`] must come before the end of the transaction.
+    /// Uses a connection with an open transaction. [`Self::flush`] must be called before it ends.
     pub(crate) fn new(connection: &'a Connection, numbers: &'a mut Numbers) -> Self {
         Self { connection, numbers, appenders: Vec::new() }
     }
 
-    /// Writes the rows that were held back.
+    /// Writes the buffered rows.
     pub(crate) fn flush(&mut self, operation: &'static str) -> Result<()> {
         let mut appenders = self.appenders.iter_mut();
         appenders.try_for_each(|(_, appender)| appender.flush()).map_err(storage(operation))
@@ -68,7 +68,7 @@ impl<'a> Write<'a> {
         Ok(&mut self.appenders[at].1)
     }
 
-    /// By a statement: a list can't be appended, and is bound by its members.
+    /// Inserts by a statement: a list cannot be appended, and is bound element by element.
     fn insert_with_lists(&self, table: &Table, row: &[Cell<'_>]) -> duckdb::Result<()> {
         let placeholders: Vec<String> = row.iter().map(placeholder).collect();
         let insert = table.insert(&placeholders.join(", "));
@@ -145,7 +145,7 @@ impl Writer for Write<'_> {
     }
 }
 
-/// The key of a message: DuckDB finds rows by one column, and so by their place in a session.
+/// The key of a message, which contains its position in the session: DuckDB finds rows fast by one column only.
 pub(crate) fn message_key(session: i64, sequence: u32) -> i64 {
     (session << u32::BITS) | i64::from(sequence)
 }
@@ -179,7 +179,7 @@ fn prepared<T>(
     }
 }
 
-/// Lists are lists. Words are looked for in the rows: a function of the library in SQL would need unsafe code.
+/// Lists are stored as lists. Words are searched for in the rows, because a function in SQL would need unsafe code.
 pub(crate) const DUCKDB: Dialect = Dialect {
     list_holds: |list, value| format!("list_contains({list}, {value})"),
     session_says: None,
@@ -194,7 +194,7 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     all_vectors: "vectors_of_generations",
     vector_tables: &vectors::TABLES,
     time: |ts| format!("make_timestamp({}::BIGINT)", ts.as_micros()),
-    // An answer of DuckDB is in memory as a whole. Each question goes through whole tables, so that few of them matter.
+    // DuckDB holds a whole result in memory. Each query scans whole tables, so few queries are better.
     batch: Some(Batch { rows: 4096, bytes: 16 << 20 }),
 };
 
@@ -207,7 +207,7 @@ fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'
     }))
 }
 
-/// A point in time as it is stored.
+/// A time as it is stored.
 fn time(ts: Timestamp) -> ToSqlOutput<'static> {
     ToSqlOutput::Owned(types::Value::Timestamp(TimeUnit::Microsecond, ts.as_micros()))
 }
@@ -224,7 +224,7 @@ impl ToSql for Bound<'_> {
             Cell::Flag(flag) => ToSqlOutput::from(*flag),
             Cell::Time(ts) => time(*ts),
             Cell::Bytes(bytes) | Cell::Line(bytes) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
-            // Bound by its members.
+            // Bound element by element.
             Cell::Texts(_) => ToSqlOutput::from(Null),
         })
     }

@@ -1,6 +1,6 @@
-//! DuckDB's errors as ours.
+//! Errors of DuckDB as ours.
 //!
-//! DuckDB tells what went wrong in words alone: the kind of an error begins its message, and its code is always unknown.
+//! DuckDB describes errors in words only: the message begins with the kind of error, and the code is always unknown.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
     }
 }
 
-/// [`storage`] for a file that can't be opened.
+/// [`storage`] for a file that cannot be opened.
 pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
     let message_text = source.to_string();
     let failed = |message| {
@@ -23,7 +23,7 @@ pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
         error.with_operation("open").with("file", path.display())
     };
     match holder(&message_text) {
-        // That is all that DuckDB says.
+        // DuckDB reports nothing else.
         Some(holder) => failed(format!(
             "the database is in use by another process, {holder}: one process at a time may write it, or several may \
              read it, each with --read-only"
@@ -32,7 +32,7 @@ pub(crate) fn opening(path: &Path, source: duckdb::Error) -> Error {
     }
 }
 
-/// Who has the lock, as DuckDB tells it: the program with its process id.
+/// The process that holds the lock: its program and process id.
 fn holder(message_text: &str) -> Option<&str> {
     let (_, rest) = message_text.split_once("Could not set lock on file")?;
     let Some((_, rest)) = rest.split_once("Conflicting lock is held in ") else {
@@ -44,7 +44,7 @@ fn holder(message_text: &str) -> Option<&str> {
 fn describe(message_text: &str) -> (ErrorKind, String, bool) {
     let message = || format!("DuckDB: {}", first_line(message_text));
     if is_duplicate(message_text) {
-        // Another session took an event's id between the look and the write: looking again finds it.
+        // Another session took the id of an event between the check and the write; a retry finds it.
         return (ErrorKind::Conflict, message(), true);
     }
     if message_text.contains("read-only mode") {
@@ -57,11 +57,11 @@ fn describe(message_text: &str) -> (ErrorKind, String, bool) {
 }
 
 fn is_duplicate(message_text: &str) -> bool {
-    // Told by a statement, an appender or a commit.
+    // Reported by a statement, an appender or a commit.
     message_text.contains("Duplicate key \"") || message_text.contains("duplicate key")
 }
 
-/// The first line of what DuckDB tells.
+/// The first line of a message.
 fn first_line(message_text: &str) -> &str {
     message_text.lines().next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Finding events, and counting them.
+//! Counting events.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ use crate::connection::{DUCKDB, Read};
 pub const FAILED: &str = "(level = 'ERROR' OR error_type IS NOT NULL
     OR coalesce(CASE WHEN json_valid(summary) THEN CAST(json_extract(summary, '$.has_error') AS VARCHAR) END = 'true', FALSE))";
 
-/// The sessions with a response that tells usage.
+/// The sessions that have a response with usage.
 const ANSWERED: &str = "SELECT DISTINCT user_id, session_id FROM events
         WHERE event_type = 'llm:response' AND contains(summary, '\"usage\"')
             AND CASE WHEN json_valid(summary) THEN json_type(summary, '$.usage') END = 'OBJECT'";
@@ -38,9 +38,9 @@ pub fn counted_elsewhere() -> String {
     format!("(a.session_id IS NOT NULL AND {})", repeats_usage("e"))
 }
 
-/// The events that `filter` admits, counted by what they have in common.
+/// The events that match `filter`, counted by group.
 ///
-/// DuckDB counts; what summaries tell of usage is summed here, by the rules of `core` about what is a number.
+/// DuckDB counts the events. Usage is summed here, by the rules of `core` for what is a number.
 pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     if filter.text.is_some() {
         return count_one_by_one(reader, scope, filter);
@@ -72,7 +72,7 @@ fn event_count(row: &dyn Columns) -> Result<EventCount> {
     Ok(EventCount { group, events: rows::count(row, 6)?, usage })
 }
 
-/// [`count`] where each event has to be looked at.
+/// [`count`] for filters that need each event.
 fn count_one_by_one(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
     let sql =

@@ -1,4 +1,4 @@
-//! DuckDB stores as the facade knows them.
+//! Opening DuckDB stores by their URL.
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,8 +1,8 @@
-//! Numbers that are given out: of revisions and of rows. No other process can give out any.
+//! Revisions and keys, which no other process can assign.
 
 use duckdb::Connection;
 
-/// The highest numbers that were given out. They only grow, also where a transaction is rolled back.
+/// The highest assigned numbers. They only grow, even if a transaction is rolled back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     revision: i64,

@@ -1,7 +1,8 @@
-//! One database a file and process.
+//! One database per file and process.
 //!
 //! DuckDB locks a file against other processes, but not against a second database of the same process, which would
-//! write over the first; and closing any handle to the file gives up the lock. So all handles of a process share one.
+//! overwrite the first; and closing any handle to the file releases the lock. So all handles of a process share one
+//! database.
 
 use std::{
     any::Any,
@@ -17,7 +18,7 @@ type Open = dyn Any + Send + Sync;
 static OPEN: Mutex<BTreeMap<PathBuf, Weak<Open>>> = Mutex::new(BTreeMap::new());
 static CLOSED: Condvar = Condvar::new();
 
-/// Stands for a file that is open, until it is dropped: the last that is dropped of what keeps the file open.
+/// Marks a file as open until it is dropped. Must be dropped after everything that keeps the file open.
 #[derive(Debug)]
 pub(crate) struct OpenFile(PathBuf);
 
@@ -28,7 +29,7 @@ impl Drop for OpenFile {
     }
 }
 
-/// The database of the file, which `open` opens if it is not open.
+/// Returns the database of the file, opening it with `open` if it is not open.
 pub(crate) fn shared<T: Send + Sync + 'static>(
     path: &Path,
     open: impl FnOnce(OpenFile) -> Result<T>,
@@ -42,11 +43,11 @@ pub(crate) fn shared<T: Send + Sync + 'static>(
                 Ok(open) => return Ok(open),
                 Err(_) => break,
             },
-            // It is being closed, which takes until its last rows are in the file.
+            // It is being closed, which lasts until its last rows are in the file.
             Some(None) => files = CLOSED.wait(files).unwrap_or_else(PoisonError::into_inner),
         }
     }
-    // Taken, but not there yet: who asks for it meanwhile waits.
+    // Reserved while it is opened: others that want it wait.
     files.insert(path.clone(), Weak::<T>::new());
     drop(files);
     let opened = Arc::new(open(OpenFile(path.clone()))?);
@@ -65,7 +66,7 @@ fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Open>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The path by which a file is known, also one that does not exist yet, or whose folder does not.
+/// The canonical path of a file, even if the file or its folder does not exist yet.
 fn whole(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match (path.canonicalize(), path.parent(), path.file_name()) {

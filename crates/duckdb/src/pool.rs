@@ -22,15 +22,15 @@ use crate::{
     schema::{self, Presence},
 };
 
-/// How many connections that read are kept for the next call.
+/// How many read connections are kept for later calls.
 const IDLE_READERS: usize = 4;
 
-/// The connections of a process to one database file.
+/// The connections of this process to one database file.
 #[derive(Debug)]
 pub struct Pool {
     path: PathBuf,
     access: Access,
-    /// Written to when the file is put in the place of another.
+    /// Locked for writing while the file is replaced.
     handles: RwLock<Handles>,
     /// Dropped last.
     _closing: Closing,
@@ -39,14 +39,14 @@ pub struct Pool {
 #[derive(Debug)]
 struct Handles {
     writer: Mutex<Writer>,
-    /// What new connections are made from, also while the writer is at work.
+    /// New connections are cloned from it, also while the writer is in use.
     root: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
-    /// Whether another file took the place of theirs, so that what they write would be lost.
+    /// Whether the file was replaced, so that writes would be lost.
     are_of_old_file: bool,
 }
 
-/// The connection that writes, with the numbers that are given out next. No other process can give out any.
+/// The connection that writes, with the next numbers. No other process can assign any.
 #[derive(Debug)]
 struct Writer {
     connection: Connection,
@@ -54,7 +54,7 @@ struct Writer {
 }
 
 impl Pool {
-    /// Opens the file, which is created when it is missing and may be written.
+    /// Opens the file, which is created if it is missing and may be written.
     pub(crate) fn open(path: &Path, access: Access, file: OpenFile) -> Result<Self> {
         if schema::check(path)? == Presence::Missing {
             match access {
@@ -69,7 +69,7 @@ impl Pool {
         }
         let handles = Handles::open(path, access)?;
         let made = file::create_folder(&connect::spill_folder(path));
-        // Who only reads may not be allowed to write there.
+        // A reader may not have the right to write there.
         if access == Access::ReadWrite {
             made.map_err(not_written)?;
             remove_staging_folders(path, REWRITING);
@@ -101,7 +101,7 @@ impl Pool {
     ) -> Result<T> {
         let handles = self.handles()?;
         let mut writer = lock(&handles.writer);
-        // DuckDB would make the log readable by everybody.
+        // DuckDB would create the log readable by everybody.
         file::create(&self.log_path())?;
         let Writer { connection, numbers } = &mut *writer;
         let transaction = connection.transaction().map_err(storage(operation))?;
@@ -113,7 +113,7 @@ impl Pool {
         Ok(answer)
     }
 
-    /// Runs `read` on a connection that reads.
+    /// Runs `read` on a read connection.
     fn on_reader<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let handles = self.handles()?;
         let idle = lock(&handles.readers).pop();
@@ -129,7 +129,7 @@ impl Pool {
         answer
     }
 
-    /// Runs `read` on a connection of its own: what it leaves there, no other read sees.
+    /// Runs `read` on a connection of its own, whose temporary views no other read sees.
     pub(crate) fn read_apart<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let handles = self.handles()?;
         let connection = self.connection(&handles)?;
@@ -140,8 +140,8 @@ impl Pool {
         lock(&handles.root).try_clone().map_err(|error| opening(&self.path, error))
     }
 
-    /// Moves the write-ahead log into the database, and removes it. While others are at work DuckDB may refuse to: then it
-    /// stays until it is long, or until the store is closed.
+    /// Moves the write-ahead log into the database and removes it. DuckDB may refuse while others are using the
+    /// database; then the log stays until it is long or the store is closed.
     pub(crate) fn checkpoint(&self) {
         if self.access == Access::ReadOnly {
             return;
@@ -153,12 +153,12 @@ impl Pool {
         }
     }
 
-    /// Writes the database anew, so that nothing of what was deleted is left in it, and its space is given back. Nobody
-    /// reads or writes meanwhile.
+    /// Rewrites the database, so that nothing of deleted rows is left in it and their space is freed. Nobody reads or
+    /// writes meanwhile.
     ///
-    /// DuckDB marks rows as deleted, and blocks as free; what was in them stays until something else is written there.
-    /// The new file takes the place of the old one while that is still open and locked, so that no other process can
-    /// write what would be lost.
+    /// DuckDB marks rows as deleted and blocks as free; their content stays until it is overwritten. The new file
+    /// replaces the old one while that is still open and locked, so that no other process can write to a file that is
+    /// about to disappear.
     pub(crate) fn rewrite(&self) -> Result<()> {
         if self.access == Access::ReadOnly {
             return Ok(());
@@ -172,7 +172,7 @@ impl Pool {
         file::make_private(&fresh).map_err(not_written)?;
         fs::File::open(&fresh).and_then(|file| file.sync_all()).map_err(not_written)?;
         fs::rename(&fresh, &self.path).map_err(not_written)?;
-        // The old handles are of a file that has no name any more.
+        // The old handles refer to a file that no longer has a name.
         handles.are_of_old_file = true;
         *handles = Handles::open(&self.path, self.access)?;
         Ok(())
@@ -194,7 +194,7 @@ pub(crate) fn not_written(source: std::io::Error) -> Error {
 fn copy(connection: &Connection, fresh: &Path) -> duckdb::Result<()> {
     let name: String = connection.query_row("SELECT current_database()", [], |row| row.get(0))?;
     let (name, path) = (quote::name(&name), quote::text(&fresh.to_string_lossy()));
-    // The log goes with the old file: it must not be there when the new one is opened.
+    // The log belongs to the old file: it must be gone when the new one is opened.
     connection.execute_batch("CHECKPOINT")?;
     connection.execute_batch(&format!("ATTACH {path} AS fresh"))?;
     let copied = connection.execute_batch(&format!("COPY FROM DATABASE {name} TO fresh"));
@@ -224,7 +224,7 @@ impl Handles {
     }
 }
 
-/// What is left to do when the connections are closed.
+/// Cleans up after the connections are closed.
 #[derive(Debug)]
 struct Closing {
     path: PathBuf,
@@ -233,17 +233,17 @@ struct Closing {
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        // One that was made for a write that wrote nothing.
+        // It was created for a write that wrote nothing.
         let log = connect::log_path(&self.path);
         if fs::metadata(&log).is_ok_and(|log| log.len() == 0) {
             let _ = fs::remove_file(log);
         }
-        // Stays if another process that reads keeps something there.
+        // It stays if another process keeps files there.
         let _ = fs::remove_dir(connect::spill_folder(&self.path));
     }
 }
 
-/// A panic in another thread rolled its transaction back: what is locked is as good as before.
+/// A panic in another thread rolled its transaction back, so the locked data is intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,40 +1,40 @@
 //! Tables and views.
 //!
-//! DuckDB is not asked for rows through indexes: it scans columns, and leaves out the stretches whose lowest and highest
-//! value say that nothing is there. Rows lie in the order in which they were written, so this goes well for revisions,
-//! sessions and times. Only `key` has an index that reads use: the search index asks for rows by it, one here and one
-//! there. The primary keys keep rows unique and serve no read.
+//! DuckDB does not find rows through indexes: it scans columns and skips the blocks whose minimum and maximum exclude a
+//! match. Rows are stored in the order in which they were written, so this is fast for revisions, sessions and times.
+//! Only `key` has an index that reads use, because the search index looks up single rows by it. Primary keys keep rows
+//! unique and serve no read.
 
 use amplifier_session_sql::views::{
     EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, VECTORS_WITH_CONTEXT, View, ViewDialect,
 };
 
-/// The layout that this library writes, in `schema_meta` under this key.
+/// The key in `schema_meta` of the layout that this library writes.
 pub(crate) const LAYOUT_KEY: &str = "layout";
 
-/// The value under [`LAYOUT_KEY`]. The first layout is 1.
+/// The current layout. The first layout is 1.
 pub(crate) const LAYOUT: usize = 1 + UPGRADES.len();
 
-/// From each layout to the next, before [`views`] are made anew. A step may be repeated: DuckDB does not let a table be
-/// changed and its rows in one transaction.
+/// The steps from each layout to the next, after which [`views`] are recreated. Each step can be repeated: DuckDB does
+/// not allow changing a table and its rows in one transaction.
 pub(crate) const UPGRADES: [&str; 2] = [
-    // Where the times of messages come from: most lines state none.
+    // The source of the time of a message: most lines state none.
     "ALTER TABLE transcripts ADD COLUMN IF NOT EXISTS ts_source VARCHAR DEFAULT 'file';
      UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
     // When events were stored.
     "ALTER TABLE events ADD COLUMN IF NOT EXISTS synced_at TIMESTAMP;",
 ];
 
-/// The tables of schema version 4, but for [`vectors`].
+/// The tables of schema version 4, except for [`vectors`].
 ///
-/// Times are `TIMESTAMP`: UTC in microseconds, without a time zone, so that no setting of a session changes what is read.
-/// Lines are bytes, as they came in; what stands in one is not stored again: [`views`] take it from there. No generated
-/// columns, which rows can't be appended beside. `key` is the row's number in the search index; a message's is made of its
-/// session's and of its place there. Every write takes the
-/// next revision; rows carry the one that last changed them, and `removed` tells the index of those that are gone.
+/// Times are `TIMESTAMP`: UTC in microseconds, without a time zone, so that no setting of a connection changes them.
+/// Lines are stored as bytes, unchanged; what a line contains is not stored again, and [`views`] extract it. There are
+/// no generated columns, because appenders do not support them. `key` is the number of the row in the search index;
+/// that of a message consists of the key of its session and its sequence. Every write takes the next revision. Rows
+/// carry the revision that last changed them, and `removed` lists removed rows for the index.
 ///
-/// `transcripts.vectors` is the state of a message's vectors of the current generation; `transcripts.generation` is the
-/// one that a rebuild last made its vectors of.
+/// `transcripts.vectors` is the state of the message's vectors in the current generation; `transcripts.generation` is
+/// the generation that a rebuild last made its vectors for.
 pub(crate) const TABLES: &str = "
 CREATE TABLE schema_meta (key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL);
 
@@ -139,13 +139,13 @@ CREATE TABLE event_chunks (
 );
 ";
 
-/// The table of the vectors of the current generation, and that of all others, with the views over them.
+/// The table of vectors of the current generation, the table of all others, and the views over them.
 ///
-/// `FLOAT[N]` needs one `N` for the table, and while a rebuild makes vectors with another model there are vectors of two
-/// lengths. So those that are searched lie in `transcript_vectors`, with the length of their model, and those of the next
-/// generation, and of one that is not removed yet, in `other_vectors` as lists. When the next generation becomes the
-/// current one the table is made anew for its length: see `vectors.rs`. A store that never had vectors does not know
-/// a length; its table has lists.
+/// `FLOAT[N]` needs one `N` for the table, and while a rebuild makes vectors with another model there are vectors of
+/// two lengths. So the vectors that are searched are in `transcript_vectors`, with the length of their model, and those
+/// of other generations in `other_vectors`, as lists. When the next generation becomes the current one, the table is
+/// recreated for its length: see `vectors.rs`. A store that never had vectors knows no length yet, and its table has
+/// lists.
 pub(crate) fn vectors(dimensions: Option<usize>) -> String {
     let vector = vector_type(dimensions);
     let current = vector_table("transcript_vectors", &vector);
@@ -165,7 +165,7 @@ pub(crate) fn other_vectors() -> String {
     vector_table("other_vectors", &vector_type(None))
 }
 
-/// The type of the column of vectors.
+/// The type of the vector column.
 pub(crate) fn vector_type(dimensions: Option<usize>) -> String {
     dimensions.map_or_else(|| "FLOAT[]".to_owned(), |dimensions| format!("FLOAT[{dimensions}]"))
 }
@@ -202,10 +202,11 @@ SELECT * REPLACE (CAST(vector AS FLOAT[]) AS vector) FROM transcript_vectors
 UNION ALL SELECT * FROM other_vectors;
 ";
 
-/// What DuckDB says differently in the views. What is no UTF-8 or no JSON shows as nothing.
+/// DuckDB's SQL in the views. A value that is not UTF-8 or not JSON is `NULL`.
 ///
-/// No function of ours: any DuckDB program reads the views. So `data` is that of lines that are not compressed, and
-/// `source_text` is left out where it takes more than joining blocks. Questions see all of `data`: see `sql/payloads.rs`.
+/// The views use no function of this program, because any DuckDB program reads them. So `data` is that of uncompressed
+/// lines, and `source_text` is `NULL` if it takes more than joining blocks. SQL queries through this program see all of
+/// `data`.
 pub const VIEW_DIALECT: &ViewDialect = &[
     ("source", "CASE
         WHEN v.content_type = 'assistant_thinking' THEN coalesce({thoughts},
@@ -228,16 +229,16 @@ pub const VIEW_DIALECT: &ViewDialect = &[
     ("line", "TRY_CAST(TRY(decode(t.raw)) AS JSON)"),
     ("summary", "TRY_CAST(e.summary AS JSON)"),
     ("data", "CASE WHEN e.encoding = {plain} THEN json_extract(TRY_CAST(TRY(decode(e.raw)) AS JSON), '$.data') END"),
-    // The table holds no others.
+    // The table contains no other generation.
     ("current", ""),
 ];
 
-/// The statement that makes a view.
+/// The statement that creates a view.
 pub(crate) fn create_view(view: View) -> String {
     format!("CREATE OR REPLACE VIEW {} AS\n{};\n", view.name, view.query(VIEW_DIALECT))
 }
 
-/// The statements that make the views that stay when the table of vectors is made anew.
+/// The statements that create the views that stay when the table of vectors is recreated.
 pub(crate) fn views() -> String {
     [TRANSCRIPTS_WITH_CONTENT, EVENTS_WITH_DATA].map(create_view).concat()
 }

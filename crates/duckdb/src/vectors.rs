@@ -1,4 +1,4 @@
-//! The tables of vectors, and rows for them in bulk.
+//! The tables of vectors, and inserting into them in bulk.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use duckdb::{
 
 use crate::{numbers::Numbers, tables};
 
-/// The tables with vectors: of the current generation, of all others.
+/// The tables with vectors: of the current generation, and of all others.
 pub(crate) const TABLES: [&str; 2] = ["transcript_vectors", "other_vectors"];
 
-/// Makes the table of the current generation one for vectors of `space`, unless it is. It holds nothing then: vectors of
-/// another length would be those of another generation.
+/// Recreates the table of the current generation for vectors of `space`, unless it has their length. It is empty if it
+/// does not: vectors of another length would belong to another generation.
 pub(crate) fn prepare_for(connection: &Connection, space: &EmbeddingSpace) -> duckdb::Result<()> {
     let sql = "SELECT data_type FROM duckdb_columns() WHERE database_name = current_database()
         AND table_name = 'transcript_vectors' AND column_name = 'vector'";
@@ -35,8 +35,9 @@ pub(crate) fn prepare_for(connection: &Connection, space: &EmbeddingSpace) -> du
     Ok(())
 }
 
-/// Moves the current vectors to the other ones, from where they are removed in time, and those of `generation` to their
-/// table, which is made for their length. Rows keep their keys and revisions: to the index nothing has happened.
+/// Moves the current vectors to the table of other generations, from which they are removed later, and those of
+/// `generation` to the table of the current one, which is recreated for their length. Rows keep their keys and
+/// revisions, so nothing changes for the index.
 pub(crate) fn make_current(
     connection: &Connection,
     generation: u32,
@@ -69,7 +70,7 @@ pub(crate) fn append(
     appender.flush()
 }
 
-/// The rows as columns: only so can vectors be appended.
+/// The rows as columns: vectors can be appended in this form only.
 fn batch(
     numbers: &mut Numbers,
     target: &VectorTarget<'_>,
@@ -116,7 +117,7 @@ fn lists(rows: &[NewVector<'_>], target: &VectorTarget<'_>) -> Result<ArrayRef, 
     let floats = rows.iter().flat_map(|row| row.record.vector.iter().copied());
     let floats = Arc::new(Float32Array::from_iter_values(floats));
     if target.is_current {
-        // No model has so many dimensions that this would cut them.
+        // No model has more dimensions than an `i32` can count.
         let length = target.space.dimensions as i32;
         return Ok(Arc::new(FixedSizeListArray::try_new(item, length, floats, None)?));
     }

@@ -29,16 +29,16 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the store in the file `path`, which is created when it is missing, for its owner alone. The search index
-    /// lies beside it, in the folder `<path>.index`.
+    /// Opens the store in the file `path`, which is created if it is missing, readable by its owner only. The search
+    /// index is beside it, in the folder `<path>.index`.
     ///
-    /// A file that can't be written, or in whose folder nothing can be created, is opened to read it: see
+    /// If the file cannot be written, or nothing can be created in its folder, it is opened read-only: see
     /// [`StoreInfo::read_only`].
     ///
     /// # Errors
     ///
-    /// `StorageConnection` when the file can't be opened, or is no store of this library in a version that it knows:
-    /// such a file is left untouched.
+    /// `StorageConnection` if the file cannot be opened, or is not a store of this library in a known version; such a
+    /// file is left unchanged.
     pub async fn open(path: impl AsRef<Path>) -> Result<SqliteBackend> {
         let path = path.as_ref().to_owned();
         blocking(move || Self::open_now(path)).await?
@@ -98,7 +98,7 @@ impl Database for Sqlite {
     }
 
     fn erase(&self) -> Result<()> {
-        // While others read from the write-ahead log, it stays until they are done.
+        // The write-ahead log stays while others read from it.
         let rewritten = self.pool.rewrite();
         self.pool.empty_log().and(rewritten)
     }

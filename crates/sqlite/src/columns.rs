@@ -1,4 +1,4 @@
-//! The columns of SQLite's rows.
+//! Reading columns of SQLite's rows.
 
 use amplifier_session_core::{Result, model::Timestamp};
 use amplifier_session_sql::{Columns, damaged};
@@ -63,7 +63,7 @@ impl Columns for Cursor<'_> {
     }
 }
 
-/// A row that rows of the model are made of.
+/// A row of a result.
 pub(crate) struct Cursor<'a>(pub(crate) &'a Row<'a>);
 
 /// A column of a row as a Rust value.

@@ -10,20 +10,19 @@ use crate::{error::storage, functions};
 /// How long a call waits for another process that is writing.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes of a page. Twice the usual: half as many pages are written, to the log and then to the file.
+/// The size of a page, twice the default: half as many pages are written to the log and then to the file.
 const PAGE_BYTES: i64 = 8192;
 
-/// How many pages the write-ahead log holds before a write moves them into the file. Eight times the usual: pages of
-/// indexes are changed by every session, and are moved once for all that came meanwhile. Most are moved before, beside
-/// the writes: see `Pool::checkpoint`.
+/// The number of pages in the write-ahead log at which a write moves them into the file, eight times the default: every
+/// session changes index pages, which are then moved once for many writes. Most are moved earlier, in parallel with
+/// writes: see `Pool::checkpoint`.
 const LOG_PAGES: i64 = 8_000;
 
-/// What the connection that writes keeps of the file in memory.
+/// The cache of the connection that writes.
 pub(crate) const WRITER_CACHE_KIB: i64 = 16_000;
 
-/// What each connection that reads keeps of the file in memory at most: the pages that searches in some ten thousand
-/// messages come upon. The system keeps the file in memory too, but to copy a page from there takes as long as to find
-/// three rows in it.
+/// The largest cache of a read connection: the pages that searches in some ten thousand messages need. The system
+/// caches the file too, but copying a page from there takes as long as finding three rows in it.
 pub(crate) const READER_CACHE_KIB: i64 = 32_000;
 
 pub(crate) fn connect(path: &Path, cache_kib: i64) -> Result<Connection> {
@@ -34,38 +33,38 @@ pub(crate) fn connect(path: &Path, cache_kib: i64) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Prepares a connection to a file that can only be read.
+/// Configures a connection to a file that can only be read.
 pub(crate) fn configure_to_read(connection: &Connection) -> rusqlite::Result<()> {
     prepare(connection, READER_CACHE_KIB)?;
     connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
-/// What every connection needs.
+/// Configures what every connection needs.
 fn prepare(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     functions::register(connection)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "cache_size", -cache_kib)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // A plan does not depend on what is bound: otherwise SQLite prepares some statements anew for each row that is asked
-    // for by its key, which takes as long as reading ten of them.
+    // Plans must not depend on bound values: otherwise SQLite prepares some statements again for each row that is
+    // looked up by its key, which takes as long as reading ten rows.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(|_| ())
 }
 
 fn configure(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     prepare(connection, cache_kib)?;
-    // Of a new file; most rows are more than a thousand bytes.
+    // For a new file; most rows are larger than a thousand bytes.
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-    // A killed process loses nothing with WAL; `NORMAL` leaves the syncing to checkpoints, so that a power cut may
-    // lose the last transactions, whole, and the next sync brings them back from the files.
+    // A killed process loses nothing with WAL. `NORMAL` syncs at checkpoints only, so a power cut may lose the last
+    // transactions as a whole, and the next sync brings them back from the files.
     use_write_ahead_log(connection)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    // What is deleted is overwritten, not only unlinked.
+    // Deleted content is overwritten.
     connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "temp_store", "MEMORY")
 }
 
-/// SQLite does not wait for its turn when several processes open a new file at once, so we do.
+/// SQLite does not wait when several processes open a new file at once, so we do.
 fn use_write_ahead_log(connection: &Connection) -> rusqlite::Result<()> {
     const ATTEMPTS: u32 = 500;
     let mut attempt = 0;

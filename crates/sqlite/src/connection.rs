@@ -1,4 +1,4 @@
-//! Connections as the statements of `sql` use them, and SQLite's dialect.
+//! Connections as `amplifier-session-sql` uses them, and SQLite's dialect.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ use crate::{
     error::storage,
 };
 
-/// A connection that reads.
+/// A read connection.
 #[derive(Debug)]
 pub struct Read<'a>(pub(crate) &'a Connection);
 
@@ -148,8 +148,8 @@ fn prepared<T>(
     }
 }
 
-/// Lists are JSON; words are looked for by a function of the library. Tables are joined with `CROSS JOIN` and indexes are
-/// named because SQLite has no statistics to choose by.
+/// Lists are stored as JSON, and words are searched for by a function of this library. Tables are joined with `CROSS
+/// JOIN` and indexes are named, because SQLite has no statistics to choose by.
 pub(crate) const SQLITE: Dialect = Dialect {
     list_holds: |list, value| {
         format!("EXISTS (SELECT 1 FROM json_each({list}) item WHERE item.value = {value})")
@@ -170,7 +170,7 @@ pub(crate) const SQLITE: Dialect = Dialect {
     batch: None,
 };
 
-/// The index that gives a list: the few sessions that a condition selects, else all of them in order.
+/// The index to list sessions by: the one that selects few sessions, otherwise the one that has all of them in order.
 fn list_from(query: &SessionQuery) -> &'static str {
     let own = matches!(query.scope, Scope::User(_));
     let by_id = query.filter.session.is_some() || query.id_prefix.is_some();
@@ -189,7 +189,8 @@ fn list_from(query: &SessionQuery) -> &'static str {
     }
 }
 
-/// The index that gives events in order of time. SQLite would rather sort all events of a user than read the newest of them.
+/// The index to list events by, in order of time. SQLite would otherwise sort all events of a user instead of reading
+/// the newest ones.
 fn events_in_order(scope: &Scope, filter: &EventFilter) -> String {
     if filter.sessions.session.is_some() {
         return format!(
@@ -200,7 +201,7 @@ fn events_in_order(scope: &Scope, filter: &EventFilter) -> String {
     format!("events e INDEXED BY {index} CROSS JOIN sessions s {EVENT_OF_SESSION}")
 }
 
-/// The index of what the filter asks for among one user's events.
+/// The index on one user's events that fits the filter.
 pub(crate) fn own_events_index(scope: &Scope, filter: &EventFilter) -> Option<&'static str> {
     match (scope, filter) {
         (Scope::User(_), EventFilter { tool: Some(_), .. }) => Some("events_by_tool"),
@@ -239,7 +240,7 @@ impl ToSql for Bound<'_> {
     }
 }
 
-/// Text where the bytes are UTF-8, so that people can read and query them with any SQLite tool.
+/// Text if the bytes are UTF-8, so that people can read and query them with any SQLite tool.
 fn text_or_blob(bytes: &[u8]) -> ToSqlOutput<'_> {
     match std::str::from_utf8(bytes) {
         Ok(text) => ToSqlOutput::from(text),

@@ -1,10 +1,10 @@
-//! SQLite's errors as ours.
+//! Errors of SQLite as ours.
 
 use amplifier_session_core::{Error, ErrorKind};
 use amplifier_session_sql::damaged;
 use rusqlite::ErrorCode;
 
-/// Maps a driver error; `operation` says what was being done.
+/// Maps an error of the database; `operation` names what was being done.
 pub(crate) fn storage(operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |source| {
         let (kind, message, retry) = describe(&source);
@@ -13,7 +13,7 @@ pub(crate) fn storage(operation: &'static str) -> impl Fn(rusqlite::Error) -> Er
     }
 }
 
-/// Maps the error of reading a column: a value of another type is not what was written.
+/// Maps the error of reading a column: a value of another type than was written.
 pub(crate) fn column(source: rusqlite::Error) -> Error {
     use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error};
 
@@ -32,7 +32,7 @@ fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::StorageIo, "the database is busy with another writer".to_owned(), true)
         }
-        // Another session took an event's id between the look and the write: looking again finds it.
+        // Another session took the id of an event between the check and the write; a retry finds it.
         Some(ErrorCode::ConstraintViolation) => (ErrorKind::Conflict, format!("SQLite: {error}"), true),
         Some(ErrorCode::CannotOpen) => {
             (ErrorKind::StorageConnection, format!("can't open the database: {error}"), false)

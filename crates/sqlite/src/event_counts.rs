@@ -1,4 +1,4 @@
-//! Finding events, and counting them.
+//! Counting events.
 
 use amplifier_session_core::{
     Result, Scope,
@@ -16,10 +16,10 @@ use crate::{
     functions::read_usage,
 };
 
-/// The events that `filter` admits, counted by what they have in common.
+/// The events that match `filter`, counted by group.
 pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     let conditions = Conditions::of_events(SQLITE, scope, filter)?;
-    // `failed` is `Event::failed`: what is no JSON `true` is no failure. A summary that is no JSON at all says nothing.
+    // `failed` is `Event::failed`: only a JSON `true` is a failure. A summary that is not JSON reports nothing.
     let sql = format!(
         "SELECT substr(e.ts, 1, instr(e.ts, 'T') - 1) AS day, e.event_type, e.tool_name, e.model, e.provider,
             e.level = 'ERROR' OR e.error_type IS NOT NULL OR (CASE WHEN instr(e.summary, 'true') > 0
@@ -48,7 +48,7 @@ fn event_count(row: &dyn Columns) -> Result<EventCount> {
     Ok(EventCount { group, events: rows::count(row, 6)?, usage: read_usage(row.text_ref(7)?) })
 }
 
-/// Whether the usage of an event repeats what a response of its session says.
+/// The condition that the usage of an event repeats that of a response of its session.
 fn counted_elsewhere() -> String {
     format!(
         "{} AND instr(e.summary, '\"usage\"') > 0 AND EXISTS (
@@ -61,7 +61,7 @@ fn counted_elsewhere() -> String {
     )
 }
 
-/// The tables and the index that give the fewest events to count.
+/// The tables, with the index that leaves the fewest events to count.
 fn in_any_order(scope: &Scope, filter: &EventFilter) -> String {
     if let Some(index) = own_events_index(scope, filter)
         && filter.sessions == SessionFilter::default()

@@ -1,4 +1,4 @@
-//! SQLite stores as the facade knows them.
+//! Opening SQLite stores by their URL.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     schemes: &["sqlite"],
     form: "sqlite:PATH",
     help: "a file that many programs may use at the same time",
-    // Nothing would be gained: readers and a writer do not block each other.
+    // Read-only access has no advantage: readers and a writer do not block each other.
     read_only: false,
     settings: &[],
     open: Open::File {

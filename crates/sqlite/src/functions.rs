@@ -1,7 +1,6 @@
-//! What SQL can't say: functions of the library that statements call.
+//! Functions that SQL statements call.
 //!
-//! They do what `core` does because they call it, so that a database that counts or filters finds the same as one
-//! that has everything looked at.
+//! They call `core`, so that a database that counts or filters finds the same as one that examines every row.
 
 use amplifier_session_core::{backend::Usage, model::event_says, text::holds_words};
 use rusqlite::{
@@ -11,10 +10,10 @@ use rusqlite::{
 
 /// Registers the functions.
 ///
-/// - `holds_words(wanted, name, first_prompt, session_id, description)`: whether title or description of a session
-///   hold all words.
-/// - `event_says(wanted, error_type, summary)`: whether an event says all words of itself.
-/// - `usage_of(summary)`: what the events of a group tell of usage, as text for [`read_usage`].
+/// - `holds_words(wanted, name, first_prompt, session_id, description)`: whether the title or description of a session
+///   contains all words.
+/// - `event_says(wanted, error_type, summary)`: whether an event contains all words.
+/// - `usage_of(summary)`: the usage of the events of a group, as text for [`read_usage`].
 pub(crate) fn register(connection: &Connection) -> Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
@@ -34,12 +33,12 @@ pub(crate) fn register(connection: &Connection) -> Result<()> {
     connection.create_aggregate_function("usage_of", 1, flags, UsageOf)
 }
 
-/// An argument that is a text. What is none, in a row that is damaged, holds no words.
+/// A text argument. Any other value, in a damaged row, contains no words.
 fn text<'a>(row: &'a Context<'_>, index: usize) -> Option<&'a str> {
     row.get_raw(index).as_str_or_null().ok().flatten()
 }
 
-/// Sums up as `core` does, which neither overflows nor takes text for a number.
+/// Sums like `core`, which does not overflow and does not treat text as a number.
 struct UsageOf;
 
 impl Aggregate<Usage, String> for UsageOf {
@@ -60,7 +59,7 @@ impl Aggregate<Usage, String> for UsageOf {
     }
 }
 
-/// What `usage_of` has told: calls, the four numbers of tokens, the cost.
+/// Reads the result of `usage_of`: calls, four numbers of tokens, and the cost.
 pub(crate) fn read_usage(text: &str) -> Usage {
     let mut fields = text.split(' ');
     let mut number = || fields.next().and_then(|number| number.parse().ok()).unwrap_or(0);

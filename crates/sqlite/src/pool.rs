@@ -21,31 +21,31 @@ use crate::{
     schema,
 };
 
-/// How long emptying the log waits for those who read from it: searches take milliseconds, a fold may take seconds.
+/// How long emptying the log waits for readers of it: searches take milliseconds, updating the index may take seconds.
 const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
-/// How many connections that read are kept for the next call.
+/// How many read connections are kept for later calls.
 const IDLE_READERS: usize = 4;
 
-/// The connections of a process to one database file.
+/// The connections of this process to one database file.
 #[derive(Debug)]
 pub struct Pool {
     path: PathBuf,
     handles: Handles,
-    /// Whether the write-ahead log should have been emptied, but somebody was reading from it.
+    /// Whether the write-ahead log is still to be emptied because somebody was reading from it.
     log_to_empty: AtomicBool,
 }
 
 #[derive(Debug)]
 enum Handles {
-    /// To a file that can be written.
+    /// The file can be written.
     Writable { writer: Mutex<Connection>, readers: Mutex<Vec<Connection>> },
-    /// To one that can only be read.
+    /// The file can only be read.
     ReadOnly { store: ReadOnlyStore, readers: Mutex<Vec<ReadOnlyConnection>> },
 }
 
 impl Pool {
-    /// Opens the file, which is created when it is missing. One that can't be written is opened to read it.
+    /// Opens the file, which is created if it is missing. A file that cannot be written is opened read-only.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if let Some(reason) = file::read_only(path) {
             let (store, connection) = ReadOnlyStore::open(path, reason)?;
@@ -53,7 +53,7 @@ impl Pool {
             return Ok(Self::new(path, Handles::ReadOnly { store, readers }));
         }
         schema::check(path)?;
-        // SQLite gives the files beside it the same mode.
+        // SQLite gives its log files the same mode.
         file::create(path)?;
         let mut writer = connect(path, WRITER_CACHE_KIB)?;
         schema::prepare(&mut writer)?;
@@ -65,7 +65,7 @@ impl Pool {
         Self { path: path.to_owned(), handles, log_to_empty: AtomicBool::new(false) }
     }
 
-    /// Why the file can only be read, if that is so.
+    /// The reason why the file can only be read, if so.
     pub(crate) fn read_only(&self) -> Option<&str> {
         match &self.handles {
             Handles::Writable { .. } => None,
@@ -97,8 +97,8 @@ impl Pool {
         answer
     }
 
-    /// Moves what it can of the write-ahead log into the database, while others read and write: what is left of it for
-    /// the write that finds the log full is little.
+    /// Moves as much as possible of the write-ahead log into the database in parallel with reads and writes, which
+    /// leaves little for the write that finds the log full.
     fn checkpoint(&self) -> Result<()> {
         if self.read_only().is_some() {
             return Ok(());
@@ -109,11 +109,10 @@ impl Pool {
         })
     }
 
-    /// Moves all of the write-ahead log into the database and cuts it to nothing: pages that have been written over
-    /// since are in it as they were.
+    /// Moves the whole write-ahead log into the database and truncates it: it contains earlier versions of pages.
     ///
-    /// As long as another connection, of this process or another, reads from the log it must stay. Then the next
-    /// write tries again, and closing does, and the last to close the store removes it in any case.
+    /// The log must stay while another connection, of this process or another, reads from it. Then the next write tries
+    /// again, and closing the store does; the last process to close it removes the log in any case.
     pub(crate) fn empty_log(&self) -> Result<()> {
         let writer = self.writer()?;
         let emptied = empty_log(&writer, LOG_PATIENCE);
@@ -121,14 +120,14 @@ impl Pool {
         emptied.map(|_| ()).map_err(storage("checkpoint"))
     }
 
-    /// Writes the database anew, so that nothing of what was deleted is left in it, and its space is given back.
+    /// Rewrites the database, so that nothing of deleted rows is left in it and their space is freed.
     ///
-    /// What is deleted is overwritten (`secure_delete`). But when a page gets full and SQLite moves rows to others, it
-    /// leaves copies of them in the part that has become free, and does not know of these when it deletes the rows.
+    /// Deleted content is overwritten (`secure_delete`). But when SQLite moves rows from a full page to others, it
+    /// leaves copies in the free part of the page, which it does not overwrite when the rows are deleted.
     pub(crate) fn rewrite(&self) -> Result<()> {
         let writer = self.writer()?;
         let rewrite = || {
-            // In the meantime there are two of it, which may be too much for memory.
+            // The database exists twice meanwhile, which may be too much for memory.
             writer.pragma_update(None, "temp_store", "FILE")?;
             let rewritten = writer.execute_batch("VACUUM");
             writer.pragma_update(None, "temp_store", "MEMORY")?;
@@ -151,7 +150,7 @@ impl Pool {
         }
     }
 
-    /// Runs `read` on a connection that reads.
+    /// Runs `read` on a read connection.
     fn on_reader<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &self.handles {
             Handles::Writable { readers, .. } => {
@@ -173,12 +172,12 @@ impl Pool {
     }
 }
 
-/// A panic in another thread rolled its transaction back: what is locked is as good as before.
+/// A panic in another thread rolled its transaction back, so the locked data is intact.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps a connection for the next call.
+/// Keeps a connection for later calls.
 fn keep<T>(idle: &Mutex<Vec<T>>, connection: T) {
     let mut idle = lock(idle);
     if idle.len() < IDLE_READERS {
@@ -186,7 +185,7 @@ fn keep<T>(idle: &Mutex<Vec<T>>, connection: T) {
     }
 }
 
-/// Takes the write lock at once, so that what is read in the transaction is what will be written over.
+/// Takes the write lock at once, so that nothing that the transaction has read changes before it writes.
 fn in_transaction<T>(
     connection: &mut Connection,
     operation: &'static str,
@@ -229,7 +228,7 @@ impl Drop for Pool {
     }
 }
 
-/// Whether the log is empty now; false when somebody still reads from it, or writes.
+/// Empties the log. Returns false if somebody still reads from it, or writes.
 fn empty_log(connection: &Connection, patience: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(patience)?;
     let busy = connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));

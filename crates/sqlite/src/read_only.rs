@@ -1,16 +1,16 @@
-//! A file that can only be read: itself, its folder or the file system takes no writes.
+//! Files that can only be read, because the file, its folder or the file system is read-only.
 //!
-//! SQLite reads a file with a write-ahead log through a third file, `-shm`, which it creates. Where it can't, there are
+//! SQLite reads a file with a write-ahead log through a third file, `-shm`, which it creates. If it cannot, there are
 //! three ways (<https://www.sqlite.org/wal.html#readonly>):
 //!
-//! | there is | so the file is opened |
+//! | what exists | how the file is opened |
 //! | --- | --- |
 //! | a log and its `-shm` | as usual: somebody has it open, or left both |
-//! | a log with something in it | without locks, on a connection that keeps the index of the log in its own memory: rows that are only in the log are read too |
+//! | a log that is not empty | without locks, on a connection that keeps the index of the log in its own memory, so that rows in the log are read too |
 //! | no log, or an empty one | as a file that nobody changes (`immutable`) |
 //!
-//! The last two take no locks. So the files are looked at before and after each read: where one has changed meanwhile, what
-//! was read does not count. An earlier layout is read from a private copy that is upgraded.
+//! The last two take no locks. So the files are checked before and after each read, and if one has changed, the result
+//! is discarded. A file with an earlier layout is read from a private copy, which is upgraded.
 
 use std::{
     fs, io,
@@ -38,20 +38,20 @@ pub(crate) struct ReadOnlyStore {
     copy: Option<FileCopy>,
 }
 
-/// A connection to it.
+/// A connection to such a store.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyConnection {
     pub(crate) connection: Connection,
-    /// The files as they were when it was opened, where it takes no locks.
+    /// The files when the connection was opened, if it takes no locks.
     seen: Option<FilesSeen>,
 }
 
-/// How the file and its log look from outside: length and time of the last change.
+/// The length and the time of the last change of the file and of its log.
 #[derive(Debug, PartialEq, Eq)]
 struct FilesSeen([Option<(u64, Option<SystemTime>)>; 2]);
 
 impl ReadOnlyStore {
-    /// Takes a file that can only be read, and why that is so.
+    /// Opens a file that can only be read, for this reason.
     pub(crate) fn open(path: &Path, reason: String) -> Result<(Self, ReadOnlyConnection)> {
         let mut store = Self { path: path.to_owned(), reason, copy: None };
         let opened = store.connect_in_place()?;
@@ -70,7 +70,7 @@ impl ReadOnlyStore {
         }
     }
 
-    /// Why it can't be written.
+    /// The reason why it cannot be written.
     pub(crate) fn reason(&self) -> &str {
         &self.reason
     }
@@ -96,7 +96,7 @@ impl ReadOnlyStore {
         let seen = FilesSeen::of(path, &log);
         let failed = |error| unopened(path, error);
         if log.exists() && beside(path, "-shm").exists() {
-            // Without rights to the `-shm` this fails, and the log can still be read alone.
+            // This fails without rights to the `-shm`. The log can still be read without it.
             if let Ok(connection) = shared(path) {
                 return Ok(ReadOnlyConnection { connection, seen: None });
             }
@@ -113,13 +113,13 @@ impl ReadOnlyStore {
         Ok(ReadOnlyConnection { connection, seen: Some(seen) })
     }
 
-    /// Whether what the connection would read is what is there.
+    /// Whether the connection would read the current content of the files.
     pub(crate) fn is_current(&self, opened: &ReadOnlyConnection) -> bool {
         let now = || FilesSeen::of(&self.path, &beside(&self.path, LOGS[0]));
         opened.seen.as_ref().is_none_or(|seen| *seen == now())
     }
 
-    /// The answer to a read on this connection, unless the files have changed meanwhile.
+    /// The result of a read on this connection, unless the files have changed meanwhile.
     pub(crate) fn checked<T>(&self, opened: &ReadOnlyConnection, answer: Result<T>) -> Result<T> {
         if self.is_current(opened) {
             return answer;
@@ -138,31 +138,31 @@ impl FilesSeen {
     }
 }
 
-/// Opens a file that somebody else may be writing, with the files that SQLite keeps beside it.
+/// Opens a file that other processes may write, with the files that SQLite keeps beside it.
 fn shared(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     configured(Connection::open_with_flags(path, flags)?)
 }
 
-/// Opens a file with its log, without locks and without any other file.
+/// Opens a file with its log, without locks and without a third file.
 #[cfg(unix)]
 fn alone(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags_and_vfs(path, flags, c"unix-none")?;
-    // The log must be left as it is, also where it could be written.
+    // The log must not change, even if it could be written.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    // Before the first read: from then on the index of the log is in memory.
+    // Must be set before the first read, after which the index of the log is in memory.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     configured(connection)
 }
 
-/// Elsewhere the log needs its third file.
+/// On other systems the log needs its third file.
 #[cfg(not(unix))]
 fn alone(path: &Path) -> rusqlite::Result<Connection> {
     shared(path)
 }
 
-/// Prepares a connection, and reads something: SQLite opens the files only then.
+/// Configures a connection and reads something: SQLite opens the files only then.
 fn configured(connection: Connection) -> rusqlite::Result<Connection> {
     configure_to_read(&connection)?;
     connection.query_one("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;

@@ -5,19 +5,19 @@ use amplifier_session_sql::{
     views::{VIEWS, View, ViewDialect},
 };
 
-/// The layout that this library writes, kept in the file's header (`PRAGMA user_version`).
+/// The layout that this library writes, in the header of the file (`PRAGMA user_version`).
 ///
-/// Within a schema version it only changes so that a process that has opened an earlier one can go on writing.
+/// Within a schema version, it only changes in ways that let a process with an earlier layout continue to write.
 pub(crate) const LAYOUT: i32 = UPGRADES.len() as i32;
 
 /// The tables of schema version 4.
 ///
-/// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What stands in a raw line is not
-/// stored again: [`views`] take it from there. `key` is the row's number in the search index. Every transaction takes the next revision; rows
-/// carry the one that last changed them, and `removed` tells the index of those that are gone.
+/// Times are ISO 8601 in UTC with six decimals, so that text order is time order. What a raw line contains is not
+/// stored again, and [`views`] extract it. `key` is the number of the row in the search index. Every transaction takes
+/// the next revision. Rows carry the revision that last changed them, and `removed` lists removed rows for the index.
 ///
-/// `transcripts.vectors` is the state of a message's vectors of the current generation; `transcripts.generation` is the
-/// one that a rebuild last made its vectors of.
+/// `transcripts.vectors` is the state of the message's vectors in the current generation; `transcripts.generation` is
+/// the generation that a rebuild last made its vectors for.
 pub(crate) const TABLES: &str = "
 CREATE TABLE schema_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -147,14 +147,14 @@ CREATE TABLE event_chunks (
 );
 ";
 
-/// The indexes beside those that `UNIQUE` makes, with the reads that each is for.
+/// The indexes in addition to those of `UNIQUE` constraints, with the reads that use them.
 ///
-/// What `UNIQUE` gives: `sessions (user_id, session_id)` one session, ids by prefix, sync states in order;
-/// `transcripts (user_id, session_id, sequence)` and `events (…)` the rows of a session in order, from any place on;
-/// `transcript_vectors (user_id, session_id, sequence, generation, …)` vectors of a user, a session, a
-/// message, a text; `events (user_id, event_id)` one event by its id, in one session or in all.
+/// `UNIQUE` constraints provide: `sessions (user_id, session_id)` one session, ids by prefix, sync states in order;
+/// `transcripts (user_id, session_id, sequence)` and `events (…)` the rows of a session in order, from any position;
+/// `transcript_vectors (user_id, session_id, sequence, generation, …)` the vectors of a user, a session, a message, a
+/// text; `events (user_id, event_id)` one event by its id, in one session or in all.
 ///
-/// Each index costs every write. Columns that mostly hold the same or nothing have partial ones.
+/// Each index slows down every write. Columns that mostly have the same value or none have partial indexes.
 const INDEXES: &str = "
 -- Sessions of a project, and of a time; the sessions of a project that a search looks at.
 CREATE INDEX IF NOT EXISTS sessions_by_project ON sessions (user_id, project_slug, created);
@@ -195,16 +195,16 @@ CREATE INDEX IF NOT EXISTS events_by_level ON events (user_id, level, ts) WHERE 
 CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
 ";
 
-/// The statements that make the indexes.
+/// The statements that create the indexes.
 pub(crate) fn indexes() -> String {
     INDEXES.replace("{pending}", &is_pending("vectors"))
 }
 
-/// What SQLite says differently in the views. A line that is not UTF-8 is a blob, and one that is no JSON shows as nothing.
+/// SQLite's SQL in the views. A line that is not UTF-8 is a blob; values of a line that is not JSON are `NULL`.
 ///
-/// No generated columns, which are the same to look at: SQLite computes them with every row that is written, so that
-/// each line would be parsed twice more. No function of ours either: any SQLite program reads the views. So `data` is that
-/// of lines that are not compressed, and `source_text` is left out where it takes more than joining blocks.
+/// Views, and not generated columns, which SQLite computes with every row that is written, so that each line would be
+/// parsed twice more. They use no function of this library, because any SQLite program reads them. So `data` is that of
+/// uncompressed lines, and `source_text` is `NULL` if it takes more than joining blocks.
 const VIEW_DIALECT: &ViewDialect = &[
     (
         "source",
@@ -238,16 +238,16 @@ WHERE v.generation = (SELECT coalesce(value ->> 'number', 0) FROM schema_meta WH
     ),
 ];
 
-/// The statements that make the views.
+/// The statements that create the views.
 pub(crate) fn views() -> String {
     let create =
         |view: View| format!("CREATE VIEW IF NOT EXISTS {} AS\n{};\n", view.name, view.query(VIEW_DIALECT));
     VIEWS.into_iter().map(create).collect()
 }
 
-/// From each layout to the next, before [`indexes`] and [`views`].
+/// The steps from each layout to the next, after which [`indexes`] and [`views`] are created.
 pub(crate) const UPGRADES: [&str; 7] = [
-    // What a person edits, and an index that has got another column.
+    // Fields that a person edited, and an index that gets another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
     // Views instead of generated columns.
@@ -294,9 +294,9 @@ pub(crate) const UPGRADES: [&str; 7] = [
          reason TEXT NOT NULL,
          PRIMARY KEY (user_id, session_id, sequence, generation)
      ) WITHOUT ROWID;",
-    // Deletions are remembered.
+    // Remembered deletions.
     amplifier_session_sql::deletions::TABLE,
-    // Where the times of messages come from: most lines state none.
+    // The source of the time of a message: most lines state none.
     "DROP VIEW IF EXISTS transcripts_with_content;
      ALTER TABLE transcripts ADD COLUMN ts_source TEXT NOT NULL DEFAULT 'file';
      UPDATE transcripts SET ts_source = 'stated' WHERE NOT ts_estimated;",
