@@ -1,14 +1,14 @@
-//! The columns of a row, whatever driver it comes from.
+//! Reading the columns of a row, of any driver.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::{Digest, Timestamp},
 };
 
-/// A row of a driver. Columns count from 0.
+/// A row of a driver. Columns are counted from 0.
 ///
-/// Every function fails with `Damaged` when the column is of another type or can't be what it should, and with `StorageIo`
-/// when it can't be read.
+/// Every function fails with `Damaged` if the value has another type or is invalid, and with `StorageIo` if it cannot
+/// be read.
 pub trait Columns {
     /// A text, borrowed from the row.
     fn text_ref(&self, index: usize) -> Result<&str>;
@@ -18,16 +18,16 @@ pub trait Columns {
         self.text_ref(index).map(str::to_owned)
     }
 
-    /// A text, or nothing.
+    /// A text, or `NULL`.
     fn maybe_text(&self, index: usize) -> Result<Option<String>>;
 
     /// A number of any width.
     fn integer(&self, index: usize) -> Result<i64>;
 
-    /// A number of any width, or nothing.
+    /// A number of any width, or `NULL`.
     fn maybe_integer(&self, index: usize) -> Result<Option<i64>>;
 
-    /// Yes or no.
+    /// A boolean.
     fn flag(&self, index: usize) -> Result<bool>;
 
     /// A day, as [`Timestamp::day`] writes it.
@@ -36,7 +36,7 @@ pub trait Columns {
     /// A point in time.
     fn time(&self, index: usize) -> Result<Timestamp>;
 
-    /// A point in time, or nothing.
+    /// A time, or `NULL`.
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>>;
 
     /// The bytes of a text or a blob, borrowed from the row.
@@ -50,7 +50,7 @@ pub trait Columns {
     /// A list of texts.
     fn texts(&self, index: usize) -> Result<Vec<String>>;
 
-    /// Reads a vector into a buffer that can be used again.
+    /// Reads a vector into a reusable buffer.
     fn read_vector(&self, index: usize, into: &mut Vec<f32>) -> Result<()>;
 
     /// A vector.
@@ -70,7 +70,7 @@ pub fn number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> Result<T> {
     T::try_from(row.integer(index)?).map_err(|_| damaged("number"))
 }
 
-/// [`number`], or nothing.
+/// [`number`], or `NULL`.
 pub(crate) fn maybe_number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> Result<Option<T>> {
     row.maybe_integer(index)?.map(T::try_from).transpose().map_err(|_| damaged("number"))
 }
@@ -84,11 +84,7 @@ pub fn digest(row: &dyn Columns, index: usize) -> Result<Digest> {
     row.bytes(index)?.try_into().map(Digest).map_err(|_| damaged("digest"))
 }
 
-/// What was read, or nothing of a row that is damaged: for readers that have no place to report it.
-///
-/// # Errors
-///
-/// All others.
+/// The value, or `None` if the row is damaged: for readers that cannot report it.
 pub fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -100,12 +96,12 @@ pub fn unless_damaged<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Whether a value is at fault: one that breaks a rule of the model was not stored so.
+/// Whether the value is invalid: a value that violates the model was not stored that way.
 fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Validation)
 }
 
-/// Names the row that can't be read. `place` are the columns of its user, its session, and its sequence.
+/// Adds the row that cannot be read to the error. `place` is the columns of its user, its session and its sequence.
 pub(crate) fn named<T>(
     row: &dyn Columns,
     place: (usize, usize, Option<usize>),
@@ -133,7 +129,7 @@ pub(crate) fn named<T>(
     })
 }
 
-/// A value in the database that can't be what it should.
+/// The error for a stored value that is invalid.
 #[must_use]
 pub fn damaged(what: &'static str) -> Error {
     Error::new(ErrorKind::Damaged, format!("the database holds a {what} that can't be read"))

@@ -1,9 +1,9 @@
-//! Which sessions were deleted: statements that every database understands.
+//! Remembered deletions of sessions: statements that every database understands.
 //!
-//! A session that is stored is not a deleted one, whatever is remembered: so what is written again, or moves to another
-//! user, needs no care.
+//! A stored session is not deleted, whatever is remembered. So nothing has to be done when a session is written again
+//! or moves to another user.
 
-/// The table. Without a key: DuckDB checks one before the deletions of the same transaction.
+/// The table. It has no key, because DuckDB checks keys before the deletions of the same transaction.
 pub const TABLE: &str =
     "CREATE TABLE IF NOT EXISTS deleted_sessions (user_id TEXT NOT NULL, session_id TEXT NOT NULL);";
 
@@ -13,7 +13,7 @@ pub const LIST: &str = "SELECT DISTINCT d.session_id FROM deleted_sessions d
         (SELECT 1 FROM sessions s WHERE s.user_id = d.user_id AND s.session_id = d.session_id)
     ORDER BY d.session_id";
 
-/// Forgets session `?2` of user `?1`, so that [`REMEMBER`] makes the only row of it.
+/// Forgets session `?2` of user `?1`, so that [`REMEMBER`] adds its only row.
 pub const FORGET: &str = "DELETE FROM deleted_sessions WHERE user_id = ?1 AND session_id = ?2";
 
 /// Remembers session `?2` of user `?1`.

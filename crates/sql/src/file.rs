@@ -1,4 +1,4 @@
-//! Database files: made for their owner alone.
+//! Database files, which only their owner can read.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -8,11 +8,11 @@ use std::{
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 
-/// Makes an empty file that only its owner may read, and the folders above it, unless they exist.
+/// Creates an empty file that only its owner can read, and the folders above it, unless they exist.
 ///
 /// # Errors
 ///
-/// `StorageConnection` when that is not possible.
+/// `StorageConnection` if that is not possible.
 pub fn create(path: &Path) -> Result<()> {
     let failed = |source: io::Error| {
         Error::new(ErrorKind::StorageConnection, format!("can't create the database: {source}"))
@@ -27,7 +27,7 @@ pub fn create(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes the folders above a file, for their owner alone, unless they exist.
+/// Creates the folders above a file, which only their owner can enter, unless they exist.
 ///
 /// # Errors
 ///
@@ -87,13 +87,13 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Why the file `path` can only be read: it can't be written, or nothing can be created in its folder, which a database
-/// needs for its logs. `None` where both are possible, and for a file that does not exist.
+/// The reason why the file `path` can only be read: it cannot be written, or nothing can be created in its folder,
+/// which a database needs for its logs. `None` if both are possible, and for a file that does not exist.
 ///
-/// Asks the system for this process' rights and opens nothing: closing a file gives up this process' locks on it.
+/// Checks the rights of this process without opening the file: closing it would release locks of this process.
 #[must_use]
 pub fn read_only(path: &Path) -> Option<String> {
-    // The logs lie beside the file that a link leads to.
+    // If the path is a link, logs are beside the file that it points to.
     let file = path.canonicalize().ok()?;
     let denied = |path: &Path| may_write(path).err();
     if let Some(error) = denied(&file) {
@@ -120,20 +120,20 @@ fn may_write(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn may_write(path: &Path) -> io::Result<()> {
     let file = std::fs::metadata(path)?;
-    // Of a folder the attribute says nothing.
+    // The attribute means nothing for folders.
     if file.is_file() && file.permissions().readonly() {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     Ok(())
 }
 
-/// The error of a write to a store that can only be read; `reason` is that of [`read_only`].
+/// The error of a write to a read-only store; `reason` comes from [`read_only`].
 #[must_use]
 pub fn refuses_writes(reason: &str) -> Error {
     Error::new(ErrorKind::StorageIo, format!("the store is read-only: {reason}"))
 }
 
-/// A file that is not ours, or that this program does not know.
+/// The error for a file that is not a store, or not one that this version knows.
 #[must_use]
 pub fn refused(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::StorageConnection, format!("{} {why}; nothing was changed", path.display()))

@@ -1,19 +1,19 @@
-//! What the backends that speak SQL have in common, whatever database it is.
+//! What the SQL backends have in common.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! | --- | --- |
-//! | `query.rs` | a read as data, and the trait of a connection that runs it |
+//! | `query.rs` | statements as data, and the trait of connections that run them |
 //! | `read/` | the reads, one file for each subject |
-//! | `conditions/` | which rows a read may look at: conditions with the values that they compare with |
-//! | `columns.rs`, `rows.rs` | from the columns of a row to the model |
-//! | `table.rs` | from the model to the columns of a row |
-//! | `numbers.rs` | our own numbers, written in statements |
+//! | `conditions/` | conditions with their values, and the dialect |
+//! | `columns.rs`, `rows.rs` | decoding rows |
+//! | `table.rs` | rows to write |
+//! | `numbers.rs` | numbers as literals in statements |
 //! | `embedded/` | a backend on an embedded database, with the search index beside it |
-//! | `deletions.rs` | which sessions were deleted |
+//! | `deletions.rs` | remembered deletions |
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs`, `quote.rs` | database files, which only their owner can read; quoted names and texts |
 //!
-//! A backend says in a [`Dialect`] what its database says differently, implements [`Columns`] for its driver's rows and
+//! A backend describes what differs in its database with a [`Dialect`], and implements [`Columns`] for its driver's rows and
 //! [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
 //! `transcripts t`, `events e`.
 

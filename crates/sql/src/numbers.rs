@@ -1,9 +1,9 @@
-//! Our own numbers, written in statements.
+//! Numbers as literals in statements.
 
 use std::fmt::Write;
 
-/// The condition that `column` is one of these numbers, in any order. They are in the text because DuckDB only uses an
-/// index for them if it sees them when it plans.
+/// The condition that `column` is one of these numbers, in any order. They are literals because DuckDB uses an index
+/// for them only if it knows them when it plans.
 #[must_use]
 pub fn is_one_of(column: &str, numbers: impl IntoIterator<Item = i64>) -> String {
     let mut numbers: Vec<i64> = numbers.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Statements as data, and what runs them.
+//! Statements as data, and the trait of connections that run them.
 
 use std::{borrow::Cow, ops::ControlFlow};
 
@@ -9,13 +9,13 @@ use crate::{Columns, Conditions, Dialect, Value};
 /// A statement with its values.
 #[derive(Debug, Clone)]
 pub struct Statement {
-    /// What is being done, for errors.
+    /// The operation, for errors.
     pub operation: &'static str,
     /// The SQL. `?1` stands for the first value.
     pub sql: Cow<'static, str>,
     /// The values that are bound.
     pub values: Vec<Value>,
-    /// Whether the text is used again, so that keeping it prepared is worthwhile.
+    /// Whether the text is used again, so that keeping the statement prepared is worthwhile.
     pub keep_prepared: bool,
 }
 
@@ -29,7 +29,7 @@ impl Statement {
         Self { operation, sql: sql.into(), values: values.into_iter().collect(), keep_prepared: true }
     }
 
-    /// A statement whose text will hardly come again, because keys or sequences are written in it.
+    /// A statement whose text is unlikely to be used again, because it contains keys or sequences.
     pub fn once(
         operation: &'static str,
         sql: impl Into<Cow<'static, str>>,
@@ -44,7 +44,7 @@ impl Statement {
 pub struct Query<T> {
     /// The statement.
     pub statement: Statement,
-    /// Makes a value of the model from a row.
+    /// Decodes a row.
     pub decode: fn(&dyn Columns) -> Result<T>,
 }
 
@@ -79,10 +79,10 @@ impl<T> Query<T> {
 
 /// A connection of an embedded database. Every call blocks.
 pub trait Reader {
-    /// What the database says differently.
+    /// The dialect of the database.
     const DIALECT: Dialect;
 
-    /// Calls `each` with each row of the answer, until it breaks off.
+    /// Calls `each` with each row of the result, until it breaks.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ pub trait Reader {
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
-    /// Calls `each` with each decoded row of the answer, until it breaks off.
+    /// Calls `each` with each decoded row of the result, until it breaks.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ pub trait Reader {
         self.each_row(&query.statement, &mut |row| Ok(each((query.decode)(row)?)))
     }
 
-    /// All rows of the answer.
+    /// All rows of the result.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ pub trait Reader {
         Ok(rows)
     }
 
-    /// The first row of the answer, if there is one.
+    /// The first row of the result, if there is one.
     ///
     /// # Errors
     ///

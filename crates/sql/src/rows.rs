@@ -1,4 +1,4 @@
-//! From rows to the model: which columns are read, and what is made of them.
+//! Decoding rows: the columns of each kind of row, and the values of the model made from them.
 
 use amplifier_session_core::{
     Result,
@@ -19,11 +19,11 @@ pub const SESSION: &str = "user_id, session_id, host_id, project_slug, created, 
     model, turn_count, message_count, event_count, parent_id, forked_from_turn, tags, visibility, org_id, team_ids, \
     shared_at, working_dir, first_prompt, edited";
 
-/// The columns behind [`SESSION`] that [`stored_session`] reads.
+/// The columns after [`SESSION`] that [`stored_session`] reads.
 pub const SESSION_STATE: &str = "revision, skipped_lines, sync_state";
 
-/// A message with what its session says of it: what [`message`] reads. The session is joined from the left so that DuckDB looks
-/// the message up first, by its key: else it goes through all of them.
+/// The columns of a message and of its session that [`message`] reads. It is a left join so that DuckDB first looks up
+/// the message by its key; otherwise it scans all messages.
 pub const MESSAGES: &str = "SELECT t.user_id, t.session_id, t.sequence, t.role, t.turn, t.ts, t.ts_source, t.synced_at, \
     t.vectors, t.digest, t.raw, s.host_id, s.project_slug \
     FROM transcripts t LEFT JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id";
@@ -36,8 +36,8 @@ pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.even
     e.turn, e.level, e.tool_name, e.error_type, e.model, e.provider, e.summary, e.is_chunked, e.chunk_count, \
     e.data_size_bytes, e.digest, s.host_id, s.project_slug, e.synced_at";
 
-/// The columns of an event that [`event_time`] reads. Most events are about no tool and no prompt: their summaries are not
-/// read.
+/// The columns of an event that [`event_time`] reads. The summary is read only for tools and prompts, which few events
+/// are about.
 pub const EVENT_TIME: &str = "sequence, event_type, ts, ts_estimated, model, \
     CASE WHEN tool_name IS NOT NULL OR event_type = 'prompt:submit' THEN summary END";
 
@@ -47,17 +47,17 @@ pub const EVENT_OF_SESSION: &str = "ON e.user_id = s.user_id AND e.session_id = 
 /// The columns of a vector that [`record`] reads.
 pub const VECTOR: &str = "content_type, chunk_index, total_chunks, span_start, span_end, token_count, vector";
 
-/// The most rows in one answer; a caller asks again for the rest.
+/// The largest number of rows in one result; callers read the rest in further calls.
 pub const PAGE: usize = 10_000;
 
-/// An answer ends with the message that brings it to so many bytes of lines.
+/// A page ends with the message that brings it to this many bytes of lines.
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The session of a row of [`SESSION`].
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn session(row: &dyn Columns) -> Result<Session> {
     named(row, (0, 1, None), read_session(row))
 }
@@ -94,7 +94,7 @@ fn read_session(row: &dyn Columns) -> Result<Session> {
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn stored_session(row: &dyn Columns) -> Result<StoredSession> {
     named(row, (0, 1, None), read_stored_session(row))
 }
@@ -115,7 +115,7 @@ fn read_stored_session(row: &dyn Columns) -> Result<StoredSession> {
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn message(row: &dyn Columns) -> Result<Message> {
     named(row, (0, 1, Some(2)), read_message(row))
 }
@@ -146,7 +146,7 @@ fn read_message(row: &dyn Columns) -> Result<Message> {
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn message_state(row: &dyn Columns) -> Result<MessageState> {
     Ok(MessageState {
         digest: digest(row, 0)?,
@@ -160,7 +160,7 @@ pub fn message_state(row: &dyn Columns) -> Result<MessageState> {
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn event(row: &dyn Columns) -> Result<Event> {
     named(row, (1, 2, Some(3)), read_event(row))
 }
@@ -191,13 +191,13 @@ fn read_event(row: &dyn Columns) -> Result<Event> {
     })
 }
 
-/// What an event of a row of [`EVENT_TIME`] says of times.
+/// The time that an event of a row of [`EVENT_TIME`] states.
 ///
 /// # Errors
 ///
-/// `StorageIo` when the row can't be read.
+/// `StorageIo` if the row cannot be read.
 pub fn event_time(row: &dyn Columns) -> Result<EventTime> {
-    // A summary that can't be read says nothing: that is no reason not to know the other events.
+    // An unreadable summary states no time; the other events are still read.
     let summary: serde_json::Map<String, serde_json::Value> =
         row.maybe_text(5)?.and_then(|summary| serde_json::from_str(&summary).ok()).unwrap_or_default();
     Ok(EventTime {
@@ -215,7 +215,7 @@ pub fn event_time(row: &dyn Columns) -> Result<EventTime> {
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn record(row: &dyn Columns) -> Result<VectorRecord> {
     Ok(VectorRecord {
         content_type: row.text(0)?.parse()?,
@@ -232,7 +232,7 @@ pub fn record(row: &dyn Columns) -> Result<VectorRecord> {
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn span(row: &dyn Columns) -> Result<RowSpan> {
     Ok(RowSpan {
         count: count(row, 0)?,
@@ -246,7 +246,7 @@ pub fn span(row: &dyn Columns) -> Result<RowSpan> {
 ///
 /// # Errors
 ///
-/// `Damaged`, naming the row where it can, when a value in it is not what was written; `StorageIo` when it can't be read.
+/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn message_count(row: &dyn Columns) -> Result<MessageCount> {
     Ok(MessageCount { day: row.day(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
 }
@@ -255,7 +255,7 @@ pub fn message_count(row: &dyn Columns) -> Result<MessageCount> {
 ///
 /// # Errors
 ///
-/// `Damaged` when the value is not what was written; `StorageIo` when it can't be read.
+/// `Damaged` if the value is invalid; `StorageIo` if it cannot be read.
 pub fn count(row: &dyn Columns, index: usize) -> Result<u64> {
     row.integer(index).map(i64::unsigned_abs)
 }
@@ -264,7 +264,7 @@ pub fn count(row: &dyn Columns, index: usize) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// `Damaged` when the value is not what was written; `StorageIo` when it can't be read.
+/// `Damaged` if the value is invalid; `StorageIo` if it cannot be read.
 pub fn vector_state(row: &dyn Columns, index: usize) -> Result<VectorState> {
     VectorState::from_code(number(row, index)?).ok_or_else(|| damaged("vector state"))
 }
@@ -287,7 +287,7 @@ pub fn has_something_to_embed(column: &str) -> String {
     format!("{column} <> {}", VectorState::Nothing.code())
 }
 
-/// What the column `kind` of `removed` says is gone.
+/// Values of the column `kind` of `removed`.
 pub mod removed {
     /// A message.
     pub const MESSAGE: i64 = 0;
@@ -295,7 +295,7 @@ pub mod removed {
     pub const VECTOR: i64 = 1;
 }
 
-/// How the column `encoding` of `events` says what a payload is.
+/// Values of the column `encoding` of `events`: the form of the payload.
 pub mod encoding {
     /// There is none.
     pub const NONE: i64 = 0;

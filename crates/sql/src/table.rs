@@ -1,4 +1,4 @@
-//! Rows that are written: which tables have which columns, and what they are filled with.
+//! Rows to write: tables, their columns and their values.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use amplifier_session_core::{
 
 use crate::rows::{SESSION, SESSION_STATE, encoding};
 
-/// A table with its columns in the order in which rows are written.
+/// A table, with its columns in the order in which rows are written.
 #[derive(Debug)]
 pub struct Table {
     /// Its name.
@@ -19,14 +19,14 @@ pub struct Table {
 }
 
 impl Table {
-    /// The statement that inserts a row. `values` is what stands for its values.
+    /// The statement that inserts a row. `values` contains the placeholders.
     #[must_use]
     pub fn insert(&self, values: &str) -> String {
         format!("INSERT INTO {} ({}) VALUES ({values})", self.name, self.columns.join(", "))
     }
 }
 
-/// A value that is written.
+/// A value to write.
 #[derive(Debug, Clone)]
 pub enum Cell<'a> {
     /// Nothing.
@@ -35,13 +35,13 @@ pub enum Cell<'a> {
     Text(Cow<'a, str>),
     /// A number.
     Integer(i64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
     /// A point in time.
     Time(Timestamp),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// A line, which is text as a rule.
+    /// A line, usually text.
     Line(&'a [u8]),
     /// A list of texts.
     Texts(&'a [String]),
@@ -54,7 +54,7 @@ impl<'a> Cell<'a> {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// Text that was made for the row, such as JSON.
+    /// Text made for the row, such as JSON.
     #[must_use]
     pub fn made(text: String) -> Self {
         Self::Text(Cow::Owned(text))
@@ -99,7 +99,7 @@ fn size(number: impl TryInto<i64>) -> i64 {
 /// Sessions.
 pub const SESSIONS: Table = Table { name: "sessions", columns: &[SESSION, SESSION_STATE, "key"] };
 
-/// A session with what is stored beside its fields.
+/// A session with the stored values that are not its fields.
 #[derive(Debug)]
 pub struct SessionRow<'a> {
     /// The session.
@@ -108,9 +108,9 @@ pub struct SessionRow<'a> {
     pub revision: i64,
     /// The skipped lines, as JSON.
     pub skipped: Cow<'a, str>,
-    /// How far its files were read.
+    /// The sync state: how far its files were read.
     pub sync_state: Option<Cow<'a, str>>,
-    /// The key, unless the database chooses it.
+    /// The key, unless the database assigns it.
     pub key: Option<i64>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> SessionRow<'a> {
     }
 }
 
-/// The skipped lines of a session as they are stored.
+/// The skipped lines of a session in their stored form.
 #[must_use]
 pub fn skipped(lines: &[SkippedLine]) -> String {
     serde_json::to_string(lines).unwrap_or_default()
@@ -243,13 +243,13 @@ pub fn event<'a>(event: &'a Event, payload: &'a Payload) -> [Cell<'a>; 21] {
     ]
 }
 
-/// The pieces of payloads that are too long for one value.
+/// The chunks of payloads that are too long for one value.
 pub const EVENT_CHUNKS: Table = Table {
     name: "event_chunks",
     columns: &["user_id, session_id, sequence, chunk_index, total_chunks, chunk_data"],
 };
 
-/// The row of a piece in [`EVENT_CHUNKS`].
+/// The row of a chunk in [`EVENT_CHUNKS`].
 #[must_use]
 pub fn event_chunk<'a>(event: &'a Event, index: usize, total: usize, chunk: &'a [u8]) -> [Cell<'a>; 6] {
     [

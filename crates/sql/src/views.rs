@@ -1,12 +1,12 @@
-//! The views for people and their tools, defined once for every database: what is in the raw lines, and ids that are made
-//! of other columns.
+//! The views for people and their tools, defined once for every database: the content of raw lines, and ids composed of
+//! other columns.
 //!
-//! A column is an expression over the tables. What databases say differently stands in braces, and is said by a
-//! [`ViewDialect`].
+//! A column is an expression over the tables. Parts that differ between databases are in braces, and a [`ViewDialect`]
+//! defines them.
 
 use crate::rows;
 
-/// What a database says for the names in braces: the name and the SQL.
+/// The SQL of a database for the names in braces.
 pub type ViewDialect = [(&'static str, &'static str)];
 
 /// A view.
@@ -38,7 +38,7 @@ impl View {
     }
 }
 
-/// Messages, with what stands in their lines.
+/// Messages, with the content of their lines.
 pub const TRANSCRIPTS_WITH_CONTENT: View = View {
     name: "transcripts_with_content",
     columns: &[
@@ -62,7 +62,7 @@ pub const TRANSCRIPTS_WITH_CONTENT: View = View {
     rows: "transcripts t JOIN sessions s ON s.user_id = t.user_id AND s.session_id = t.session_id",
 };
 
-/// What the vectors of the current generation were made of. The vectors themselves are in the table.
+/// The texts that the vectors of the current generation were made from. The vectors themselves are in the table.
 pub const VECTORS_WITH_CONTEXT: View = View {
     name: "vectors_with_context",
     columns: &[
@@ -91,7 +91,7 @@ JOIN transcripts t ON t.user_id = v.user_id AND t.session_id = v.session_id AND 
 JOIN sessions s ON s.user_id = v.user_id AND s.session_id = v.session_id{current}",
 };
 
-/// Events, with what stands in their lines.
+/// Events, with the content of their lines.
 pub const EVENTS_WITH_DATA: View = View {
     name: "events_with_data",
     columns: &[

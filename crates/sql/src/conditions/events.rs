@@ -1,4 +1,4 @@
-//! Which events a read may look at: `events` under the name `e`, and their sessions `s`.
+//! Conditions on events: `events` under the name `e`, and their sessions `s`.
 
 use amplifier_session_core::{
     Result, Scope,
@@ -39,7 +39,7 @@ impl Conditions {
         }
         conditions.compare_if("e.level = ?", filter.level.map(|level| level.as_str().to_owned()));
         if filter.level.is_some_and(|level| level != Level::Info) {
-            // Nothing new, but what a partial index is taken for.
+            // Implied by the other condition; SQLite needs it to use a partial index.
             conditions.require("e.level <> 'INFO'");
         }
         if let Some((text, says)) = filter.text.clone().zip(dialect.event_says) {
@@ -51,11 +51,11 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// The type is `category`, or goes on with a colon behind it: one stretch of an index, `;` being what follows a
-    /// colon, in which a few others lie (`llm-x`), which the last condition leaves out.
+    /// The type is `category`, or begins with it and a colon. This is one range of an index: `;` is the character after
+    /// the colon. The last condition excludes other types in the range (`llm-x`).
     fn of_category(&mut self, category: &str) {
         if category.contains(':') {
-            // It would be no category, but a type.
+            // This is a type and not a category.
             return self.require("FALSE");
         }
         let category = self.bind(category.to_owned());
@@ -65,7 +65,7 @@ impl Conditions {
         ));
     }
 
-    /// Without the events at these places.
+    /// Excludes these events.
     pub fn without_events(&mut self, events: &[MessageRef]) {
         for event in events {
             let user = self.bind(event.session.user_id.to_string());

@@ -1,4 +1,4 @@
-//! Which messages a read may look at: `transcripts` under the name `t`, and their sessions `s`.
+//! Conditions on messages: `transcripts` under the name `t`, and their sessions `s`.
 
 use amplifier_session_core::{Result, Scope, backend::PendingQuery, search::SearchFilter};
 

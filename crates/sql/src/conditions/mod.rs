@@ -1,6 +1,6 @@
-//! Conditions, and the values that they compare with.
+//! Conditions and their values.
 //!
-//! Every value is bound: names are plain text, whatever characters they have.
+//! Every value is bound, so names may contain any character.
 
 mod events;
 mod messages;
@@ -10,20 +10,20 @@ pub use events::repeats_usage;
 
 use amplifier_session_core::{Scope, backend::SessionQuery, model::Timestamp, search::EventFilter};
 
-/// What databases say differently.
+/// What differs between databases.
 #[derive(Debug, Clone, Copy)]
 pub struct Dialect {
     /// Whether the list in a column (the first argument) holds a value (the second).
     pub list_holds: fn(&str, &str) -> String,
-    /// Whether title or description of the session `s` hold all words of a text (the argument), in a database that can
-    /// tell. In another the backend looks at the rows.
+    /// Whether the title or description of the session `s` contains all words of a text (the argument), if the database
+    /// can decide that. Otherwise the backend examines the rows.
     pub session_says: Option<fn(&str) -> String>,
-    /// Whether the event `e` says all words of a text (the argument) of itself, in a database that can tell. In another
-    /// the backend looks at the rows.
+    /// Whether the event `e` contains all words of a text (the argument), if the database can decide that. Otherwise
+    /// the backend examines the rows.
     pub event_says: Option<fn(&str) -> String>,
     /// The day in UTC of a time (the argument), read with [`Columns::day`](crate::Columns::day).
     pub day: fn(&str) -> String,
-    /// The table `sessions s` for a list, with a hint about the index.
+    /// The table `sessions s` for a list, with an index hint.
     pub list_from: fn(&SessionQuery) -> &'static str,
     /// The tables `sessions s` and `transcripts t`, joined to count messages.
     pub messages_of_sessions: &'static str,
@@ -35,13 +35,13 @@ pub struct Dialect {
     pub all_vectors: &'static str,
     /// The tables of vectors. The current generation is in the first.
     pub vector_tables: &'static [&'static str],
-    /// A point in time, written in a statement.
+    /// A time as a literal.
     pub time: fn(Timestamp) -> String,
-    /// How many rows and bytes one answer may have, in a database that keeps it in memory as a whole.
+    /// The limit of one result, if the database holds it in memory as a whole.
     pub batch: Option<Batch>,
 }
 
-/// The most that is read at once.
+/// The limit of one result.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch {
     /// Rows.
@@ -50,7 +50,7 @@ pub struct Batch {
     pub bytes: u64,
 }
 
-/// A value that is bound.
+/// A bound value.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Value {
@@ -60,7 +60,7 @@ pub enum Value {
     Text(String),
     /// A number.
     Integer(i64),
-    /// A point in time, in whatever form the database keeps them.
+    /// A time, in the form of the database.
     Time(Timestamp),
 }
 
@@ -100,7 +100,7 @@ impl From<Timestamp> for Value {
     }
 }
 
-/// Conditions that must all hold, with the values that they compare with.
+/// Conditions joined by `AND`, with their values.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     pub(crate) dialect: Dialect,
@@ -121,7 +121,7 @@ impl Conditions {
         self.require(condition.replace('?', &place));
     }
 
-    /// [`Conditions::compare`] where there is a value.
+    /// [`Conditions::compare`] if there is a value.
     pub fn compare_if(&mut self, condition: &str, value: Option<impl Into<Value>>) {
         if let Some(value) = value {
             self.compare(condition, value);
@@ -133,13 +133,13 @@ impl Conditions {
         self.conditions.push(condition.into());
     }
 
-    /// Binds a value; returns what stands for it.
+    /// Binds a value; returns its placeholder.
     pub fn bind(&mut self, value: impl Into<Value>) -> String {
         self.values.push(value.into());
         format!("?{}", self.values.len())
     }
 
-    /// What follows `WHERE`.
+    /// The SQL after `WHERE`.
     #[must_use]
     pub fn sql(&self) -> String {
         if self.conditions.is_empty() { "TRUE".to_owned() } else { self.conditions.join(" AND ") }

@@ -1,4 +1,4 @@
-//! Which sessions a read may look at. All conditions are on the table `sessions` under the name `s`.
+//! Conditions on sessions: the table `sessions`, under the name `s`.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, Viewer,
@@ -22,11 +22,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// The sessions that a list asks for, behind the page before.
-    ///
-    /// # Errors
-    ///
-    /// As [`Conditions::of_sessions`].
+    /// The sessions of a list, after the previous page.
     pub fn of_list(dialect: Dialect, query: &SessionQuery) -> Result<Self> {
         let mut conditions = Self::of_sessions(dialect, &query.scope, &query.filter)?;
         // No character of an id is above `z`, and `{` follows it.

@@ -1,4 +1,4 @@
-//! What a database has to offer. Every call blocks.
+//! The traits that an embedded database implements. Every call blocks.
 
 use std::fmt;
 
@@ -26,10 +26,10 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     /// The search index.
     fn index(&self) -> &IndexUpdater<RowSnapshots<Self::Connections>>;
 
-    /// What the backend says about itself.
+    /// Describes the store.
     fn info(&self) -> StoreInfo;
 
-    /// Fails, with the reason, if the store can only be read.
+    /// Fails with the reason if the store is read-only.
     fn check_writable(&self) -> Result<()>;
 
     /// Runs `write` in one transaction, which is committed if it succeeds. No other transaction writes meanwhile.
@@ -39,32 +39,32 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
         write: impl FnOnce(&mut Self::Writer<'_>) -> Result<T>,
     ) -> Result<T>;
 
-    /// Removes from the files of the database what deleted rows have left there. May take as long as writing all of it.
+    /// Removes what deleted rows have left in the files of the database. May take as long as rewriting it.
     fn erase(&self) -> Result<()>;
 
-    /// Does what is left to do after the index was brought up to date, such as emptying the write-ahead log.
+    /// Called after the index was updated, for work such as emptying the write-ahead log.
     fn tidy(&self) -> Result<()>;
 
-    /// The nearest vectors by an index of the database's own, if it has one that can answer.
+    /// The nearest vectors by an index of the database's own, if it has one that can answer the query.
     fn nearest(&self, _: &VectorQuery) -> Result<Nearest> {
         Ok(Nearest::NotAsked)
     }
 }
 
-/// What an index of the database's own says to a vector query.
+/// The answer of an index of the database's own to a vector query.
 #[derive(Debug)]
 pub enum Nearest {
     /// These are the nearest.
     Found(Vec<VectorCandidate>),
     /// There is no such index, or the query is not for it.
     NotAsked,
-    /// There should be one, but it cannot be used; with the reason.
+    /// There should be one, but it cannot be used, for this reason.
     Unavailable(String),
 }
 
-/// The connections of a process to a database.
+/// The connections of this process to a database.
 pub trait Connections: fmt::Debug + Send + Sync + 'static {
-    /// A connection that reads.
+    /// A read connection.
     type Reader<'a>: Lookups;
 
     /// Runs `read` on a connection.
@@ -73,7 +73,7 @@ pub trait Connections: fmt::Debug + Send + Sync + 'static {
     /// Runs `read` in one read transaction. Its first statement takes the snapshot.
     fn read_snapshot<T>(&self, read: impl FnOnce(&Self::Reader<'_>) -> Result<T>) -> Result<T>;
 
-    /// Called after the index was folded beside writes, on the same thread: a good time for work of this kind.
+    /// Called after the index was folded in parallel with writes, on the same thread, for work of this kind.
     fn folded(&self) {}
 }
 
@@ -96,18 +96,18 @@ pub trait Lookups: Reader {
     ) -> Result<Vec<(MessageRef, VectorRecord)>>;
 }
 
-/// A write transaction. It reads what it has written, apart from inserted rows, which it may hold back.
+/// A write transaction. It sees its own changes, except inserted rows, which it may buffer.
 pub trait Writer: Reader {
-    /// Runs a statement; returns how many rows it changed.
+    /// Runs a statement; returns the number of changed rows.
     fn execute(&self, statement: &Statement) -> Result<usize>;
 
-    /// Takes the next revision. Every change of rows has one.
+    /// Takes the next revision. Every change of rows needs one.
     fn next_revision(&mut self) -> Result<i64>;
 
-    /// The key of a new session, unless the database chooses it.
+    /// The key of a new session; `None` if the database assigns it.
     fn new_session_key(&mut self) -> Option<i64>;
 
-    /// The key of a message of the session with this key, unless the database chooses it.
+    /// The key of a message of the session with this key; `None` if the database assigns it.
     fn message_key(session: Option<i64>, sequence: u32) -> Option<i64>;
 
     /// Adds a row.
@@ -116,18 +116,18 @@ pub trait Writer: Reader {
     /// Adds vectors.
     fn insert_vectors(&mut self, target: &VectorTarget<'_>, vectors: &[NewVector<'_>]) -> Result<()>;
 
-    /// Makes the table of the current generation ready for vectors of `space`.
+    /// Prepares the table of the current generation for vectors of `space`.
     fn prepare_for(&self, _: &EmbeddingSpace) -> Result<()> {
         Ok(())
     }
 
-    /// Moves the vectors of a generation to where those of the current one are.
+    /// Moves the vectors of a generation to the table of the current one.
     fn make_current(&self, _generation: u32, _: &EmbeddingSpace) -> Result<()> {
         Ok(())
     }
 }
 
-/// Where vectors are written.
+/// The target of new vectors.
 #[derive(Debug)]
 pub struct VectorTarget<'a> {
     /// The session.
@@ -142,12 +142,12 @@ pub struct VectorTarget<'a> {
     pub revision: i64,
 }
 
-/// A vector that is written.
+/// A new vector.
 #[derive(Debug)]
 pub struct NewVector<'a> {
     /// Its message.
     pub sequence: u32,
-    /// When it was made.
+    /// The time at which it was made.
     pub created_at: Timestamp,
     /// The vector.
     pub record: &'a VectorRecord,

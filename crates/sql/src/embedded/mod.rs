@@ -1,11 +1,11 @@
 //! A backend on an embedded database, with the search index beside it.
 //!
-//! A [`Database`] is what differs between databases; [`Embedded`] makes a backend of it.
+//! A [`Database`] describes what differs between databases; [`Embedded`] makes it a backend.
 //!
-//! | file | what is in it |
+//! | file | contents |
 //! | --- | --- |
-//! | `database.rs` | what a database has to offer |
-//! | `backend.rs` | the backend: each call runs on a thread for blocking work and keeps the index up to date |
+//! | `database.rs` | the traits that a database implements |
+//! | `backend.rs` | the backend: each call runs on a thread for blocking work, and writes update the index |
 //! | `write/` | the transactions that write |
 //! | `rows.rs` | the rows as the search index reads them |
 //! | `staging.rs` | folders in which files are written before they replace others |

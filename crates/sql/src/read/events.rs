@@ -1,4 +1,4 @@
-//! Events: pages of them, and searches.
+//! Reads of events: pages and searches.
 
 use std::ops::ControlFlow;
 
@@ -33,7 +33,7 @@ pub fn page(key: &SessionKey, range: SequenceRange) -> Query<Event> {
     Query::new("read_events", sql, from(key, range.start, range.limit.min(PAGE)), rows::event)
 }
 
-/// A page of what a session's events say of times, in order of sequence.
+/// A page of the times that a session's events state, in order of sequence.
 #[must_use]
 pub fn times(key: &SessionKey, range: SequenceRange) -> Query<EventTime> {
     let sql = format!(
@@ -47,7 +47,7 @@ fn from(key: &SessionKey, start: u32, most: usize) -> impl Iterator<Item = Value
     of_session(key).into_iter().chain([start.into(), limit(most).into()])
 }
 
-/// The events that `options` ask for, newest first.
+/// The events that match `options`, newest first.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions
     }
     conditions.without_events(&options.without);
     let most = options.limit.min(EventSearchOptions::MAX_LIMIT);
-    // If the database cannot look for words, it is not known how many rows that takes.
+    // If the database cannot search for words, any number of rows may be needed.
     let words = options.filter.text.as_ref().filter(|_| R::DIALECT.event_says.is_none());
     let end = match words {
         Some(_) => String::new(),
@@ -108,7 +108,7 @@ pub fn payloads(key: &SessionKey, which: &str) -> Query<StoredPayload> {
     Query::new("event_payloads", sql, of_session(key), stored_payload)
 }
 
-/// A payload as its row holds it.
+/// A payload as its row stores it.
 #[derive(Debug, Clone)]
 pub struct StoredPayload {
     /// The event.

@@ -1,4 +1,4 @@
-//! Messages: pages of them, their states, and counts.
+//! Reads of messages: pages, states and counts.
 
 use std::ops::ControlFlow;
 

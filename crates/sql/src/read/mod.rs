@@ -1,7 +1,7 @@
-//! Reads that are the same in every database: the queries, and what is made of their rows where one is not enough.
+//! Reads that are the same in every database: queries, and functions for reads that take more than one.
 //!
 //! Functions that take a [`Reader`](crate::Reader) are for embedded databases. Those that return a
-//! [`Query`](crate::Query) are for any.
+//! [`Query`](crate::Query) are for any database.
 
 pub mod events;
 pub mod messages;
@@ -18,7 +18,7 @@ pub(crate) fn of_session(key: &SessionKey) -> [Value; 2] {
     [key.user_id.to_string().into(), key.session_id.to_string().into()]
 }
 
-/// The number of rows that a statement is limited to: SQL has signed integers.
+/// The row limit of a statement: SQL has signed integers.
 #[must_use]
 pub fn limit(rows: usize) -> i64 {
     i64::try_from(rows).unwrap_or(i64::MAX)

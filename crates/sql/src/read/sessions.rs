@@ -1,4 +1,4 @@
-//! Sessions: one, lists, and what is stored of them.
+//! Reads of sessions: one, lists, and the rows of a session.
 
 use std::ops::ControlFlow;
 
@@ -43,14 +43,14 @@ pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSessio
     Ok(Some(session))
 }
 
-/// The sessions that `query` asks for, newest first.
+/// The sessions that match `query`, newest first.
 ///
 /// # Errors
 ///
 /// Those of the database; `Validation` for an unknown scope.
 pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
     let mut conditions = Conditions::of_list(R::DIALECT, query)?;
-    // If the database cannot look for words, it is not known how many rows that takes.
+    // If the database cannot search for words, any number of rows may be needed.
     let looks_for_words = query.text.is_some() && R::DIALECT.session_says.is_none();
     let page = match looks_for_words {
         true => String::new(),
@@ -88,7 +88,7 @@ pub fn names<R: Reader>(reader: &R, scope: &Scope) -> Result<Vec<SessionName>> {
     }))
 }
 
-/// The keys of the rows of the sessions of `scope` that `filter` admits.
+/// The keys of the sessions of `scope` that match `filter`.
 ///
 /// # Errors
 ///
@@ -117,7 +117,7 @@ pub fn deleted(user: &UserId) -> Query<SessionId> {
     Query::new("deleted_sessions", deletions::LIST, values, |row| SessionId::new(row.text(0)?))
 }
 
-/// How many rows a session has, and how far they go.
+/// The number of rows of a session and their range.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Vectors: which texts have them, and counts.
+//! Reads of vectors: which texts have them, and counts.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::{
     rows::{self, count},
 };
 
-/// Which texts of the messages from `range.start` on have vectors.
+/// The texts that have vectors, of the messages from `range.start` on.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn types<R: Reader>(
     Ok(of_messages.map(|(sequence, types)| (sequence, types.into_iter().collect())).collect())
 }
 
-/// How far the vectors of the messages of `scope` are. `reader` reads one snapshot.
+/// The progress of the vectors of the messages of `scope`. `reader` must read one snapshot.
 ///
 /// # Errors
 ///

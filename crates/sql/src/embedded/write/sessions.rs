@@ -20,16 +20,17 @@ use crate::{
     table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow, TRANSCRIPTS},
 };
 
-/// How many messages get another time in one statement.
+/// How many messages one statement gives new times.
 const RETIMED: usize = 1000;
 
-/// Writes sessions, each all or nothing: in one transaction, or each in its own where one of them can't be written.
+/// Writes sessions, each as a whole or not at all: all in one transaction, or each in its own if one of them cannot be
+/// written.
 pub(in crate::embedded) fn sessions<D: Database>(
     database: &D,
     changes: &[SessionChange],
 ) -> Vec<Result<Version>> {
     let mut keys = HashSet::new();
-    // Inserted rows may be held back: a second change of a session would not see those of the first.
+    // Inserted rows may be buffered: a second change of a session would not see those of the first.
     if changes.len() > 1 && changes.iter().all(|change| keys.insert(change.session.key())) {
         let mut began = false;
         let together = database.transaction("write", |writer| {
@@ -38,7 +39,7 @@ pub(in crate::embedded) fn sessions<D: Database>(
         });
         match together {
             Ok(versions) => return versions.into_iter().map(Ok).collect(),
-            // Each would wait as long for another writer.
+            // Each would wait as long for the other writer.
             Err(error) if !began => return vec![Err(error); changes.len()],
             Err(_) => {}
         }
@@ -97,7 +98,7 @@ fn event(writer: &mut impl Writer, stored: &StoredEvent) -> Result<()> {
     Ok(())
 }
 
-/// What a write has to know of the session that is there.
+/// What a write needs to know of the stored session.
 struct Stored {
     key: i64,
     revision: i64,
@@ -122,7 +123,7 @@ impl Stored {
     }
 }
 
-/// Removes what a change of a stored session replaces.
+/// Removes the rows that a change replaces.
 fn make_way(
     writer: &impl Writer,
     key: &SessionKey,
@@ -150,7 +151,7 @@ fn make_way(
     Ok(())
 }
 
-/// The condition on `sequence` of the rows that are cut off or put anew, if there may be any.
+/// The condition on `sequence` of rows that are truncated or replaced, if there can be any.
 fn replaced(truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Option<String> {
     let put: Vec<i64> = put.map(i64::from).collect();
     let cut = truncate.map(|start| format!("sequence >= {start}"));
@@ -161,9 +162,9 @@ fn replaced(truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Option<Str
     }
 }
 
-/// Gives messages other times, and a new revision to them and their vectors so that the index takes the times in.
+/// Gives messages new times, and a new revision to them and their vectors, so that the index reads them again.
 fn retime<W: Writer>(writer: &W, key: &SessionKey, retimed: &[Retimed], revision: i64) -> Result<()> {
-    // One statement for many: each takes DuckDB a millisecond.
+    // One statement for many, because each takes DuckDB a millisecond.
     for some in retimed.chunks(RETIMED) {
         let row = |of: &Retimed| {
             let (ts, source) = ((W::DIALECT.time)(of.ts), of.ts_source);
@@ -186,7 +187,7 @@ fn retime<W: Writer>(writer: &W, key: &SessionKey, retimed: &[Retimed], revision
     Ok(())
 }
 
-/// Removes a session with all that belongs to it; returns whether there was one.
+/// Removes a session with everything that belongs to it; returns whether it existed.
 pub(in crate::embedded) fn delete_session<D: Database>(database: &D, key: &SessionKey) -> Result<bool> {
     const OPERATION: &str = "delete_session";
     database.transaction(OPERATION, |writer| {
@@ -206,7 +207,7 @@ pub(in crate::embedded) fn delete_session<D: Database>(database: &D, key: &Sessi
     })
 }
 
-/// Makes the sessions of one user those of another; returns how many.
+/// Moves the sessions of one user to another; returns their number.
 pub(in crate::embedded) fn rename_user<D: Database>(database: &D, from: &UserId, to: &UserId) -> Result<u64> {
     const OPERATION: &str = "rename_user";
     let renamed = database.transaction(OPERATION, |writer| {
@@ -218,7 +219,7 @@ pub(in crate::embedded) fn rename_user<D: Database>(database: &D, from: &UserId,
         for table in ["metadata_files", "events", "event_chunks", "vector_failures", "deleted_sessions"] {
             rename(table, "")?;
         }
-        // The index learns of it by the revision.
+        // The index notices it by the revision.
         let revised = format!(", revision = {revision}");
         for table in vector_tables(writer).iter().chain(&["transcripts"]) {
             rename(table, &revised)?;

@@ -21,7 +21,7 @@ use crate::{
     table::{self, VECTOR_FAILURES},
 };
 
-/// Stores vectors of one session; returns how many.
+/// Stores vectors of one session; returns their number.
 pub(in crate::embedded) fn vectors<D: Database>(
     database: &D,
     key: &SessionKey,
@@ -42,7 +42,7 @@ pub(in crate::embedded) fn vectors<D: Database>(
     })
 }
 
-/// Stores the vectors of the messages whose lines are still those that they were made of; returns how many.
+/// Stores the vectors of messages that have not changed since the vectors were made; returns the number of vectors.
 fn put_vectors<W: Writer>(
     writer: &mut W,
     target: &VectorTarget<'_>,
@@ -82,12 +82,12 @@ fn put_vectors<W: Writer>(
     Ok(vectors.len())
 }
 
-/// A message that vectors were made of.
+/// A message that vectors were made for.
 struct EmbeddedLine {
     key: i64,
     sequence: u32,
     digest: Digest,
-    /// Of the current generation.
+    /// In the current generation.
     may_have_vectors: bool,
 }
 
@@ -110,7 +110,7 @@ impl EmbeddedLine {
     }
 }
 
-/// Makes vectors of a session pending again; returns of how many messages.
+/// Marks vectors of a session as pending again; returns the number of messages.
 pub(in crate::embedded) fn mark_pending<D: Database>(
     database: &D,
     key: &SessionKey,
@@ -165,7 +165,8 @@ pub(in crate::embedded) fn complete_generation<D: Database>(database: &D, genera
     })
 }
 
-/// Removes vectors of generations that nobody searches any more, and all their failures; returns how many.
+/// Removes vectors of generations that are no longer searched, and all their failures; returns the number of removed
+/// rows.
 pub(in crate::embedded) fn prune_vectors<D: Database>(database: &D, limit: usize) -> Result<usize> {
     const OPERATION: &str = "prune_vectors";
     database.transaction(OPERATION, |writer| {
