@@ -27,19 +27,19 @@ use crate::{
     pool::{self, Pool},
 };
 
-/// Sessions in one DuckDB file. Cheap to clone; all that a process opens of a file share one database.
+/// Sessions in one DuckDB file. Cheap to clone; everything that a process opens on a file shares one database.
 pub type DuckDbBackend = Embedded<DuckDb>;
 
 /// A DuckDB file with its search index.
 pub struct DuckDb {
     inner: Arc<Inner>,
     access: Access,
-    /// Why the file can't be written, if that is so.
+    /// The reason why the file cannot be written, if so.
     protected: Option<String>,
 }
 
 struct Inner {
-    /// Dropped first: nobody else opens its file while the store's is open.
+    /// Dropped first: nobody else opens its file while the store is open.
     hnsw: Hnsw,
     store_id: OnceLock<[u8; 16]>,
     index: IndexUpdater<RowSnapshots<Pool>>,
@@ -47,15 +47,17 @@ struct Inner {
 }
 
 impl DuckDb {
-    /// Opens the store in the file `path`, which is created when it is missing and may be written, for its owner alone. The
-    /// search index lies beside it, in the folder `<path>.index`. A file that can't be written, or in whose folder nothing can be
-    /// created, is opened to read it, whatever `access` says: see [`StoreInfo::read_only`].
+    /// Opens the store in the file `path`, readable by its owner only. It is created if it is missing and may be
+    /// written. The search index is beside it, in the folder `<path>.index`.
+    ///
+    /// If the file cannot be written, or nothing can be created in its folder, it is opened read-only, whatever
+    /// `access` is: see [`StoreInfo::read_only`].
     ///
     /// # Errors
     ///
-    /// `StorageConnection` when the file can't be opened, is in use by another process, or is no store of this library
-    /// in a version that it knows: such a file is left untouched. A process that has it open for reading only can't open
-    /// it for writing beside.
+    /// `StorageConnection` if the file cannot be opened, is in use by another process, or is not a store of this
+    /// library in a known version; such a file is left unchanged. Also if this process has it open read-only and
+    /// `access` is for writing.
     pub async fn open(path: impl AsRef<Path>, access: Access) -> Result<DuckDbBackend> {
         let path = path.as_ref().to_owned();
         blocking(move || Self::open_now(&path, access)).await?
@@ -167,7 +169,7 @@ impl Database for DuckDb {
         self.inner.pool.rewrite().and(self.inner.hnsw.remove())
     }
 
-    /// Works off the write-ahead log, and brings the HNSW index up to date if there is one.
+    /// Moves the write-ahead log into the database and updates the HNSW index, if there is one.
     fn tidy(&self) -> Result<()> {
         self.inner.pool.checkpoint();
         let Inner { hnsw, pool, store_id, .. } = &*self.inner;

@@ -11,8 +11,8 @@ use crate::error::first_line;
 /// The name of its file.
 const FILE: &str = "vss.duckdb_extension";
 
-/// Loads the extension: from `directory`, else from where DuckDB installs extensions. Nothing is fetched, and DuckDB takes
-/// it only if it is signed and made for its own version.
+/// Loads the extension from `directory`, or from where DuckDB installs extensions. Nothing is downloaded, and DuckDB
+/// accepts it only if it is signed and built for its version.
 pub(crate) fn load(connection: &Connection, directory: Option<&Path>) -> Result<()> {
     let what = match directory {
         None => "vss".to_owned(),
@@ -25,7 +25,7 @@ pub(crate) fn load(connection: &Connection, directory: Option<&Path>) -> Result<
     connection.execute_batch(&format!("LOAD {what}")).map_err(|error| missing(&error.to_string()))
 }
 
-/// The file in a folder that DuckDB installs to, in one of a Python package with the extension, or in its own.
+/// Finds the file in a folder that DuckDB installs to, in a Python package with the extension, or in the folder itself.
 fn find(connection: &Connection, directory: &Path) -> duckdb::Result<Option<PathBuf>> {
     let text = |sql| connection.query_row(sql, [], |row| row.get::<_, String>(0));
     let of_version = directory.join(text("SELECT library_version FROM pragma_version()")?);

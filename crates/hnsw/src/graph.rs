@@ -9,15 +9,15 @@ use duckdb::{Connection, params};
 
 use crate::{HnswOptions, VectorRows, error::database, extension, log_path};
 
-/// The name of the index, the one that databases of the Python library have.
+/// The name of the index, as in databases of the Python library.
 const INDEX: &str = "idx_vectors_hnsw";
 
-/// How many of the nearest rows are gathered while the graph is walked: more find better, and take longer. So many for
-/// each that is wanted, and not fewer than [`LEAST_GATHERED`].
-const GATHERED_A_RESULT: usize = 2;
+/// How many of the nearest rows are gathered during a walk of the graph, per result and at least. More finds better
+/// results and takes longer.
+const GATHERED_PER_RESULT: usize = 2;
 const LEAST_GATHERED: usize = 256;
 
-/// An open file. It is a database of its own, so that no error in it ends the store's.
+/// An open file. It is a database of its own, so that an error in it does not shut down that of the store.
 #[derive(Debug)]
 pub(crate) struct Graph {
     file: PathBuf,
@@ -25,24 +25,24 @@ pub(crate) struct Graph {
     held: Held,
 }
 
-/// What a file holds.
+/// The state of a file.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    /// The state of the store that it was made of.
+    /// The state of the store that it reflects.
     pub(crate) mark: StoreRevision,
     /// The generation of the vectors.
     pub(crate) generation: u32,
     dimensions: usize,
     /// The highest key of a vector.
     pub(crate) last_key: i64,
-    /// How many vectors there are.
+    /// The number of vectors.
     pub(crate) rows: u64,
-    /// How many of them the store has removed since.
+    /// The number of vectors that the store has removed since.
     pub(crate) removed: u64,
 }
 
 impl Held {
-    /// Nothing yet of the vectors of a generation.
+    /// The state of an empty file for a generation of vectors.
     pub(crate) fn nothing(mark: StoreRevision, of: &Generation) -> Self {
         let (generation, dimensions) = (of.number, of.space.dimensions);
         Self { mark, generation, dimensions, last_key: 0, rows: 0, removed: 0 }
@@ -56,7 +56,7 @@ impl Held {
             let store: Vec<u8> = row.get(0)?;
             let number = |index| row.get::<_, i64>(index).map(i64::cast_unsigned);
             Ok(Self {
-                // Another length is that of no store.
+                // An identity of another length matches no store.
                 mark: StoreRevision {
                     store: store.try_into().unwrap_or_default(),
                     revision: number(1)?,
@@ -125,7 +125,7 @@ impl Graph {
         Ok(Self { file: file.to_owned(), connection, held })
     }
 
-    /// What is held.
+    /// The state of the file.
     pub(crate) fn held(&self) -> &Held {
         &self.held
     }
@@ -157,7 +157,7 @@ impl Graph {
         removed: &[u64],
         rows: &impl VectorRows,
     ) -> Result<()> {
-        // DuckDB would make the log readable by everybody.
+        // DuckDB would create the log readable by everybody.
         file::create(&log_path(&self.file))?;
         let which = is_one_of("key", removed.iter().map(|key| key.cast_signed()));
         let gone = format!("SELECT count(*) FROM vectors WHERE {which}");
@@ -175,9 +175,9 @@ impl Graph {
         Ok(())
     }
 
-    /// The keys of the vectors that are nearest, as far as the index finds them.
+    /// The keys of the nearest vectors that the index finds.
     pub(crate) fn nearest(&self, vector: &[f32], limit: usize) -> Result<Vec<u64>> {
-        let gathered = (limit * GATHERED_A_RESULT).max(LEAST_GATHERED);
+        let gathered = (limit * GATHERED_PER_RESULT).max(LEAST_GATHERED);
         let find = || {
             self.connection.execute_batch(&format!("SET hnsw_ef_search = {gathered}"))?;
             let mut statement = self.connection.prepare(&nearest_sql(self.held.dimensions, limit))?;
@@ -214,7 +214,7 @@ fn nearest_sql(dimensions: usize, limit: usize) -> String {
     )
 }
 
-/// A vector as a text that DuckDB reads as one: it binds no arrays.
+/// A vector as a text literal: DuckDB cannot bind arrays.
 fn literal(vector: &[f32]) -> String {
     let numbers: Vec<String> = vector.iter().map(f32::to_string).collect();
     format!("[{}]", numbers.join(","))

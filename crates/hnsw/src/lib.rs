@@ -61,17 +61,17 @@ pub use rows::VectorRows;
 /// rebuilt.
 const ONE_REMOVED_OF: u64 = 10;
 
-/// How an HNSW index is made.
+/// Options of an HNSW index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HnswOptions {
-    /// Where DuckDB's extensions are: a folder that DuckDB installs to, or one with the file `vss.duckdb_extension` itself.
-    /// Default: where DuckDB installs them, `~/.duckdb/extensions`.
+    /// The folder with DuckDB's extensions: one that DuckDB installs to, or one that contains the file
+    /// `vss.duckdb_extension`. Default: the one that DuckDB installs to, `~/.duckdb/extensions`.
     pub extension_directory: Option<PathBuf>,
 }
 
 impl HnswOptions {
-    /// Names the folder with DuckDB's extensions.
+    /// Sets the folder with DuckDB's extensions.
     #[must_use]
     pub fn with_extension_directory(mut self, directory: Option<PathBuf>) -> Self {
         self.extension_directory = directory;
