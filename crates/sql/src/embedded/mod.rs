@@ -5,7 +5,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `database.rs` | the traits that a database implements |
-//! | `backend.rs` | the backend: each call runs on a thread for blocking work, and writes update the index |
+//! | `backend/` | the backend: each call runs on a thread for blocking work, and writes update the index |
 //! | `write/` | the transactions that write |
 //! | `rows.rs` | the rows as the search index reads them |
 //! | `staging.rs` | folders in which files are written before they replace others |

@@ -1,0 +1,44 @@
+//! Candidates for searches.
+
+use amplifier_session_core::{
+    Result,
+    backend::{Candidates, Search, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    model::SessionKey,
+};
+use amplifier_session_index::WhenBusy;
+use async_trait::async_trait;
+
+use super::Embedded;
+use crate::embedded::{Database, Nearest};
+
+#[async_trait]
+impl<D: Database> Search for Embedded<D> {
+    async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
+        self.0.index().text_candidates(query).await
+    }
+
+    async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
+        let asked = query.clone();
+        let reason = match self.run(move |database| database.nearest(&asked)).await? {
+            Nearest::Found(items) => return Ok(Candidates { items, notice: None }),
+            Nearest::NotAsked => None,
+            Nearest::Unavailable(reason) => Some(reason),
+        };
+        let mut found = self.0.index().vector_candidates(query).await?;
+        let notices: Vec<String> = found.notice.into_iter().chain(reason).collect();
+        found.notice = (!notices.is_empty()).then(|| notices.join("; "));
+        Ok(found)
+    }
+
+    /// Also removes what deleted, changed and rewound rows have left in the files of the database.
+    async fn update_index(&self) -> Result<()> {
+        self.0.check_writable()?;
+        let updated = self.0.index().fold(WhenBusy::Wait).await;
+        self.run(D::tidy).await.and(updated)
+    }
+
+    async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {
+        // The index knows which rules it follows.
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Sessions.
+
+use amplifier_session_core::{
+    Result, Scope,
+    backend::{SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StoredSession, Version},
+    model::{Session, SessionId, SessionKey, UserId},
+};
+use async_trait::async_trait;
+
+use super::Embedded;
+use crate::{
+    Reader,
+    embedded::{Database, write},
+    read,
+};
+
+#[async_trait]
+impl<D: Database> Sessions for Embedded<D> {
+    async fn get_session(&self, key: &SessionKey) -> Result<Option<StoredSession>> {
+        let key = key.clone();
+        self.read(move |reader| read::sessions::get(reader, &key)).await
+    }
+
+    async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
+        let query = query.clone();
+        self.read(move |reader| read::sessions::list(reader, &query)).await
+    }
+
+    async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
+        let scope = scope.clone();
+        self.read(move |reader| read::sessions::names(reader, &scope)).await
+    }
+
+    async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
+        let key = key.clone();
+        self.read_snapshot(move |reader| read::sessions::stored_rows(reader, &key)).await
+    }
+
+    async fn sync_states(
+        &self,
+        user: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<(SessionId, String)>> {
+        let states = read::sessions::sync_states(user, after, limit);
+        self.read(move |reader| reader.rows(&states)).await
+    }
+
+    async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
+        let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
+        let written = self.run(move |database| Ok(write::sessions(database, &changes))).await;
+        match self.0.index().wrote(bytes).await.and(written) {
+            Ok(versions) => versions,
+            Err(error) => vec![Err(error); count],
+        }
+    }
+
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        let key = key.clone();
+        let deleted = self.run(move |database| write::delete_session(database, &key)).await?;
+        if deleted && let Err(error) = self.erase().await {
+            // The session is gone; the next update of the index and the next deletion remove what is left in files.
+            tracing::warn!(%error, "could not yet remove what a deleted session left in the index or the database");
+        }
+        Ok(deleted)
+    }
+
+    async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {
+        let deleted = read::sessions::deleted(user);
+        self.read(move |reader| reader.rows(&deleted)).await
+    }
+
+    async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
+        let (from, to) = (from.clone(), to.clone());
+        self.run(move |database| write::rename_user(database, &from, &to)).await
+    }
+}
