@@ -75,10 +75,10 @@ mod vectors_compared_here {
         ]
         search_vectors: [
             candidates_are_exact,
-            it_agrees_with_brute_force,
+            semantic_search_agrees_with_brute_force,
         ]
         filters: [
-            filters_narrow_before_the_ranking,
+            filters_apply_before_ranking,
         ]
     }
 }

@@ -1,4 +1,4 @@
-//! Many at once: on different sessions, on the same one, through several handles.
+//! Concurrent access: to different sessions, to the same session, and through several handles.
 
 use std::sync::Arc;
 
@@ -16,8 +16,7 @@ async fn sync(storage: &SessionStorage, target: &IngestTarget, lines: Vec<Line>)
     storage.sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap();
 }
 
-/// Runs `task` with each number below [`TASKS`] at once; even ones on the first handle, odd ones on the
-/// second.
+/// Runs `task` concurrently for each number below [`TASKS`]: even numbers on the first handle, odd ones on the second.
 async fn at_once<F>(handles: [&Store; 2], task: impl Fn(SessionStorage, usize) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -31,8 +30,8 @@ where
     }
 }
 
-/// Tasks write, search and read different sessions at once, and all is there in the end.
-pub async fn tasks_on_sessions_of_their_own(store: Store) {
+/// Concurrent writes, searches and reads of different sessions all succeed.
+pub async fn concurrent_writes_to_different_sessions_succeed(store: Store) {
     let again = store.again().await;
     at_once([&store, &again], |storage, n| async move {
         let target = target_of(if n % 3 == 0 { "ben" } else { "ana" }, "shop", &format!("s{n}"));
@@ -57,8 +56,8 @@ pub async fn tasks_on_sessions_of_their_own(store: Store) {
     }
 }
 
-/// Tasks sync the same lines of the same session at once: each line is there once, with its vector.
-pub async fn tasks_with_the_same_lines(store: Store) {
+/// Concurrent syncs of the same lines store each line and its vector once.
+pub async fn concurrent_syncs_of_the_same_lines_store_them_once(store: Store) {
     let again = store.again().await;
     at_once([&store, &again], |storage, _| async move {
         sync(&storage, &target("s"), transcript("same", 20)).await;
@@ -74,9 +73,8 @@ pub async fn tasks_with_the_same_lines(store: Store) {
     assert_eq!(store.find(&target("s"), "same").await.len(), 20);
 }
 
-/// Tasks sync different lines of the same session at once: conflicts are met and tried again, and what
-/// stays is one of the transcripts, whole.
-pub async fn tasks_with_different_lines(store: Store) {
+/// Concurrent syncs of different lines to the same session retry conflicts, and leave one of the transcripts complete.
+pub async fn concurrent_syncs_of_different_lines_keep_one_transcript(store: Store) {
     let again = store.again().await;
     at_once([&store, &again], |storage, n| async move {
         sync(&storage, &target("s"), transcript(&format!("task{n}"), 10 + n)).await;
@@ -98,8 +96,8 @@ pub async fn tasks_with_different_lines(store: Store) {
     assert_eq!(store.find(&target("s"), &format!("task{winner}")).await.len(), messages.len());
 }
 
-/// Tasks append a line each: none is lost.
-pub async fn tasks_that_append(store: Store) {
+/// Concurrent appends lose no line.
+pub async fn concurrent_appends_lose_no_line(store: Store) {
     let store = Arc::new(store);
     let again = store.again().await;
     store.sync(&target("s"), transcript("first", 1)).await;
@@ -111,7 +109,7 @@ pub async fn tasks_that_append(store: Store) {
     }
 }
 
-/// Appends one line after the last one, whatever that is by now.
+/// Appends one line at the current end of the transcript.
 async fn append(storage: &SessionStorage, text: &str) {
     loop {
         let mut ingest = storage.ingest(target("s")).await.unwrap();
@@ -126,8 +124,8 @@ async fn append(storage: &SessionStorage, text: &str) {
     }
 }
 
-/// Of two that began from the same state, the second to write meets a conflict and changes nothing.
-pub async fn the_second_of_two_writers_meets_a_conflict(store: Store) {
+/// If two writers start from the same state, the second one gets a conflict and changes nothing.
+pub async fn the_second_of_two_writers_gets_a_conflict(store: Store) {
     let again = store.again().await;
     for round in 0..2 {
         let mut ingests = Vec::new();
@@ -151,8 +149,8 @@ pub async fn the_second_of_two_writers_meets_a_conflict(store: Store) {
     }
 }
 
-/// Where writes are atomic, a reader sees one state or the other; elsewhere, it sees the last one in the
-/// end.
+/// If writes are atomic, a reader sees the state before or after a write. On other backends it sees the last state in
+/// the end.
 pub async fn readers_see_whole_writes(store: Store) {
     let store = Arc::new(store);
     let reader = store.again().await;
@@ -180,8 +178,8 @@ pub async fn readers_see_whole_writes(store: Store) {
     assert!(last.iter().map(|state| state.digest).eq(digests[0].iter().copied()));
 }
 
-/// Searching and bringing the index up to date while others write fails nowhere.
-pub async fn searching_while_others_write(store: Store) {
+/// Searches and index updates succeed while others write.
+pub async fn searches_succeed_during_writes(store: Store) {
     let again = store.again().await;
     at_once([&store, &again], |storage, n| async move {
         let target = target(&format!("s{}", n % 2));
@@ -211,7 +209,7 @@ pub async fn searching_while_others_write(store: Store) {
     assert!(again.find(&target("s0"), "round0 round1 round2 round3 round4").await.is_empty());
 }
 
-/// A sync that is given up at any moment is completed by the next one.
+/// The next sync completes a sync that was abandoned at any point.
 pub async fn an_abandoned_sync_is_completed_by_the_next(store: Store) {
     for round in 0..8_u64 {
         let lines = transcript(&format!("round{round}"), 10 + (round as usize * 7) % 13);

@@ -1,14 +1,14 @@
-//! Deleting: afterwards no read of any kind shows anything of what was deleted.
+//! Deletion: no read returns a deleted session or anything in it.
 
 use super::sessions::check_unknown;
 use crate::prelude::*;
 
-/// A session with names that no other session has, so that any trace of it shows in an answer.
+/// A session whose names are unique, so that any trace of it shows in an answer.
 fn target(name: &str) -> IngestTarget {
     target_of("ana", &format!("{name}-project"), &format!("{name}-session"))
 }
 
-/// Fills a session and shares it with everyone. `needle` is said in every one.
+/// Fills a session and shares it with everyone. Every session contains the word `needle`.
 async fn fill(store: &Store, name: &str) {
     let target = target(name);
     let metadata = json!({"name": format!("{name} name"), "bundle": format!("{name}-bundle"),
@@ -29,7 +29,7 @@ async fn fill(store: &Store, name: &str) {
     store.storage.share_session(&target.key, &Sharing::public()).await.unwrap();
 }
 
-/// What reads of more than one session answer, for the owner, for somebody else and for administrators.
+/// The answers of all reads that span sessions: for the owner, for another user, and for everyone.
 async fn all_answers(store: &Store) -> String {
     let (storage, backend) = (&store.storage, &store.backend);
     let viewer = Viewer::new(target_of("ben", "p", "s").key.user_id);
@@ -40,7 +40,7 @@ async fn all_answers(store: &Store) -> String {
         say(&backend.session_names(&scope).await.unwrap());
         for options in [words("needle"), meaning("needle"), SearchOptions::new("needle")] {
             let options = options.with_message(true).with_limit(100);
-            // How they were found, which the notices tell, may change in between.
+            // Without the notices: how the results were found may change in between.
             say(&storage.search_transcripts(&scope, &options).await.unwrap().results);
         }
         say(&backend.search_events(&scope, &EventSearchOptions::default()).await.unwrap());
@@ -56,8 +56,8 @@ async fn delete(store: &Store, target: &IngestTarget) {
     assert!(store.backend.delete_session(&target.key).await.unwrap());
 }
 
-/// No read of any kind shows anything of a deleted session, before and after the index is brought up to it.
-pub async fn no_read_shows_a_deleted_session(store: Store) {
+/// A deleted session is not returned by any read, before or after the index is updated.
+pub async fn no_read_returns_a_deleted_session(store: Store) {
     fill(&store, "kept").await;
     let without = all_answers(&store).await;
     fill(&store, "gone").await;
@@ -79,8 +79,8 @@ pub async fn no_read_shows_a_deleted_session(store: Store) {
     }
 }
 
-/// What another session says in the same words is found as before.
-pub async fn the_same_words_elsewhere_are_still_found(store: Store) {
+/// Deleting a session does not hide the same words in other sessions.
+pub async fn the_same_words_in_other_sessions_are_still_found(store: Store) {
     for name in ["gone", "kept"] {
         fill(&store, name).await;
     }
@@ -105,8 +105,8 @@ pub async fn the_same_words_elsewhere_are_still_found(store: Store) {
     assert_eq!(store.events(&target("kept")).await.len(), 3);
 }
 
-/// A session of the same id that comes afterwards begins anew: private, unedited and empty.
-pub async fn a_session_that_comes_again_begins_anew(store: Store) {
+/// A session that is created again after its deletion starts private, unedited and empty.
+pub async fn a_recreated_session_starts_empty(store: Store) {
     fill(&store, "again").await;
     let edited = [SessionField::Name].into();
     store.write(&target("again"), |change| change.session.edited = edited).await;
@@ -129,8 +129,8 @@ async fn remembered(store: &Store, user: &UserId) -> Vec<String> {
     deleted.into_iter().map(|id| id.to_string()).collect()
 }
 
-/// A deletion is remembered, in order of session id and for its user alone, until the session is written again. What was
-/// not there was not deleted.
+/// Deleted sessions of a user are listed by session id until they are written again. Deleting a missing session is not
+/// recorded.
 pub async fn deletions_are_remembered(store: Store) {
     let ana = target("x").key.user_id;
     assert!(remembered(&store, &ana).await.is_empty());
@@ -141,7 +141,7 @@ pub async fn deletions_are_remembered(store: Store) {
     store.sync(&bens, vec![lines::user("hello")]).await;
     for name in ["b", "a"] {
         assert!(store.backend.delete_session(&target(name).key).await.unwrap());
-        // Again, as after an answer that was lost.
+        // Repeated, as after a lost response.
         assert!(!store.backend.delete_session(&target(name).key).await.unwrap());
     }
     assert!(!store.backend.delete_session(&target("missing").key).await.unwrap());
@@ -155,8 +155,8 @@ pub async fn deletions_are_remembered(store: Store) {
     assert_eq!(remembered(&store, &ana).await, ["a-session", "b-session"]);
 }
 
-/// What is remembered of a user's deletions goes with another name, and a session that the new name has is not deleted.
-pub async fn deletions_follow_a_new_name(store: Store) {
+/// Remembered deletions move with a renamed user. A session that the new name has is not listed as deleted.
+pub async fn deletions_move_with_a_renamed_user(store: Store) {
     let (ana, eve) = (target("x").key.user_id, target_of("eve", "p", "x").key.user_id);
     let of_eve = |name: &str| target_of("eve", "p", &format!("{name}-session"));
     for name in ["both", "only"] {

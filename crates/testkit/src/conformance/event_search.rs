@@ -1,13 +1,13 @@
-//! Finding events by what they are about.
+//! Event searches and their filters.
 
 use crate::prelude::*;
 
-/// A minute of one hour; few, so that many events share one.
+/// A minute of the hour. There are few, so that many events have the same time.
 fn minute(n: u32) -> Timestamp {
     time(&format!("2026-01-05T08:{n:02}:00Z"))
 }
 
-/// Event lines of all sorts, the same for the same seed; some names are parts of others.
+/// Random event lines, the same for the same seed. Some names are substrings of others.
 fn random_events(seed: u64, count: usize) -> Vec<Line> {
     let mut random = Random(seed);
     let mut pick = |names: &[&'static str]| *random.one(names);
@@ -32,7 +32,7 @@ fn targets() -> [IngestTarget; 4] {
         .map(|(user, project, session)| target_of(user, project, session))
 }
 
-/// Four sessions of two users that differ in all that can be asked for.
+/// Four sessions of two users that differ in every field of the filter.
 async fn fill(store: &Store) {
     for (n, target) in targets().iter().enumerate() {
         store.sync_events(target, random_events(n as u64 + 1, 40)).await;
@@ -43,7 +43,7 @@ async fn fill(store: &Store) {
     store.sync_text(&ben, vec![lines::user("one"), lines::user("two")]).await;
 }
 
-/// Every event that is stored, with its session, newest first: by time, then owner, session and sequence, all descending.
+/// Every stored event with its session, newest first: by time, owner, session and sequence, all descending.
 async fn all_events(store: &Store) -> Vec<(Session, Event)> {
     let mut events = Vec::new();
     for target in targets() {
@@ -54,7 +54,7 @@ async fn all_events(store: &Store) -> Vec<(Session, Event)> {
     events
 }
 
-/// All events that a filter leaves of a scope, read in pages of `limit`.
+/// All events of a scope that match a filter, read in pages of `limit`.
 async fn in_pages(store: &Store, scope: &Scope, filter: EventFilter, limit: usize) -> Vec<Event> {
     let mut options = EventSearchOptions::new(filter).with_limit(limit);
     let mut paged: Vec<Event> = Vec::new();
@@ -86,7 +86,7 @@ fn project(name: &str) -> SessionFilter {
     SessionFilter::default().with_project(ProjectSlug::new(name).unwrap())
 }
 
-/// Each field of a filter alone, then some of them together.
+/// Each field of a filter alone, and some combinations.
 fn filters() -> Vec<EventFilter> {
     let text = |text: &str| text.to_owned();
     let sessions = SessionFilter::default;
@@ -121,8 +121,8 @@ fn filters() -> Vec<EventFilter> {
     filters
 }
 
-/// A filter leaves of a scope what a look at every event leaves, in the same order.
-pub async fn every_filter_of_events_equals_brute_force(store: Store) {
+/// A filtered event search returns the same events in the same order as filtering all events one by one.
+pub async fn every_event_filter_equals_brute_force(store: Store) {
     fill(&store).await;
     let events = all_events(&store).await;
     let mut sizes = std::collections::BTreeSet::new();
@@ -139,7 +139,7 @@ pub async fn every_filter_of_events_equals_brute_force(store: Store) {
         }
     }
     assert!(sizes.len() > 15, "the filters tell nothing apart: {sizes:?}");
-    // By what the session is now.
+    // Filters use the current session.
     let [a, _, _, c] = targets();
     store.storage.update_session(&c.key, &SessionEdit::default().add_tags(["red"])).await.unwrap();
     store.storage.update_session(&a.key, &SessionEdit::default().remove_tags(["red"])).await.unwrap();
@@ -148,8 +148,8 @@ pub async fn every_filter_of_events_equals_brute_force(store: Store) {
     assert!(red.iter().all(|event| event.session_id.as_str() != "a"));
 }
 
-/// Pages of any length make the whole list: nothing twice, nothing left out, also where all share one time.
-pub async fn pages_of_events_make_the_whole_list(store: Store) {
+/// Pages of any length add up to the whole list, without duplicates or gaps, also if all events have the same time.
+pub async fn event_pages_add_up_to_the_whole_list(store: Store) {
     fill(&store).await;
     let same: Vec<Line> = (0..10).map(|n| lines::logger_event(&format!("same:{n}"))).collect();
     for target in &targets()[..3] {
@@ -168,9 +168,9 @@ pub async fn pages_of_events_make_the_whole_list(store: Store) {
     assert!(!store.storage.search_events(&ana(), &without).await.unwrap().contains(&first));
 }
 
-/// Events are found by the words of their errors and summaries: all of them, in any case, as parts of longer words; in
-/// order, page by page, and counted.
-pub async fn events_are_found_by_what_they_say(store: Store) {
+/// Events are found by the words of their errors and summaries. All words must match, regardless of case, also as parts
+/// of longer words. Such searches are ordered, paged and counted like others.
+pub async fn events_are_found_by_their_text(store: Store) {
     let failed = json!({"tool_name": "bash", "result": {"success": false, "error": {"message": "Connection reset by peer"}}});
     let events = [
         ("tool:post", failed),
@@ -206,8 +206,8 @@ pub async fn events_are_found_by_what_they_say(store: Store) {
     assert_eq!(counts.iter().map(|count| count.usage.calls).sum::<u64>(), 1);
 }
 
-/// Names of any characters are plain text, compared in full: nothing in them is a pattern, a quote or an end.
-pub async fn names_of_events_are_plain_text(store: Store) {
+/// Filters compare names literally and in full: no character is a pattern, a quote or a terminator.
+pub async fn event_filters_compare_names_literally(store: Store) {
     let names = [
         "a",
         "A",
@@ -252,8 +252,8 @@ pub async fn names_of_events_are_plain_text(store: Store) {
     }
 }
 
-/// The category is what stands before the first colon of the type; nothing in it is a pattern.
-pub async fn the_category_stands_before_the_colon(store: Store) {
+/// The category is the part of the type before the first colon. It is compared literally.
+pub async fn the_category_is_the_type_before_the_colon(store: Store) {
     let types = [
         "llm:request",
         "llm:response:x",
@@ -265,7 +265,7 @@ pub async fn the_category_stands_before_the_colon(store: Store) {
         ":x",
         "LLM:x",
         "é:ü",
-        // The dot of older writers is a colon in the store.
+        // Older writers used a dot; the store has a colon instead.
         "llm.old",
     ];
     store.sync_events(&target("a"), types.map(lines::logger_event).to_vec()).await;
@@ -292,8 +292,8 @@ pub async fn the_category_stands_before_the_colon(store: Store) {
     }
 }
 
-/// Searches find events as they are stored now, not as they were before they changed, moved or were removed.
-pub async fn events_are_found_as_they_are_now(store: Store) {
+/// Searches find events as they are stored now, after they were changed, moved or removed.
+pub async fn event_searches_use_current_rows(store: Store) {
     let events = |names: &[&str]| names.iter().map(|name| lines::logger_event(name)).collect::<Vec<_>>();
     store.sync_events(&target("a"), events(&["x:one", "x:two", "x:three"])).await;
     store.sync_events(&target("b"), events(&["x:other"])).await;

@@ -1,4 +1,4 @@
-//! Events: lines in and out, large payloads, ids, times, counting.
+//! Events: lines, large payloads, ids, times and counts.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ fn with_id(id: &str) -> Line {
     lines::logger_event("e").with("event_id", json!(id))
 }
 
-/// An event whose `data` has `bytes` bytes or a little more, of text that does not compress to nothing.
+/// An event whose `data` has at least `bytes` bytes of text that does not compress to almost nothing.
 fn sized(bytes: usize) -> Line {
     let mut random = Random(bytes as u64);
     let mut text = String::new();
@@ -20,7 +20,7 @@ fn sized(bytes: usize) -> Line {
     lines::logger_event("llm:response").data(json!({"content": text}))
 }
 
-/// Event lines come back byte for byte, small ones and those of any size.
+/// Event lines of any size come back byte for byte.
 pub async fn lines_come_back_byte_for_byte(store: Store) {
     let mut samples = samples::awkward_events();
     for bytes in [0, 5_000, 300_000, CHUNKED_ABOVE as usize, 1_300_000] {
@@ -43,7 +43,7 @@ pub async fn lines_come_back_byte_for_byte(store: Store) {
     }
 }
 
-/// An event of a sequence, with as little as an event may have.
+/// An event with only the required fields.
 fn bare(sequence: u32) -> Event {
     let IngestTarget { key, host_id, project_slug } = target("s");
     Event {
@@ -71,7 +71,7 @@ fn bare(sequence: u32) -> Event {
     }
 }
 
-/// All fields of an event come back as they were put, and every form of a payload.
+/// All fields of an event and every form of its payload come back as they were stored.
 pub async fn all_fields_of_an_event_come_back(store: Store) {
     let text = |text: &str| Some(text.to_owned());
     let summary = json!({"usage": {"input_tokens": 12_345_678_901_u64, "cost": "0.125"}, "duration_ms": 1.5,
@@ -118,8 +118,8 @@ pub async fn all_fields_of_an_event_come_back(store: Store) {
     }
 }
 
-/// A changed line changes that event alone, whatever form its payload had before.
-pub async fn a_changed_line_changes_that_event_alone(store: Store) {
+/// A changed line changes only its own event, whatever form the old payload had.
+pub async fn a_changed_line_changes_only_its_event(store: Store) {
     let mut lines = vec![sized(10), sized(900_000), sized(10_000), sized(20)];
     store.sync_events(&target("s"), lines.clone()).await;
     for (changed, bytes) in [(1, 30), (0, 700_000), (2, 500_000), (2, 1_000_000), (1, 6_000)] {
@@ -135,7 +135,7 @@ pub async fn a_changed_line_changes_that_event_alone(store: Store) {
     }
 }
 
-/// An id that a line gives is the event's, unless another event of the user has it: then it gets a derived one.
+/// An event keeps the id in its line, unless another event of the user already has it. Then it gets a derived id.
 pub async fn event_ids_are_unique_to_a_user(store: Store) {
     let ids = async |target: &_| {
         store.events(target).await.iter().map(|e| e.event.event_id.clone()).collect::<Vec<_>>()
@@ -148,7 +148,7 @@ pub async fn event_ids_are_unique_to_a_user(store: Store) {
     assert_eq!(ids(&b).await, ["b_evt_0", "three"]);
     assert_eq!(ids(&ben).await, ["one", "two"]);
 
-    // Also when an event takes the id of one that changes in the same write.
+    // Also if an event takes the id of one that changes in the same write.
     store.sync_events(&a, vec![with_id("two"), with_id("one"), with_id("new")]).await;
     let mut found = ids(&a).await;
     found.sort();
@@ -158,7 +158,7 @@ pub async fn event_ids_are_unique_to_a_user(store: Store) {
     assert_eq!(store.backend.find_events(&a.key.user_id, &all).await.unwrap().len(), 5);
 }
 
-/// Events are found by their ids, wherever the user has them.
+/// Events are found by id in all sessions of the user.
 pub async fn events_are_found_by_id(store: Store) {
     store.sync_events(&target("a"), vec![with_id("one"), with_id("two")]).await;
     store.sync_events(&target("b"), vec![with_id("three")]).await;
@@ -170,8 +170,8 @@ pub async fn events_are_found_by_id(store: Store) {
     assert_eq!(found, [("one".to_owned(), event("a")), ("three".to_owned(), event("b"))]);
 }
 
-/// What events say of times is what their fields say, in order and in pages.
-pub async fn events_tell_times_as_their_fields_do(store: Store) {
+/// The times of events agree with their fields, in order and in pages.
+pub async fn event_times_agree_with_event_fields(store: Store) {
     let calls = ["toolu_1", "call 'two'"].map(|id| json!({"tool_name": "bash", "tool_call_id": id}));
     let [first, second] = calls;
     let lines = vec![
@@ -201,7 +201,7 @@ pub async fn events_tell_times_as_their_fields_do(store: Store) {
     assert!(events[4].ts_estimated && !events[3].ts_estimated);
 }
 
-/// Event lines of many kinds, the same for the same seed, among them usage in every shape in which logs have it.
+/// Event lines of many kinds, the same for the same seed, with usage in every form that logs have.
 fn of_many_kinds(seed: u64, count: usize) -> Vec<Line> {
     let mut random = Random(seed);
     let costs = [json!("0.4724725"), json!(0.1), json!("free"), json!(null), json!(3), json!("0.083880")];
@@ -232,14 +232,14 @@ fn in_order(mut counts: Vec<EventCount>) -> Vec<EventCount> {
     counts
 }
 
-/// Events are counted as if one by one, with their usage; scope and filter hold. A model call counts once, whether the
-/// filter admits its response or not.
-pub async fn events_are_counted_as_one_by_one(store: Store) {
+/// Event counts and usage equal those of counting one by one, for every scope and filter. A model call counts once,
+/// whether or not the filter matches its response.
+pub async fn event_counts_equal_brute_force(store: Store) {
     let targets = [target("a"), target_of("ana", "blog", "b"), target_of("ben", "shop", "a"), target("c")];
     let no_response = |line: &Line| !line.clone().raw().to_text().contains("\"llm:response\"");
     for (n, target) in targets.iter().enumerate() {
         let mut lines = of_many_kinds(n as u64, 40 + n);
-        // In some sessions, no response tells its usage.
+        // In some sessions, no response has usage.
         lines.retain(|line| n < 2 || no_response(line));
         store.sync_events(target, lines).await;
     }
@@ -279,8 +279,8 @@ pub async fn events_are_counted_as_one_by_one(store: Store) {
     assert!(usages > 30, "{usages}");
 }
 
-/// Usage is summed up to the largest number there is.
-pub async fn sums_of_tokens_do_not_overflow(store: Store) {
+/// Sums of tokens saturate.
+pub async fn token_sums_saturate(store: Store) {
     let line = |tokens: u64, model: &str| {
         let data = json!({"model": model, "usage": {"input_tokens": tokens, "output_tokens": 1}});
         lines::logger_event("llm:response").data(data)

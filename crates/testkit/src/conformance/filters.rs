@@ -1,4 +1,4 @@
-//! Filters, in every way to search: what they leave is what a look at every message leaves.
+//! Filters: every search mode returns the same messages as filtering all messages one by one.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn project(name: &str) -> ProjectSlug {
     ProjectSlug::new(name).unwrap()
 }
 
-/// Lines that all hold the word, of every role that is searched, some days apart.
+/// Lines that all contain the word, in every role that is searched, on different days.
 fn lines_with(random: &mut Random, word: &str, count: usize) -> Vec<Line> {
     let lines = (0..count).map(|n| {
         let text = format!("{word} {}", random.words(3, 50));
@@ -30,7 +30,7 @@ fn targets() -> Vec<IngestTarget> {
     (0..10).map(|n| target_of("ana", ["shop", "blog", "club"][n % 3], &format!("s{n}"))).collect()
 }
 
-/// Sessions of ana that differ in all that can be asked for; half of them are in the index.
+/// Sessions of ana that differ in every field of the filter. Half of them are indexed.
 async fn fill(store: &Store) {
     let mut random = Random(23);
     let metadata = [
@@ -47,13 +47,13 @@ async fn fill(store: &Store) {
             store.storage.update_index().await.unwrap();
         }
     }
-    // The same, by somebody else.
+    // The same for another user.
     let stranger = target_of("ben", "shop", "s0");
     store.sync(&stranger, lines_with(&mut random, "needle", 5)).await;
     store.sync_metadata(&stranger, metadata[0]).await;
 }
 
-/// What each way to search finds of ana's for the word that all messages hold.
+/// The messages of ana that each search mode finds for the word that all messages contain.
 async fn found(store: &Store, filter: &SearchFilter) -> Vec<(SearchMode, Found)> {
     let mut answers = Vec::new();
     for options in [words("needle"), meaning("needle")] {
@@ -67,7 +67,7 @@ async fn found(store: &Store, filter: &SearchFilter) -> Vec<(SearchMode, Found)>
     answers
 }
 
-/// Every message of ana, with its session as it is now.
+/// Every message of ana with its current session.
 async fn everything(store: &Store) -> Vec<(Session, Message)> {
     let mut all = Vec::new();
     for target in targets() {
@@ -77,14 +77,14 @@ async fn everything(store: &Store) -> Vec<(Session, Message)> {
     all
 }
 
-/// A filter, and what it means.
+/// A filter and its definition.
 type Narrowing = (SearchFilter, fn(&Session, &Message) -> bool);
 
 fn of_sessions(narrow: impl Fn(SessionFilter) -> SessionFilter) -> SearchFilter {
     SearchFilter::default().with_sessions(narrow(SessionFilter::default()))
 }
 
-/// Each field of the filter, and some of them together.
+/// Each field of the filter, and some combinations.
 fn narrowings() -> Vec<Narrowing> {
     let none = SearchFilter::default;
     vec![
@@ -119,7 +119,7 @@ fn narrowings() -> Vec<Narrowing> {
     ]
 }
 
-/// Every filter leaves the same in every way to search: what a look at everything leaves.
+/// Checks that every filter returns the same messages in every search mode as filtering all messages one by one.
 async fn check(store: &Store, label: &str) {
     let everything = everything(store).await;
     let mut sizes = BTreeSet::new();
@@ -135,9 +135,8 @@ async fn check(store: &Store, label: &str) {
     assert!(sizes.len() > 8, "the filters tell nothing apart: {sizes:?}");
 }
 
-/// Every filter, in every way to search, equals a look at every message, whatever part is in the index: also what was
-/// written after it.
-pub async fn every_filter_equals_brute_force(store: Store) {
+/// Every filter equals brute force in every search mode, whichever messages are indexed.
+pub async fn every_search_filter_equals_brute_force(store: Store) {
     fill(&store).await;
     check(&store, "half indexed").await;
     store.storage.update_index().await.unwrap();
@@ -152,9 +151,9 @@ pub async fn every_filter_equals_brute_force(store: Store) {
     check(&store, "indexed").await;
 }
 
-/// A session is filtered by what it is now: tags that were edited, metadata that was synced, turns that were added, a
-/// project that it moved to. No index needs to be made again.
-pub async fn a_session_is_filtered_by_what_it_is_now(store: Store) {
+/// Filters use the current session: edited tags, synced metadata, added turns and a changed project take effect without
+/// rebuilding an index.
+pub async fn filters_use_the_current_session(store: Store) {
     fill(&store).await;
     store.storage.update_index().await.unwrap();
     let targets = targets();
@@ -176,8 +175,8 @@ pub async fn a_session_is_filtered_by_what_it_is_now(store: Store) {
     check(&store, "indexed again").await;
 }
 
-/// A filter narrows before the ranking: what it leaves is found, among however many that match better.
-pub async fn filters_narrow_before_the_ranking(store: Store) {
+/// Filters apply before ranking: matching messages are found even if many excluded ones rank higher.
+pub async fn filters_apply_before_ranking(store: Store) {
     let crowd: Vec<Line> = (0..160).map(|_| lines::user("needle")).collect();
     for target in [target_of("ana", "crowd", "crowd"), target_of("ben", "crowd", "rare")] {
         store.sync(&target, crowd.clone()).await;
@@ -209,8 +208,8 @@ pub async fn filters_narrow_before_the_ranking(store: Store) {
     }
 }
 
-/// The content types that are asked for are searched, and no others.
-pub async fn content_types_are_searched_as_asked(store: Store) {
+/// Only the requested content types are searched.
+pub async fn only_requested_content_types_are_searched(store: Store) {
     let lines = vec![
         lines::user("needle asked"),
         lines::thinking("needle thought", "needle answered"),
@@ -224,9 +223,9 @@ pub async fn content_types_are_searched_as_asked(store: Store) {
         (ContentType::UserQuery, &[0], &[0]),
         (ContentType::AssistantThinking, &[1, 3], &[1, 3]),
         (ContentType::ToolOutput, &[2], &[2]),
-        // By meaning, the other answer is a candidate too.
+        // Semantic search also has the other answer as a candidate.
         (ContentType::AssistantResponse, &[1], &[1, 3]),
-        // No vectors are made of these.
+        // System messages have no vectors.
         (ContentType::System, &[4], &[]),
         (ContentType::ToolCall, &[5], &[]),
     ];
@@ -245,7 +244,7 @@ pub async fn content_types_are_searched_as_asked(store: Store) {
     }
 }
 
-/// An empty store answers every search with nothing.
+/// Every search of an empty store returns nothing.
 pub async fn an_empty_store_has_no_results(store: Store) {
     for _ in 0..2 {
         for (way, found) in found(&store, &SearchFilter::default()).await {

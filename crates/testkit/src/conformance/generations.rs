@@ -1,4 +1,4 @@
-//! Generations of vectors: making them anew, beside those that are searched, and texts that can't be embedded.
+//! Generations of vectors: rebuilding them while the old ones are searched, and texts that cannot be embedded.
 
 use crate::prelude::*;
 
@@ -8,13 +8,13 @@ pub fn other() -> FakeEmbedding {
     FakeEmbedding::new().with_model("other-words").with_dimensions(48)
 }
 
-/// Whose vectors are made: all of ana's.
+/// All vectors of ana.
 #[must_use]
 pub fn of_ana() -> VectorsOf {
     VectorsOf::user(target("s").key.user_id)
 }
 
-/// Makes all vectors anew.
+/// Rebuilds all vectors.
 pub async fn rebuild(storage: &SessionStorage) -> EmbedReport {
     storage.rebuild(&of_ana(), &mut |_| {}).await.unwrap()
 }
@@ -31,14 +31,13 @@ pub async fn fill(store: &Store) {
     }
 }
 
-/// Whether a search by meaning finds what [`fill`] stored.
+/// Whether semantic search finds what [`fill`] stored.
 pub async fn finds_by_meaning(storage: &SessionStorage) -> bool {
     let found = storage.search_transcripts(&ana(), &meaning("apple")).await;
     found.is_ok_and(|found| found.results.first().is_some_and(|first| first.sequence == 0))
 }
 
-/// Until the new vectors are complete, of all users, searches with the old model go on, and the new one has to wait;
-/// then it is the other way round.
+/// Searches use the old model until the new vectors of all users are complete, and the new model from then on.
 pub async fn a_rebuild_with_another_model_is_searched_once_it_is_complete(store: Store) {
     fill(&store).await;
     let new = store.storage_with(Some(other()));
@@ -55,14 +54,14 @@ pub async fn a_rebuild_with_another_model_is_searched_once_it_is_complete(store:
     let held = generations(&store).await;
     assert_eq!((held.current_number(), held.next), (1, None));
 
-    // A second one, back to the first model.
+    // A second rebuild, back to the first model.
     assert!(rebuild(&store.storage).await.failure.is_none());
     assert!(finds_by_meaning(&store.storage).await);
     assert_eq!(generations(&store).await.current_number(), 2);
 }
 
-/// A message that is put, or changed, while a rebuild is under way gets vectors of both generations.
-pub async fn messages_that_come_during_a_rebuild_are_part_of_it(store: Store) {
+/// A message that is added or changed during a rebuild gets vectors of both generations.
+pub async fn messages_written_during_a_rebuild_are_part_of_it(store: Store) {
     fill(&store).await;
     let model = std::sync::Arc::new(other());
     let new = store.storage.clone().with_embedding(Some(model.clone()));
@@ -81,8 +80,8 @@ pub async fn messages_that_come_during_a_rebuild_are_part_of_it(store: Store) {
     }
 }
 
-/// Making the vectors of the current model anew ends a rebuild with another one.
-pub async fn a_rebuild_that_is_given_up_leaves_nothing(store: Store) {
+/// Rebuilding with the current model ends a rebuild with another one.
+pub async fn an_abandoned_rebuild_leaves_nothing(store: Store) {
     fill(&store).await;
     let model = std::sync::Arc::new(other());
     let new = store.storage.clone().with_embedding(Some(model.clone()));
@@ -93,15 +92,15 @@ pub async fn a_rebuild_that_is_given_up_leaves_nothing(store: Store) {
     assert!(finds_by_meaning(&store.storage).await);
     let status = store.storage.vector_status(&Scope::Everyone).await.unwrap();
     assert_eq!((status.next, status.leftover_vectors), (None, 0));
-    // What it had made counts for nothing when the other model is asked for again.
+    // A later rebuild with the other model starts from the beginning.
     model.fail_on(None);
     model.reset_counts();
     assert_eq!(rebuild(&new).await.messages, 7);
     assert!(finds_by_meaning(&new).await);
 }
 
-/// With the same model, the old vectors of a message are searched until the new ones are there.
-pub async fn vectors_are_made_anew_with_the_same_model(store: Store) {
+/// During a rebuild with the same model, searches use the old vectors of a message until it has new ones.
+pub async fn vectors_are_rebuilt_with_the_same_model(store: Store) {
     fill(&store).await;
     store.embedding.reset_counts();
     store.embedding.fail_on(Some("pear"));
@@ -120,8 +119,8 @@ pub async fn vectors_are_made_anew_with_the_same_model(store: Store) {
     assert_eq!(store.vectors(&target("s")).await.len(), 2);
 }
 
-/// `backfill` makes pending vectors, and asks once more for what was refused.
-pub async fn failures_are_tried_again_when_asked_for(store: Store) {
+/// `backfill` makes pending vectors and retries refused texts.
+pub async fn backfill_retries_failures(store: Store) {
     store.embedding.refuse(Some("poison"));
     store.sync(&target("s"), vec![lines::user("a poisoned apple"), lines::user("a pear")]).await;
     assert_eq!(store.vectors(&target("s")).await.len(), 1);
@@ -136,7 +135,7 @@ pub async fn failures_are_tried_again_when_asked_for(store: Store) {
     assert_eq!(store.storage.backfill(&of_ana(), &mut |_| {}).await.unwrap().messages, 0);
 }
 
-/// With, without, failed and why, in the scope that is asked for.
+/// Status counts messages with vectors, pending ones and failures with their reasons, within the scope.
 pub async fn vectors_are_counted_by_generation(store: Store) {
     store.embedding.refuse(Some("poison"));
     let lines = vec![lines::user("a pear"), lines::user("poison"), lines::system("be kind")];
@@ -158,7 +157,7 @@ pub async fn vectors_are_counted_by_generation(store: Store) {
     assert_eq!((empty.embeddable, empty.nothing), (0, 0));
 }
 
-/// What is late, from a process that does not know that the vectors were made anew, is not mixed with them.
+/// Late vectors of a process that did not notice a rebuild are refused.
 pub async fn vectors_of_an_unknown_generation_are_refused(store: Store) {
     fill(&store).await;
     assert!(rebuild(&store.storage_with(Some(other()))).await.failure.is_none());
@@ -183,8 +182,8 @@ pub async fn vectors_of_an_unknown_generation_are_refused(store: Store) {
     assert_eq!(store.backend.mark_pending(key, MessagesToEmbed::All).await.unwrap(), 0);
 }
 
-/// The vectors of before are gone when the new ones are searched; a renamed user and a deleted session have theirs.
-pub async fn a_rebuild_leaves_no_word_of_the_generation_before(store: Store) {
+/// A completed rebuild removes the old vectors. Renames and deletions apply to the new ones.
+pub async fn a_rebuild_removes_the_previous_generation(store: Store) {
     fill(&store).await;
     let new = store.storage_with(Some(other()));
     assert!(rebuild(&new).await.failure.is_none());

@@ -1,8 +1,8 @@
-//! Isolation of users: nobody sees or changes data of another user, also where ids are the same.
+//! Isolation of users: no user reads or changes data of another, even if ids are the same.
 
 use crate::prelude::*;
 
-/// Names of users that a store might take for something else than plain text.
+/// User names that a store might not take literally.
 const AWKWARD_USERS: [&str; 10] =
     ["a", "A", "a%", "a_b", "axb", "o'brien\"; --", "a b", "ana@example.com", "アナ", "a/s"];
 
@@ -12,7 +12,7 @@ async fn fill(store: &Store, target: &IngestTarget) {
     store.sync_events(target, vec![lines::logger_event("e").data(said.into())]).await;
 }
 
-/// Two users with the same session id have two sessions: messages, events, vectors, metadata.
+/// Two users with the same session id have two sessions, with separate messages, events, vectors and metadata.
 pub async fn the_same_session_id_of_two_users_is_two_sessions(store: Store) {
     let (ana, ben) = (target_of("ana", "shop", "same"), target_of("ben", "shop", "same"));
     fill(&store, &ana).await;
@@ -33,7 +33,7 @@ pub async fn the_same_session_id_of_two_users_is_two_sessions(store: Store) {
     assert_eq!(store.find(&ana, "shared").await, [0, 1]);
 }
 
-/// A search finds what is in scope, in every mode; a filter on a session narrows to that session of each user in scope.
+/// Searches stay in scope in every mode. A session filter matches that session id of each user in scope.
 pub async fn searches_stay_in_scope(store: Store) {
     for user in ["ana", "ben"] {
         for session in ["same", "other"] {
@@ -56,8 +56,8 @@ pub async fn searches_stay_in_scope(store: Store) {
     }
 }
 
-/// Which vectors are pending, and how far files were read, is each user's own.
-pub async fn pending_vectors_and_sync_states_are_each_users_own(store: Store) {
+/// Pending vectors and sync states are kept per user.
+pub async fn pending_vectors_and_sync_states_are_kept_per_user(store: Store) {
     let targets = ["ana", "ben"].map(|user| target_of(user, "shop", "same"));
     store.embedding.fail_always(true);
     for target in &targets {
@@ -74,8 +74,8 @@ pub async fn pending_vectors_and_sync_states_are_each_users_own(store: Store) {
     }
 }
 
-/// Names of users and projects are plain text: no character of them is a pattern, a quote or an end.
-pub async fn names_are_plain_text(store: Store) {
+/// Names of users and projects are literal: no character is a pattern, a quote or a terminator.
+pub async fn user_and_project_names_are_literal(store: Store) {
     for user in AWKWARD_USERS {
         fill(&store, &target_of(user, user, "s")).await;
     }
@@ -106,8 +106,8 @@ pub async fn names_are_plain_text(store: Store) {
     }
 }
 
-/// Sessions whose names run together in one text are still two: `a` + `bs` and `ab` + `s`.
-pub async fn names_do_not_run_together(store: Store) {
+/// Sessions whose keys are equal when concatenated are distinct, such as `a` + `bs` and `ab` + `s`.
+pub async fn keys_that_concatenate_to_the_same_text_are_distinct(store: Store) {
     let pairs = [("a", "b_s"), ("a_b", "s"), ("a", "b"), ("a_b_s", "x")];
     for (n, (user, session)) in pairs.into_iter().enumerate() {
         store.sync(&target_of(user, "p", session), vec![lines::user(&format!("text {n}"))]).await;

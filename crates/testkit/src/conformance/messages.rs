@@ -1,4 +1,4 @@
-//! Messages: lines in and out, reading, cutting, counting, and when they were written.
+//! Messages: lines, reads, truncation, counts and times.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ fn numbered(count: u32) -> Vec<Line> {
     (0..count).map(|n| lines::user(&format!("message number{n}")).at("2026-01-05T08:00:00Z")).collect()
 }
 
-/// Lines come back byte for byte, and their text can be searched.
+/// Lines come back byte for byte, and their text is searchable.
 pub async fn lines_come_back_byte_for_byte(store: Store) {
     let samples = samples::awkward_messages();
     let lines: Vec<RawJson> = samples.iter().map(|(_, line)| line.clone()).collect();
@@ -25,8 +25,8 @@ pub async fn lines_come_back_byte_for_byte(store: Store) {
     }
 }
 
-/// What is not valid Unicode is kept in the line; in the text that is searched, U+FFFD stands for it.
-pub async fn broken_unicode_is_kept_and_searched_around(store: Store) {
+/// Invalid Unicode is kept in the line, and replaced by U+FFFD in the searched text.
+pub async fn invalid_unicode_is_kept_and_does_not_break_searches(store: Store) {
     let lines = [
         RawJson::new(b"{\"role\":\"user\",\"content\":\"before\xff after\"}".to_vec()),
         RawJson::from(r#"{"role":"user","content":"before\ud800 after"}"#),
@@ -43,15 +43,15 @@ pub async fn broken_unicode_is_kept_and_searched_around(store: Store) {
     assert!(store.pending(&target("s")).await.is_empty());
 }
 
-/// A large message is kept whole, and its last word is found.
-pub async fn a_large_message_is_kept_whole(store: Store) {
+/// A large message is stored completely, and its last word is found.
+pub async fn a_large_message_is_stored_completely(store: Store) {
     let text = format!("{} lastword", "filler text, ".repeat(160_000));
     store.sync(&target("s"), vec![lines::tool(&text), lines::user("small")]).await;
     assert_eq!(store.messages(&target("s")).await[0].content(), json!(text));
     assert_eq!(store.find(&target("s"), "lastword").await, [0]);
 }
 
-/// All fields of a message come back as they were put.
+/// All fields of a message come back as they were stored.
 pub async fn all_fields_of_a_message_come_back(store: Store) {
     let (mut expected, mut states) = (Vec::new(), Vec::new());
     store.create(&target("s"), |_| {}).await;
@@ -88,7 +88,7 @@ pub async fn all_fields_of_a_message_come_back(store: Store) {
     assert_eq!(store.pending(&target("s")).await, [0, 1, 2]);
 }
 
-/// Messages and vectors of a session of many messages are all there, once.
+/// A long session has each of its messages and vectors once.
 pub async fn a_long_session_is_complete(store: Store) {
     store.sync(&target("s"), numbered(300)).await;
     let messages = store.messages(&target("s")).await;
@@ -99,8 +99,8 @@ pub async fn a_long_session_is_complete(store: Store) {
     assert_eq!(store.find(&target("s"), "number299").await, [299]);
 }
 
-/// Rows are read in order from a sequence on; a page may be shorter than asked for, and is empty only at the end.
-pub async fn rows_are_read_in_order_from_a_sequence_on(store: Store) {
+/// Rows are read in order from a start sequence. A page may be shorter than requested, but is empty only at the end.
+pub async fn rows_are_read_in_order_from_a_start_sequence(store: Store) {
     let (key, count) = (target("s").key, 25);
     store.sync_text(&target("s"), numbered(count)).await;
     store.sync_events(&target("s"), (0..count).map(|n| lines::logger_event(&n.to_string())).collect()).await;
@@ -120,8 +120,8 @@ pub async fn rows_are_read_in_order_from_a_sequence_on(store: Store) {
     }
 }
 
-/// Messages are read by their places, from several sessions; those that do not exist are left out.
-pub async fn messages_are_read_by_their_places(store: Store) {
+/// Messages of several sessions are read by reference. Missing ones are skipped.
+pub async fn messages_are_read_by_reference(store: Store) {
     for session in ["a", "b"] {
         store.sync(&target(session), (0..12).map(|n| lines::user(&format!("{session}{n}"))).collect()).await;
     }
@@ -133,9 +133,9 @@ pub async fn messages_are_read_by_their_places(store: Store) {
     assert_eq!(contents, ["a0", "a11", "b0"]);
 }
 
-/// Rows are cut to the wanted length first, then new ones are put: also at and beyond that length. A cut of messages leaves
-/// the events, and the other way round.
-pub async fn rows_are_cut_before_they_are_put(store: Store) {
+/// Rows are truncated before new ones are put, also at and beyond the truncated length. Truncating messages keeps the
+/// events, and vice versa.
+pub async fn rows_are_truncated_before_they_are_put(store: Store) {
     let target = target("s");
     store.sync(&target, numbered(20)).await;
     let event = |n: u32| lines::logger_event("e").with("event_id", format!("id-{n}").into());
@@ -163,7 +163,7 @@ pub async fn rows_are_cut_before_they_are_put(store: Store) {
     assert_eq!(store.backend.find_events(&target.key.user_id, &ids).await.unwrap().len(), 1);
 }
 
-/// A message that gets another time keeps its line, its turn, its vectors and their state.
+/// A message with a new time keeps its line, turn, vectors and vector state.
 pub async fn a_retimed_message_keeps_everything_else(store: Store) {
     let target = target("s");
     store.sync(&target, three_messages()).await;
@@ -191,8 +191,8 @@ pub async fn a_retimed_message_keeps_everything_else(store: Store) {
     }
 }
 
-/// Searches and counts by time follow a message that gets another time, also where the index held it before.
-pub async fn searches_follow_a_retimed_message(store: Store) {
+/// Searches and counts by time use the new time of a message, also if it was indexed before.
+pub async fn searches_use_the_new_time_of_a_message(store: Store) {
     let target = target("s");
     let lines = ["one", "two", "three"].map(|n| lines::user(&format!("basket {n}")).at(day(5)));
     store.sync(&target, lines.to_vec()).await;
@@ -218,7 +218,7 @@ pub async fn searches_follow_a_retimed_message(store: Store) {
     assert_eq!(days, [("2026-01-05".to_owned(), 2), ("2026-01-07".to_owned(), 1)]);
 }
 
-/// Messages are counted by day and role; scope and filter hold.
+/// Messages are counted by day and role, within scope and filter.
 pub async fn messages_are_counted_by_day_and_role(store: Store) {
     let targets =
         [target_of("ana", "shop", "a"), target_of("ana", "blog", "b"), target_of("ben", "shop", "a")];

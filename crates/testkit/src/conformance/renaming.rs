@@ -1,4 +1,4 @@
-//! Another name for a user.
+//! Renaming users.
 
 use crate::prelude::*;
 
@@ -6,8 +6,8 @@ fn user(name: &str) -> UserId {
     UserId::new(name).unwrap()
 }
 
-/// Everything of a user is found under the new name, in every mode, and nothing under the old one.
-pub async fn everything_follows_the_new_name(store: Store) {
+/// Everything of a renamed user is found under the new name in every mode, and nothing under the old name.
+pub async fn everything_moves_to_the_new_name(store: Store) {
     let (own, other) = (target("s"), target_of("ben", "p", "s"));
     store.storage.pin_user(&own.key.user_id).await.unwrap();
     for one in [&own, &other] {
@@ -43,8 +43,8 @@ pub async fn everything_follows_the_new_name(store: Store) {
     assert_eq!(of_new.len(), 2);
 }
 
-/// Two users with sessions of one id are not put together, and nothing is changed.
-pub async fn names_with_the_same_session_stay_apart(store: Store) {
+/// Renaming a user to one that has a session with the same id is a conflict and changes nothing.
+pub async fn users_with_the_same_session_id_are_not_merged(store: Store) {
     for one in [target("s"), target("only-ana"), target_of("ben", "p", "s")] {
         store.sync(&one, vec![lines::user("hello")]).await;
     }
@@ -55,8 +55,8 @@ pub async fn names_with_the_same_session_stay_apart(store: Store) {
     }
 }
 
-/// Nobody's sessions are none, and a name that stays changes nothing.
-pub async fn nobody_is_renamed_without_harm(store: Store) {
+/// Renaming a user without sessions, or to the same name, changes nothing.
+pub async fn renames_without_effect_change_nothing(store: Store) {
     store.sync(&target("s"), vec![lines::user("hello")]).await;
     assert_eq!(store.storage.rename_user(&user("nobody"), &user("somebody")).await.unwrap(), 0);
     let same = target("s").key.user_id;

@@ -1,14 +1,14 @@
-//! Who sees what: sessions that are private, or shared with teams, with an organisation, with everyone.
+//! Visibility: private sessions, and sessions shared with teams, an organisation or everyone.
 
 use std::collections::BTreeSet;
 
 use crate::prelude::*;
 
-/// The sessions of olga; each is called as it is shared.
+/// The sessions of olga, named after their visibility.
 pub const SESSIONS: [&str; 4] = ["org", "private", "public", "team"];
 
-/// Who looks, and which of olga's sessions they see.
-pub const LOOKERS: [(&str, &[&str]); 6] = [
+/// Viewers, and the sessions of olga that they may see.
+pub const VIEWERS: [(&str, &[&str]); 6] = [
     ("olga", &SESSIONS),
     ("teammate", &["public", "team"]),
     ("colleague", &["org", "public"]),
@@ -21,9 +21,9 @@ fn viewer(name: &str) -> Viewer {
     Viewer::new(UserId::new(name).unwrap())
 }
 
-/// What one of the [`LOOKERS`] sees.
+/// The scope of one of the [`VIEWERS`].
 #[must_use]
-pub fn sight(name: &str) -> Scope {
+pub fn scope_of_viewer(name: &str) -> Scope {
     let acme = || Some("acme".to_owned());
     Scope::Visible(match name {
         "teammate" => viewer(name).with_teams(["green", "red"]),
@@ -36,11 +36,11 @@ pub fn sight(name: &str) -> Scope {
 
 /// A session of olga.
 #[must_use]
-pub fn olgas(session: &str) -> IngestTarget {
+pub fn session_of_olga(session: &str) -> IngestTarget {
     target_of("olga", "shop", session)
 }
 
-/// Fills a session with a message, an answer and an event.
+/// Fills a session with a question, an answer and an event.
 pub async fn fill(store: &Store, target: &IngestTarget) {
     let answer = format!("the answer of {}", target.key.user_id);
     store.sync(target, vec![lines::user("where is the needle"), lines::assistant(&answer)]).await;
@@ -49,15 +49,15 @@ pub async fn fill(store: &Store, target: &IngestTarget) {
 
 /// Shares a session of olga.
 pub async fn share(store: &Store, session: &str, sharing: Sharing) {
-    store.storage.share_session(&olgas(session).key, &sharing).await.unwrap();
+    store.storage.share_session(&session_of_olga(session).key, &sharing).await.unwrap();
 }
 
-/// Fills and shares olga's four sessions: some are in the index when they are shared, some not.
+/// Fills and shares the four sessions of olga. Some are indexed before they are shared.
 pub async fn share_all(store: &Store) {
     let sharings =
         [Sharing::org("acme"), Sharing::private(), Sharing::public(), Sharing::teams(["blue", "red"])];
     for (session, sharing) in SESSIONS.into_iter().zip(sharings) {
-        fill(store, &olgas(session)).await;
+        fill(store, &session_of_olga(session)).await;
         share(store, session, sharing).await;
         if session == "private" {
             store.storage.update_index().await.unwrap();
@@ -70,7 +70,7 @@ fn names<'a>(sessions: impl IntoIterator<Item = &'a SessionId>) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The sessions that a scope shows, each filled once. All reads of more than one session must agree.
+/// The sessions visible in a scope, each filled once. Checks that all reads that span sessions agree.
 async fn seen(store: &Store, scope: &Scope) -> Vec<String> {
     let backend = &store.backend;
     let ids = backend.session_names(scope).await.unwrap();
@@ -99,13 +99,13 @@ async fn seen(store: &Store, scope: &Scope) -> Vec<String> {
     seen
 }
 
-/// Every read shows what one may see and nothing else; the scope of a user is what they own, whatever others share.
-pub async fn every_read_shows_what_one_may_see(store: Store) {
+/// Every read returns exactly what the viewer may see. The scope of a user contains only the user's own sessions.
+pub async fn every_read_returns_what_the_viewer_may_see(store: Store) {
     share_all(&store).await;
     let users = |name: &str| Scope::User(UserId::new(name).unwrap());
     for _ in 0..2 {
-        for (name, visible) in LOOKERS {
-            assert_eq!(seen(&store, &sight(name)).await, visible, "{name}");
+        for (name, visible) in VIEWERS {
+            assert_eq!(seen(&store, &scope_of_viewer(name)).await, visible, "{name}");
         }
         assert_eq!(seen(&store, &users("olga")).await, SESSIONS);
         assert_eq!(seen(&store, &Scope::Everyone).await, SESSIONS);
@@ -114,10 +114,10 @@ pub async fn every_read_shows_what_one_may_see(store: Store) {
     }
 }
 
-/// A session that is shared after it was indexed is found at once, and is gone as soon as it is not shared any more.
+/// Sharing an indexed session, and ending that, takes effect at once.
 pub async fn sharing_takes_effect_at_once(store: Store) {
     let again = store.again().await;
-    fill(&store, &olgas("s")).await;
+    fill(&store, &session_of_olga("s")).await;
     store.storage.update_index().await.unwrap();
     for round in 0..2 {
         let steps: [(Sharing, &[&str]); 4] = [
@@ -131,7 +131,7 @@ pub async fn sharing_takes_effect_at_once(store: Store) {
             for (n, name) in ["olga", "teammate", "colleague", "stranger"].into_iter().enumerate() {
                 let handle = if n % 2 == 0 { &store } else { &again };
                 assert_eq!(
-                    seen(handle, &sight(name)).await.len() == 1,
+                    seen(handle, &scope_of_viewer(name)).await.len() == 1,
                     who.contains(&name),
                     "{round} {name}"
                 );
@@ -141,37 +141,38 @@ pub async fn sharing_takes_effect_at_once(store: Store) {
     }
 }
 
-/// What is written into a shared session afterwards is found by those who may see it.
-pub async fn what_follows_in_a_shared_session_is_found(store: Store) {
+/// Messages and events added to a shared session are found by the viewers of the session.
+pub async fn additions_to_a_shared_session_are_found(store: Store) {
     share_all(&store).await;
     store.storage.update_index().await.unwrap();
     for session in SESSIONS {
-        store.sync_from(&olgas(session), 2, vec![lines::user("another needle")]).await.unwrap();
+        store.sync_from(&session_of_olga(session), 2, vec![lines::user("another needle")]).await.unwrap();
     }
-    for (name, visible) in LOOKERS {
+    for (name, visible) in VIEWERS {
         for options in [words("needle"), meaning("needle")] {
             let options = options.with_limit(100);
-            let results = store.storage.search_transcripts(&sight(name), &options).await.unwrap().results;
+            let results =
+                store.storage.search_transcripts(&scope_of_viewer(name), &options).await.unwrap().results;
             let later: Vec<_> = results.iter().filter(|result| result.sequence == 2).collect();
             assert_eq!(names(later.iter().map(|result| &result.session_id)), visible, "{name}");
         }
     }
 }
 
-/// A team or an organisation without a name matches nothing by accident.
-pub async fn groups_without_a_name_match_nothing(store: Store) {
+/// Teams and organisations with empty names match nothing.
+pub async fn unnamed_groups_match_nothing(store: Store) {
     let groups = [
         (Visibility::Team, "blank-team", Some(String::new())),
         (Visibility::Org, "blank-org", Some(String::new())),
         (Visibility::Org, "no-org", None),
     ];
     for (visibility, session, org) in groups {
-        fill(&store, &olgas(session)).await;
+        fill(&store, &session_of_olga(session)).await;
         let put = |change: &mut SessionChange| {
             change.session.visibility = visibility;
             (change.session.team_ids, change.session.org_id) = (vec![String::new()], org);
         };
-        store.write(&olgas(session), put).await;
+        store.write(&session_of_olga(session), put).await;
     }
     let blank = viewer("stranger").with_teams([""]).with_org(Some(String::new()));
     for viewer in [blank, viewer("stranger").with_teams([""; 0]).with_org(None)] {
@@ -179,32 +180,32 @@ pub async fn groups_without_a_name_match_nothing(store: Store) {
     }
 }
 
-/// A team matters only where a session is shared with teams, an organisation where it is shared with that.
-pub async fn a_group_counts_for_its_own_visibility_alone(store: Store) {
+/// Teams matter only for sessions shared with teams, and organisations only for sessions shared with an organisation.
+pub async fn groups_apply_only_to_their_own_visibility(store: Store) {
     for (visibility, session) in [(Visibility::Private, "p"), (Visibility::Team, "t"), (Visibility::Org, "o")]
     {
-        fill(&store, &olgas(session)).await;
+        fill(&store, &session_of_olga(session)).await;
         let put = |change: &mut SessionChange| {
             change.session.visibility = visibility;
             change.session.team_ids = vec!["red".to_owned()];
             change.session.org_id = Some("acme".to_owned());
         };
-        store.write(&olgas(session), put).await;
+        store.write(&session_of_olga(session), put).await;
     }
     let cases: [(&str, &[&str]); 4] =
         [("teammate", &["t"]), ("colleague", &["o"]), ("both", &["o", "t"]), ("stranger", &[])];
     for (name, visible) in cases {
-        assert_eq!(seen(&store, &sight(name)).await, visible, "{name}");
+        assert_eq!(seen(&store, &scope_of_viewer(name)).await, visible, "{name}");
     }
 }
 
-/// Names of groups are plain text, compared in full.
-pub async fn names_of_groups_are_plain_text(store: Store) {
+/// Names of groups are compared literally and in full.
+pub async fn group_names_are_compared_literally(store: Store) {
     let groups = ["a", "A", "a_b", "axb", "a%", "o'brien", "\"a\"", "[\"a\"]", "a,b", "a\\", "é", "🦀"];
     for (n, group) in groups.iter().enumerate() {
         for (kind, sharing) in [("team", Sharing::teams(["other", group])), ("org", Sharing::org(*group))] {
             let session = format!("{kind}{n:02}");
-            store.sync_text(&olgas(&session), vec![lines::user("needle")]).await;
+            store.sync_text(&session_of_olga(&session), vec![lines::user("needle")]).await;
             share(&store, &session, sharing).await;
         }
     }
@@ -227,24 +228,25 @@ pub async fn names_of_groups_are_plain_text(store: Store) {
     }
 }
 
-/// A filter on a session's id finds nothing of another user's private session of that id.
-pub async fn a_filter_on_a_session_shows_no_private_one(store: Store) {
+/// A filter on a session id finds nothing in another user's private session with that id.
+pub async fn a_session_filter_reveals_no_private_session(store: Store) {
     share_all(&store).await;
     for session in ["private", "public"] {
         fill(&store, &target_of("ben", "blog", session)).await;
     }
     for (name, private, public) in [("ben", 1, 2), ("stranger", 0, 1), ("olga", 1, 1)] {
         for (session, expected) in [("private", private), ("public", public)] {
-            let sessions = SessionFilter::default().with_session(olgas(session).key.session_id);
+            let sessions = SessionFilter::default().with_session(session_of_olga(session).key.session_id);
             let filter = SearchFilter::default().with_sessions(sessions.clone());
-            // Full text finds the one message that holds the word, meaning the answer as well.
+            // Full text finds the one message that contains the word; semantic search finds the answer as well.
             for (options, each) in [(words("needle"), 1), (meaning("needle"), 2)] {
                 let options = options.with_filter(filter.clone());
-                let found = store.storage.search_transcripts(&sight(name), &options).await.unwrap().results;
+                let found =
+                    store.storage.search_transcripts(&scope_of_viewer(name), &options).await.unwrap().results;
                 assert_eq!(found.len(), each * expected, "{name} {session} {}", options.mode);
             }
             let options = EventSearchOptions::new(EventFilter::default().with_sessions(sessions));
-            let events = store.backend.search_events(&sight(name), &options).await.unwrap();
+            let events = store.backend.search_events(&scope_of_viewer(name), &options).await.unwrap();
             assert_eq!(events.len(), expected, "{name} {session}");
         }
     }

@@ -10,7 +10,7 @@ use amplifier_session_core::text::{
 
 use crate::prelude::*;
 
-/// A text query for what ana has.
+/// A text query in the scope of ana.
 fn query(terms: Vec<String>, limit: usize) -> TextQuery {
     let filter = SearchFilter::default();
     TextQuery { scope: ana(), filter, content_types: ContentTypes::embedded(), terms, limit }
@@ -28,7 +28,7 @@ pub async fn accents_and_case_make_no_difference(store: Store) {
     }
 }
 
-/// Hashes and other long identifiers are words; words of any length do no harm.
+/// Hashes and other long identifiers are words. Words of any length are accepted.
 pub async fn long_identifiers_are_found(store: Store) {
     let sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     let uuid = "3a7c1e90-1f4b-4d2a-9c11-0b2e5d6f7a01";
@@ -49,8 +49,7 @@ pub async fn long_identifiers_are_found(store: Store) {
     assert!(store.find(&target("s"), &sha256[..40]).await.is_empty());
 }
 
-/// Candidates are BM25 by the formula in `core`, with the statistics of all texts; best first, up to the
-/// limit.
+/// Candidates are scored by the BM25 formula in `core` with the statistics of all texts, best first, up to the limit.
 pub async fn candidates_are_scored_by_bm25(store: Store) {
     let mut random = Random(7);
     let texts: Vec<String> = (0..120).map(|n| random.words(5 + n % 30, 60)).collect();
@@ -81,7 +80,7 @@ fn scores(texts: &[String], terms: &[String]) -> Vec<f32> {
     counted.iter().map(|document| score(&statistics, document)).collect()
 }
 
-/// Each text of a message is a candidate of its own.
+/// Each text of a message is a separate candidate.
 pub async fn each_text_of_a_message_is_a_candidate(store: Store) {
     store.sync(&target("s"), vec![lines::thinking("needle", "needle"), lines::tool("needle")]).await;
     let query = query(query_terms("needle"), 10);
@@ -92,8 +91,8 @@ pub async fn each_text_of_a_message_is_a_candidate(store: Store) {
     assert_eq!(found, [(0, answer), (0, thinking), (1, ContentType::ToolOutput)]);
 }
 
-/// A message is found by what it says now, and not by what it said.
-pub async fn a_message_is_found_by_what_it_says_now(store: Store) {
+/// A changed message is found by its new text, and not by its old one.
+pub async fn a_changed_message_is_found_by_its_new_text(store: Store) {
     for round in 0..5 {
         let lines = vec![lines::user(&format!("round{round}")), lines::tool(&format!("output{round}"))];
         store.sync(&target("s"), lines).await;
@@ -109,8 +108,8 @@ pub async fn a_message_is_found_by_what_it_says_now(store: Store) {
     assert!(store.find(&target("s"), "output4").await.is_empty());
 }
 
-/// Bringing the index up to date changes no answer.
-pub async fn updating_the_index_changes_no_answer(store: Store) {
+/// Updating the index does not change any result.
+pub async fn updating_the_index_changes_no_results(store: Store) {
     let mut random = Random(11);
     for session in ["a", "b", "c"] {
         store
@@ -137,7 +136,7 @@ fn addresses(results: &[SearchResult]) -> BTreeSet<(String, u32)> {
     results.iter().map(|result| (result.session_id.to_string(), result.sequence)).collect()
 }
 
-/// A message that was committed is found at once, also through a handle that has searched before.
+/// A committed message is found at once, also through a handle that searched before.
 pub async fn a_committed_message_is_found_at_once(store: Store) {
     let again = store.again().await;
     for n in 0..10 {

@@ -2,9 +2,8 @@
 
 use crate::prelude::*;
 
-/// Semantic search agrees with a comparison of everything, whatever part is in the index: recall of the top 10 of at least
-/// 0.99.
-pub async fn it_agrees_with_brute_force(store: Store) {
+/// Semantic search agrees with brute force, whichever messages are indexed: the recall of the top 10 is at least 0.99.
+pub async fn semantic_search_agrees_with_brute_force(store: Store) {
     let mut random = Random(3);
     let texts: Vec<String> = (0..400).map(|_| random.words(8, 400)).collect();
     for (n, texts) in texts.chunks(200).enumerate() {
@@ -29,7 +28,7 @@ pub async fn it_agrees_with_brute_force(store: Store) {
     assert!(found as f64 >= 0.99 * f64::from(asked), "{found} of {asked}");
 }
 
-/// Candidates are nearest first, with their exact similarity, span and vector, up to the limit.
+/// Candidates are nearest first, with exact similarity, span and vector, up to the limit.
 pub async fn candidates_are_exact(store: Store) {
     let mut random = Random(5);
     let texts: Vec<String> = (0..80).map(|_| random.words(6, 100)).collect();
@@ -57,8 +56,8 @@ pub async fn candidates_are_exact(store: Store) {
     }
 }
 
-/// What was changed or removed is near to nothing any more.
-pub async fn changed_and_removed_messages_are_not_near(store: Store) {
+/// The old vectors of changed and removed messages are not found.
+pub async fn vectors_of_changed_and_removed_messages_are_not_found(store: Store) {
     store.sync(&target("s"), ["alpha", "beta", "gamma"].map(lines::user).to_vec()).await;
     store.storage.update_index().await.unwrap();
     store.sync(&target("s"), ["delta", "beta"].map(lines::user).to_vec()).await;
@@ -73,8 +72,8 @@ pub async fn changed_and_removed_messages_are_not_near(store: Store) {
     }
 }
 
-/// Vectors that were made through one handle are near at once, through any.
-pub async fn vectors_of_another_handle_are_near_at_once(store: Store) {
+/// Vectors made through one handle are searched at once through every handle.
+pub async fn vectors_of_another_handle_are_searched_at_once(store: Store) {
     let again = store.again().await;
     for n in 0..6 {
         let writer = if n % 2 == 0 { &store } else { &again };

@@ -1,4 +1,4 @@
-//! Lists of sessions: their order, their pages, and what narrows them.
+//! Lists of sessions: order, pages and filters.
 
 use crate::prelude::*;
 
@@ -18,7 +18,7 @@ fn texts(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// The ids of the sessions that a query finds, in order of ids.
+/// The ids of the sessions that match a query, sorted.
 async fn found(store: &Store, query: SessionQuery) -> Vec<String> {
     let sessions = store.storage.search_sessions(&query).await.unwrap();
     let mut ids: Vec<String> = sessions.iter().map(|session| session.session_id.to_string()).collect();
@@ -40,8 +40,8 @@ async fn in_pages(store: &Store, query: &SessionQuery, limit: usize) -> Vec<Sess
     }
 }
 
-/// Sessions are listed by their last change, newest first; then by user and id. Pages make the whole list, also among
-/// equal times.
+/// Sessions are listed by their last change, newest first, then by user and id. Pages add up to the whole list, also if
+/// times are equal.
 pub async fn sessions_are_listed_newest_first_in_pages(store: Store) {
     let (early, late) = (time("2026-01-05T08:00:00.000001Z"), time("2026-01-05T08:00:00.000002Z"));
     let (mut of_late, mut of_early) = (Vec::new(), Vec::new());
@@ -67,8 +67,8 @@ pub async fn sessions_are_listed_newest_first_in_pages(store: Store) {
     }
 }
 
-/// Each condition narrows a list alone.
-pub async fn each_condition_narrows_the_list(store: Store) {
+/// Each condition works alone.
+pub async fn each_list_condition_works_alone(store: Store) {
     let parent = |id: &str| Some(SessionId::new(id).unwrap());
     // Created and last changed on these days.
     let days = |session: &mut Session, from: u32, to: u32| {
@@ -121,8 +121,8 @@ pub async fn each_condition_narrows_the_list(store: Store) {
     }
 }
 
-/// Sessions that are left out of a list are not in it, and the others fill its pages.
-pub async fn sessions_that_are_left_out_are_not_listed(store: Store) {
+/// Excluded sessions are not listed, and pages are filled with others.
+pub async fn excluded_sessions_are_not_listed(store: Store) {
     for n in 0..9 {
         store.create(&target(&format!("s{n}")), |_| {}).await;
     }
@@ -133,8 +133,8 @@ pub async fn sessions_that_are_left_out_are_not_listed(store: Store) {
     assert_eq!(in_pages(&store, &query, 3).await.len(), expected.len());
 }
 
-/// Bundles, tags and prefixes of ids are plain text: nothing in them is a pattern, and case counts.
-pub async fn names_in_lists_are_plain_text(store: Store) {
+/// Bundles, tags and id prefixes are literal and case-sensitive.
+pub async fn list_filters_compare_names_literally(store: Store) {
     let names = [
         "a",
         "A",
@@ -179,9 +179,9 @@ pub async fn names_in_lists_are_plain_text(store: Store) {
     assert_eq!(by_prefix("").await.len(), names.len() + 4);
 }
 
-/// Words are looked for in title and description, as parts of words too; case and accents make no difference, and all
-/// words must be there.
-pub async fn words_of_title_and_description_are_found(store: Store) {
+/// Titles and descriptions are searched for words, also as parts of longer words, ignoring case and accents. All words
+/// must match.
+pub async fn titles_and_descriptions_are_searched(store: Store) {
     let sessions = [
         ("cafe", "Café Payments", "Retries of the GATEWAY", ""),
         ("decomposed", "cafe\u{301}", "ÜBERSICHT: straße", ""),
@@ -222,8 +222,8 @@ pub async fn words_of_title_and_description_are_found(store: Store) {
     }
 }
 
-/// Conditions hold together, and the pages of a narrowed list make the whole list, in its order.
-pub async fn conditions_of_lists_hold_together(store: Store) {
+/// Conditions combine, and the pages of a filtered list add up to the whole list in its order.
+pub async fn list_conditions_combine(store: Store) {
     let mut random = Random(11);
     let mut sessions = Vec::new();
     for n in 0..60 {

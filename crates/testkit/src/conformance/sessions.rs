@@ -1,4 +1,4 @@
-//! Sessions: their fields, what stands beside them, and writing them.
+//! Sessions: fields, metadata files, sync states and writes.
 
 use crate::prelude::*;
 
@@ -6,7 +6,7 @@ pub(super) fn three_messages() -> Vec<Line> {
     vec![lines::user("where is the basket"), lines::assistant("on the table"), lines::user("thanks a lot")]
 }
 
-/// Puts something into every field.
+/// Sets every field.
 fn fill(session: &mut Session) {
     let text = |text: &str| Some(text.to_owned());
     session.created = time("2026-01-05T10:00:00.123456+02:00");
@@ -28,7 +28,7 @@ fn fill(session: &mut Session) {
     session.first_prompt = text("hello");
 }
 
-/// All fields of a session come back as they were stored, from any handle.
+/// All fields of a session come back as they were stored, through every handle.
 pub async fn all_fields_of_a_session_come_back(store: Store) {
     let full = store.create(&target("full"), fill).await;
     let bare = target_of("ana", ProjectSlug::unnamed().as_str(), "bare");
@@ -51,8 +51,8 @@ pub async fn metadata_comes_back_byte_for_byte(store: Store) {
     }
 }
 
-/// A change replaces what it names, and leaves everything else as it is.
-pub async fn what_a_change_does_not_name_stays(store: Store) {
+/// A change replaces what it names and leaves everything else alone.
+pub async fn a_change_leaves_everything_else_alone(store: Store) {
     let target = target("s");
     store.sync(&target, three_messages()).await;
     store.sync_events(&target, vec![lines::logger_event("session:start")]).await;
@@ -83,7 +83,7 @@ pub async fn what_a_change_does_not_name_stays(store: Store) {
     assert!(stored.skipped.is_empty() && stored.metadata_files.is_empty() && stored.sync_state.is_some());
 }
 
-/// A write that was computed from another state than the stored one is a conflict, worth retrying, without effect.
+/// A write based on an outdated version is a retryable conflict and changes nothing.
 pub async fn a_write_of_a_stale_version_is_a_conflict(store: Store) {
     store.sync(&target("s"), three_messages()).await;
     let stale = store.stored(&target("s")).await;
@@ -105,9 +105,9 @@ pub async fn a_write_of_a_stale_version_is_a_conflict(store: Store) {
     assert_eq!(store.backend.get_session(&target("missing").key).await.unwrap(), None);
 }
 
-/// Sessions that are written together are written as each alone: one that meets a conflict changes nothing and hinders
-/// no other, and the answers are in their order.
-pub async fn sessions_are_written_together_as_each_alone(store: Store) {
+/// Writing several sessions equals writing each alone. A conflict in one does not affect the others, and results are in
+/// the order of the changes.
+pub async fn batched_writes_equal_single_writes(store: Store) {
     let names = ["first", "second", "third"].map(target);
     let mut changes = Vec::new();
     for target in &names {
@@ -134,7 +134,7 @@ pub async fn sessions_are_written_together_as_each_alone(store: Store) {
     assert!(store.backend.write(Vec::new()).await.is_empty());
 }
 
-/// Every write gives the session another version: the one that the call returns.
+/// Every write gives the session a new version and returns it.
 pub async fn every_write_changes_the_version(store: Store) {
     store.sync(&target("s"), three_messages()).await;
     let mut versions = vec![store.stored(&target("s")).await.version];
@@ -146,7 +146,7 @@ pub async fn every_write_changes_the_version(store: Store) {
     }
 }
 
-/// When the project of a session changes, its messages, vectors and events follow, in reads and in searches.
+/// If the project of a session changes, reads and searches find its messages, vectors and events in the new project.
 pub async fn rows_follow_their_session_to_another_project(store: Store) {
     let (old, new) = (target_of("ana", "old", "s"), target_of("ana", "new", "s"));
     store.sync(&old, (0..12).map(|n| lines::user(&format!("basket {n}"))).collect()).await;
@@ -170,8 +170,8 @@ pub async fn rows_follow_their_session_to_another_project(store: Store) {
     }
 }
 
-/// What is written through one handle is there for another, at once.
-pub async fn another_handle_sees_what_was_written(store: Store) {
+/// Writes are visible through other handles at once.
+pub async fn writes_are_visible_through_other_handles_at_once(store: Store) {
     let again = store.again().await;
     let target = target("s");
     store.sync(&target, three_messages()).await;
@@ -183,7 +183,7 @@ pub async fn another_handle_sees_what_was_written(store: Store) {
     assert_eq!((store.find(&target, "basket").await, store.find(&target, "cup").await), (vec![], vec![0]));
 }
 
-/// Reads of an unknown session are empty or `None`, never an error.
+/// Checks that reads of an unknown session return nothing or `None`, not an error.
 pub(super) async fn check_unknown(backend: &dyn StorageBackend, key: &SessionKey) {
     let message_ref = MessageRef::new(key.clone(), 0);
     assert_eq!(backend.get_session(key).await.unwrap(), None);
@@ -203,8 +203,8 @@ pub(super) async fn check_unknown(backend: &dyn StorageBackend, key: &SessionKey
     assert_eq!(backend.event_payloads(key, &[0, 1, 2]).await.unwrap(), []);
 }
 
-/// What is unknown is an empty answer or `None`, never an error.
-pub async fn what_is_unknown_is_empty_and_no_error(store: Store) {
+/// Reads of unknown rows return nothing or `None`, not an error.
+pub async fn reads_of_unknown_rows_return_nothing(store: Store) {
     store.sync(&target("there"), three_messages()).await;
     let (backend, nobody) = (&store.backend, target_of("nobody", "p", "s").key);
     for key in [&target("unknown").key, &nobody] {
@@ -219,7 +219,7 @@ pub async fn what_is_unknown_is_empty_and_no_error(store: Store) {
     backend.update_index().await.unwrap();
 }
 
-/// How far files were read is listed by session id, within a user, a page at a time.
+/// Sync states of a user are listed by session id, in pages.
 pub async fn sync_states_are_listed_in_order(store: Store) {
     for n in (0..20).rev() {
         for user in ["ana", "ben"] {
@@ -244,8 +244,8 @@ pub async fn sync_states_are_listed_in_order(store: Store) {
     assert_eq!(listed, expected);
 }
 
-/// The ids of all sessions of a scope are given with those of their parents, however many there are.
-pub async fn all_ids_of_a_scope_are_given_with_their_parents(store: Store) {
+/// The ids of all sessions of a scope are listed with their parents, however many there are.
+pub async fn session_ids_are_listed_with_their_parents(store: Store) {
     let parent = |n: usize| (n > 0).then(|| SessionId::new(format!("s{:03}", n - 1)).unwrap());
     for n in 0..120 {
         store.create(&target(&format!("s{n:03}")), |session| session.parent_id = parent(n)).await;
@@ -266,7 +266,7 @@ pub async fn all_ids_of_a_scope_are_given_with_their_parents(store: Store) {
     assert!(names(scope(&target_of("nobody", "p", "s"))).await.is_empty());
 }
 
-/// The rows of a session are counted, with the last sequence and the times of the earliest and the latest.
+/// The row counts of a session include the last sequence and the earliest and latest times.
 pub async fn rows_of_a_session_are_counted(store: Store) {
     for target in [target("s"), target_of("ben", "shop", "s")] {
         let lines = [lines::user("q"), lines::thinking("thought", "answer"), lines::system("rules")];

@@ -1,4 +1,4 @@
-//! Vectors: of which line, of which space, and which are pending.
+//! Vectors: the lines and the space they belong to, and pending ones.
 
 use super::sessions::three_messages;
 use crate::prelude::*;
@@ -12,8 +12,8 @@ fn of(sequence: u32, digest: Digest, records: Vec<VectorRecord>) -> MessageVecto
     MessageVectors { sequence, digest, created_at: day(1), records, failure: None }
 }
 
-/// A message that is put again loses the vectors it had; a removed one takes its vectors with it.
-pub async fn a_message_that_is_put_loses_its_vectors(store: Store) {
+/// Putting a message again removes its vectors. Removing a message removes them too.
+pub async fn a_rewritten_message_loses_its_vectors(store: Store) {
     let target = target("s");
     store.sync(&target, three_messages()).await;
     assert_eq!(store.rows(&target).await.vectors, 3);
@@ -26,12 +26,12 @@ pub async fn a_message_that_is_put_loses_its_vectors(store: Store) {
     assert_eq!((store.rows(&target).await.vectors, store.pending(&target).await), (1, vec![1]));
 }
 
-/// Vectors of a message that is gone, or that says something else by now, are not stored.
-pub async fn vectors_of_another_line_are_not_stored(store: Store) {
+/// Vectors of a removed or changed message are not stored.
+pub async fn vectors_of_changed_messages_are_not_stored(store: Store) {
     let target = target("s");
     store.sync_text(&target, three_messages()).await;
     let messages = store.messages(&target).await;
-    // The store has a space by now: vectors are written only after that.
+    // This sets the space of the store. Vectors cannot be written before.
     store.sync(&target_of("ana", "shop", "other"), three_messages()).await;
     let records = vec![record(ContentType::UserQuery, 0, 1, store.embedding.vector("x"))];
     let of = |sequence: u32, line: usize| of(sequence, messages[line].digest, records.clone());
@@ -43,8 +43,8 @@ pub async fn vectors_of_another_line_are_not_stored(store: Store) {
     assert_eq!(store.rows(&elsewhere).await.vectors, 0);
 }
 
-/// Vectors are refused before the store has a space, and where they are not of it; then nothing is stored.
-pub async fn vectors_are_only_stored_in_their_space(store: Store) {
+/// Vectors are refused before the store has a space and if they do not fit it. Then nothing is stored.
+pub async fn vectors_that_do_not_fit_the_space_are_refused(store: Store) {
     let target = target("s");
     store.sync_text(&target, three_messages()).await;
     let messages = store.messages(&target).await;
@@ -60,7 +60,7 @@ pub async fn vectors_are_only_stored_in_their_space(store: Store) {
     assert_eq!((store.rows(&target).await.vectors, store.pending(&target).await), (0, vec![0, 1, 2]));
 }
 
-/// Vectors of a message replace those it had; the call can be repeated.
+/// Vectors replace those that the message had. The call can be repeated.
 pub async fn vectors_replace_those_of_the_message(store: Store) {
     let target = target("s");
     store.sync(&target, three_messages()).await;
@@ -69,7 +69,7 @@ pub async fn vectors_replace_those_of_the_message(store: Store) {
         let vector = store.embedding.vector(&format!("chunk {index} {total}"));
         record(ContentType::AssistantResponse, index, total, vector)
     };
-    // A text that the model knows no word of has a vector of zeros.
+    // A text without any word that the model knows has a vector of zeros.
     let zeros = record(ContentType::AssistantThinking, 0, 1, vec![0.0; 64]);
     let first = vec![chunk(0, 3), chunk(1, 3), chunk(2, 3), zeros];
     for records in [first.clone(), first, vec![chunk(0, 2), chunk(1, 2)]] {
@@ -81,8 +81,8 @@ pub async fn vectors_replace_those_of_the_message(store: Store) {
     }
 }
 
-/// Vectors are given for the texts that were asked for, the chunks of each in order, bit for bit.
-pub async fn vectors_come_back_as_they_were(store: Store) {
+/// Vectors are returned for the requested texts, the chunks of each in order, bit for bit.
+pub async fn vectors_come_back_bit_for_bit(store: Store) {
     let target = target("s");
     let lines = vec![lines::thinking("a deep thought", "a short answer"), lines::user("a question")];
     store.sync(&target, lines).await;
@@ -102,7 +102,7 @@ pub async fn vectors_come_back_as_they_were(store: Store) {
     assert_eq!((records[1].1.span_start, records[1].1.span_end), (0, 10));
 }
 
-/// Messages with pending vectors are listed by session and sequence, within a user, a page at a time.
+/// Messages of a user with pending vectors are listed by session and sequence, in pages.
 pub async fn messages_with_pending_vectors_are_listed_in_order(store: Store) {
     let message = |n: u32| {
         if n.is_multiple_of(2) { lines::user("text") } else { lines::tool_call("bash", "ls".into()) }
@@ -117,7 +117,7 @@ pub async fn messages_with_pending_vectors_are_listed_in_order(store: Store) {
     assert_eq!(store.pending(&target("b")).await.len(), 10);
 }
 
-/// Which texts have vectors is listed in order of sequence, a page at a time; messages without any are left out.
+/// Texts with vectors are listed by sequence, in pages. Messages without vectors are skipped.
 pub async fn texts_with_vectors_are_listed_in_order(store: Store) {
     let key = target("s").key;
     let line = |n: u32| match n % 4 {
@@ -149,8 +149,8 @@ pub async fn texts_with_vectors_are_listed_in_order(store: Store) {
     assert_eq!(page, [(4, of(&[ContentType::UserQuery]))]);
 }
 
-/// A text that the model knows no word of has a vector of zeros, is not pending again, and is near to nothing.
-pub async fn a_text_of_no_words_is_near_to_nothing(store: Store) {
+/// A vector of zeros is stored and not pending, and no search finds it.
+pub async fn a_zero_vector_is_stored_but_not_found(store: Store) {
     store.sync(&target("s"), vec![lines::user("?!"), lines::user("a basket")]).await;
     assert!(store.pending(&target("s")).await.is_empty());
     for _ in 0..2 {
@@ -161,9 +161,9 @@ pub async fn a_text_of_no_words_is_near_to_nothing(store: Store) {
     }
 }
 
-/// A store that was written by other rules for the texts of lines is brought up to those of the library before it is
-/// written to: texts that come out otherwise are embedded again, others are not.
-pub async fn texts_that_are_read_otherwise_are_embedded_again(store: Store) {
+/// A store written under other text extraction rules is updated before it is written to. Only texts that the current
+/// rules change are embedded again.
+pub async fn texts_changed_by_new_rules_are_embedded_again(store: Store) {
     let answer = r#"{"success": true, "output": "a basket"}"#;
     let lines = vec![
         lines::user("a question"),

@@ -1,7 +1,7 @@
 //! Reads of one session by those who may see it, and by those who may not.
 
 use amplifier_session_testkit::{
-    conformance::scopes::{LOOKERS, SESSIONS, fill, olgas, share, share_all, sight},
+    conformance::scopes::{SESSIONS, VIEWERS, fill, scope_of_viewer, session_of_olga, share, share_all},
     prelude::*,
 };
 
@@ -13,7 +13,7 @@ on_both_stores![
 ];
 
 fn id(session: &str) -> SessionId {
-    olgas(session).key.session_id
+    session_of_olga(session).key.session_id
 }
 
 /// What the reads of one session answer: how many rows, or why not.
@@ -35,9 +35,9 @@ async fn reads(store: &Store, scope: &Scope, id: &SessionId) -> Vec<(&'static st
 /// The rows of a session are read by those who may see it; to others it is not there.
 async fn rows_are_read_by_those_who_may_see_them(store: Store) {
     share_all(&store).await;
-    for (name, visible) in LOOKERS {
+    for (name, visible) in VIEWERS {
         for session in SESSIONS {
-            for (read, answer) in reads(&store, &sight(name), &id(session)).await {
+            for (read, answer) in reads(&store, &scope_of_viewer(name), &id(session)).await {
                 match visible.contains(&session) {
                     true => assert_eq!(answer.unwrap(), 2, "{name} {session} {read}"),
                     false => assert_eq!(kind(answer), ErrorKind::SessionNotFound, "{name} {session} {read}"),
@@ -56,11 +56,11 @@ async fn trees_show_what_one_may_see(store: Store) {
         ("private", Some("public"), Sharing::private()),
     ];
     for (session, parent, sharing) in sessions {
-        store.create(&olgas(session), |row| row.parent_id = parent.map(id)).await;
+        store.create(&session_of_olga(session), |row| row.parent_id = parent.map(id)).await;
         share(&store, session, sharing).await;
     }
     let tree = async |name: &str, of: &str| {
-        let tree = store.storage.session_tree(&sight(name), &id(of)).await?;
+        let tree = store.storage.session_tree(&scope_of_viewer(name), &id(of)).await?;
         let all = tree.flattened().into_iter();
         Ok(all.map(|(depth, tree)| format!("{depth} {}", tree.session.session_id)).collect::<Vec<_>>())
     };
@@ -77,8 +77,8 @@ async fn trees_show_what_one_may_see(store: Store) {
 /// Users, projects and statistics are those of the sessions that one may see.
 async fn activity_and_statistics_are_of_what_one_may_see(store: Store) {
     share_all(&store).await;
-    for (name, visible) in LOOKERS {
-        let (scope, count) = (sight(name), visible.len() as u64);
+    for (name, visible) in VIEWERS {
+        let (scope, count) = (scope_of_viewer(name), visible.len() as u64);
         let statistics = store.storage.get_statistics(&scope, &StatisticsOptions::default()).await.unwrap();
         let totals = statistics.totals;
         assert_eq!((totals.sessions, totals.messages, totals.events), (count, 2 * count, count), "{name}");
@@ -96,7 +96,7 @@ async fn a_viewers_own_session_wins(store: Store) {
     share_all(&store).await;
     for name in ["teammate", "stranger"] {
         fill(&store, &target_of(name, "shop", "public")).await;
-        let scope = sight(name);
+        let scope = scope_of_viewer(name);
         let session = store.storage.get_session(&scope, &id("public")).await.unwrap().unwrap();
         assert_eq!(session.user_id.as_str(), name);
         assert_eq!(store.storage.find_session(&scope, "public").await.unwrap().user_id.as_str(), name);
@@ -107,5 +107,8 @@ async fn a_viewers_own_session_wins(store: Store) {
     let other = target_of("ben", "shop", "public");
     fill(&store, &other).await;
     store.storage.share_session(&other.key, &Sharing::public()).await.unwrap();
-    assert_eq!(kind(store.storage.get_session(&sight("loner"), &id("public")).await), ErrorKind::Validation);
+    assert_eq!(
+        kind(store.storage.get_session(&scope_of_viewer("loner"), &id("public")).await),
+        ErrorKind::Validation
+    );
 }
