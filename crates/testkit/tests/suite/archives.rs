@@ -1,4 +1,4 @@
-//! Sessions that change while others are exported.
+//! Exports of sessions that change in the meantime.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn sync(storage: &SessionStorage, number: usize, ts: &str) {
     storage.sync_transcript_lines(&target, lines).await.unwrap();
 }
 
-/// Has the session that was last in the list come to its beginning as soon as the first one is written.
+/// Moves the last session of the list to its beginning as soon as the first session is written.
 struct Busy {
     storage: SessionStorage,
     written: Vec<SessionId>,
@@ -48,7 +48,7 @@ impl ArchiveWriter for Busy {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_worked_on_while_others_are_exported_is_in_the_archive() {
+async fn a_session_changed_during_an_export_is_in_the_archive() {
     let storage = SessionStorage::new(Arc::new(MemoryBackend::new()));
     for number in 0..SESSIONS {
         sync(&storage, number, &format!("2026-01-01T{:02}:{:02}:00Z", number / 60, number % 60)).await;

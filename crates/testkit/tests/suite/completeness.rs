@@ -1,4 +1,4 @@
-//! No promise is forgotten: each function of the suite is in the list that tests are made of.
+//! The suite lists every promise: each public function of the conformance modules.
 
 use std::{fs, path::Path};
 

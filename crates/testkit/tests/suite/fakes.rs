@@ -37,7 +37,7 @@ async fn a_flaky_backend_counts_and_fails_on_request() {
 }
 
 #[tokio::test]
-async fn the_backend_in_memory_answers_in_pages() {
+async fn the_memory_backend_returns_pages() {
     let backend = MemoryBackend::new().with_page_size(3);
     assert!(!backend.info().atomic_writes && !backend.info().persistent);
     let storage = SessionStorage::new(Arc::new(backend.clone()));
@@ -50,7 +50,7 @@ async fn the_backend_in_memory_answers_in_pages() {
 }
 
 #[test]
-fn a_session_folder_holds_what_amplifier_writes() {
+fn a_session_folder_has_the_files_that_amplifier_writes() {
     let home = AmplifierHome::new().unwrap();
     let folder = home.session("shop", "s1").unwrap();
     folder
@@ -75,7 +75,7 @@ fn a_session_folder_holds_what_amplifier_writes() {
 }
 
 #[test]
-fn a_clock_tells_what_it_was_set_to() {
+fn a_clock_returns_the_time_it_was_set_to() {
     let clock = TestClock::fixed("2026-01-05T08:00:00Z");
     assert_eq!(clock.now(), clock.now());
     clock.advance(500_000);

@@ -1,4 +1,4 @@
-//! Any call to the backend may fail: the error is reported, and the next sync repairs what is missing.
+//! Any call to the backend may fail. The error is reported, and the next sync repairs what is missing.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ async fn a_sync_that_fails_at_any_call_is_completed_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_search_that_fails_at_any_call_is_an_error_and_not_a_shorter_answer() {
+async fn a_search_that_fails_at_any_call_is_an_error_and_not_a_partial_result() {
     let (backend, storage) = store();
     sync_all(&storage, "word", 30).await.unwrap();
     let scope = target("p").key.user_id.into();

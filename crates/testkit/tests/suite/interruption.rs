@@ -1,4 +1,4 @@
-//! Writes that do not happen as a whole: an interrupted one is completed by the next sync.
+//! Interrupted writes are completed by the next sync.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) fn events(label: &str, count: usize) -> Vec<RawJson> {
     (0..count).map(|n| lines::logger_event(&format!("{label}:{n}")).raw()).collect()
 }
 
-/// Checks that the session holds these lines and all that follows from them.
+/// Checks that the session has these lines and everything derived from them.
 pub(crate) async fn check(
     storage: &SessionStorage,
     expected_messages: &[RawJson],
@@ -48,8 +48,8 @@ pub(crate) async fn check(
 
 #[tokio::test]
 async fn an_interrupted_write_is_completed_by_the_next_sync() {
-    // After how many batches, and how long the transcript is when it is synced again: as it was, longer,
-    // shorter.
+    // The number of batches before the interruption, and the length of the transcript in the next sync: the same,
+    // longer or shorter.
     for batches in 0..18 {
         for again in [20, 26, 15, 11, 2] {
             let backend = MemoryBackend::new();

@@ -1,5 +1,5 @@
-//! Tests of the storage that need no particular backend, the conformance suite on the backend in memory, and tests of the
-//! fakes.
+//! Tests of the storage that need no particular backend, the conformance suite on the in-memory backend, and tests of
+//! the fakes.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests fail by panicking")]
 

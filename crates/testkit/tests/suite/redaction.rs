@@ -1,4 +1,4 @@
-//! Secrets are masked in whole texts, before they are cut into chunks.
+//! Secrets are masked before texts are cut into chunks.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use amplifier_session_testkit::{FakeEmbedding, MemoryBackend, lines};
 
 use crate::interruption::target;
 
-/// A secret of several tokens, so that a cut can go through it.
+/// A secret of several tokens, so that a chunk boundary can split it.
 const SECRET: &str = "swordfish swordfish swordfish";
 
-/// Masks [`SECRET`], and fails on a text that is `unreadable`.
+/// Masks [`SECRET`], and fails on the text `unreadable`.
 #[derive(Debug)]
 struct MaskSecret;
 
@@ -30,7 +30,7 @@ impl Redactor for MaskSecret {
     }
 }
 
-/// A model that reads a few tokens only.
+/// A model with a limit of a few tokens.
 fn model() -> FakeEmbedding {
     FakeEmbedding::new().with_limits(EmbeddingLimits {
         chunk_threshold_tokens: 16,
@@ -41,7 +41,7 @@ fn model() -> FakeEmbedding {
     })
 }
 
-/// Embeds a message of `text` and a search for `text`; returns the report and all texts that the model was given.
+/// Embeds a message of `text` and searches for `text`; returns the report and all texts that the model received.
 async fn embedded(model: FakeEmbedding, redaction: Redaction, text: &str) -> (EmbedReport, String) {
     let model = Arc::new(model);
     let storage = SessionStorage::new(Arc::new(MemoryBackend::new()))
@@ -56,13 +56,13 @@ async fn embedded(model: FakeEmbedding, redaction: Redaction, text: &str) -> (Em
     (report, model.texts().join(" "))
 }
 
-/// A text that is cut, the secret at another place in each.
+/// Texts that are cut into chunks, with the secret at a different position in each.
 fn texts() -> impl Iterator<Item = String> {
     (0..20).map(|words| format!("{}{SECRET} and much more of the same", "word ".repeat(words)))
 }
 
 #[tokio::test]
-async fn a_model_on_another_machine_sees_no_part_of_a_secret() {
+async fn a_remote_model_receives_no_part_of_a_secret() {
     for text in texts() {
         let (report, seen) = embedded(model().on_another_machine(), Redaction::Remote, &text).await;
         assert_eq!(report.secrets, 1);
@@ -71,10 +71,10 @@ async fn a_model_on_another_machine_sees_no_part_of_a_secret() {
 }
 
 #[tokio::test]
-async fn a_model_on_this_machine_sees_the_text_as_it_is() {
+async fn a_local_model_receives_unmasked_text() {
     for text in texts() {
         let (report, seen) = embedded(model(), Redaction::Remote, &text).await;
-        // A chunk may repeat the end of the one before.
+        // A chunk may repeat the end of the previous one.
         assert!(report.secrets == 0 && seen.matches("swordfish").count() >= 6, "{seen}");
         let (report, seen) = embedded(model(), Redaction::Always, &text).await;
         assert!(report.secrets == 1 && !seen.contains("swordfish"), "{seen}");
@@ -82,7 +82,7 @@ async fn a_model_on_this_machine_sees_the_text_as_it_is() {
 }
 
 #[tokio::test]
-async fn nothing_is_masked_where_redaction_is_off() {
+async fn nothing_is_masked_if_redaction_is_off() {
     let (report, seen) = embedded(model().on_another_machine(), Redaction::Off, SECRET).await;
     assert_eq!((report.secrets, seen.matches("swordfish").count()), (0, 6));
 }

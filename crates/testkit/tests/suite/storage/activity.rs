@@ -1,11 +1,11 @@
-//! Who and what was active in a period.
+//! The users and projects that were active in a period.
 
 use std::collections::BTreeMap;
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
-    users_and_projects_are_listed_with_what_was_done,
+    users_and_projects_are_listed_with_their_activity,
     sessions_count_in_every_period_they_were_active,
 ];
 
@@ -19,7 +19,7 @@ const SESSIONS: [(&str, &str, &str, u32, u32); 6] = [
     ("eve", "club", "point", 10, 10),
 ];
 
-/// The sessions, each with two messages, at its beginning and at its end, and one event.
+/// Creates the sessions, each with one event and with a message at its beginning and one at its end.
 async fn fill(store: &Store) {
     for (user, project, session, first, last) in SESSIONS {
         let target = target_of(user, project, session);
@@ -31,7 +31,7 @@ async fn fill(store: &Store) {
     }
 }
 
-/// An activity as text: of whom, sessions, messages, events, across how many, from when to when.
+/// An activity as text: name, numbers of sessions, messages, events and others, first and last time.
 fn shown<T: ToString>(activity: &[Activity<T>]) -> Vec<String> {
     let shown = activity.iter().map(|a| {
         let counts = format!("{}/{}/{} {}", a.sessions, a.messages, a.events, a.across);
@@ -40,8 +40,8 @@ fn shown<T: ToString>(activity: &[Activity<T>]) -> Vec<String> {
     shown.collect()
 }
 
-/// Users and projects are listed with what was done, the latest first.
-async fn users_and_projects_are_listed_with_what_was_done(store: Store) {
+/// Users and projects are listed with their activity, the latest first.
+async fn users_and_projects_are_listed_with_their_activity(store: Store) {
     let users = async |scope: Scope| shown(&store.storage.list_users(&scope, None, None).await.unwrap());
     let projects =
         async |scope: Scope| shown(&store.storage.list_projects(&scope, None, None).await.unwrap());
@@ -60,7 +60,7 @@ async fn users_and_projects_are_listed_with_what_was_done(store: Store) {
     assert_eq!(projects(ana()).await[0], "club 1/1/1 1 01..20");
 }
 
-/// A session counts in every period in which it was active: also one that began before and ended after it.
+/// A session counts in every period in which it was active, also if it began before the period and ended after it.
 async fn sessions_count_in_every_period_they_were_active(store: Store) {
     fill(&store).await;
     let periods = [

@@ -1,17 +1,17 @@
-//! What a person types for a session, a line of one, or a project.
+//! Addresses of sessions, lines and projects that users type.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
-    an_address_names_a_session_and_perhaps_a_line,
-    an_address_tells_a_session_from_its_sub_agents,
+    an_address_names_a_session_and_optionally_a_line,
+    an_address_distinguishes_a_session_from_its_sub_agents,
     latest_is_the_newest_session_of_the_reader,
     short_ids_are_unique_in_the_store,
     a_project_is_found_by_a_unique_part,
     a_project_is_found_by_its_folder,
 ];
 
-/// Sessions with their owner, project, id and folder, each updated a second after the one before.
+/// Creates sessions from owner, project, id and folder, each updated a second after the previous one.
 async fn put(store: &Store, sessions: &[(&str, &str, &str, &str)]) {
     for (second, (user, project, id, folder)) in sessions.iter().enumerate() {
         let fill = |session: &mut Session| {
@@ -22,8 +22,8 @@ async fn put(store: &Store, sessions: &[(&str, &str, &str, &str)]) {
     }
 }
 
-/// An address is an id, the beginning of one or `latest`, in either case, with the number of a line if it names one.
-async fn an_address_names_a_session_and_perhaps_a_line(store: Store) {
+/// An address is an id, a prefix of one or `latest`, in any case, optionally with the number of a line.
+async fn an_address_names_a_session_and_optionally_a_line(store: Store) {
     let sessions = [
         ("ana", "p", "7f3c9a52-11aa", ""),
         ("ana", "p", "ABCDEF-1", ""),
@@ -75,8 +75,9 @@ async fn an_address_names_a_session_and_perhaps_a_line(store: Store) {
     assert!(["pqr", "pqrstu", "pqx"].iter().all(|id| error.to_string().contains(id)), "{error}");
 }
 
-/// What ids of sub-agents begin with means the session that they came from; a part of one that no other has means it.
-async fn an_address_tells_a_session_from_its_sub_agents(store: Store) {
+/// A common prefix of the ids of sub-agents means their parent session. A unique part of the id of a sub-agent means
+/// the sub-agent.
+async fn an_address_distinguishes_a_session_from_its_sub_agents(store: Store) {
     let top = "6513270e-269e-4aa1-8bcd-e03c5f1d7a92";
     let [one, two] = [1, 2].map(|n| format!("6513270e-269e-4aa1-8bcd-00000000000{n}_explorer"));
     let below_two = "00000000000000ff-77aa77aa77aa77aa_Bug-hunter";
@@ -120,7 +121,7 @@ async fn an_address_tells_a_session_from_its_sub_agents(store: Store) {
     }
 }
 
-/// `latest` is the reader's own newest session, also for one who may see those of others.
+/// `latest` is the newest session of the reader, also if the reader may see other users' sessions.
 async fn latest_is_the_newest_session_of_the_reader(store: Store) {
     let latest = async |scope: &Scope| {
         store.storage.find_session(scope, "latest").await.map(|session| session.session_id.to_string())
@@ -133,8 +134,8 @@ async fn latest_is_the_newest_session_of_the_reader(store: Store) {
     assert_eq!(latest(&Scope::Everyone).await.unwrap(), "c");
 }
 
-/// A short id has 8 characters, or as many more as tell it from every other session in scope; that of a sub-agent may be a
-/// part of the id. It leads back to its session.
+/// A short id has 8 characters, or more if they are needed to be unique in scope. The short id of a sub-agent may be
+/// any part of its id. A short id is an address of its session.
 async fn short_ids_are_unique_in_the_store(store: Store) {
     let spawned: Vec<String> =
         (0..30).map(|n| format!("0000000000000000-{n:02}aabbccddee_explorer")).collect();
@@ -164,7 +165,7 @@ async fn short_ids_are_unique_in_the_store(store: Store) {
     assert_eq!(both.unwrap().into_values().next().unwrap(), "3a7c1e90-1f4b");
 }
 
-/// A project is found by its slug, or by a part of it that no other project has, in either case.
+/// A project is found by its slug or by a unique part of it, in any case.
 async fn a_project_is_found_by_a_unique_part(store: Store) {
     let sessions = [
         ("ana", "-home-ana-shop", "a", ""),
@@ -192,7 +193,7 @@ async fn a_project_is_found_by_a_unique_part(store: Store) {
     assert!(!error.message().contains("Blog"), "{error}");
 }
 
-/// A folder's project has its slug, or else sessions that ran there.
+/// The project of a folder is found by its slug, or else by the sessions that ran in the folder.
 async fn a_project_is_found_by_its_folder(store: Store) {
     let sessions = [
         ("ana", "-home-ana-shop", "a", "/home/ana/shop"),

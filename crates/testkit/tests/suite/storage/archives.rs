@@ -1,12 +1,12 @@
-//! Sessions as lines of JSON, and back.
+//! Export of sessions as JSON Lines, and import.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
     sessions_come_back_as_they_were,
-    what_is_there_is_replaced_only_when_asked_for,
-    a_broken_archive_leaves_whole_sessions_alone,
-    events_of_other_sessions_are_left_to_them,
+    existing_sessions_are_replaced_only_on_request,
+    a_broken_archive_imports_only_complete_sessions,
+    event_ids_of_other_sessions_are_refused,
 ];
 
 async fn exported(store: &Store, scope: &Scope) -> String {
@@ -20,7 +20,8 @@ async fn imported(store: &Store, archive: &str, options: &ImportOptions) -> Resu
     store.storage.import_sessions(&mut JsonLinesReader::new(archive.as_bytes()), options).await
 }
 
-/// Everything but vectors comes back, byte for byte, also what a person set and what the lines do not say.
+/// Everything except vectors comes back byte for byte, including fields that were edited and those that are not in the
+/// lines.
 async fn sessions_come_back_as_they_were(store: Store) {
     let target = target("s");
     store.sync(&target, samples::awkward_messages().into_iter().map(|(_, line)| line).collect()).await;
@@ -64,8 +65,8 @@ async fn sessions_come_back_as_they_were(store: Store) {
     assert_eq!((rows.vectors, rows.pending_vectors), (0, report.messages));
 }
 
-/// A session that is there stays as it is, or is replaced whole; those of others come in only where they are meant.
-async fn what_is_there_is_replaced_only_when_asked_for(store: Store) {
+/// Existing sessions are kept, or replaced completely on request. Sessions of other users are imported only on request.
+async fn existing_sessions_are_replaced_only_on_request(store: Store) {
     for one in [target("s"), target_of("ben", "p", "s")] {
         store.sync(&one, vec![lines::user("first"), lines::assistant("second")]).await;
         store.sync_events(&one, vec![lines::logger_event("tool:post")]).await;
@@ -87,8 +88,8 @@ async fn what_is_there_is_replaced_only_when_asked_for(store: Store) {
     assert_eq!(store.stored(&target("s")).await.session.message_count, 2);
 }
 
-/// What is whole before a broken line is stored; the session in which it stands is not, and neither is one without end.
-async fn a_broken_archive_leaves_whole_sessions_alone(store: Store) {
+/// Importing a broken archive stores the sessions that are complete before the broken line, and no incomplete one.
+async fn a_broken_archive_imports_only_complete_sessions(store: Store) {
     for session in ["a", "b"] {
         store.sync(&target(session), vec![lines::user("hello"), lines::assistant("world")]).await;
     }
@@ -135,7 +136,7 @@ async fn a_broken_archive_leaves_whole_sessions_alone(store: Store) {
         let error = imported(&store, whole, &ImportOptions::default()).await;
         assert!(error.unwrap_err().to_string().contains(says), "{whole}");
     }
-    // Rows that come later would leave a gap.
+    // Rows that are added later would leave a gap.
     let lying = archive.replace("\"message_count\":2", "\"message_count\":5");
     let error = imported(&store, &lying, &ImportOptions::default().with_replace(true)).await;
     assert!(error.unwrap_err().message().contains("rows of the session are missing"));
@@ -147,8 +148,8 @@ async fn a_broken_archive_leaves_whole_sessions_alone(store: Store) {
     assert!(error.unwrap_err().to_string().contains("format 2"));
 }
 
-/// An event whose id another session has by now: its session is refused, and says why.
-async fn events_of_other_sessions_are_left_to_them(store: Store) {
+/// A session is refused with a reason if one of its event ids belongs to another session.
+async fn event_ids_of_other_sessions_are_refused(store: Store) {
     let event =
         || RawJson::from(r#"{"event":"note","event_id":"e-1","ts":"2026-01-05T08:00:00Z","data":{}}"#);
     store.sync_events(&target("a"), vec![event()]).await;

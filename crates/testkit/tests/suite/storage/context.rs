@@ -1,15 +1,15 @@
-//! What stands around a message or a turn.
+//! The context of a message or a turn.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
     a_message_comes_with_its_neighbours,
     a_turn_comes_with_its_neighbours,
-    a_place_that_does_not_exist_is_refused,
+    a_missing_position_is_refused,
     context_stays_in_scope,
 ];
 
-/// A system message, then `turns` turns of a question, a tool's output and an answer.
+/// A system message, then `turns` turns of a question, a tool result and an answer.
 fn conversation(turns: u32) -> Vec<Line> {
     let turn = |n: u32| {
         [
@@ -25,7 +25,7 @@ fn sequences(messages: &[Message]) -> Vec<u32> {
     messages.iter().map(|message| message.sequence).collect()
 }
 
-/// A message comes with those before and after it, cut at the ends of the transcript.
+/// A message is returned with its neighbours, up to the ends of the transcript.
 async fn a_message_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |sequence: u32, before: u32, after: u32| {
@@ -42,7 +42,7 @@ async fn a_message_comes_with_its_neighbours(store: Store) {
     assert_eq!(around(15, u32::MAX, u32::MAX).await, ((0..31).collect(), false, false));
 }
 
-/// A turn comes with whole turns before and after it.
+/// A turn is returned with whole turns before and after it.
 async fn a_turn_comes_with_its_neighbours(store: Store) {
     store.sync(&target("s"), conversation(10)).await;
     let around = async |turn: u32, before: u32, after: u32| {
@@ -59,8 +59,8 @@ async fn a_turn_comes_with_its_neighbours(store: Store) {
     assert_eq!(around(5, u32::MAX, u32::MAX).await.0.last(), Some(&30));
 }
 
-/// A place that the session does not have is refused, and the field is named.
-async fn a_place_that_does_not_exist_is_refused(store: Store) {
+/// A position that the session does not have is refused, and the error names the field.
+async fn a_missing_position_is_refused(store: Store) {
     store.sync(&target("s"), conversation(2)).await;
     let (scope, session) = (ana(), target("s").key.session_id);
     for turn in [0, 3, u32::MAX] {
@@ -73,7 +73,7 @@ async fn a_place_that_does_not_exist_is_refused(store: Store) {
     }
 }
 
-/// Context is that of a session in scope, never of another user's session of the same id.
+/// Context is read from the session in scope, never from another user's session with the same id.
 async fn context_stays_in_scope(store: Store) {
     let ben = target_of("ben", "p", "s");
     store.sync(&target("s"), vec![lines::user("ana's question")]).await;

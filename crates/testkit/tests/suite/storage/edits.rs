@@ -1,4 +1,4 @@
-//! Fields that a person sets on a session (name, description, tags), which syncs leave alone; and sharing.
+//! Edited fields of a session (name, description, tags), which syncs do not overwrite; and sharing.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ on_both_stores![
     a_cleared_field_stays_empty,
     tags_are_added_and_removed,
     a_field_that_is_reset_follows_the_files_again,
-    a_reset_changes_one_field_alone,
+    a_reset_changes_only_one_field,
     an_edit_changes_nothing_else,
     a_missing_session_is_not_edited,
-    an_edit_out_of_range_is_refused,
-    edits_at_the_same_time_are_all_kept,
+    an_invalid_edit_is_refused,
+    concurrent_edits_are_all_kept,
     the_first_sharing_is_remembered,
-    sharing_with_nobody_in_particular_is_refused,
+    sharing_with_an_unnamed_group_is_refused,
 ];
 
 const METADATA: &str = r#"{"name":"from the file","description":"as given","tags":["file"],"bundle":"b"}"#;
 
-/// A session with metadata, messages and events.
+/// Fills a session with metadata, messages and events.
 async fn fill(store: &Store, target: &IngestTarget) {
     store.sync_metadata(target, METADATA).await;
     store.sync(target, vec![lines::user("find the basket"), lines::assistant("there")]).await;
@@ -39,7 +39,7 @@ fn set(session: &Session) -> (Option<&str>, Option<&str>, Vec<&str>) {
     (session.name.as_deref(), session.description.as_deref(), tags)
 }
 
-/// What a person set stays through every later sync; what nobody set follows the files.
+/// Later syncs keep edited fields and update the others.
 async fn an_edit_survives_every_later_sync(store: Store) {
     fill(&store, &target("s")).await;
     let edited =
@@ -61,7 +61,7 @@ async fn an_edit_survives_every_later_sync(store: Store) {
     assert!(files[0].raw.to_text().contains("text 2"));
 }
 
-/// What a person cleared stays empty, whatever the files say; nothing but white space clears too.
+/// A cleared field stays empty, whatever the files contain. A value of only white space clears it too.
 async fn a_cleared_field_stays_empty(store: Store) {
     fill(&store, &target("s")).await;
     let cleared = SessionEdit::default().set_name(None).set_description(" \n").set_tags([""; 0]);
@@ -72,7 +72,7 @@ async fn a_cleared_field_stays_empty(store: Store) {
     assert_eq!(session.title(), "find the basket");
 }
 
-/// Tags are added and removed one by one, each kept once and in order; steps of an edit follow one another.
+/// Tags are added and removed one by one, sorted and without duplicates. The steps of an edit apply in order.
 async fn tags_are_added_and_removed(store: Store) {
     fill(&store, &target("s")).await;
     let tags = async |change: SessionEdit| edit(&store, change).await.tags;
@@ -85,7 +85,7 @@ async fn tags_are_added_and_removed(store: Store) {
     assert_eq!(tags(SessionEdit::default()).await, ["b", "c"]);
 }
 
-/// A field that is reset is what the files say, now and after later syncs.
+/// A field that is reset follows the files again, now and in later syncs.
 async fn a_field_that_is_reset_follows_the_files_again(store: Store) {
     fill(&store, &target("s")).await;
     let all = SessionEdit::default().set_name("mine").set_description("my own").set_tags(["mine"]);
@@ -102,8 +102,8 @@ async fn a_field_that_is_reset_follows_the_files_again(store: Store) {
     assert_eq!(set(&session), (Some("from the file"), Some("as given"), vec!["file"]));
 }
 
-/// A reset changes the one field, also of a session that was created without files.
-async fn a_reset_changes_one_field_alone(store: Store) {
+/// A reset changes only one field, also if the session has no files.
+async fn a_reset_changes_only_one_field(store: Store) {
     let text = |text: &str| Some(text.to_owned());
     let fill = |session: &mut Session| {
         (session.description, session.bundle, session.model) = (text("given"), text("bundle"), text("m"));
@@ -114,7 +114,7 @@ async fn a_reset_changes_one_field_alone(store: Store) {
     assert_eq!(edit(&store, SessionEdit::default().reset(SessionField::Name)).await, session);
 }
 
-/// An edit changes that session alone, and of it nothing but the fields that it names.
+/// An edit changes only the fields that it names, and only in that session.
 async fn an_edit_changes_nothing_else(store: Store) {
     let others = [target_of("ben", "shop", "s"), target("t")];
     let mut before = Vec::new();
@@ -137,7 +137,7 @@ async fn an_edit_changes_nothing_else(store: Store) {
     }
 }
 
-/// Editing or sharing a session that the user does not have is `SessionNotFound`, and makes none.
+/// Editing or sharing a session that the user does not have is `SessionNotFound`, and does not create it.
 async fn a_missing_session_is_not_edited(store: Store) {
     fill(&store, &target_of("ben", "shop", "s")).await;
     let key = target("s").key;
@@ -151,8 +151,8 @@ async fn a_missing_session_is_not_edited(store: Store) {
     assert_eq!(bens.name.as_deref(), Some("from the file"));
 }
 
-/// An edit that is too long, or of a tag that is none, is refused as a whole and names the field.
-async fn an_edit_out_of_range_is_refused(store: Store) {
+/// An edit that is too long or has an invalid tag is refused as a whole, and the error names the field.
+async fn an_invalid_edit_is_refused(store: Store) {
     fill(&store, &target("s")).await;
     let before = store.stored(&target("s")).await;
     let text = |length: usize| "é".repeat(length);
@@ -173,8 +173,8 @@ async fn an_edit_out_of_range_is_refused(store: Store) {
     assert_eq!(edit(&store, longest).await.tags.len(), 2);
 }
 
-/// Edits that are made at the same time as others and as syncs are all there in the end.
-async fn edits_at_the_same_time_are_all_kept(store: Store) {
+/// Concurrent edits and syncs lose no edit.
+async fn concurrent_edits_are_all_kept(store: Store) {
     let store = Arc::new(store);
     fill(&store, &target("s")).await;
     let mut tasks = tokio::task::JoinSet::new();
@@ -191,12 +191,12 @@ async fn edits_at_the_same_time_are_all_kept(store: Store) {
     }
     let mut tags = store.stored(&target("s")).await.session.tags;
     tags.sort();
-    // The first edit takes over the tag that the files gave until then.
+    // The first edit keeps the tag that the files contained.
     assert_eq!(tags.iter().filter(|tag| tag.starts_with("tag")).count(), 8, "{tags:?}");
     assert_eq!(tags.len(), 9, "{tags:?}");
 }
 
-/// The first time that a session was shared is kept through everything that follows.
+/// The time at which a session was first shared never changes.
 async fn the_first_sharing_is_remembered(store: Store) {
     fill(&store, &target("s")).await;
     let share =
@@ -219,8 +219,8 @@ async fn the_first_sharing_is_remembered(store: Store) {
     }
 }
 
-/// Sharing with teams or an organisation without naming them is refused and changes nothing.
-async fn sharing_with_nobody_in_particular_is_refused(store: Store) {
+/// Sharing with teams or an organisation without a name is refused and changes nothing.
+async fn sharing_with_an_unnamed_group_is_refused(store: Store) {
     fill(&store, &target("s")).await;
     let mut no_org = Sharing::org("acme");
     no_org.org_id = None;

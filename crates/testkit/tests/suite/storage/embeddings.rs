@@ -1,19 +1,19 @@
-//! Vectors that a caller made, handed in.
+//! Vectors supplied by the caller.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
-    vectors_that_are_handed_in_are_found,
-    vectors_that_are_handed_in_are_brought_to_unit_length,
-    vectors_that_do_not_fit_are_refused,
+    supplied_vectors_are_found,
+    supplied_vectors_are_scaled_to_unit_length,
+    invalid_supplied_vectors_are_refused,
     vectors_of_another_space_are_refused,
-    vectors_that_are_handed_in_replace_those_of_the_message,
+    supplied_vectors_replace_those_of_the_message,
     texts_that_have_vectors_are_listed,
-    a_changed_line_loses_what_was_handed_in,
-    vectors_are_handed_in_for_a_session_that_is_there,
-    vectors_come_in_with_their_lines,
-    parts_of_a_text_have_vectors_of_their_own,
-    vectors_that_do_not_fit_their_lines_store_nothing,
+    a_changed_line_loses_its_supplied_vectors,
+    vectors_are_accepted_only_for_existing_sessions,
+    vectors_can_be_supplied_with_lines,
+    supplied_chunks_keep_their_spans,
+    lines_with_invalid_vectors_are_not_stored,
 ];
 
 /// The space of [`amplifier_session_testkit::FakeEmbedding`].
@@ -35,7 +35,7 @@ fn messages() -> Vec<Line> {
     ]
 }
 
-/// The vectors of what the first two messages say.
+/// The vectors of the texts of the first two messages.
 fn embeddings(store: &Store) -> Vec<MessageEmbeddings> {
     let vector = |text: &str| store.embedding.vector(text);
     let (thinking, response) = (ContentType::AssistantThinking, ContentType::AssistantResponse);
@@ -48,8 +48,8 @@ async fn near(storage: &SessionStorage, vector: Vec<f32>) -> Vec<u32> {
     sequences(&storage.vector_search(&ana(), &options).await.unwrap().results)
 }
 
-/// Vectors that are handed in are found by vector without a provider, and by meaning with one of the same space.
-async fn vectors_that_are_handed_in_are_found(store: Store) {
+/// Supplied vectors are found by vector without a provider, and by meaning with a provider of the same space.
+async fn supplied_vectors_are_found(store: Store) {
     store.sync_text(&target("s"), messages()).await;
     let alone = store.storage_with(None);
     assert_eq!(alone.store_embeddings(&target("s").key, &space(), embeddings(&store)).await.unwrap(), 3);
@@ -68,8 +68,8 @@ async fn vectors_that_are_handed_in_are_found(store: Store) {
     assert_eq!(store.embedding.texts(), ["on the table", "on the table"]);
 }
 
-/// Each is stored as one chunk over the whole text, brought to unit length.
-async fn vectors_that_are_handed_in_are_brought_to_unit_length(store: Store) {
+/// A supplied vector is stored as one chunk of the whole text, scaled to unit length.
+async fn supplied_vectors_are_scaled_to_unit_length(store: Store) {
     store.sync_text(&target("s"), messages()).await;
     let unit = store.embedding.vector("where is the basket");
     for factor in [1.0, 1_000.0, 1e-20, 1e30] {
@@ -88,8 +88,8 @@ async fn vectors_that_are_handed_in_are_brought_to_unit_length(store: Store) {
     }
 }
 
-/// What does not fit is refused and named; then nothing of the call is stored, and the store takes over no space.
-async fn vectors_that_do_not_fit_are_refused(store: Store) {
+/// Invalid vectors are refused and named. Then the call stores nothing, and the space of the store does not change.
+async fn invalid_supplied_vectors_are_refused(store: Store) {
     store.sync_text(&target("s"), messages()).await;
     let good = store.embedding.vector("x");
     let with = |x: f32| [vec![x], good[1..].to_vec()].concat();
@@ -125,7 +125,7 @@ async fn vectors_that_do_not_fit_are_refused(store: Store) {
     assert_eq!(store.storage.embedding_space().await.unwrap(), None);
 }
 
-/// A store that holds vectors of one space takes none of another.
+/// A store with vectors of one space refuses those of another.
 async fn vectors_of_another_space_are_refused(store: Store) {
     store.sync(&target("s"), messages()).await;
     let before = store.vectors(&target("s")).await;
@@ -141,8 +141,8 @@ async fn vectors_of_another_space_are_refused(store: Store) {
     assert_eq!(store.storage.embedding_space().await.unwrap(), Some(space()));
 }
 
-/// Vectors that are handed in replace all that the message had; those of other messages stay.
-async fn vectors_that_are_handed_in_replace_those_of_the_message(store: Store) {
+/// Supplied vectors replace all vectors of their messages. Other messages keep theirs.
+async fn supplied_vectors_replace_those_of_the_message(store: Store) {
     store.sync(&target("s"), messages()).await;
     store.storage.update_index().await.unwrap();
     let other = store.embedding.vector("entirely different");
@@ -183,8 +183,8 @@ async fn texts_that_have_vectors_are_listed(store: Store) {
     assert_eq!(listed().await, expected);
 }
 
-/// A sync of the same lines leaves vectors that were handed in; a line that changed loses them.
-async fn a_changed_line_loses_what_was_handed_in(store: Store) {
+/// A sync of the same lines keeps supplied vectors. A changed line loses them.
+async fn a_changed_line_loses_its_supplied_vectors(store: Store) {
     store.sync_text(&target("s"), messages()).await;
     let given = store.embedding.vector("given");
     let embeddings = vec![
@@ -205,8 +205,8 @@ async fn a_changed_line_loses_what_was_handed_in(store: Store) {
     assert_eq!(near(&store.storage, given).await, [3]);
 }
 
-/// Vectors are taken for a session that is there, and touch nobody else's of the same id.
-async fn vectors_are_handed_in_for_a_session_that_is_there(store: Store) {
+/// Vectors can be supplied only for existing sessions, and do not change another user's session with the same id.
+async fn vectors_are_accepted_only_for_existing_sessions(store: Store) {
     store.sync_text(&target_of("ben", "shop", "s"), messages()).await;
     let missing = store.storage.store_embeddings(&target("s").key, &space(), embeddings(&store)).await;
     assert_eq!(kind(missing), ErrorKind::SessionNotFound);
@@ -219,8 +219,8 @@ async fn vectors_are_handed_in_for_a_session_that_is_there(store: Store) {
     assert_eq!(store.vectors(&target("s")).await.len(), 3);
 }
 
-/// Vectors that come with the lines are stored, and the provider is asked for the other messages only.
-async fn vectors_come_in_with_their_lines(store: Store) {
+/// Vectors supplied with lines are stored, and the provider is called only for the other messages.
+async fn vectors_can_be_supplied_with_lines(store: Store) {
     let sync = || SyncLines::whole(raw(messages())).with_embeddings(space(), embeddings(&store));
     for _ in 0..2 {
         store.storage.sync_transcript_lines(&target("s"), sync()).await.unwrap();
@@ -228,7 +228,7 @@ async fn vectors_come_in_with_their_lines(store: Store) {
         assert!(store.pending(&target("s")).await.is_empty());
     }
     assert_eq!(near(&store.storage, store.embedding.vector("a deep thought")).await, [1]);
-    // Those of a later call are for its own lines.
+    // Vectors of a later call belong to its own lines.
     let given =
         MessageEmbeddings::new(4).with_vector(ContentType::UserQuery, store.embedding.vector("given"));
     let later = SyncLines::starting_at(4, raw(vec![lines::user("another question")]));
@@ -238,8 +238,8 @@ async fn vectors_come_in_with_their_lines(store: Store) {
     assert_eq!(near(&store.storage, store.embedding.vector("given")).await, [4]);
 }
 
-/// Parts of a text that are chosen by the caller have vectors with their spans, in the order of the text.
-async fn parts_of_a_text_have_vectors_of_their_own(store: Store) {
+/// Vectors of chunks chosen by the caller keep their spans, in the order of the text.
+async fn supplied_chunks_keep_their_spans(store: Store) {
     let vector = |text: &str| store.embedding.vector(text);
     let given = MessageEmbeddings::new(0)
         .with_chunk(ContentType::UserQuery, (9, 19), vector("the basket"))
@@ -258,8 +258,8 @@ async fn parts_of_a_text_have_vectors_of_their_own(store: Store) {
     assert_eq!((sequences(&found), found[0].span), (vec![0], (9, 19)));
 }
 
-/// What does not fit is refused and named before a line of the call is stored, and nobody is asked for vectors.
-async fn vectors_that_do_not_fit_their_lines_store_nothing(store: Store) {
+/// Invalid vectors are refused and named before the call stores a line, and the provider is not called.
+async fn lines_with_invalid_vectors_are_not_stored(store: Store) {
     let good = || store.embedding.vector("x");
     let chunk = |span| MessageEmbeddings::new(0).with_chunk(ContentType::UserQuery, span, good());
     let both = chunk((0, 5)).with_vector(ContentType::UserQuery, good());
@@ -281,7 +281,7 @@ async fn vectors_that_do_not_fit_their_lines_store_nothing(store: Store) {
     }
     assert!(store.messages(&target("s")).await.is_empty());
     assert_eq!((store.embedding.calls(), store.storage.embedding_space().await.unwrap()), (0, None));
-    // Nor where the store has vectors of another model.
+    // Also if the store has vectors of another model.
     store.sync(&target("t"), messages()).await;
     let other = EmbeddingSpace { model: "other".to_owned(), ..space() };
     let given = vec![of(0, &[(ContentType::UserQuery, good())])];

@@ -1,4 +1,4 @@
-//! Events: lines in and out, their fields, large payloads, ids.
+//! Events: lines, fields, large payloads and ids.
 
 use amplifier_session_testkit::prelude::*;
 
@@ -6,9 +6,9 @@ on_both_stores![
     fields_come_from_each_envelope,
     the_whole_log_removes_the_tail,
     ids_that_look_derived_are_not_taken,
-    less_of_events_is_kept_when_wanted,
-    what_was_left_out_can_be_made_up_for,
-    summaries_of_other_rules_are_made_anew,
+    settings_limit_what_is_stored_of_events,
+    omitted_event_data_can_be_added_later,
+    summaries_of_other_rules_are_remade,
     a_page_of_events_out_of_range_is_refused,
 ];
 
@@ -20,7 +20,7 @@ fn with_id(id: &str) -> Line {
     lines::logger_event("e").with("event_id", json!(id))
 }
 
-/// An event whose `data` has `bytes` bytes or a little more, of text that does not compress to nothing.
+/// An event whose `data` has at least `bytes` bytes of text that does not compress to almost nothing.
 fn sized(bytes: usize) -> Line {
     let mut random = Random(bytes as u64);
     let mut text = String::new();
@@ -30,7 +30,7 @@ fn sized(bytes: usize) -> Line {
     lines::logger_event("llm:response").data(json!({"content": text}))
 }
 
-/// The fields of an event are those of its line, in each of the three envelopes.
+/// The fields of an event are read from its line, in each of the three envelopes.
 async fn fields_come_from_each_envelope(store: Store) {
     let data = json!({"tool_name": "bash", "model": "m", "provider": "p", "error_type": "Timeout", "duration_ms": 5});
     let at = "2026-01-05T10:00:00.5+02:00";
@@ -63,7 +63,7 @@ async fn fields_come_from_each_envelope(store: Store) {
     assert_eq!((events[1].event.level, events[1].event.turn), (Level::Info, None));
 }
 
-/// The whole log removes the tail; lines from a start sequence on remove nothing.
+/// Syncing the whole log removes events after its end. Syncing from a start sequence removes nothing.
 async fn the_whole_log_removes_the_tail(store: Store) {
     store.sync_events(&target("s"), numbered(20)).await;
     let before = store.events(&target("s")).await;
@@ -80,7 +80,7 @@ async fn the_whole_log_removes_the_tail(store: Store) {
     assert!(store.backend.find_events(&target("s").key.user_id, &ids).await.unwrap().is_empty());
 }
 
-/// An id that looks like a derived one, or is no id, is not taken from a line.
+/// An id in a line is ignored if it looks like a derived one or is invalid.
 async fn ids_that_look_derived_are_not_taken(store: Store) {
     let long = "x".repeat(300);
     let lines = ["s_evt_2", "", "other_evt_7", "a\nb", &long].map(with_id);
@@ -90,8 +90,8 @@ async fn ids_that_look_derived_are_not_taken(store: Store) {
     assert_eq!(ids, ["s_evt_0", "s_evt_1", "s_evt_2", "s_evt_3", "s_evt_4"]);
 }
 
-/// By configuration, only the fields of events are kept, or no events at all.
-async fn less_of_events_is_kept_when_wanted(store: Store) {
+/// Settings can reduce what is stored to the fields of events, or to no events at all.
+async fn settings_limit_what_is_stored_of_events(store: Store) {
     let sync = async |session: &str, detail: EventDetail| {
         let storage = store.storage.clone().with_settings(StorageSettings::default().with_events(detail));
         let lines = SyncLines::whole(raw(vec![sized(10), sized(500_000)]));
@@ -111,13 +111,13 @@ async fn less_of_events_is_kept_when_wanted(store: Store) {
     assert_eq!(sync("none", EventDetail::None).await, 0);
     assert!(store.events(&target("none")).await.is_empty());
 
-    // What was kept before stays.
+    // Stored events stay.
     assert_eq!(sync("summary", EventDetail::None).await, 0);
     assert_eq!(store.events(&target("summary")).await, events);
 }
 
-/// Events of which less was kept are completed when they are written anew under fuller settings.
-async fn what_was_left_out_can_be_made_up_for(store: Store) {
+/// Rewriting events under fuller settings stores the omitted parts.
+async fn omitted_event_data_can_be_added_later(store: Store) {
     let lines =
         raw(vec![sized(10), sized(500_000), lines::logger_event("e").with("event_id", json!("given"))]);
     let summary = StorageSettings::default().with_events(EventDetail::Summary);
@@ -140,9 +140,9 @@ async fn what_was_left_out_can_be_made_up_for(store: Store) {
     assert_eq!(ids(&after), ids(&before));
 }
 
-/// A store whose summaries were made by other rules is brought up to those of the library before it is written to; what
-/// else is stored of the events stays as it is.
-async fn summaries_of_other_rules_are_made_anew(store: Store) {
+/// The summaries of a store that were made by other rules are remade before it is written to. Nothing else of the
+/// events changes.
+async fn summaries_of_other_rules_are_remade(store: Store) {
     let lines = vec![
         lines::logger_event("llm:response")
             .data(json!({"model": "m", "usage": {"input_tokens": 5, "cost_usd": "0.25"}})),
@@ -151,7 +151,7 @@ async fn summaries_of_other_rules_are_made_anew(store: Store) {
     ];
     store.sync_events(&target("s"), lines).await;
     let events = store.events(&target("s")).await;
-    // As the rules before had it.
+    // The summary under the old rules.
     let payload = store.backend.event_payloads(&target("s").key, &[0]).await.unwrap().remove(0).1;
     let mut event = events[0].event.clone();
     event.summary =
@@ -166,7 +166,7 @@ async fn summaries_of_other_rules_are_made_anew(store: Store) {
     assert_eq!(store.backend.meta().await.unwrap().get(meta::SUMMARIES), Some(&now));
 }
 
-/// A page of nothing and one that is too long are refused, and name the field.
+/// Page lengths of zero and above the limit are refused, and the error names the field.
 async fn a_page_of_events_out_of_range_is_refused(store: Store) {
     store.sync_events(&target("s"), numbered(101)).await;
     for limit in [0, 10_001, usize::MAX] {

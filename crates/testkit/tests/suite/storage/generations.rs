@@ -1,4 +1,4 @@
-//! Rebuilding vectors, in parts and again after a failure; and estimating what it takes.
+//! Rebuilding vectors: partly, after a failure, and estimates of the effort.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use amplifier_session_testkit::{
 };
 
 on_both_stores![
-    a_rebuild_that_breaks_off_goes_on_where_it_was,
-    another_rebuild_takes_the_place_of_the_first,
-    a_part_of_the_store_is_made_anew,
+    a_failed_rebuild_resumes_where_it_stopped,
+    another_rebuild_replaces_the_first,
+    one_session_or_project_can_be_rebuilt,
     an_estimate_counts_what_would_be_sent,
 ];
 
-/// A rebuild that fails midway has changed nothing for searches; the next call makes what is left, and only that.
-async fn a_rebuild_that_breaks_off_goes_on_where_it_was(store: Store) {
+/// A failed rebuild changes nothing for searches. The next call makes only the remaining vectors.
+async fn a_failed_rebuild_resumes_where_it_stopped(store: Store) {
     fill(&store).await;
     let model = Arc::new(other());
     let new = store.storage.clone().with_embedding(Some(model.clone()));
@@ -40,8 +40,8 @@ async fn a_rebuild_that_breaks_off_goes_on_where_it_was(store: Store) {
     assert!(finds_by_meaning(&new).await);
 }
 
-/// A rebuild with a third model takes the place of the one that is under way.
-async fn another_rebuild_takes_the_place_of_the_first(store: Store) {
+/// A rebuild with a third model replaces an unfinished one.
+async fn another_rebuild_replaces_the_first(store: Store) {
     fill(&store).await;
     let second = other();
     second.fail_on(Some("pear"));
@@ -54,8 +54,8 @@ async fn another_rebuild_takes_the_place_of_the_first(store: Store) {
     assert_eq!(status.current.unwrap().counts.messages, 6);
 }
 
-/// One session, or one project; a part of the store can't be made anew with another model.
-async fn a_part_of_the_store_is_made_anew(store: Store) {
+/// One session or one project can be rebuilt, but not with another model.
+async fn one_session_or_project_can_be_rebuilt(store: Store) {
     fill(&store).await;
     store.sync(&target_of("ana", "garden", "g"), vec![lines::user("a rose")]).await;
     let session = of_ana().with_session(Some(target("t").key.session_id));
@@ -72,7 +72,7 @@ async fn a_part_of_the_store_is_made_anew(store: Store) {
     assert_eq!(kind(without.backfill(&of_ana(), &mut |_| {}).await), ErrorKind::Unsupported);
 }
 
-/// Texts, tokens and calls, of what is pending or of everything; nothing is sent.
+/// An estimate counts texts, tokens and calls, of pending or of all messages, and sends nothing.
 async fn an_estimate_counts_what_would_be_sent(store: Store) {
     fill(&store).await;
     let without = store.storage_with(None);

@@ -1,4 +1,4 @@
-//! What holds for the lines of transcripts and of event logs alike.
+//! Rules for both transcripts and event logs.
 
 use amplifier_session_testkit::prelude::*;
 
@@ -6,9 +6,9 @@ on_both_stores![
     the_same_sync_twice_changes_nothing,
     a_gap_is_refused,
     a_bad_line_is_named_and_nothing_is_stored,
-    rows_are_read_in_parts,
+    rows_are_read_in_pages,
     a_missing_time_is_estimated_once,
-    messages_and_events_do_not_touch_each_other,
+    messages_and_events_are_independent,
 ];
 
 fn messages(count: u32) -> Vec<Line> {
@@ -19,7 +19,7 @@ fn events(count: u32) -> Vec<Line> {
     (0..count).map(|n| lines::logger_event(&format!("event:{n}"))).collect()
 }
 
-/// The same sync a second time changes nothing: no write, no embedding, no version, no time.
+/// Repeating a sync changes nothing: no write, no embedding, no version and no time.
 async fn the_same_sync_twice_changes_nothing(store: Store) {
     let messages = vec![
         lines::user("no time"),
@@ -53,7 +53,7 @@ async fn the_same_sync_twice_changes_nothing(store: Store) {
     assert_eq!(store.everything(&target("s")).await, before);
 }
 
-/// Lines may follow on the last one; beyond that there would be a gap, which is refused.
+/// Lines may be appended directly after the last one. A gap is refused.
 async fn a_gap_is_refused(store: Store) {
     let refused = async |start: u32| {
         let of_messages = store.sync_from(&target("s"), start, messages(1)).await;
@@ -77,7 +77,7 @@ async fn a_gap_is_refused(store: Store) {
     assert_eq!((rows.messages.last_sequence, rows.events.last_sequence), (Some(3), Some(3)));
 }
 
-/// A bad line is named, and the call stores nothing.
+/// A call with a bad line stores nothing, and the error names the line.
 async fn a_bad_line_is_named_and_nothing_is_stored(store: Store) {
     let bad_messages = [
         "",
@@ -110,8 +110,9 @@ async fn a_bad_line_is_named_and_nothing_is_stored(store: Store) {
     assert_eq!(store.everything(&target("s")).await, before);
 }
 
-/// Rows are read after a sequence and up to a limit, however small the store's pages; events with their lines or without.
-async fn rows_are_read_in_parts(store: Store) {
+/// Rows are read after a sequence and up to a limit, whatever the page size of the store. Events are read with or
+/// without their lines.
+async fn rows_are_read_in_pages(store: Store) {
     store.sync_text(&target("s"), messages(40)).await;
     store.sync_events(&target("s"), events(40)).await;
     let session = target("s").key.session_id;
@@ -140,7 +141,7 @@ async fn rows_are_read_in_parts(store: Store) {
     }
 }
 
-/// A line without a time gets the one at which it was first seen, is marked so, and keeps it.
+/// A line without a time gets the time at which it was first seen, is marked as estimated, and keeps that time.
 async fn a_missing_time_is_estimated_once(store: Store) {
     let sync = async |texts: &[&str], seen: u32| {
         let messages = raw(texts.iter().map(|text| lines::user(text)).collect());
@@ -159,14 +160,14 @@ async fn a_missing_time_is_estimated_once(store: Store) {
     let events = store.events(&target("s")).await;
     assert!(events.iter().map(|event| (event.event.ts, event.event.ts_estimated)).eq(expected));
 
-    // A message that moves, and whose turn changes, was still first seen when it was.
+    // A message that moves or changes its turn keeps the time at which it was first seen.
     sync(&["new", "a", "newer", "b", "a"], 3).await;
     let messages = store.messages(&target("s")).await;
     assert!(messages.iter().map(|message| message.ts).eq([3, 1, 3, 1, 2].map(day)));
 }
 
-/// Events do not touch messages, nor messages events.
-async fn messages_and_events_do_not_touch_each_other(store: Store) {
+/// Syncing events does not change messages, and vice versa.
+async fn messages_and_events_are_independent(store: Store) {
     store.sync(&target("s"), messages(2)).await;
     store.sync_events(&target("s"), events(5)).await;
     let (before, stored) = (store.messages(&target("s")).await, store.events(&target("s")).await);

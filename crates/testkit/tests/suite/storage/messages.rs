@@ -1,12 +1,12 @@
-//! Messages: what a sync changes and what it leaves alone, times, turns.
+//! Messages: what a sync changes and keeps, times and turns.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
-    times_are_brought_to_utc,
-    a_changed_line_changes_that_message_alone,
+    times_are_converted_to_utc,
+    a_changed_line_changes_only_its_message,
     the_whole_transcript_removes_the_tail,
-    lines_from_a_start_remove_nothing,
+    lines_from_a_start_sequence_remove_nothing,
     messages_without_text_need_no_vectors,
     turns_are_numbered,
 ];
@@ -15,8 +15,8 @@ fn numbered(count: u32) -> Vec<Line> {
     (0..count).map(|n| lines::user(&format!("message number{n}")).at("2026-01-05T08:00:00Z")).collect()
 }
 
-/// Times are brought to UTC, from wherever they stand in a line.
-async fn times_are_brought_to_utc(store: Store) {
+/// Times are converted to UTC, from any field of a line.
+async fn times_are_converted_to_utc(store: Store) {
     let lines = vec![
         lines::user("in metadata").at("2026-01-05T10:00:00+02:00"),
         lines::user("at the top").with("timestamp", json!("2026-01-05T08:00:00Z")),
@@ -33,8 +33,8 @@ async fn times_are_brought_to_utc(store: Store) {
     assert_eq!((session.created, session.updated), (eight, time("2026-01-05T08:00:00.000001Z")));
 }
 
-/// A changed line changes that message, what full text finds of it, and its vectors; all others stay.
-async fn a_changed_line_changes_that_message_alone(store: Store) {
+/// A changed line changes only its message, its full-text entries and its vectors.
+async fn a_changed_line_changes_only_its_message(store: Store) {
     let mut lines = numbered(9);
     store.sync(&target("s"), lines.clone()).await;
     let (before, vectors) = (store.messages(&target("s")).await, store.vectors(&target("s")).await);
@@ -59,7 +59,7 @@ async fn a_changed_line_changes_that_message_alone(store: Store) {
     assert_eq!(store.find(&target("s"), "message").await, [0, 1, 2, 3, 5, 6, 7, 8]);
 }
 
-/// The whole transcript removes the tail, with its vectors and from every search.
+/// Syncing the whole transcript removes messages after its end, their vectors and their search results.
 async fn the_whole_transcript_removes_the_tail(store: Store) {
     store.sync(&target("s"), numbered(20)).await;
     let before = store.messages(&target("s")).await;
@@ -74,7 +74,7 @@ async fn the_whole_transcript_removes_the_tail(store: Store) {
     let near = meaning("message number19").with_limit(100);
     assert_eq!(store.search(&target("s"), &near).await.results.len(), 6);
 
-    // What was removed is new when it comes back.
+    // A removed message that comes back is new.
     let report = store.sync(&target("s"), numbered(8)).await;
     assert_eq!((report.messages_written, report.messages_removed), (2, 0));
     assert_eq!(store.find(&target("s"), "number7").await, [7]);
@@ -85,8 +85,8 @@ async fn the_whole_transcript_removes_the_tail(store: Store) {
     assert!(store.messages(&target("s")).await.is_empty());
 }
 
-/// Lines from a start sequence on remove nothing after them.
-async fn lines_from_a_start_remove_nothing(store: Store) {
+/// Syncing from a start sequence removes nothing after the given lines.
+async fn lines_from_a_start_sequence_remove_nothing(store: Store) {
     store.sync(&target("s"), numbered(10)).await;
     let changed = vec![lines::user("changed three"), lines::user("changed four")];
     let report = store.sync_from(&target("s"), 3, changed).await.unwrap();
@@ -97,7 +97,7 @@ async fn lines_from_a_start_remove_nothing(store: Store) {
     assert_eq!(store.rows(&target("s")).await.vectors, 10);
 }
 
-/// Messages that hold nothing to embed are stored and have no vectors to wait for.
+/// Messages without text to embed are stored without pending vectors.
 async fn messages_without_text_need_no_vectors(store: Store) {
     let lines = vec![
         lines::tool_call("bash", json!({"command": "ls"})),
@@ -119,8 +119,8 @@ async fn messages_without_text_need_no_vectors(store: Store) {
     assert_eq!(store.find(&target("s"), "bash ls").await, [0]);
 }
 
-/// Turns begin at 1 with the first real user message; what a tool or a hook says in the user's name begins none. A session
-/// goes by its first prompt.
+/// Turns start at 1 with the first message that the user wrote. User messages written by tools and hooks start no turn.
+/// The title of a session is its first prompt.
 async fn turns_are_numbered(store: Store) {
     let mut lines = vec![
         lines::system("rules"),
@@ -141,7 +141,7 @@ async fn turns_are_numbered(store: Store) {
     store.sync(&target("s"), lines.clone()).await;
     assert_eq!((turns().await, session().await.turn_count), (vec![0, 1, 1, 1, 1, 1, 1, 2, 2], 2));
 
-    // Appended lines go on counting; a turn that is given is believed, unless it is none.
+    // Appended lines continue the count. A turn in the line is used, unless it is zero.
     let more = [
         lines::user("third"),
         lines::user("seventh").with("turn", json!(7)),
@@ -152,7 +152,7 @@ async fn turns_are_numbered(store: Store) {
     assert_eq!((turns().await, session().await.turn_count), (vec![0, 1, 1, 1, 1, 1, 1, 2, 2, 3, 7, 7, 8], 5));
     assert_eq!(session().await.title(), "How do I bake bread?");
 
-    // When a turn is inserted, the messages after it are counted anew, and their vectors stay.
+    // If a turn is inserted, the following messages are renumbered and keep their vectors.
     lines[0] = lines::user("How do I bake a cake?");
     store.sync(&target("s"), lines).await;
     assert_eq!((turns().await, session().await.turn_count), (vec![1, 2, 2, 2, 2, 2, 2, 3, 3], 3));

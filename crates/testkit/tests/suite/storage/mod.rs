@@ -1,12 +1,12 @@
-//! The logic of `core`, above the traits of a backend: the same on every backend, and tested on two that differ most. One
-//! is in memory, answers in small pages and writes in batches; the other is SQLite, whose writes are atomic.
+//! The logic of `core` above the backend traits. It is the same on every backend, so it is tested on two very different
+//! ones: the in-memory backend, with small pages and batched writes, and SQLite, with atomic writes.
 
 use std::path::PathBuf;
 
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::{InFolder, MemoryBackend, Store, conformance::check};
 
-/// Makes a test of each function, which it runs on both stores.
+/// Makes a test of each function that runs on both stores.
 macro_rules! on_both_stores {
     [$($test:ident),* $(,)?] => {
         mod on_both_stores {

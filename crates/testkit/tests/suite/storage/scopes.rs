@@ -1,4 +1,4 @@
-//! Reads of one session by those who may see it, and by those who may not.
+//! Reads of single sessions by viewers who may see them and by others.
 
 use amplifier_session_testkit::{
     conformance::scopes::{SESSIONS, VIEWERS, fill, scope_of_viewer, session_of_olga, share, share_all},
@@ -6,17 +6,17 @@ use amplifier_session_testkit::{
 };
 
 on_both_stores![
-    rows_are_read_by_those_who_may_see_them,
-    trees_show_what_one_may_see,
-    activity_and_statistics_are_of_what_one_may_see,
-    a_viewers_own_session_wins,
+    rows_are_readable_only_in_visible_sessions,
+    trees_contain_only_visible_sessions,
+    activity_and_statistics_cover_visible_sessions,
+    a_viewers_own_session_takes_precedence,
 ];
 
 fn id(session: &str) -> SessionId {
     session_of_olga(session).key.session_id
 }
 
-/// What the reads of one session answer: how many rows, or why not.
+/// The answers of the reads of one session: the number of rows, or the error.
 async fn reads(store: &Store, scope: &Scope, id: &SessionId) -> Vec<(&'static str, Result<usize>)> {
     let storage = &store.storage;
     let events = EventLines::default().with_payload(true);
@@ -32,8 +32,8 @@ async fn reads(store: &Store, scope: &Scope, id: &SessionId) -> Vec<(&'static st
     ]
 }
 
-/// The rows of a session are read by those who may see it; to others it is not there.
-async fn rows_are_read_by_those_who_may_see_them(store: Store) {
+/// The rows of a session are readable by viewers who may see it. To others, the session does not exist.
+async fn rows_are_readable_only_in_visible_sessions(store: Store) {
     share_all(&store).await;
     for (name, visible) in VIEWERS {
         for session in SESSIONS {
@@ -47,8 +47,8 @@ async fn rows_are_read_by_those_who_may_see_them(store: Store) {
     }
 }
 
-/// A tree shows the sessions that one may see; where its top is hidden it begins below.
-async fn trees_show_what_one_may_see(store: Store) {
+/// A tree contains the visible sessions. If its top is hidden, it starts below.
+async fn trees_contain_only_visible_sessions(store: Store) {
     let sessions = [
         ("public", None, Sharing::public()),
         ("team", Some("public"), Sharing::teams(["blue", "red"])),
@@ -74,8 +74,8 @@ async fn trees_show_what_one_may_see(store: Store) {
     assert_eq!(kind(tree("stranger", "team").await), ErrorKind::SessionNotFound);
 }
 
-/// Users, projects and statistics are those of the sessions that one may see.
-async fn activity_and_statistics_are_of_what_one_may_see(store: Store) {
+/// Users, projects and statistics cover the visible sessions.
+async fn activity_and_statistics_cover_visible_sessions(store: Store) {
     share_all(&store).await;
     for (name, visible) in VIEWERS {
         let (scope, count) = (scope_of_viewer(name), visible.len() as u64);
@@ -91,8 +91,8 @@ async fn activity_and_statistics_are_of_what_one_may_see(store: Store) {
     }
 }
 
-/// Where others share a session of the same id, a viewer's own one counts.
-async fn a_viewers_own_session_wins(store: Store) {
+/// A viewer's own session takes precedence over shared sessions with the same id.
+async fn a_viewers_own_session_takes_precedence(store: Store) {
     share_all(&store).await;
     for name in ["teammate", "stranger"] {
         fill(&store, &target_of(name, "shop", "public")).await;
@@ -103,7 +103,7 @@ async fn a_viewers_own_session_wins(store: Store) {
         let lines = store.storage.get_transcript_lines(&scope, &id("public"), None, 10).await.unwrap();
         assert!(lines.iter().all(|line| line.user_id.as_str() == name));
     }
-    // To others, the id stands for one session of several.
+    // To other viewers, the id is ambiguous.
     let other = target_of("ben", "shop", "public");
     fill(&store, &other).await;
     store.storage.share_session(&other.key, &Sharing::public()).await.unwrap();

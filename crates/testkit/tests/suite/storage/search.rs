@@ -1,21 +1,21 @@
-//! Searches: what a result is, and how both ways of searching are put together.
+//! Searches: the contents of a result, and how hybrid search combines both methods.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
-    words_are_found_wherever_they_stand,
-    answers_of_tools_are_found_as_they_are_read,
+    words_are_found_in_every_text_of_a_message,
+    tool_results_are_found_in_readable_form,
     snippets_mark_the_words,
     any_text_is_a_plain_query,
-    a_result_says_where_it_stands,
-    no_answer_holds_a_vector,
+    a_result_has_the_location_of_its_message,
+    no_result_contains_a_vector,
     a_message_is_one_result_and_scores_descend,
     options_out_of_range_are_errors,
-    thinking_is_not_found_unasked,
-    what_both_ways_find_stands_first,
+    thinking_is_found_only_on_request,
+    results_of_both_methods_rank_first,
     messages_without_vectors_are_found_by_words,
-    without_vectors_for_the_query_it_is_full_text_and_says_so,
-    copies_move_down,
+    hybrid_search_falls_back_to_full_text,
+    diversity_moves_copies_down,
 ];
 
 const MODES: [SearchMode; 3] = [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid];
@@ -24,9 +24,9 @@ fn search(query: &str, mode: SearchMode) -> SearchOptions {
     SearchOptions::new(query).with_mode(mode).with_limit(100)
 }
 
-/// Words are found wherever a message says something: in plain and in block content, in thinking, in tool output, in what
-/// was run; and system messages only on demand. Keys and values of JSON that are no text are not found.
-async fn words_are_found_wherever_they_stand(store: Store) {
+/// Words are found in every text of a message: plain and block content, thinking, tool results and tool calls. System
+/// messages are found only on request. Keys and values of JSON that are not text are not found.
+async fn words_are_found_in_every_text_of_a_message(store: Store) {
     let command = json!({"command": "needle -auto-approve", "timeout": 30});
     let call = json!([{"id": "call_1", "tool": "bash", "arguments": {"command": "needle -auto-approve"}}]);
     let as_text = json!([{"id": "c", "function": {"name": "edit", "arguments": "{\"old\": \"a needle\"}"}}]);
@@ -52,7 +52,7 @@ async fn words_are_found_wherever_they_stand(store: Store) {
             Some(ContentType::AssistantThinking),
             lines::message("assistant", json!([{"type": "reasoning", "summary": [{"text": "needle"}]}])),
         ),
-        // A call that stands in the line twice counts once.
+        // A call that is in the line twice counts once.
         (Some(ContentType::ToolCall), lines::tool_call("bash", command).with("tool_calls", call)),
         (Some(ContentType::ToolCall), lines::assistant("I edit it.").with("tool_calls", as_text)),
         (None, lines::system("the needle rules")),
@@ -77,8 +77,8 @@ async fn words_are_found_wherever_they_stand(store: Store) {
     }
 }
 
-/// A tool's answer in JSON is found, shown, marked and embedded as a person reads it; its line stays as it is.
-async fn answers_of_tools_are_found_as_they_are_read(store: Store) {
+/// A tool result in JSON is searched, shown, marked and embedded in readable form. Its line does not change.
+async fn tool_results_are_found_in_readable_form(store: Store) {
     let answer = json!({"error": null, "output": {"returncode": 0, "stderr": "", "stdout": "first\nneedle \"quoted\"\n"}, "success": true});
     let failed = json!({"success": false, "error": {"type": "NotFound", "message": "no needle here"}});
     let answer = answer.to_string();
@@ -96,7 +96,7 @@ async fn answers_of_tools_are_found_as_they_are_read(store: Store) {
     assert_eq!(record.vector, store.embedding.vector("first\nneedle \"quoted\"\n"));
 }
 
-/// Snippets show the place and mark the words, in any alphabet.
+/// Snippets contain the match and mark the words, in any script.
 async fn snippets_mark_the_words(store: Store) {
     let filler = "weit und breit nichts 👍 ".repeat(100);
     let text = format!("{filler} das Café\n\nam Eck {filler}");
@@ -109,7 +109,7 @@ async fn snippets_mark_the_words(store: Store) {
     }
 }
 
-/// Any text is a plain query: nothing in it is an operator, a pattern, a quote or too much.
+/// Any text is a valid query: nothing in it is an operator, a pattern or a quote, and no length is too long.
 async fn any_text_is_a_plain_query(store: Store) {
     let texts = ["a plain message", "100% of a_b \"quoted\" AND more", "an axb"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
@@ -142,8 +142,8 @@ async fn any_text_is_a_plain_query(store: Store) {
     }
 }
 
-/// A result says where it stands, and carries the whole message only when that is asked for.
-async fn a_result_says_where_it_stands(store: Store) {
+/// A result has the location of its message, and the whole message only on request.
+async fn a_result_has_the_location_of_its_message(store: Store) {
     let needle = lines::user("a needle").at(day(5)).with("x", json!(1.5));
     store.sync(&target("s"), vec![lines::user("hello"), needle]).await;
     for mode in MODES {
@@ -160,8 +160,8 @@ async fn a_result_says_where_it_stands(store: Store) {
     }
 }
 
-/// No answer holds a vector.
-async fn no_answer_holds_a_vector(store: Store) {
+/// No result contains a vector.
+async fn no_result_contains_a_vector(store: Store) {
     fn longest_list_of_numbers(value: &Value) -> usize {
         let nested = match value {
             Value::Array(items) if items.iter().all(Value::is_number) => return items.len(),
@@ -181,7 +181,7 @@ async fn no_answer_holds_a_vector(store: Store) {
     }
 }
 
-/// A message is one result, however many of its texts match, and scores descend within 0 and 1, whatever the weight of
+/// A message is one result, however many of its texts match. Scores descend between 1 and 0, whatever the weight of
 /// diversity.
 async fn a_message_is_one_result_and_scores_descend(store: Store) {
     let line = |n: usize| {
@@ -204,7 +204,7 @@ async fn a_message_is_one_result_and_scores_descend(store: Store) {
     }
 }
 
-/// Searching in nothing is an error, and so is an option out of range.
+/// Searching no content types is an error, as is any option out of range.
 async fn options_out_of_range_are_errors(store: Store) {
     for mode in MODES {
         let options = || search("needle", mode);
@@ -223,8 +223,8 @@ async fn options_out_of_range_are_errors(store: Store) {
     }
 }
 
-/// Thinking is not found when it is not asked for.
-async fn thinking_is_not_found_unasked(store: Store) {
+/// Thinking is found only on request.
+async fn thinking_is_found_only_on_request(store: Store) {
     let lines = vec![lines::thinking("needle only thought", "something else"), lines::user("needle asked")];
     store.sync(&target("s"), lines).await;
     let without = [ContentType::UserQuery, ContentType::AssistantResponse].into_iter().collect();
@@ -237,8 +237,8 @@ async fn thinking_is_not_found_unasked(store: Store) {
     }
 }
 
-/// What both ways find stands above what one of them finds, and each result says how it was found.
-async fn what_both_ways_find_stands_first(store: Store) {
+/// Results found by both methods rank above those found by one. Each result has its source.
+async fn results_of_both_methods_rank_first(store: Store) {
     let texts = ["the connection pool was tuned", "apples and pears", "other words", "unrelated"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
     let answer = store.search(&target("s"), &SearchOptions::new("connection pool")).await;
@@ -249,7 +249,7 @@ async fn what_both_ways_find_stands_first(store: Store) {
     assert!(answer.results[1..].iter().all(|result| result.source == SearchSource::Semantic));
 }
 
-/// A message whose vectors are pending is found by its words, also where no message has any.
+/// A message with pending vectors is found by its words, also if no message has vectors.
 async fn messages_without_vectors_are_found_by_words(store: Store) {
     store.sync_text(&target("s"), vec![lines::user("a basket of pears")]).await;
     for others in 0..2 {
@@ -261,9 +261,9 @@ async fn messages_without_vectors_are_found_by_words(store: Store) {
     }
 }
 
-/// Without a provider, or when the query cannot be embedded, a hybrid search runs as full text and says so; a semantic one
-/// is an error.
-async fn without_vectors_for_the_query_it_is_full_text_and_says_so(store: Store) {
+/// Without a provider, or if the query cannot be embedded, a hybrid search falls back to full text and reports it. A
+/// semantic search fails.
+async fn hybrid_search_falls_back_to_full_text(store: Store) {
     store.sync(&target("s"), vec![lines::user("a basket"), lines::user("a cup")]).await;
     let answers = [Answer::TooFew, Answer::WrongDimensions, Answer::NotFinite].map(Some);
     for answer in answers.into_iter().chain([None]) {
@@ -289,8 +289,8 @@ async fn without_vectors_for_the_query_it_is_full_text_and_says_so(store: Store)
     assert_eq!(kind(semantic), ErrorKind::Unsupported);
 }
 
-/// Diversity moves copies of what is chosen down, also when all candidates are returned.
-async fn copies_move_down(store: Store) {
+/// Diversity moves copies of chosen results down, also if all candidates are returned.
+async fn diversity_moves_copies_down(store: Store) {
     let copy = "tuning the connection pool of the database";
     let other = "why is the connection slow after lunch every day in our office";
     store.sync(&target("s"), [copy, copy, copy, other].map(lines::user).to_vec()).await;

@@ -1,23 +1,23 @@
-//! Sessions: creating them, finding them, deleting them, and what their metadata says.
+//! Sessions: creation, lookup, deletion and metadata.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
-    session_ids_are_uuids_where_asked_for,
+    session_ids_must_be_uuids_if_configured,
     creating_an_existing_session_is_refused,
     an_unknown_session_is_not_found,
-    metadata_fills_the_fields,
+    metadata_sets_the_fields_of_a_session,
     metadata_changes_no_identity,
-    metadata_that_is_no_object_is_refused,
-    an_id_of_several_users_is_ambiguous_to_everyone,
+    metadata_that_is_not_an_object_is_refused,
+    an_id_of_several_users_is_ambiguous,
     deleting_in_another_project_deletes_nothing,
     the_first_user_is_pinned,
     a_synced_session_has_no_gaps,
     skipped_lines_are_reported_and_leave_no_gap,
 ];
 
-/// Where the settings ask for UUIDs, a new session without one is refused and nothing is stored.
-async fn session_ids_are_uuids_where_asked_for(store: Store) {
+/// If the settings require UUIDs, a new session with another id is refused and nothing is stored.
+async fn session_ids_must_be_uuids_if_configured(store: Store) {
     let strict = store.storage.clone().with_settings(StorageSettings::default().with_uuid_session_ids(true));
     let sync = async |id: &str| strict.sync_session_metadata(&target(id), RawJson::from("{}")).await;
     let error = sync("span_agent").await.unwrap_err();
@@ -34,7 +34,7 @@ async fn creating_an_existing_session_is_refused(store: Store) {
     assert_eq!(store.stored(&target("s")).await.session, session);
 }
 
-/// Reading an unknown session is `SessionNotFound`; looking for one answers nothing.
+/// Reading an unknown session is `SessionNotFound`. Searching for it returns nothing.
 async fn an_unknown_session_is_not_found(store: Store) {
     let (storage, unknown) = (&store.storage, target("unknown"));
     let (scope, id) = (ana(), &unknown.key.session_id);
@@ -53,8 +53,8 @@ async fn an_unknown_session_is_not_found(store: Store) {
     assert!(!storage.delete_session(&unknown.key.user_id, &unknown.project_slug, id).await.unwrap());
 }
 
-/// The fields of a session are filled from its metadata, and the same metadata again writes nothing.
-async fn metadata_fills_the_fields(store: Store) {
+/// The fields of a session are set from its metadata. Syncing the same metadata again writes nothing.
+async fn metadata_sets_the_fields_of_a_session(store: Store) {
     let metadata = r#"{"session_id":"s","created":"2026-01-05T10:00:00+02:00","name":"Fix it","bundle":"b","model":"m",
         "description":"d","parent_id":"p","forked_from_turn":2,"tags":["x","y"],"working_dir":"/w","turn_count":99}"#;
     assert!(store.sync_metadata(&target("s"), metadata).await.created);
@@ -77,7 +77,7 @@ async fn metadata_fills_the_fields(store: Store) {
     assert_eq!(store.backend.writes(), 0);
 }
 
-/// A session's host and key are those it was made with, whatever its metadata says.
+/// Metadata does not change the host or the key of a session.
 async fn metadata_changes_no_identity(store: Store) {
     let metadata =
         r#"{"session_id":"other","user_id":"ben","host_id":"h2","project_slug":"p2","visibility":"public"}"#;
@@ -88,8 +88,8 @@ async fn metadata_changes_no_identity(store: Store) {
     assert_eq!(session.visibility, Visibility::Private);
 }
 
-/// Metadata that is no JSON object is refused and changes nothing.
-async fn metadata_that_is_no_object_is_refused(store: Store) {
+/// Metadata that is not a JSON object is refused and changes nothing.
+async fn metadata_that_is_not_an_object_is_refused(store: Store) {
     for text in ["", "{", "[]", "\"name\"", "null"] {
         let result = store.storage.sync_session_metadata(&target("s"), RawJson::from(text)).await;
         assert_eq!(kind(result), ErrorKind::Validation, "{text:?}");
@@ -97,8 +97,8 @@ async fn metadata_that_is_no_object_is_refused(store: Store) {
     assert_eq!(store.backend.get_session(&target("s").key).await.unwrap(), None);
 }
 
-/// An id that several users have is ambiguous for someone who sees them all.
-async fn an_id_of_several_users_is_ambiguous_to_everyone(store: Store) {
+/// In the scope of everyone, an id that several users have is ambiguous.
+async fn an_id_of_several_users_is_ambiguous(store: Store) {
     for (user, session) in [("ana", "same"), ("ben", "same"), ("ben", "samet")] {
         store.create(&target_of(user, "p", session), |_| {}).await;
     }
@@ -111,7 +111,7 @@ async fn an_id_of_several_users_is_ambiguous_to_everyone(store: Store) {
     assert_eq!(store.storage.find_session(&ana(), "sam").await.unwrap().user_id.as_str(), "ana");
 }
 
-/// Deleting a session in another project than its own, or another user's, deletes nothing.
+/// A deletion that names the wrong project or user deletes nothing.
 async fn deleting_in_another_project_deletes_nothing(store: Store) {
     let IngestTarget { key, project_slug, .. } = target("s");
     store.sync(&target("s"), vec![lines::user("still here")]).await;
@@ -130,7 +130,7 @@ async fn deleting_in_another_project_deletes_nothing(store: Store) {
     assert!(delete(&key, project_slug.as_str()).await && !delete(&key, project_slug.as_str()).await);
 }
 
-/// The user who first writes a store is remembered.
+/// The store remembers the first user who writes to it.
 async fn the_first_user_is_pinned(store: Store) {
     assert_eq!(store.storage.pinned_user().await.unwrap(), None);
     let (ana, ben) = (UserId::new("ana").unwrap(), UserId::new("ben").unwrap());
@@ -143,7 +143,7 @@ async fn sync_statistics(store: &Store) -> SyncStatistics {
     store.storage.get_sync_statistics(&ana(), &target("s").key.session_id).await.unwrap()
 }
 
-/// A session that was synced holds every sequence up to its last, however it came in.
+/// A synced session has every sequence up to its last, however it was synced.
 async fn a_synced_session_has_no_gaps(store: Store) {
     let messages =
         |range: std::ops::Range<u32>| range.map(|n| lines::user(&n.to_string())).collect::<Vec<_>>();
@@ -162,7 +162,7 @@ async fn a_synced_session_has_no_gaps(store: Store) {
     assert_eq!(statistics.rows, store.rows(&target("s")).await);
 }
 
-/// Lines that were left out are reported with the reason; they leave no gap.
+/// Skipped lines are reported with a reason and leave no gap.
 async fn skipped_lines_are_reported_and_leave_no_gap(store: Store) {
     let skipped = [(2, "it's \"broken\""), (9, "é")].map(|(line, reason)| SkippedLine {
         file: "transcript.jsonl".to_owned(),

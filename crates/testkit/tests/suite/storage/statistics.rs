@@ -1,4 +1,4 @@
-//! Statistics, against counts made by hand.
+//! Statistics, compared with known counts.
 
 use amplifier_session_testkit::prelude::*;
 
@@ -7,15 +7,15 @@ on_both_stores![
     events_tools_and_models_are_counted,
     costs_are_summed_exactly,
     a_model_call_counts_once,
-    days_without_anything_are_gaps,
-    days_are_counted_by_what_was_written_on_them,
-    statistics_are_of_the_sessions_asked_for,
-    statistics_are_of_the_period_asked_for,
-    token_numbers_that_make_no_sense_count_as_nothing,
+    days_without_activity_are_listed,
+    rows_are_counted_by_their_utc_day,
+    statistics_cover_the_requested_sessions,
+    statistics_cover_the_requested_period,
+    invalid_token_numbers_count_as_zero,
     an_empty_store_counts_nothing,
 ];
 
-/// Day `n` of January, so many hours in.
+/// An hour on day `n` of January.
 fn at(day: u32, hour: u32) -> String {
     format!("2026-01-{day:02}T{hour:02}:00:00Z")
 }
@@ -90,7 +90,7 @@ fn counts(counts: &SessionStatistics) -> [u64; 4] {
     [counts.sessions, counts.messages, counts.turns, counts.events]
 }
 
-/// Calls, tokens in and out, read from and written into the cache.
+/// Calls, input and output tokens, cache reads and cache writes.
 fn tokens(usage: &Usage) -> [u64; 5] {
     [usage.calls, usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens]
 }
@@ -107,13 +107,13 @@ fn tools(statistics: &Statistics) -> Vec<(&str, u64, u64)> {
     statistics.tools.iter().map(|one| (one.tool.as_str(), one.uses, one.failures)).collect()
 }
 
-/// Sessions, messages, messages of users, events.
+/// Sessions, messages, user messages, events.
 fn days(statistics: &Statistics) -> Vec<(&str, [u64; 4])> {
     let of = statistics.days.iter();
     of.map(|one| (one.day.as_str(), [one.sessions, one.messages, one.user_messages, one.events])).collect()
 }
 
-/// Sessions are counted in all, by project and by bundle, the largest group first.
+/// Sessions are counted in total, by project and by bundle, the largest group first.
 async fn sessions_are_counted_by_project_and_bundle(store: Store) {
     fill(&store).await;
     let found = statistics(&store, Scope::Everyone, all()).await;
@@ -134,8 +134,8 @@ async fn sessions_are_counted_by_project_and_bundle(store: Store) {
     }
 }
 
-/// Events are counted by type, with their failures; uses of tools once each, though they leave an event at either end; uses
-/// of models with their tokens and their cost.
+/// Events are counted by type with their failures, model calls with tokens and cost. A tool call counts once, although
+/// it has an event at its start and at its end.
 async fn events_tools_and_models_are_counted(store: Store) {
     fill(&store).await;
     let expected = [
@@ -167,8 +167,8 @@ async fn events_tools_and_models_are_counted(store: Store) {
     assert!(tools(&ben).is_empty());
 }
 
-/// Costs are summed exactly, whether a log writes them as numbers or as texts; totals, models, days, weeks and months
-/// say the same.
+/// Costs are summed exactly, whether logs write them as numbers or as text. Totals, models, days, weeks and months
+/// agree.
 async fn costs_are_summed_exactly(store: Store) {
     let costs = [
         json!("0.4724725"),
@@ -195,8 +195,8 @@ async fn costs_are_summed_exactly(store: Store) {
     assert_eq!(of_models, [("unknown", "3.6724725".to_owned()), ("m", "0.18388".to_owned())]);
 }
 
-/// A call of a model counts once: blocks of its answer carry copies of its usage, which count only in sessions in which
-/// no response tells any, and there once for each answer.
+/// A model call counts once. The content blocks of a response repeat its usage; they count only in sessions in which no
+/// response has usage, and then once for each response.
 async fn a_model_call_counts_once(store: Store) {
     let usage = json!({"input_tokens": 100, "output_tokens": 10, "cost_usd": "0.25"});
     let block = |day, index: u32| {
@@ -221,7 +221,7 @@ async fn a_model_call_counts_once(store: Store) {
         event_types(&found),
         [("content_block:end", 6, 0), ("llm:response", 2, 0), ("llm:response:debug", 2, 0)]
     );
-    // Whether there is a response is a question about the session, not about the events that are counted.
+    // Whether there is a response depends on the session, and not on the counted events.
     let blocks = EventFilter::default().with_category("content_block".to_owned());
     let counts = store.backend.count_events(&ana(), &blocks).await.unwrap();
     assert!(
@@ -229,7 +229,7 @@ async fn a_model_call_counts_once(store: Store) {
             && counts.iter().map(|count| count.events).sum::<u64>() == 6
     );
 
-    // The same session of another user, and another one, have blocks alone.
+    // The same session id of another user, and another session, have only blocks.
     let blocks = || [1, 2].map(|day| [0, 1, 2].map(|index| block(day, index))).concat();
     for target in [target("blocks"), target_of("ben", "p", "both")] {
         store.sync_events(&target, blocks()).await;
@@ -240,8 +240,8 @@ async fn a_model_call_counts_once(store: Store) {
     assert_eq!((tokens(&found.usage), cost(&found.usage).as_str()), ([4, 400, 40, 0, 0], "1"));
 }
 
-/// Days without anything stand between those with something; weeks and months sum them up.
-async fn days_without_anything_are_gaps(store: Store) {
+/// Days without activity are listed between days with activity. Weeks and months are sums of days.
+async fn days_without_activity_are_listed(store: Store) {
     let line = |time: &str| lines::user("q").at(time);
     store.sync(&target("a"), vec![line("2026-01-30T08:00:00Z"), line("2026-02-02T08:00:00Z")]).await;
     let found = statistics(&store, ana(), all()).await;
@@ -253,8 +253,8 @@ async fn days_without_anything_are_gaps(store: Store) {
     assert_eq!(periods(&found.months), [("2026-01".to_owned(), 1), ("2026-02".to_owned(), 1)]);
 }
 
-/// What was written is counted by its day in UTC, in order of days.
-async fn days_are_counted_by_what_was_written_on_them(store: Store) {
+/// Messages and events are counted by their day in UTC, in order of days.
+async fn rows_are_counted_by_their_utc_day(store: Store) {
     fill(&store).await;
     let found = statistics(&store, Scope::Everyone, all()).await;
     let expected = [("2026-01-01", [1, 3, 1, 4]), ("2026-01-02", [1, 2, 2, 5]), ("2026-01-03", [1, 2, 1, 5])];
@@ -262,15 +262,15 @@ async fn days_are_counted_by_what_was_written_on_them(store: Store) {
     let usage: Vec<_> = found.days.iter().map(|day| (tokens(&day.usage), cost(&day.usage))).collect();
     let expected = [([1, 100, 10, 5, 2], "0.25"), ([3, 58, 9, 15, 6], "1.625"), ([0; 5], "0")];
     assert_eq!(usage, expected.map(|(tokens, cost)| (tokens, cost.to_owned())));
-    // In UTC, whatever offset a line names.
+    // In UTC, whatever the offset in a line.
     let line = lines::user("late").at("2026-01-09T23:30:00-02:00");
     store.sync(&target("offset"), vec![line]).await;
     let found = statistics(&store, ana(), all()).await;
     assert_eq!(days(&found).last(), Some(&("2026-01-10", [1, 1, 1, 0])));
 }
 
-/// Statistics are of the scope that was asked for, and of the sessions that pass the filter.
-async fn statistics_are_of_the_sessions_asked_for(store: Store) {
+/// Statistics cover the requested scope and the sessions that match the filter.
+async fn statistics_cover_the_requested_sessions(store: Store) {
     fill(&store).await;
     let of = async |scope: Scope, sessions: SessionFilter| {
         let found = statistics(&store, scope, all().with_sessions(sessions)).await;
@@ -298,8 +298,8 @@ async fn statistics_are_of_the_sessions_asked_for(store: Store) {
     assert_eq!(of(ana(), project("nowhere")).await, [0; 4]);
 }
 
-/// A period narrows to sessions that were active in it, with all they hold, and to what was written in it.
-async fn statistics_are_of_the_period_asked_for(store: Store) {
+/// A period limits statistics to sessions that were active in it, counted completely, and to days within it.
+async fn statistics_cover_the_requested_period(store: Store) {
     fill(&store).await;
     let of = async |since, until| statistics(&store, Scope::Everyone, all().with_period(since, until)).await;
 
@@ -319,8 +319,8 @@ async fn statistics_are_of_the_period_asked_for(store: Store) {
     assert_eq!((counts(&never.totals), days(&never).len()), ([0; 4], 0));
 }
 
-/// Numbers of tokens that make no sense count as nothing.
-async fn token_numbers_that_make_no_sense_count_as_nothing(store: Store) {
+/// Invalid numbers of tokens count as 0.
+async fn invalid_token_numbers_count_as_zero(store: Store) {
     let lines = [json!(-5), json!("7"), json!(null), json!([1]), json!(2.9)].map(|n| {
         event("llm:response", 1, json!({"model": "m", "usage": {"input_tokens": n, "output_tokens": 1}}))
     });
@@ -329,7 +329,7 @@ async fn token_numbers_that_make_no_sense_count_as_nothing(store: Store) {
     assert_eq!(tokens(&found.models[0].usage), [5, 2, 5, 0, 0]);
 }
 
-/// An empty store, and a session of nothing, count nothing.
+/// An empty store or session has counts of 0.
 async fn an_empty_store_counts_nothing(store: Store) {
     assert_eq!(statistics(&store, Scope::Everyone, all()).await, Statistics::default());
     assert_eq!(statistics(&store, ana(), all().with_period(day(1), day(2))).await, Statistics::default());

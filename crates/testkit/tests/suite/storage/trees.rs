@@ -1,21 +1,21 @@
-//! Sessions that come from sessions: sub-agents and forks.
+//! Trees of sessions: sub-agents and forks.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
-    the_whole_tree_is_shown,
+    the_whole_tree_is_returned,
     forks_and_sub_agents_are_distinguished,
     a_session_without_its_parent_is_the_top,
-    a_circle_of_parents_ends,
-    children_of_another_user_are_not_shown,
-    a_long_line_of_sessions_is_shown_whole,
+    a_cycle_of_parents_ends,
+    children_of_other_users_are_not_in_a_tree,
+    a_long_chain_of_sessions_is_complete,
 ];
 
 fn id(session: &str) -> SessionId {
     SessionId::new(session).unwrap()
 }
 
-/// A session of a user that was created on a day and came from `parent`.
+/// Creates a session of a user on a day, with the parent `parent`.
 async fn put(store: &Store, user: &str, session: &str, created: u32, parent: Option<&str>) {
     let fill = |session: &mut Session| {
         (session.created, session.parent_id) = (day(created), parent.map(id));
@@ -27,14 +27,14 @@ async fn tree(store: &Store, session: &str) -> SessionTree {
     store.storage.session_tree(&ana(), &id(session)).await.unwrap()
 }
 
-/// The ids of a tree, each after its depth.
+/// The ids of a tree with their depths.
 fn shown(tree: &SessionTree) -> Vec<String> {
     let all = tree.flattened().into_iter();
     all.map(|(depth, tree)| format!("{depth} {}", tree.session.session_id)).collect()
 }
 
-/// Whichever of its sessions is asked for, the tree is the whole one, children the oldest first.
-async fn the_whole_tree_is_shown(store: Store) {
+/// The tree of any of its sessions is the whole tree, the oldest children first.
+async fn the_whole_tree_is_returned(store: Store) {
     for (session, created, parent) in [
         ("top", 1, None),
         ("late", 9, Some("top")),
@@ -54,7 +54,7 @@ async fn the_whole_tree_is_shown(store: Store) {
     assert_eq!(shown(&tree(&store, "other").await), ["0 other"]);
 }
 
-/// A session that names the turn at which it left its parent is a fork, one that names none a sub-agent.
+/// A session that names a turn of its parent is a fork. Others are sub-agents.
 async fn forks_and_sub_agents_are_distinguished(store: Store) {
     let metadata = [
         ("top", r#"{"created":"2026-01-01T00:00:00Z"}"#),
@@ -70,7 +70,7 @@ async fn forks_and_sub_agents_are_distinguished(store: Store) {
     assert!(origins.eq([("top", Origin::Root), ("agent", Origin::SubAgent), ("fork", Origin::Fork)]));
 }
 
-/// A session whose parent is not in the store is the top of its tree, until the parent comes.
+/// A session whose parent is not in the store is the top of its tree until the parent is stored.
 async fn a_session_without_its_parent_is_the_top(store: Store) {
     put(&store, "ana", "child", 2, Some("parent")).await;
     put(&store, "ana", "sibling", 3, Some("parent")).await;
@@ -83,8 +83,8 @@ async fn a_session_without_its_parent_is_the_top(store: Store) {
     assert_eq!(shown(&after), ["0 parent", "1 child", "2 grandchild", "1 sibling"]);
 }
 
-/// A circle of parents ends: each session of it is shown once.
-async fn a_circle_of_parents_ends(store: Store) {
+/// In a cycle of parents, each session is listed once.
+async fn a_cycle_of_parents_ends(store: Store) {
     for (session, parent) in [("a", "c"), ("b", "a"), ("c", "b"), ("d", "b"), ("self", "self")] {
         put(&store, "ana", session, 1, Some(parent)).await;
     }
@@ -98,8 +98,8 @@ async fn a_circle_of_parents_ends(store: Store) {
     assert_eq!(shown(&tree(&store, "self").await), ["0 self"]);
 }
 
-/// A tree is of one user: sessions of others that name the same parent are not shown, to nobody.
-async fn children_of_another_user_are_not_shown(store: Store) {
+/// A tree contains sessions of one user. Sessions of others that name the same parent are not in it, in any scope.
+async fn children_of_other_users_are_not_in_a_tree(store: Store) {
     for user in ["ana", "ben"] {
         put(&store, user, "top", 1, None).await;
         put(&store, user, &format!("child-of-{user}"), 2, Some("top")).await;
@@ -114,8 +114,8 @@ async fn children_of_another_user_are_not_shown(store: Store) {
     assert_eq!(shown(&own), ["0 child-of-eve"]);
 }
 
-/// A long line of sessions, each from the one before, is shown from end to end.
-async fn a_long_line_of_sessions_is_shown_whole(store: Store) {
+/// A long chain of sessions is returned completely.
+async fn a_long_chain_of_sessions_is_complete(store: Store) {
     for n in 0..150 {
         let parent = (n > 0).then(|| format!("s{:03}", n - 1));
         put(&store, "ana", &format!("s{n:03}"), 1, parent.as_deref()).await;

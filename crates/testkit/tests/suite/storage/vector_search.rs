@@ -1,28 +1,28 @@
-//! Finding what is near to a query, or to a vector that the caller has.
+//! Searches by a vector of the caller.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
     a_result_carries_its_similarity,
     the_length_of_the_vector_makes_no_difference,
-    what_is_compared_is_narrowed,
-    the_least_similarity_holds,
-    copies_stand_side_by_side,
-    the_nearest_chunk_stands_for_its_message,
+    filters_apply_before_vectors_are_ranked,
+    the_minimum_similarity_applies,
+    copies_rank_side_by_side,
+    a_message_is_ranked_by_its_nearest_chunk,
     options_out_of_range_are_errors,
-    nothing_is_near_where_there_is_nothing,
+    a_store_without_vectors_returns_no_results,
 ];
 
 fn near(store: &Store, text: &str) -> VectorSearchOptions {
     VectorSearchOptions::new(store.embedding.vector(text))
 }
 
-/// Searches in what ana has, without a provider.
+/// Searches the sessions of ana without a provider.
 async fn search(store: &Store, options: &VectorSearchOptions) -> SearchResults {
     store.storage_with(None).vector_search(&ana(), options).await.unwrap()
 }
 
-/// A result says what a semantic one says; its score is the similarity, and no provider is asked for anything.
+/// A result has the fields of a semantic result. Its score is the similarity, and no provider is called.
 async fn a_result_carries_its_similarity(store: Store) {
     let texts = ["a green apple", "a red pear", "one table"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
@@ -48,7 +48,7 @@ async fn a_result_carries_its_similarity(store: Store) {
     assert!(search(&store, &near(&store, "a green apple")).await.results[0].message.is_none());
 }
 
-/// A vector of any length is as good as one of unit length.
+/// The length of the query vector makes no difference.
 async fn the_length_of_the_vector_makes_no_difference(store: Store) {
     let texts = ["a green apple", "a red pear", "the red table"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
@@ -61,8 +61,8 @@ async fn the_length_of_the_vector_makes_no_difference(store: Store) {
     }
 }
 
-/// Content types, filter and scope narrow what is compared, before the ranking.
-async fn what_is_compared_is_narrowed(store: Store) {
+/// Content types, filter and scope apply before ranking.
+async fn filters_apply_before_vectors_are_ranked(store: Store) {
     let crowd: Vec<_> = (0..60).map(|_| lines::user("the asked words")).collect();
     store.sync(&target("crowd"), crowd.clone()).await;
     store.sync(&target_of("ben", "shop", "rare"), crowd).await;
@@ -87,8 +87,8 @@ async fn what_is_compared_is_narrowed(store: Store) {
     assert_eq!(everyone.results.len(), 122);
 }
 
-/// Results below the least similarity are left out, in a search by meaning too.
-async fn the_least_similarity_holds(store: Store) {
+/// Results below the minimum similarity are omitted, also in a semantic search.
+async fn the_minimum_similarity_applies(store: Store) {
     let texts = ["alpha beta", "alpha", "gamma delta", "alpha beta gamma"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
     for (least, expected) in [(-1.0, 4), (0.5, 3), (0.999, 1)] {
@@ -102,8 +102,8 @@ async fn the_least_similarity_holds(store: Store) {
     }
 }
 
-/// Copies of the nearest message stand beside it: nothing is moved for the sake of variety.
-async fn copies_stand_side_by_side(store: Store) {
+/// Copies of the nearest message rank next to it: diversity does not apply.
+async fn copies_rank_side_by_side(store: Store) {
     let texts = ["alpha beta", "alpha gamma", "alpha beta", "delta", "alpha beta", "alpha beta"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
     let found = search(&store, &near(&store, "alpha beta")).await.results;
@@ -114,9 +114,9 @@ async fn copies_stand_side_by_side(store: Store) {
     assert_eq!(found[4].sequence, 1);
 }
 
-/// A message is one result, by its nearest chunk, whose span holds the words; the chunks of a few long ones do not hide the
-/// others.
-async fn the_nearest_chunk_stands_for_its_message(store: Store) {
+/// A message is one result, with its nearest chunk and the span of that chunk. The chunks of a few long messages do not
+/// hide other messages.
+async fn a_message_is_ranked_by_its_nearest_chunk(store: Store) {
     let limits = EmbeddingLimits {
         chunk_threshold_tokens: 40,
         chunk_target_tokens: 20,
@@ -149,7 +149,7 @@ async fn the_nearest_chunk_stands_for_its_message(store: Store) {
     assert_eq!(first, [0, 1]);
 }
 
-/// A vector that can't be compared, and options out of range, are refused and named.
+/// A vector that cannot be compared and options out of range are refused and named.
 async fn options_out_of_range_are_errors(store: Store) {
     store.sync(&target("s"), vec![lines::user("a text")]).await;
     let good = store.embedding.vector("a text");
@@ -175,8 +175,8 @@ async fn options_out_of_range_are_errors(store: Store) {
     assert_eq!(search(&store, &of(&good)).await.results.len(), 1);
 }
 
-/// In a store without vectors nothing is near to anything, nor to a query of which the model knows no word.
-async fn nothing_is_near_where_there_is_nothing(store: Store) {
+/// A store without vectors returns no results. Neither does a query without any word that the model knows.
+async fn a_store_without_vectors_returns_no_results(store: Store) {
     let options = near(&store, "basket");
     for _ in 0..2 {
         assert!(search(&store, &options).await.results.is_empty());

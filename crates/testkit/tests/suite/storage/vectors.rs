@@ -1,22 +1,22 @@
-//! Vectors: made of every text, pending where making them failed, never shifted, never of two models.
+//! Vectors: made for every text, pending after a failure, never of the wrong text, never of two models.
 
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
     every_text_has_its_vector,
-    a_long_text_has_a_vector_a_chunk,
+    a_long_text_has_a_vector_for_each_chunk,
     a_shorter_text_leaves_no_stale_chunk,
     tool_output_is_embedded_up_to_its_limit,
-    a_provider_that_fails_midway_leaves_whole_messages,
-    a_failed_embedding_is_made_up_for,
+    a_provider_that_fails_midway_leaves_no_partial_message,
+    a_failed_embedding_is_retried_by_the_next_sync,
     a_text_that_cannot_be_embedded_fails_alone,
-    a_service_that_fails_on_every_text_marks_nothing,
-    what_was_made_before_a_failure_is_kept,
-    another_space_is_refused,
+    a_service_that_fails_on_every_text_leaves_them_pending,
+    vectors_made_before_a_failure_are_kept,
+    vectors_of_another_model_are_refused,
     vectors_are_made_once_there_is_a_provider,
-    a_model_that_fails_reserves_nothing,
-    a_claim_without_vectors_gives_way,
-    a_search_says_how_many_messages_have_no_vectors,
+    a_failing_model_does_not_claim_the_store,
+    a_claim_without_vectors_is_replaced,
+    a_search_reports_how_many_messages_have_no_vectors,
 ];
 
 fn every_kind() -> Vec<Line> {
@@ -40,7 +40,7 @@ fn small() -> FakeEmbedding {
     })
 }
 
-/// Every text of a message has its vector; a message of two texts has two. System messages have none.
+/// Every text of a message has a vector. System messages have none.
 async fn every_text_has_its_vector(store: Store) {
     store.sync(&target("s"), every_kind()).await;
     let vectors = store.vectors(&target("s")).await;
@@ -63,8 +63,8 @@ async fn every_text_has_its_vector(store: Store) {
     assert!(states.eq([stored, stored, stored, stored, VectorState::Nothing]));
 }
 
-/// A long text has a vector for each chunk; the characters of a chunk's span are what was embedded.
-async fn a_long_text_has_a_vector_a_chunk(store: Store) {
+/// A long text has a vector for each chunk. The span of a chunk is the text that was embedded.
+async fn a_long_text_has_a_vector_for_each_chunk(store: Store) {
     let store = store.with_embedding(small());
     let text = (0..60).map(|n| format!("Satz {n} über café 👍 und Größe.")).collect::<Vec<_>>().join(" ");
     store.sync(&target("s"), vec![lines::user(&text), lines::user("short")]).await;
@@ -96,7 +96,7 @@ async fn a_shorter_text_leaves_no_stale_chunk(store: Store) {
     assert_eq!(store.rows(&target("s")).await.vectors, before / 2 + 1);
 }
 
-/// Of a tool's output, as much is embedded as the settings say; full text finds the rest too.
+/// Tool results are embedded up to the configured length. Full text covers all of them.
 async fn tool_output_is_embedded_up_to_its_limit(store: Store) {
     let settings = StorageSettings::default().with_tool_output_chars(20);
     let storage = store.storage.clone().with_settings(settings);
@@ -107,8 +107,8 @@ async fn tool_output_is_embedded_up_to_its_limit(store: Store) {
     assert_eq!(store.find(&target("s"), "farbehind").await, [0]);
 }
 
-/// A provider that fails in the midst of many messages leaves none with half of its vectors.
-async fn a_provider_that_fails_midway_leaves_whole_messages(store: Store) {
+/// If a provider fails midway, each message has all of its vectors or none.
+async fn a_provider_that_fails_midway_leaves_no_partial_message(store: Store) {
     let store = store.with_embedding(small());
     let lines = || {
         (0..30).map(|n| lines::thinking(&format!("thought{n}"), &format!("answer{n}"))).collect::<Vec<_>>()
@@ -130,9 +130,9 @@ async fn a_provider_that_fails_midway_leaves_whole_messages(store: Store) {
     }
 }
 
-/// When embedding fails, or the answer is wrong, the message is stored, found by full text, and its vectors are pending; the
-/// next sync makes them.
-async fn a_failed_embedding_is_made_up_for(store: Store) {
+/// If embedding fails or the response is wrong, the message is stored and found by full text, and its vectors are
+/// pending. The next sync makes them.
+async fn a_failed_embedding_is_retried_by_the_next_sync(store: Store) {
     let wrong = [Answer::TooFew, Answer::TooMany, Answer::WrongDimensions, Answer::NotFinite];
     for answer in std::iter::once(None).chain(wrong.map(Some)) {
         store.embedding.fail_always(answer.is_none());
@@ -145,7 +145,7 @@ async fn a_failed_embedding_is_made_up_for(store: Store) {
         let report = store.embed().await;
         assert!(report.failure.is_some() && report.total() == 0, "{answer:?}");
     }
-    // The same lines again: nothing is written but what is pending.
+    // The same lines again: only pending vectors are written.
     store.embedding.answer_with(Answer::Right);
     let before = store.stored(&target("s")).await;
     assert_eq!(store.sync(&target("s"), every_kind()).await, IngestReport::default());
@@ -155,8 +155,8 @@ async fn a_failed_embedding_is_made_up_for(store: Store) {
     assert_eq!(store.search(&target("s"), &meaning("question")).await.results[0].sequence, 0);
 }
 
-/// Of many texts, the one that a service refuses, or makes a vector of zeros of, is found; no other message suffers. It is
-/// tried again on demand.
+/// If a service refuses one of many texts or returns a vector of zeros for it, only that message fails. It is retried
+/// on request.
 async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
     let fail = |session: &str, text: Option<&str>| match session {
         "refused" => store.embedding.refuse(text),
@@ -187,8 +187,8 @@ async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
     }
 }
 
-/// A service that fails on each of many texts has something against us, not against the texts: they stay pending.
-async fn a_service_that_fails_on_every_text_marks_nothing(store: Store) {
+/// If a service fails on every one of many texts, the texts are not to blame and stay pending.
+async fn a_service_that_fails_on_every_text_leaves_them_pending(store: Store) {
     let lines: Vec<Line> = (0..20).map(|n| lines::user(&format!("apple number {n}"))).collect();
     store.sync_text(&target("s"), lines).await;
     for refuses in [true, false] {
@@ -202,8 +202,8 @@ async fn a_service_that_fails_on_every_text_marks_nothing(store: Store) {
     }
 }
 
-/// Batches that came back before another failed are not paid for twice.
-async fn what_was_made_before_a_failure_is_kept(store: Store) {
+/// Vectors of completed batches are kept if a later batch fails.
+async fn vectors_made_before_a_failure_are_kept(store: Store) {
     let lines: Vec<Line> = (0..40).map(|n| lines::user(&format!("apple number {n}"))).collect();
     store.sync_text(&target("s"), lines).await;
     store.embedding.fail_on(Some("number 35"));
@@ -220,8 +220,8 @@ async fn what_was_made_before_a_failure_is_kept(store: Store) {
     assert_eq!(made.iter().filter(|text| text.ends_with("number 0")).count(), 1);
 }
 
-/// Vectors of another model, or of another length, are refused; full text goes on, and the store keeps its space.
-async fn another_space_is_refused(store: Store) {
+/// Vectors of another model or length are refused. Full text continues to work, and the store keeps its space.
+async fn vectors_of_another_model_are_refused(store: Store) {
     store.sync(&target("s"), every_kind()).await;
     let space = store.storage.embedding_space().await.unwrap();
     for other in [FakeEmbedding::new().with_model("another"), FakeEmbedding::new().with_dimensions(32)] {
@@ -244,7 +244,7 @@ async fn another_space_is_refused(store: Store) {
     assert!(store.pending(&target("s")).await.is_empty());
 }
 
-/// Without a provider nothing is embedded; pending vectors are made once there is one, in all sessions of the user.
+/// Without a provider nothing is embedded. Once there is one, it makes pending vectors in all sessions of the user.
 async fn vectors_are_made_once_there_is_a_provider(store: Store) {
     let (without, ben) = (store.storage_with(None), target_of("ben", "p", "a"));
     for target in [target("a"), target("b"), target("c"), ben.clone()] {
@@ -268,8 +268,8 @@ fn other() -> FakeEmbedding {
     FakeEmbedding::new().with_model("other-words").with_dimensions(48)
 }
 
-/// A model that fails before its first vector is stored keeps no other model out.
-async fn a_model_that_fails_reserves_nothing(store: Store) {
+/// A model that fails before its first vector is stored does not exclude another model.
+async fn a_failing_model_does_not_claim_the_store(store: Store) {
     store.embedding.fail_always(true);
     store.sync(&target("s"), vec![lines::user("a red apple")]).await;
     assert!(store.embed().await.failure.is_some());
@@ -282,31 +282,31 @@ async fn a_model_that_fails_reserves_nothing(store: Store) {
     assert_eq!(sequences(&store.search(&target("s"), &meaning("apple")).await.results), [0]);
 }
 
-/// A store that an earlier version claimed for a model, without a vector of it, is another model's too.
-async fn a_claim_without_vectors_gives_way(store: Store) {
+/// A store that an earlier version claimed for a model, but that has no vectors of it, accepts another model.
+async fn a_claim_without_vectors_is_replaced(store: Store) {
     let claim = meta::Generation { space: other().space().clone(), number: 0 };
     store.backend.put_meta_if_absent(meta::EMBEDDING_SPACE, &claim.to_value()).await.unwrap();
-    // Nothing is there to be found, which is no reason to look at words alone.
+    // There are no messages to find, so the search does not fall back to full text.
     let found = store.search(&target("s"), &SearchOptions::new("apple")).await;
     assert_eq!((found.mode, found.notices.len()), (SearchMode::Hybrid, 0));
 
     store.sync(&target("s"), vec![lines::user("a red apple")]).await;
     assert_eq!(store.storage.embedding_space().await.unwrap().as_ref(), Some(store.embedding.space()));
     assert_eq!(sequences(&store.search(&target("s"), &meaning("apple")).await.results), [0]);
-    // From now on it is taken.
+    // From now on the space is fixed.
     store.sync_text(&target("t"), vec![lines::user("a green pear")]).await;
     assert!(store.with_embedding(other()).embed().await.failure.is_some());
 }
 
-/// A search that uses vectors says how many messages have none yet, found or not; one of words says nothing of them.
-async fn a_search_says_how_many_messages_have_no_vectors(store: Store) {
+/// A search that uses vectors reports how many messages have none. A full-text search does not.
+async fn a_search_reports_how_many_messages_have_no_vectors(store: Store) {
     let ben = target_of("ben", "shop", "s");
     store.sync_text(&ben, vec![lines::user("a melon")]).await;
     let missing = async |target: &IngestTarget, query: &str, mode: SearchMode| {
         let options = SearchOptions::new(query).with_mode(mode);
         store.search(target, &options).await.missing_vectors.map(|missing| (missing.messages, missing.of))
     };
-    // Where no vector was ever made, all messages are missing.
+    // If no vectors were ever made, all messages are reported.
     assert_eq!(missing(&ben, "plum", SearchMode::Hybrid).await, Some((1, 1)));
     store.sync(&target("s"), vec![lines::user("a red apple"), lines::assistant("a green pear")]).await;
     assert_eq!(missing(&target("s"), "apple", SearchMode::Hybrid).await, None);
