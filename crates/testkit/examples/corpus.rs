@@ -1,11 +1,11 @@
-//! Writes a folder of made-up sessions, the same for the same numbers, for benchmarks:
+//! Writes a folder of generated sessions for benchmarks, the same for the same arguments:
 //!
 //! ```text
 //! cargo run --release -p amplifier-session-testkit --example corpus -- DIR [SESSIONS MESSAGES EVENTS SEED]
 //! ```
 //!
-//! The numbers are 200 sessions of 50 messages and 100 events each, seed 1, when they are left out. Beside
-//! `projects/` there is a `queries.json` with words to search for.
+//! The default is 200 sessions of 50 messages and 100 events each, with seed 1. The folder contains `projects/` and a
+//! `queries.json` with search queries.
 
 #![allow(clippy::print_stdout, reason = "says what it wrote")]
 

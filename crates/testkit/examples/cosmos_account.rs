@@ -1,9 +1,9 @@
-//! An account of Azure Cosmos DB to try things out with: in memory, on this machine.
+//! Runs an in-memory account of Azure Cosmos DB on this machine, to try things out.
 //!
 //!     cargo run -p amplifier-session-testkit --features cosmos --example cosmos_account -- --port 8081
 //!
-//! It prints what to set, and serves until it is stopped; then all of it is gone. Options: `--port` with a number, and
-//! `--without-full-text` for an account whose containers have no policy for full text.
+//! It prints the variables to set and serves until it is stopped. Nothing is kept. Options: `--port` with a number, and
+//! `--without-full-text` for an account whose containers have no full-text policy.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -39,7 +39,7 @@ async fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> 
     std::future::pending().await
 }
 
-/// Says what to set; at once, also where a program reads it.
+/// Prints the variables to set, and flushes the output for programs that read it.
 fn tell(account: &CosmosAccount) -> io::Result<()> {
     println!("export AMPLIFIER_COSMOS_ENDPOINT={}", account.endpoint());
     println!("export AMPLIFIER_COSMOS_AUTH_METHOD=key");

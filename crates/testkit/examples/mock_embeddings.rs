@@ -1,10 +1,10 @@
-//! An embedding service to try things out with: speaks the formats of OpenAI and Azure OpenAI on this machine.
+//! Runs an embedding service with the API of OpenAI and Azure OpenAI on this machine, to try things out.
 //!
 //!     cargo run -p amplifier-session-testkit --features http --example mock_embeddings -- --latency-ms 50
 //!
-//! It prints what to set, and serves until it is stopped. Options, each with a value: `--port`, `--key`, `--latency-ms`,
-//! `--fail` (the share of calls that fail, such as 0.3), `--seed`, `--model` (one more model, of the length that
-//! `--dimensions` says).
+//! It prints the variables to set and serves until it is stopped. Options, each with a value: `--port`, `--key`,
+//! `--latency-ms`, `--fail` (the share of calls that fail, such as 0.3), `--seed`, `--model` (an additional model) and
+//! `--dimensions` (the length of its vectors).
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
@@ -52,7 +52,7 @@ async fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Tells each second what has come in, where something has.
+/// Prints the new calls every second, if there are any.
 async fn report(mock: &MockEmbeddings) {
     let mut reported = 0;
     loop {

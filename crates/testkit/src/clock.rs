@@ -1,4 +1,4 @@
-//! A clock that tells what a test wants.
+//! A clock controlled by a test.
 
 use std::sync::{
     Arc,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use amplifier_session_core::model::Timestamp;
 
-/// A clock that stands still, or moves on by a fixed step whenever it is read. Clones are the same clock.
+/// A clock that stands still or advances by a fixed step with each reading. Clones share the clock.
 ///
 /// ```
 /// use amplifier_session_testkit::TestClock;
@@ -23,26 +23,26 @@ pub struct TestClock {
 }
 
 impl TestClock {
-    /// A clock that always tells `time` (ISO 8601), until it is set or moved; the epoch when that is no time.
+    /// A clock that returns `time` (ISO 8601) until it is changed; the epoch if `time` is invalid.
     #[must_use]
     pub fn fixed(time: &str) -> Self {
         Self::ticking(time, 0)
     }
 
-    /// A clock that tells `time` (ISO 8601) first and is `step_micros` further with each reading.
+    /// A clock that returns `time` (ISO 8601) first and advances by `step_micros` with each reading.
     #[must_use]
     pub fn ticking(time: &str, step_micros: i64) -> Self {
         let start = Timestamp::parse(time).map_or(0, Timestamp::as_micros);
         Self { micros: Arc::new(AtomicI64::new(start)), step: step_micros }
     }
 
-    /// The time.
+    /// Returns the time.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.micros.fetch_add(self.step, Ordering::SeqCst))
     }
 
-    /// Moves the clock on.
+    /// Advances the clock.
     pub fn advance(&self, micros: i64) {
         self.micros.fetch_add(micros, Ordering::SeqCst);
     }

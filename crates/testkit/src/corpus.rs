@@ -1,8 +1,8 @@
-//! Made-up sessions of realistic shape, the same for the same seed: for benchmarks that anyone can repeat.
+//! Generated sessions of realistic shape, the same for the same seed, for reproducible benchmarks.
 //!
-//! Words have the frequencies of a language (the word of rank *r* occurs about 1/*r* as often as the first one):
-//! some hundred common ones, and identifiers joined from them, as programs are full of. Messages have the lengths and
-//! the roles of real ones: questions, thinking with answers and tool calls, tool output.
+//! Word frequencies are those of a natural language (the word of rank *r* occurs about 1/*r* as often as the first
+//! one). The vocabulary has some hundred common words and identifiers made of them. Messages have realistic lengths and
+//! roles: questions, thinking with answers and tool calls, and tool results.
 
 use std::{fs, io, path::Path};
 
@@ -30,7 +30,7 @@ const COMMON: &str = "the to of a in is and that for it with this on be not as a
     charge customer order basket product price discount tax currency report chart dashboard alert incident ticket \
     review comment feedback decision plan goal step task milestone owner team member role policy rule exception";
 
-/// How many different words there are: the common ones, then identifiers.
+/// The number of different words: the common ones, then identifiers.
 const VOCABULARY: usize = 60_000;
 
 const TOOLS: [&str; 6] = ["bash", "read_file", "edit_file", "grep", "web_fetch", "task"];
@@ -51,29 +51,29 @@ pub struct Corpus {
     random: Random,
 }
 
-/// How large a corpus is.
+/// The size of a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CorpusSize {
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: usize,
-    /// Messages of each.
+    /// The number of messages of each session.
     pub messages: usize,
-    /// Events of each.
+    /// The number of events of each session.
     pub events: usize,
 }
 
 impl Corpus {
-    /// The generator of `seed`.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { common: COMMON.split_whitespace().collect(), random: Random(seed) }
     }
 
-    /// Writes session folders below `root`, as Amplifier lays them out.
+    /// Writes session folders below `root` in the layout of Amplifier.
     ///
     /// # Errors
     ///
-    /// When a file can't be written.
+    /// If a file cannot be written.
     pub fn write(&mut self, root: &Path, size: CorpusSize) -> io::Result<()> {
         for number in 0..size.sessions {
             let project = *self.random.one(&PROJECTS);
@@ -91,11 +91,12 @@ impl Corpus {
         Ok(())
     }
 
-    /// Writes `queries.json` with lists of queries under `keyword` (one to three words) and `semantic` (nine).
+    /// Writes `queries.json` with the lists `keyword` (queries of one to three words) and `semantic` (queries of nine
+    /// words).
     ///
     /// # Errors
     ///
-    /// When the file can't be written.
+    /// If the file cannot be written.
     pub fn write_queries(&mut self, root: &Path) -> io::Result<()> {
         let keyword: Vec<String> = (0..50).map(|number| self.query(1 + number % 3)).collect();
         let semantic: Vec<String> = (0..50).map(|_| self.query(9)).collect();
@@ -103,7 +104,7 @@ impl Corpus {
         fs::write(root.join("queries.json"), format!("{queries:#}\n"))
     }
 
-    /// Words to search for, none of the most frequent.
+    /// A query of `words` words, without the most frequent ones.
     pub fn query(&mut self, words: usize) -> String {
         let rare = |random: &mut Random| (VOCABULARY as f64).powf(0.35 + 0.6 * random.part()) as usize;
         let words: Vec<String> = (0..words)
@@ -115,7 +116,7 @@ impl Corpus {
         words.join(" ")
     }
 
-    /// Running text of so many words.
+    /// Text of `words` words.
     pub fn text(&mut self, words: usize) -> String {
         let mut text = String::with_capacity(words * 7);
         for position in 1..=words {
@@ -150,7 +151,7 @@ impl Corpus {
         lines
     }
 
-    /// The lines of an event log; most are small, one in a thousand has a payload of 50 KB and more.
+    /// The lines of an event log. Most are small; one in a thousand has a payload of at least 50 KB.
     pub fn events(&mut self, events: usize, begun: i64) -> String {
         const TYPES: [&str; 6] =
             ["llm:request", "llm:response", "tool:pre", "tool:post", "prompt:submit", "hooks:log"];
@@ -210,7 +211,7 @@ impl Corpus {
         let common = |number: usize| self.common[number % self.common.len()];
         match rank.checked_sub(self.common.len()) {
             None => common(rank).to_owned(),
-            // Every identifier has a pair of words of its own.
+            // Every identifier is a different pair of words.
             Some(beyond) => {
                 format!("{}_{}", common(beyond * 7 + 40), common(beyond / self.common.len() + beyond))
             }
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_json_and_messages_take_turns() {
+    fn lines_are_json_and_have_every_role() {
         let mut corpus = Corpus::new(3);
         let transcript = corpus.transcript(100, 0);
         let roles: Vec<String> = transcript

@@ -12,10 +12,10 @@ use async_trait::async_trait;
 
 use crate::Random;
 
-/// A model of words: a text's vector is the sum of fixed random vectors of its words, so that texts that
-/// share words are near to each other and others are not. The same text has the same vector in every process.
+/// A model of words: the vector of a text is the sum of fixed random vectors of its words. Texts that share words are
+/// near to each other, and others are not. The same text has the same vector in every process.
 ///
-/// It refuses batches above its limits, as a real service does, and fails on demand.
+/// It refuses batches above its limits, as a real service does, and can simulate failures.
 #[derive(Debug)]
 pub struct FakeEmbedding {
     space: EmbeddingSpace,
@@ -25,19 +25,19 @@ pub struct FakeEmbedding {
     state: Mutex<State>,
 }
 
-/// How a [`FakeEmbedding`] answers.
+/// The kind of response of a [`FakeEmbedding`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Answer {
-    /// As it should.
+    /// A correct response.
     #[default]
     Right,
-    /// With one vector too few: the first is missing, so that all others are shifted.
+    /// One vector too few: the first is missing, so that all others are shifted.
     TooFew,
-    /// With one vector too many.
+    /// One vector too many.
     TooMany,
-    /// With vectors that are one dimension short.
+    /// Vectors that are one dimension short.
     WrongDimensions,
-    /// With vectors that hold a number that is none.
+    /// Vectors that contain a number that is not finite.
     NotFinite,
 }
 
@@ -60,7 +60,7 @@ impl Default for FakeEmbedding {
 }
 
 impl FakeEmbedding {
-    /// A model `fake-words` of 64 dimensions that takes texts of 8,192 tokens.
+    /// A model named `fake-words` with 64 dimensions and a limit of 8,192 tokens for each text.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -78,42 +78,42 @@ impl FakeEmbedding {
         }
     }
 
-    /// Sets the model's name.
+    /// Sets the name of the model.
     #[must_use]
     pub fn with_model(mut self, model: &str) -> Self {
         model.clone_into(&mut self.space.model);
         self
     }
 
-    /// Sets the length of the vectors.
+    /// Sets the number of dimensions.
     #[must_use]
     pub fn with_dimensions(mut self, dimensions: usize) -> Self {
         self.space.dimensions = dimensions;
         self
     }
 
-    /// Sets how much it takes.
+    /// Sets the limits.
     #[must_use]
     pub fn with_limits(mut self, limits: EmbeddingLimits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Sets how far it is to be trusted.
+    /// Sets the strength of the model.
     #[must_use]
     pub fn with_strength(mut self, strength: ModelStrength) -> Self {
         self.strength = strength;
         self
     }
 
-    /// Makes it a model on another machine.
+    /// Makes it a remote model.
     #[must_use]
     pub fn on_another_machine(mut self) -> Self {
         self.is_local = false;
         self
     }
 
-    /// Fails every call from now on, or none.
+    /// Sets whether every call fails from now on.
     pub fn fail_always(&self, fail: bool) {
         self.state().fail_always = fail;
     }
@@ -123,33 +123,33 @@ impl FakeEmbedding {
         self.state().fail_next = calls;
     }
 
-    /// Fails every call with a text that contains `text`; none with `None`.
+    /// Fails every call with a text that contains `text`; `None` fails no call.
     pub fn fail_on(&self, text: Option<&str>) {
         self.state().fail_on = text.map(str::to_owned);
     }
 
-    /// Refuses every text that contains `text`, as a service does that finds nothing wrong but the text; none with `None`.
+    /// Refuses every text that contains `text`, as if a service rejected only that text; `None` refuses no text.
     pub fn refuse(&self, text: Option<&str>) {
         self.state().refuse = text.map(str::to_owned);
     }
 
-    /// Makes no vector of a text that contains `text`, as a service does that answers with zeros; of all with `None`.
+    /// Returns a vector of zeros for a text that contains `text`, as some services do; `None` for no text.
     pub fn make_nothing_of(&self, text: Option<&str>) {
         self.state().nothing_of = text.map(str::to_owned);
     }
 
-    /// Sets how it answers from now on.
+    /// Sets the kind of response from now on.
     pub fn answer_with(&self, answer: Answer) {
         self.state().answer = answer;
     }
 
-    /// How often it was called.
+    /// The number of calls.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.state().calls
     }
 
-    /// All texts that it was given, failed calls included, in order.
+    /// All received texts in order, including those of failed calls.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.state().texts.clone()
@@ -162,7 +162,7 @@ impl FakeEmbedding {
         state.texts.clear();
     }
 
-    /// The vector of a text: of unit length, or zeros where it holds no word.
+    /// The vector of a text: of unit length, or zeros if it has no words.
     #[must_use]
     pub fn vector(&self, text: &str) -> Vec<f32> {
         let mut sum = vec![0.0; self.space.dimensions];
@@ -212,7 +212,7 @@ impl EmbeddingProvider for FakeEmbedding {
         self.is_local
     }
 
-    /// As if a service were asked.
+    /// Pretends to be a service.
     fn address(&self) -> Option<String> {
         Some("http://fake.test/v1".to_owned())
     }
@@ -239,7 +239,7 @@ impl EmbeddingProvider for FakeEmbedding {
 }
 
 impl State {
-    /// Counts a call, and fails it when that is wanted.
+    /// Counts a call, and fails it if configured.
     fn note_call(&mut self, texts: &[String]) -> Result<Answer> {
         self.calls += 1;
         self.texts.extend_from_slice(texts);
@@ -257,7 +257,7 @@ impl State {
     }
 }
 
-/// Adds the word's own random vector, drawn from a hash of the word (FNV-1a).
+/// Adds the random vector of a word, derived from a hash of the word (FNV-1a).
 fn add_word(sum: &mut [f32], word: &str) {
     let hash = |seed: u64, byte: u8| (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mut random = Random(word.bytes().fold(0xcbf2_9ce4_8422_2325, hash));

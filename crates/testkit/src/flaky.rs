@@ -73,8 +73,8 @@ impl Operation {
     ];
 }
 
-/// A backend around another that counts the calls of each method and fails calls on demand,
-/// before they reach the other.
+/// A backend that wraps another one, counts the calls of each method and can fail calls before they reach the wrapped
+/// backend.
 #[derive(Debug)]
 pub struct FlakyBackend {
     inner: Arc<dyn StorageBackend>,
@@ -84,49 +84,49 @@ pub struct FlakyBackend {
 #[derive(Debug, Default)]
 struct State {
     calls: HashMap<Operation, usize>,
-    /// Of these operations, the call of this number from now fails; 0 is the next one.
+    /// The number of calls until the failing one, by operation; 0 is the next call.
     planned: HashMap<Operation, usize>,
-    /// The call of this number from now fails, whatever it is.
+    /// The number of calls of any operation until the failing one.
     planned_any: Option<usize>,
     broken: HashMap<Operation, ErrorKind>,
 }
 
 impl FlakyBackend {
-    /// Wraps `inner`; nothing fails yet.
+    /// Wraps `inner`, without failures.
     #[must_use]
     pub fn new(inner: Arc<dyn StorageBackend>) -> Self {
         Self { inner, state: Mutex::default() }
     }
 
-    /// Lets every call of `operation` fail with an error of `kind`, until [`FlakyBackend::mend`].
+    /// Fails every call of `operation` with an error of `kind`, until [`FlakyBackend::mend`].
     pub fn break_operation(&self, operation: Operation, kind: ErrorKind) {
         self.state().broken.insert(operation, kind);
     }
 
-    /// Lets one call of `operation` fail with `StorageIo` (retryable): the one after `calls` further ones.
+    /// Fails one call of `operation` with `StorageIo` (retryable), after `calls` further calls.
     pub fn fail_after(&self, operation: Operation, calls: usize) {
         self.state().planned.insert(operation, calls);
     }
 
-    /// Lets one call fail with `StorageIo` (retryable), whichever it is: the one after `calls` further ones.
+    /// Fails one call of any operation with `StorageIo` (retryable), after `calls` further calls.
     pub fn fail_any_after(&self, calls: usize) {
         self.state().planned_any = Some(calls);
     }
 
-    /// Lets nothing fail any more.
+    /// Ends all failures.
     pub fn mend(&self) {
         let mut state = self.state();
         let calls = std::mem::take(&mut state.calls);
         *state = State { calls, ..State::default() };
     }
 
-    /// How often `operation` was called, failed calls included.
+    /// The number of calls of `operation`, including failed ones.
     #[must_use]
     pub fn calls(&self, operation: Operation) -> usize {
         self.state().calls.get(&operation).copied().unwrap_or(0)
     }
 
-    /// How often anything that changes what is stored was called.
+    /// The number of calls of all operations that change the store.
     #[must_use]
     pub fn writes(&self) -> usize {
         Operation::WRITES.into_iter().map(|operation| self.calls(operation)).sum()
@@ -141,7 +141,7 @@ impl FlakyBackend {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call and gives the backend to make it on, or fails.
+    /// Counts a call and returns the wrapped backend, or fails.
     fn call(&self, operation: Operation) -> Result<&Arc<dyn StorageBackend>> {
         let mut state = self.state();
         *state.calls.entry(operation).or_default() += 1;
@@ -162,7 +162,7 @@ impl FlakyBackend {
     }
 }
 
-/// Counts one call down. Returns whether it is the one to fail.
+/// Counts down a call. Returns whether it is the one to fail.
 fn count_down(planned: &mut Option<usize>) -> bool {
     let due = *planned == Some(0);
     *planned = planned.and_then(|left| left.checked_sub(1));
@@ -213,7 +213,7 @@ impl Sessions for FlakyBackend {
         self.call(Operation::SyncStates)?.sync_states(user, after, limit).await
     }
 
-    /// Each of the changes is a call of [`Operation::Write`].
+    /// Each change counts as a call of [`Operation::Write`].
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let calls: Vec<_> =
             changes.into_iter().map(|change| self.call(Operation::Write).map(|_| change)).collect();

@@ -8,33 +8,33 @@ use std::{
 
 use amplifier_session_core::model::RawJson;
 
-/// A temporary folder in the place of `~/.amplifier`, removed when it is dropped.
+/// A temporary folder that replaces `~/.amplifier`. Dropping it removes the folder.
 #[derive(Debug)]
 pub struct AmplifierHome {
     folder: tempfile::TempDir,
 }
 
 impl AmplifierHome {
-    /// An empty one.
+    /// Creates an empty folder.
     ///
     /// # Errors
     ///
-    /// When the folder can't be made.
+    /// If the folder cannot be created.
     pub fn new() -> io::Result<Self> {
         Ok(Self { folder: tempfile::tempdir()? })
     }
 
-    /// Its path.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Makes the folder `projects/<project>/sessions/<session>`, empty.
+    /// Creates the empty folder `projects/<project>/sessions/<session>`.
     ///
     /// # Errors
     ///
-    /// When the folder can't be made.
+    /// If the folder cannot be created.
     pub fn session(&self, project: &str, session: &str) -> io::Result<SessionFolder> {
         SessionFolder::create(self.path().join("projects").join(project).join("sessions").join(session))
     }
@@ -58,18 +58,18 @@ pub struct SessionFolder {
 }
 
 impl SessionFolder {
-    /// Makes the folder, with those above it.
+    /// Creates the folder and its parents.
     ///
     /// # Errors
     ///
-    /// When it can't be made.
+    /// If the folder cannot be created.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         fs::create_dir_all(&path)?;
         Ok(Self { path })
     }
 
-    /// Its path.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -79,16 +79,16 @@ impl SessionFolder {
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If the file cannot be written.
     pub fn metadata(&self, json: &str) -> io::Result<&Self> {
         self.file("metadata.json", json)
     }
 
-    /// Writes `transcript.jsonl` anew.
+    /// Replaces `transcript.jsonl`.
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If the file cannot be written.
     pub fn transcript(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
         self.file("transcript.jsonl", joined(lines))
     }
@@ -97,7 +97,7 @@ impl SessionFolder {
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If the file cannot be written.
     pub fn append_transcript(
         &self,
         lines: impl IntoIterator<Item = impl Into<RawJson>>,
@@ -105,11 +105,11 @@ impl SessionFolder {
         self.append("transcript.jsonl", joined(lines))
     }
 
-    /// Writes `events.jsonl` anew.
+    /// Replaces `events.jsonl`.
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If the file cannot be written.
     pub fn events(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
         self.file("events.jsonl", joined(lines))
     }
@@ -118,16 +118,16 @@ impl SessionFolder {
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If the file cannot be written.
     pub fn append_events(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
         self.append("events.jsonl", joined(lines))
     }
 
-    /// Writes a file anew; `name` is its path within the folder.
+    /// Replaces a file; `name` is its path within the folder.
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If the file cannot be written.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> io::Result<&Self> {
         let path = self.path.join(name);
         if let Some(folder) = path.parent() {
@@ -137,11 +137,11 @@ impl SessionFolder {
         Ok(self)
     }
 
-    /// Appends to a file as it stands, without adding a line ending.
+    /// Appends to a file without adding a line ending.
     ///
     /// # Errors
     ///
-    /// When it can't be written.
+    /// If the file cannot be written.
     pub fn append(&self, name: &str, content: impl AsRef<[u8]>) -> io::Result<&Self> {
         let mut file = fs::OpenOptions::new().create(true).append(true).open(self.path.join(name))?;
         file.write_all(content.as_ref())?;
@@ -152,14 +152,14 @@ impl SessionFolder {
     ///
     /// # Errors
     ///
-    /// When it can't be removed.
+    /// If the file cannot be removed.
     pub fn remove(&self, name: &str) -> io::Result<&Self> {
         fs::remove_file(self.path.join(name))?;
         Ok(self)
     }
 }
 
-/// The lines, each with its line ending.
+/// The lines, each with a line ending.
 fn joined(lines: impl IntoIterator<Item = impl Into<RawJson>>) -> Vec<u8> {
     let mut text = Vec::new();
     for line in lines {

@@ -1,17 +1,16 @@
-//! What tests of the system need: a conformance suite for storage backends, an in-memory backend, fakes and
-//! fault injection.
+//! Tools for tests: a conformance suite for storage backends, an in-memory backend, fakes and fault injection.
 //!
-//! - [`MemoryBackend`] keeps everything in memory, in the manner of a remote document store.
-//! - [`FakeEmbedding`] makes vectors of words, counts what it is asked, and fails on demand.
+//! - [`MemoryBackend`] keeps everything in memory and behaves like a remote document store.
+//! - [`FakeEmbedding`] makes vectors of words, counts calls and can simulate failures.
 //! - [`TinyModel`] writes a sentence embedder of a few kilobytes.
-//! - [`FlakyBackend`] wraps a backend, counts its calls and fails on demand.
-//! - [`TestClock`] tells the time that a test gives it.
-//! - [`lines`] builds lines of transcripts and event logs, [`AmplifierHome`] and [`SessionFolder`] the
-//!   folders that hold them.
-//! - [`corpus`] makes up sessions of realistic shape, for benchmarks.
+//! - [`FlakyBackend`] wraps a backend, counts its calls and can simulate failures.
+//! - [`TestClock`] returns the time that a test sets.
+//! - [`lines`] builds lines of transcripts and event logs; [`AmplifierHome`] and [`SessionFolder`] build session
+//!   folders.
+//! - [`corpus`] generates sessions of realistic shape, for benchmarks.
 //! - [`python_library`] has the databases of the Python library, all generations.
-//! - `http`, a feature, is an embedding service on this machine; `cosmos`, another one, an account of Azure Cosmos DB.
-//! - [`Store`] is a store under test; [`samples`] has lines that are easily damaged.
+//! - The feature `http` adds a mock embedding service, and `cosmos` a mock account of Azure Cosmos DB.
+//! - [`Store`] is a store under test; [`samples`] has lines that are easily corrupted.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
 
 mod clock;

@@ -13,14 +13,14 @@
 use amplifier_session_core::model::RawJson;
 use serde_json::{Map, Value, json};
 
-/// One line that is being built.
+/// A line under construction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     fields: Map<String, Value>,
     time: TimeField,
 }
 
-/// Where the time stands in a line.
+/// The field of a line that has the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TimeField {
     /// `metadata.timestamp`.
@@ -31,49 +31,49 @@ enum TimeField {
     Timestamp,
 }
 
-/// A user's message.
+/// A user message.
 #[must_use]
 pub fn user(text: &str) -> Line {
     message("user", json!(text))
 }
 
-/// A user's message of blocks.
+/// A user message of content blocks.
 #[must_use]
 pub fn user_blocks(blocks: Value) -> Line {
     message("user", blocks)
 }
 
-/// An assistant's answer.
+/// An assistant message.
 #[must_use]
 pub fn assistant(text: &str) -> Line {
     message("assistant", json!(text))
 }
 
-/// An assistant's answer in blocks, after thinking.
+/// An assistant message with a thinking block and a text block.
 #[must_use]
 pub fn thinking(thought: &str, text: &str) -> Line {
     message("assistant", json!([{"type": "thinking", "thinking": thought}, {"type": "text", "text": text}]))
 }
 
-/// An assistant's call of a tool, without text.
+/// A tool call of the assistant, without text.
 #[must_use]
 pub fn tool_call(tool: &str, arguments: Value) -> Line {
     message("assistant", json!([{"type": "tool_call", "id": "call_1", "name": tool, "input": arguments}]))
 }
 
-/// A tool's output, in a message of its own.
+/// A tool result as a message.
 #[must_use]
 pub fn tool(text: &str) -> Line {
     message("tool", json!(text)).with("tool_call_id", json!("call_1"))
 }
 
-/// A tool's output in the Anthropic manner: a block of a user's message.
+/// A tool result in the format of Anthropic: a block of a user message.
 #[must_use]
 pub fn tool_result(text: &str) -> Line {
     message("user", json!([{"type": "tool_result", "tool_use_id": "call_1", "content": text}]))
 }
 
-/// Instructions to the model.
+/// A system message.
 #[must_use]
 pub fn system(text: &str) -> Line {
     message("system", json!(text))
@@ -112,7 +112,7 @@ pub fn context_event(event: &str) -> Line {
 const EPOCH: &str = "2026-01-05T08:00:00Z";
 
 impl Line {
-    /// Sets when it was written (ISO 8601), in the field that belongs to its kind.
+    /// Sets the time (ISO 8601), in the field for this kind of line.
     #[must_use]
     pub fn at(self, time: impl ToString) -> Self {
         let time = time.to_string();
@@ -130,7 +130,7 @@ impl Line {
         self
     }
 
-    /// Sets an event's `data`.
+    /// Sets the `data` of an event.
     #[must_use]
     pub fn data(self, data: Value) -> Self {
         self.with("data", data)

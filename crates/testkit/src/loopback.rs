@@ -1,4 +1,4 @@
-//! What the servers on this machine share: connections, and bodies that end where they should not.
+//! Common parts of the local servers: connections, and bodies that can be cut off.
 
 use std::{
     io,
@@ -15,8 +15,8 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// Answers with `respond` until it is dropped, and all connections with it. An error of `respond` ends the connection
-/// without an answer.
+/// Serves with `respond` until it is dropped, which closes all connections. An error of `respond` closes the connection
+/// without a response.
 pub(crate) async fn serve<R, A>(listener: TcpListener, respond: R)
 where
     R: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
@@ -27,22 +27,22 @@ where
         tokio::select! {
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else { continue };
-                // Without this an answer of several pieces waits for the other side's acknowledgement.
+                // Otherwise a response of several pieces waits for the acknowledgement of the client.
                 let _ = stream.set_nodelay(true);
                 let service = service_fn(respond.clone());
                 connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
-            // Those that have ended are forgotten.
+            // Removes closed connections.
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-/// A body in one piece; or half of it, after which the connection ends.
+/// A body in one piece, or half of it before the connection is closed.
 #[derive(Debug)]
 pub(crate) struct Piece {
     bytes: Option<Bytes>,
-    /// The length that is announced.
+    /// The announced length.
     length: u64,
     cut: bool,
 }

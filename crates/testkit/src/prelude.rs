@@ -1,4 +1,4 @@
-//! Everything that tests of a store use all the time.
+//! Common imports of the tests of a store.
 
 pub use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage, StorageSettings, Viewer,

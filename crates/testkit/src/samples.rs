@@ -1,9 +1,8 @@
-//! Lines that are easily damaged on their way through a store.
+//! Lines that are easily corrupted in a store.
 
 use amplifier_session_core::model::RawJson;
 
-/// JSON members, as bytes, that must come back as they went in. Each is valid once invalid Unicode is
-/// replaced.
+/// JSON members, as bytes, that must come back unchanged. Each is valid after invalid Unicode is replaced.
 const MEMBERS: [(&str, &[u8]); 14] = [
     ("numbers as written", br#""a":1.0,"b":1e5,"c":12345678901234567890,"d":-0.0,"e":1E+2,"f":123456789012345678901234567890.10"#),
     ("order of keys", br#""zeta":1,"alpha":{"y":1,"b":2},"mid":3"#),
@@ -21,7 +20,7 @@ const MEMBERS: [(&str, &[u8]); 14] = [
     ("no text at all", br#""a":null"#),
 ];
 
-/// Transcript lines with awkward members, each with a name for what is awkward in it.
+/// Transcript lines with awkward members, each with a name for what is awkward.
 pub fn awkward_messages() -> Vec<(&'static str, RawJson)> {
     awkward(b"{\"role\":\"user\",\"content\":\"hello\",", b"}")
 }

@@ -1,4 +1,4 @@
-//! A store under test, and what tests do to it all the time.
+//! A store under test, and common operations of tests.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,17 +26,17 @@ use async_trait::async_trait;
 
 use crate::{FakeEmbedding, FlakyBackend, TestClock};
 
-/// A kind of store under test. Each test gets a subject of its own and opens one store with it.
+/// A kind of store under test. Each test creates its own subject and opens one store with it.
 #[async_trait]
 pub trait Subject: Send + Sync {
-    /// Opens the store, which does not exist yet and holds nothing. It must live as long as the subject.
+    /// Creates and opens the store, which must exist as long as the subject.
     async fn open(&self) -> Arc<dyn StorageBackend>;
 
-    /// Opens the same store a second time, as independent of the first handle as another process would be.
+    /// Opens the same store again, as independently of the first handle as from another process.
     async fn open_again(&self) -> Arc<dyn StorageBackend>;
 }
 
-/// Stores in a folder of their own, which goes with the subject. A second handle opens the same path again.
+/// A store in a temporary folder, which is removed with the subject. A second handle opens the same path again.
 #[derive(Debug)]
 pub struct InFolder<F> {
     folder: tempfile::TempDir,
@@ -66,19 +66,19 @@ where
     }
 }
 
-/// An open store: its backend, watched, and a storage on it that makes vectors.
+/// An open store: a backend with fault injection, and a storage on it with an embedding model.
 #[allow(missing_debug_implementations, reason = "a subject has none")]
 pub struct Store {
-    /// The backend, which counts calls and fails on demand.
+    /// The backend. It counts calls and can simulate failures.
     pub backend: Arc<FlakyBackend>,
-    /// The storage. Its clock moves on by a second with each reading.
+    /// The storage. Its clock advances by a second with each reading.
     pub storage: SessionStorage,
-    /// The model that the storage embeds with.
+    /// The model of the storage.
     pub embedding: Arc<FakeEmbedding>,
     subject: Arc<dyn Subject>,
 }
 
-/// A session; its messages, events and vectors.
+/// A session, its messages, its events and its vectors.
 type Everything = (StoredSession, (Vec<Message>, Vec<EventLine>, Vec<(u32, VectorRecord)>));
 
 impl Store {
@@ -100,7 +100,7 @@ impl Store {
         Self { backend, storage, embedding: Arc::default(), subject }.with_embedding(FakeEmbedding::new())
     }
 
-    /// Embeds with another model.
+    /// Replaces the model.
     #[must_use]
     pub fn with_embedding(mut self, embedding: FakeEmbedding) -> Self {
         self.embedding = Arc::new(embedding);
@@ -109,13 +109,13 @@ impl Store {
         self
     }
 
-    /// The storage with another provider, or none.
+    /// The storage with another provider, or without one.
     pub fn storage_with(&self, embedding: Option<FakeEmbedding>) -> SessionStorage {
         let embedding = embedding.map(|embedding| Arc::new(embedding) as Arc<dyn EmbeddingProvider>);
         self.storage.clone().with_embedding(embedding)
     }
 
-    /// Creates a session that was last changed at the beginning of 2026, after `fill` has changed its fields.
+    /// Creates a session that was last changed at the beginning of 2026. `fill` sets its fields.
     pub async fn create(&self, target: &IngestTarget, fill: impl FnOnce(&mut Session)) -> Session {
         let IngestTarget { key, host_id, project_slug } = target.clone();
         let mut session = Session::new(key, host_id, project_slug, day(1));
@@ -124,7 +124,7 @@ impl Store {
         session
     }
 
-    /// Writes a stored session anew, with what `fill` puts into the change, past `core`.
+    /// Writes a stored session again, with the change that `fill` makes, directly to the backend.
     pub async fn write(&self, target: &IngestTarget, fill: impl FnOnce(&mut SessionChange)) -> Version {
         let stored = self.stored(target).await;
         let mut change = SessionChange::new(stored.session, Some(stored.version));
@@ -153,7 +153,7 @@ impl Store {
         self.storage.sync_transcript_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
     }
 
-    /// Syncs transcript lines from a sequence on.
+    /// Syncs transcript lines from a start sequence.
     pub async fn sync_from(
         &self,
         target: &IngestTarget,
@@ -168,7 +168,7 @@ impl Store {
         self.storage.sync_event_lines(target, SyncLines::whole(raw(lines))).await.unwrap()
     }
 
-    /// Syncs event lines from a sequence on.
+    /// Syncs event lines from a start sequence.
     pub async fn sync_events_from(
         &self,
         target: &IngestTarget,
@@ -178,14 +178,14 @@ impl Store {
         self.storage.sync_event_lines(target, SyncLines::starting_at(start, raw(lines))).await
     }
 
-    /// All messages of a session; none when there is no such session.
+    /// All messages of a session; empty if the session does not exist.
     pub async fn messages(&self, target: &IngestTarget) -> Vec<Message> {
         let read =
             self.storage.get_transcript_lines(&scope(target), &target.key.session_id, None, 100_000).await;
         none_if_not_found(read)
     }
 
-    /// All events of a session, with their lines; none when there is no such session.
+    /// All events of a session with their lines; empty if the session does not exist.
     pub async fn events(&self, target: &IngestTarget) -> Vec<EventLine> {
         let lines = EventLines::default().with_limit(100_000).with_payload(true);
         none_if_not_found(self.storage.get_event_lines(&scope(target), &target.key.session_id, lines).await)
@@ -198,18 +198,18 @@ impl Store {
         read.unwrap().into_iter().map(|line| line.event).collect()
     }
 
-    /// What is stored of a session that is there.
+    /// An existing session.
     pub async fn stored(&self, target: &IngestTarget) -> StoredSession {
         self.backend.get_session(&target.key).await.unwrap().unwrap()
     }
 
-    /// Everything that is stored of a session that is there.
+    /// An existing session with all of its rows.
     pub async fn everything(&self, target: &IngestTarget) -> Everything {
         let rows = (self.messages(target).await, self.events(target).await, self.vectors(target).await);
         (self.stored(target).await, rows)
     }
 
-    /// How many rows a session has.
+    /// The row counts of a session.
     pub async fn rows(&self, target: &IngestTarget) -> SessionRows {
         self.backend.session_rows(&target.key).await.unwrap()
     }
@@ -233,14 +233,14 @@ impl Store {
         vectors
     }
 
-    /// Sequences of messages whose vectors are pending.
+    /// The sequences of messages with pending vectors.
     pub async fn pending(&self, target: &IngestTarget) -> Vec<u32> {
         let (user, session) = (&target.key.user_id, Some(&target.key.session_id));
         let pending = self.pending_of(pending_query(user, session, None, 100)).await;
         pending.iter().map(|message_ref| message_ref.sequence).collect()
     }
 
-    /// The messages that a query finds, page by page.
+    /// The messages that match a query, from all pages.
     pub async fn pending_of(&self, mut query: PendingQuery) -> Vec<MessageRef> {
         let mut pending: Vec<MessageRef> = Vec::new();
         loop {
@@ -254,12 +254,12 @@ impl Store {
         }
     }
 
-    /// Searches in the data of the target's user.
+    /// Searches in the scope of the target's user.
     pub async fn search(&self, target: &IngestTarget, options: &SearchOptions) -> SearchResults {
         self.storage.search_transcripts(&scope(target), options).await.unwrap()
     }
 
-    /// Sequences of the messages that hold any word of `query`, in ascending order.
+    /// The sequences of the messages that contain any word of `query`, sorted.
     pub async fn find(&self, target: &IngestTarget, query: &str) -> Vec<u32> {
         let options = words(query).with_limit(1_000);
         let mut found = sequences(&self.search(target, &options).await.results);
@@ -320,13 +320,13 @@ pub fn scope(target: &IngestTarget) -> Scope {
     Scope::User(target.key.user_id.clone())
 }
 
-/// Lines as they stand in files.
+/// Lines as they are in files.
 #[must_use]
 pub fn raw(lines: Vec<impl Into<RawJson>>) -> Vec<RawJson> {
     lines.into_iter().map(Into::into).collect()
 }
 
-/// The first `limit` rows from `start` on.
+/// The range of the first `limit` rows from `start`.
 #[must_use]
 pub fn range(start: u32, limit: usize) -> SequenceRange {
     SequenceRange { start, limit }
@@ -338,25 +338,25 @@ pub fn words(query: &str) -> SearchOptions {
     SearchOptions::new(query).with_mode(SearchMode::FullText)
 }
 
-/// A semantic search, by relevance alone.
+/// A semantic search, ranked by relevance only.
 #[must_use]
 pub fn meaning(query: &str) -> SearchOptions {
     SearchOptions::new(query).with_mode(SearchMode::Semantic).with_mmr_lambda(1.0)
 }
 
-/// The sequences of the messages that were found, in order.
+/// The sequences of the results, in order.
 #[must_use]
 pub fn sequences(results: &[SearchResult]) -> Vec<u32> {
     results.iter().map(|result| result.sequence).collect()
 }
 
-/// Whether a search says that it ran by words alone, for want of vectors.
+/// Whether the search fell back to full text for lack of vectors.
 #[must_use]
 pub fn says_words_alone(answer: &SearchResults) -> bool {
     answer.notices.iter().any(|notice| notice.contains("words only"))
 }
 
-/// The kind of the error that something must fail with.
+/// The kind of the error of a call that must fail.
 #[must_use]
 pub fn kind<T: Debug>(result: Result<T>) -> ErrorKind {
     result.unwrap_err().kind()
@@ -369,7 +369,7 @@ fn none_if_not_found<T>(read: Result<Vec<T>>) -> Vec<T> {
     }
 }
 
-/// A query for messages whose vectors of the first generation are pending.
+/// A query for messages with pending vectors of the first generation.
 #[must_use]
 pub fn pending_query(
     user: &UserId,

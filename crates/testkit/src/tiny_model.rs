@@ -1,18 +1,18 @@
-//! A sentence embedder of a few kilobytes, in the files that a real one has.
+//! A sentence embedder of a few kilobytes, in the files of a real one.
 
 use std::{fs, io, path::Path};
 
 use serde_json::{Map, Value, json};
 
-/// Length of its vectors.
+/// The length of its vectors.
 const HIDDEN: usize = 8;
-/// Of the layer between.
+/// The size of the intermediate layer.
 const INTERMEDIATE: usize = 16;
 const LAYERS: usize = 2;
 const POSITIONS: usize = 32;
 
-/// A BERT model of two layers and 8 dimensions that reads 32 tokens. Its weights are random, but always the same; its
-/// tokens are single letters, digits and marks.
+/// A BERT model with two layers, 8 dimensions and a limit of 32 tokens. Its weights are pseudorandom; its tokens are
+/// single letters, digits and punctuation marks.
 #[derive(Debug)]
 pub struct TinyModel {
     seed: u64,
@@ -25,23 +25,23 @@ impl Default for TinyModel {
 }
 
 impl TinyModel {
-    /// One with other weights.
+    /// A model with other weights.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
         Self { seed: seed.max(1) }
     }
 
-    /// Length of its vectors.
+    /// The length of its vectors.
     pub const DIMENSIONS: usize = HIDDEN;
 
-    /// The most tokens that it reads, two of which mark beginning and end.
+    /// The maximum number of tokens, including the two that mark beginning and end.
     pub const MAX_TOKENS: usize = POSITIONS;
 
     /// Writes `config.json`, `tokenizer.json` and `model.safetensors` into `folder`.
     ///
     /// # Errors
     ///
-    /// Those of the file system.
+    /// If a file cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         let words = vocabulary();
         write_json(&folder.join("config.json"), &config(words.len()))?;
@@ -49,7 +49,7 @@ impl TinyModel {
         fs::write(folder.join("model.safetensors"), self.weights(words.len()))
     }
 
-    /// The tensors in the format of safetensors: length of the header, header, values.
+    /// The tensors in the safetensors format: the length of the header, the header, the values.
     fn weights(&self, words: usize) -> Vec<u8> {
         let mut state = self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let (mut header, mut values) = (Map::new(), Vec::new());
@@ -72,11 +72,11 @@ impl TinyModel {
     }
 }
 
-/// Writes `value` to `file`, making its folder.
+/// Writes `value` to `file` and creates its folder.
 ///
 /// # Errors
 ///
-/// Those of the file system.
+/// If the file cannot be written.
 pub fn write_json(file: &Path, value: &Value) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -84,7 +84,7 @@ pub fn write_json(file: &Path, value: &Value) -> io::Result<()> {
     fs::write(file, value.to_string())
 }
 
-/// Marsaglia's xorshift, from -0.5 to 0.5.
+/// Returns a number from -0.5 to 0.5 (xorshift by Marsaglia).
 fn random(state: &mut u64) -> f32 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -143,7 +143,7 @@ fn tokenizer(words: &[String]) -> Value {
     };
     json!({
         "version": "1.0",
-        // Fixed too short and padded, as the files of real models are.
+        // Truncation is too short and padding is fixed, as in the files of real models.
         "truncation": { "direction": "Right", "max_length": 8, "strategy": "LongestFirst", "stride": 0 },
         "padding": {
             "strategy": { "Fixed": 8 }, "direction": "Right", "pad_to_multiple_of": null,

@@ -1,4 +1,4 @@
-//! Who makes a call.
+//! Authentication of calls.
 
 use azure_core::credentials::Secret;
 use hyper::{HeaderMap, Method};
@@ -8,11 +8,11 @@ use super::{
     request::{decoded, header},
 };
 
-/// Why a call is not answered: a status and the reason.
+/// The reason for refusing a call: a status and a message.
 type Refusal = (u16, &'static str);
 
-/// Checks the signature of a call, as <https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources>
-/// says, or its token.
+/// Checks the token of a call, or its signature as defined in
+/// <https://learn.microsoft.com/rest/api/cosmos-db/access-control-on-cosmosdb-resources>.
 pub(super) fn check(
     key: &str,
     tokens: &[String],
@@ -38,7 +38,7 @@ pub(super) fn check(
     if is_right { Ok(()) } else { Err(refusal) }
 }
 
-/// `None` when the key is none.
+/// Returns `None` if the key is invalid.
 fn signature(key: &str, method: &Method, path: &str, date: &str) -> Option<String> {
     let (kind, link) = resource(path);
     let method = method.as_str().to_ascii_lowercase();
@@ -46,7 +46,7 @@ fn signature(key: &str, method: &Method, path: &str, date: &str) -> Option<Strin
     azure_core::hmac::hmac_sha256(&text, &Secret::new(key.to_owned())).ok()
 }
 
-/// The kind of resource that a path is about, and its link: of a list, that of the resource which it belongs to.
+/// The resource type and the resource link of a path. The link of a list is that of its parent resource.
 fn resource(path: &str) -> (&str, &str) {
     let path = path.trim_matches('/');
     let segments: Vec<&str> = path.split('/').collect();

@@ -1,37 +1,37 @@
-//! How an account fails.
+//! Faults of an account.
 
 use std::time::Duration;
 
 use super::{Call, Kind};
 
-/// What a call meets.
+/// The fault of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A refusal. Nothing was done.
+    /// The call is refused without effect.
     Refuse {
         /// The status.
         status: u16,
-        /// What the status means more exactly (`x-ms-substatus`).
+        /// The substatus (`x-ms-substatus`).
         substatus: Option<u32>,
-        /// When to come again (`x-ms-retry-after-ms`).
+        /// The delay before a retry (`x-ms-retry-after-ms`).
         retry_after: Option<Duration>,
     },
-    /// A batch that is refused because of one operation: its status stands in the answer, all others have 424. Nothing was
-    /// done. Another call than a batch is answered.
+    /// The batch is refused without effect because of one operation. The response has the status of that operation, and
+    /// 424 for all others. Other calls than batches are answered.
     RefuseOperation {
-        /// Which operation, from 0; the last one when there are fewer.
+        /// The index of the operation. If the batch is shorter, its last operation.
         operation: usize,
         /// Its status.
         status: u16,
     },
-    /// The connection ends before anything is done.
+    /// The connection is closed before anything is done.
     CutBefore,
-    /// The call is carried out, and the connection ends in the middle of the answer.
+    /// The call is executed, and the connection is closed in the middle of the response.
     CutInside,
-    /// The call waits until [`CosmosAccount::release`](super::CosmosAccount::release); then it is carried out.
+    /// The call waits until [`CosmosAccount::release`](super::CosmosAccount::release) and is then executed.
     Hold,
-    /// The call is carried out after this time.
+    /// The call is executed after this time.
     Delay(Duration),
 }
 
@@ -42,43 +42,43 @@ impl Fault {
         Self::Refuse { status, substatus: None, retry_after: None }
     }
 
-    /// A refusal because too much was asked in a second.
+    /// A refusal because of too many requests.
     #[must_use]
     pub fn throttled(retry_after: Duration) -> Self {
         Self::Refuse { status: 429, substatus: Some(3200), retry_after: Some(retry_after) }
     }
 
-    /// A batch of which this operation is refused.
+    /// A refusal of this operation of a batch.
     #[must_use]
     pub fn operation(operation: usize, status: u16) -> Self {
         Self::RefuseOperation { operation, status }
     }
 }
 
-/// Which calls are meant.
+/// Selects calls.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Calls {
-    /// Of this kind; of any with `None`.
+    /// The kind; `None` for every kind.
     pub kind: Option<Kind>,
-    /// About this container; about any, or none, with `None`.
+    /// The container; `None` for every container and for calls without one.
     pub container: Option<String>,
 }
 
 impl Calls {
-    /// All of them.
+    /// All calls.
     #[must_use]
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// Those of a kind.
+    /// The calls of a kind.
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         Self { kind: Some(kind), container: None }
     }
 
-    /// Of these only those about a container.
+    /// Keeps only the calls about a container.
     #[must_use]
     pub fn in_container(mut self, container: &str) -> Self {
         self.container = Some(container.to_owned());
@@ -91,16 +91,16 @@ impl Calls {
     }
 }
 
-/// When a fault strikes, of the calls that are meant.
+/// Which of the selected calls have the fault.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum When {
-    /// So many that are answered first, then so many that are not.
+    /// The next `times` calls after `after` calls that are answered.
     Next { after: usize, times: usize },
-    /// Each n-th one.
+    /// Every n-th call.
     Every { nth: usize, seen: usize },
 }
 
-/// What the calls to come meet.
+/// The faults of future calls.
 #[derive(Debug, Default)]
 pub(super) struct Script(Vec<(Calls, When, Fault)>);
 
@@ -113,7 +113,7 @@ impl Script {
         self.0.clear();
     }
 
-    /// What `call` meets: the first fault that strikes.
+    /// The first fault that applies to `call`.
     pub(super) fn fault(&mut self, call: &Call) -> Option<Fault> {
         let meant = self.0.iter_mut().filter(|(calls, ..)| calls.include(call));
         meant.filter_map(|(_, when, fault)| when.strikes().then(|| fault.clone())).next()
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_calls_that_are_meant_meet_a_fault() {
+    fn only_selected_calls_have_a_fault() {
         let mut script = Script::default();
         script.add(
             Calls::of(Kind::Batch).in_container("events"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_meets_each_third_call() {
+    fn a_repeated_fault_applies_to_every_third_call() {
         let mut script = Script::default();
         script.add(Calls::any(), When::Every { nth: 3, seen: 0 }, Fault::status(429));
         let met = [(); 6].map(|()| script.fault(&call(Kind::Read)).is_some());

@@ -1,11 +1,11 @@
-//! A server on this machine that stands in for an account of Azure Cosmos DB.
+//! A local substitute for an account of Azure Cosmos DB.
 //!
-//! [`CosmosAccount`] speaks HTTP/1.1 and forwards what it is asked to the SDK's emulator in memory. It checks keys and
-//! tokens as the service does, keeps the policies of containers that the emulator forgets, and answers the queries with
-//! `VectorDistance` and `FullTextContainsAny` that the emulator can't: those of `crates/cosmos`, and no others. It fails
-//! on demand: see [`Fault`].
+//! [`CosmosAccount`] speaks HTTP/1.1 and forwards calls to the in-memory emulator of the SDK. It checks keys and tokens
+//! as the service does, keeps the container policies that the emulator ignores, and answers the queries of
+//! `crates/cosmos` with `VectorDistance` and `FullTextContainsAny`, which the emulator does not support. It refuses
+//! other queries with these functions. It can simulate failures: see [`Fault`].
 //!
-//! What it can't tell: how the service prices a request, how exact its vector index is, how it splits texts into words.
+//! It does not simulate the request charges, the accuracy of the vector index or the tokenizer of the service.
 
 mod credentials;
 mod fault;
@@ -32,20 +32,20 @@ pub use fault::{Calls, Fault};
 use fault::{Script, When};
 pub use request::{Call, Kind};
 
-/// The key when none is set. Its bytes say what it is.
+/// The default key. It decodes to a text that says that it is not a secret.
 pub const DEFAULT_KEY: &str = "b25seSBmb3IgdGVzdHMgb24gdGhpcyBtYWNoaW5lLCBubyBzZWNyZXQ=";
 
-/// What a [`CosmosAccount`] is like.
+/// The options of a [`CosmosAccount`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AccountOptions {
-    /// The port. Default: one that is free.
+    /// The port. Default: a free one.
     pub port: u16,
-    /// The key that calls are signed with, in base64. Default: [`DEFAULT_KEY`].
+    /// The key that signs calls, in base64. Default: [`DEFAULT_KEY`].
     pub key: String,
-    /// The tokens of Microsoft Entra ID that are taken in place of a key. Default: none.
+    /// The tokens of Microsoft Entra ID that are accepted instead of a key. Default: empty.
     pub tokens: Vec<String>,
-    /// Whether the messages' container has a policy for full text. Default: yes.
+    /// Whether the container of messages has a full-text policy. Default: yes.
     pub full_text: bool,
 }
 
@@ -63,7 +63,7 @@ impl AccountOptions {
         self
     }
 
-    /// Sets whether the messages' container has a policy for full text.
+    /// Sets whether the container of messages has a full-text policy.
     #[must_use]
     pub fn with_full_text(mut self, full_text: bool) -> Self {
         self.full_text = full_text;
@@ -71,23 +71,23 @@ impl AccountOptions {
     }
 }
 
-/// An account on this machine; it ends when it is dropped.
+/// An account on this machine. Dropping it stops the server.
 #[derive(Debug)]
 pub struct CosmosAccount {
     shared: Arc<Shared>,
     server: JoinHandle<()>,
 }
 
-/// What the server and its calls share.
+/// The state shared by the server and its calls.
 #[derive(Debug)]
 struct Shared {
     options: AccountOptions,
     endpoint: Url,
     emulator: Arc<InMemoryEmulatorHttpClient>,
     state: Mutex<State>,
-    /// How many calls wait.
+    /// The number of waiting calls.
     held: watch::Sender<usize>,
-    /// How often the waiting ones were let go.
+    /// The number of releases of waiting calls.
     released: watch::Sender<usize>,
 }
 
@@ -98,24 +98,24 @@ struct State {
     faults: usize,
     tokens: Vec<String>,
     refused_queries: Vec<String>,
-    /// The policies of containers, by the names of database and container.
+    /// The policies of containers, by database and container name.
     policies: HashMap<(String, String), Map<String, Value>>,
-    /// When calls that were throttled may come again.
+    /// The time before which a throttled call must not be retried.
     not_before: HashMap<u64, Instant>,
     too_early: usize,
 }
 
 impl CosmosAccount {
-    /// Starts an account that holds nothing.
+    /// Starts an empty account.
     ///
     /// # Errors
     ///
-    /// Those of the operating system, when the port is taken.
+    /// If the port cannot be opened.
     pub async fn start(options: AccountOptions) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", options.port)).await?;
         let endpoint = format!("http://{}/", listener.local_addr()?);
         let endpoint: Url = endpoint.parse().map_err(io::Error::other)?;
-        // Clients receive the region's address, so it has to be the server's own.
+        // Clients connect to the address of the region, so it has to be the address of the server.
         let region = VirtualRegion::new("East US", endpoint.clone());
         let account = VirtualAccountConfig::new(vec![region]).map_err(io::Error::other)?;
         let account = account.with_consistency(ConsistencyLevel::Session);
@@ -139,61 +139,61 @@ impl CosmosAccount {
         self.shared.endpoint.as_str()
     }
 
-    /// The key that calls are signed with.
+    /// The key that signs calls.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.shared.options.key
     }
 
-    /// Takes these tokens of Microsoft Entra ID from now on, and no others.
+    /// Sets the tokens of Microsoft Entra ID that are accepted from now on.
     pub fn accept_tokens(&self, tokens: &[&str]) {
         self.shared.state().tokens = tokens.iter().map(|token| (*token).to_owned()).collect();
     }
 
-    /// Lets the next so many of these calls meet a fault.
+    /// Makes the next `times` of these calls fail.
     pub fn fail_next(&self, times: usize, calls: Calls, fault: Fault) {
         self.fail_after(0, times, calls, fault);
     }
 
-    /// Answers so many of these calls, and lets as many as `times` says after them meet a fault.
+    /// Answers `after` of these calls and makes the `times` calls after them fail.
     pub fn fail_after(&self, after: usize, times: usize, calls: Calls, fault: Fault) {
         self.shared.state().script.add(calls, When::Next { after, times }, fault);
     }
 
-    /// Lets each `nth` of these calls meet a fault, until [`heal`](Self::heal).
+    /// Makes every `nth` of these calls fail, until [`heal`](Self::heal).
     pub fn fail_every(&self, nth: usize, calls: Calls, fault: Fault) {
         self.shared.state().script.add(calls, When::Every { nth: nth.max(1), seen: 0 }, fault);
     }
 
-    /// No call meets a fault any more.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.shared.state().script.clear();
     }
 
-    /// Carries out the calls that wait because of [`Fault::Hold`].
+    /// Executes the calls that wait because of [`Fault::Hold`].
     pub fn release(&self) {
         self.shared.released.send_modify(|times| *times += 1);
     }
 
-    /// Waits until so many calls wait because of [`Fault::Hold`].
+    /// Waits until `calls` calls wait because of [`Fault::Hold`].
     pub async fn until_held(&self, calls: usize) {
         // The sender lives as long as `self`.
         let _ = self.shared.held.subscribe().wait_for(|held| *held >= calls).await;
     }
 
-    /// How many of these calls came, met by a fault or not.
+    /// The number of these calls so far, including failed ones.
     #[must_use]
     pub fn count(&self, calls: &Calls) -> usize {
         self.shared.state().calls.iter().filter(|call| calls.include(call)).count()
     }
 
-    /// All calls that came, in order.
+    /// All calls so far, in order.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.shared.state().calls.clone()
     }
 
-    /// Forgets the calls that came.
+    /// Forgets the calls so far.
     pub fn reset_counts(&self) {
         let mut state = self.shared.state();
         state.calls.clear();
@@ -201,19 +201,20 @@ impl CosmosAccount {
         state.too_early = 0;
     }
 
-    /// How many calls met a fault.
+    /// The number of calls that a fault applied to.
     #[must_use]
     pub fn faults(&self) -> usize {
         self.shared.state().faults
     }
 
-    /// How many calls came again before the time that their refusal named.
+    /// The number of calls that were retried earlier than allowed.
     #[must_use]
     pub fn too_early(&self) -> usize {
         self.shared.state().too_early
     }
 
-    /// The queries that were refused because nobody sends them. A test that meets one has found a mistake.
+    /// The queries that were refused because `crates/cosmos` does not send them. If there are any, a test has found a
+    /// bug.
     #[must_use]
     pub fn refused_queries(&self) -> Vec<String> {
         self.shared.state().refused_queries.clone()
@@ -241,7 +242,7 @@ impl Shared {
     }
 }
 
-/// Counts a call as waiting while it lives.
+/// Counts a call as waiting until it is dropped.
 struct Held<'a>(&'a watch::Sender<usize>);
 
 impl<'a> Held<'a> {

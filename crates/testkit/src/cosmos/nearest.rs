@@ -1,19 +1,19 @@
-//! `VectorDistance` for vectors that are compared by their cosine: a similarity, higher is nearer.
+//! `VectorDistance` for vectors compared by cosine: a similarity, so higher is nearer.
 
 use serde_json::{Map, Value, json};
 
 use super::queries::VectorQuery;
 
-/// The nearest of `documents`, in the form in which the plan asks for them.
+/// The nearest of `documents`, in the form that the query plan requires.
 ///
 /// # Errors
 ///
-/// The reason, when a vector can't be compared.
+/// The reason, if a vector cannot be compared.
 pub(super) fn rows(query: &VectorQuery, vector: &Value, documents: Vec<Value>) -> Result<Vec<Value>, String> {
     let wanted = numbers(vector).ok_or_else(|| format!("{} is no vector", query.vector))?;
     let mut rows = Vec::with_capacity(documents.len());
     for document in documents {
-        // As in the service, documents without a vector are in no answer.
+        // Like the service, this skips documents without a vector.
         let Some(own) = document.get("vector").and_then(numbers) else { continue };
         if own.len() != wanted.len() {
             return Err(format!("a vector of {} dimensions among those of {}", own.len(), wanted.len()));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_come_first_and_documents_without_a_vector_not_at_all() {
+    fn the_nearest_come_first_and_documents_without_vectors_are_skipped() {
         let documents = vec![
             json!({"id": "across", "vector": [0.0, 1.0], "_rid": "r"}),
             json!({"id": "none"}),

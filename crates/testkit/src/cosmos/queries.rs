@@ -1,8 +1,8 @@
-//! The two functions that the emulator does not know, in exactly the queries that are sent.
+//! Queries with functions that the emulator does not support, in exactly the forms that are sent.
 
 use serde_json::{Value, json};
 
-/// Functions of queries that are never sent, or only in one shape.
+/// Functions that are never sent, or only in one form.
 const GUARDED: [&str; 7] = [
     "VECTORDISTANCE",
     "FULLTEXTCONTAINSANY",
@@ -13,12 +13,12 @@ const GUARDED: [&str; 7] = [
     "ORDER BY RANK",
 ];
 
-/// A query that the emulator has no answer to.
+/// A query that the emulator cannot answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Special {
     /// The nearest vectors.
     Vectors(VectorQuery),
-    /// Texts that hold any of some terms.
+    /// Texts that contain any of some terms.
     Texts(TextQuery),
 }
 
@@ -26,30 +26,30 @@ pub(super) enum Special {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct VectorQuery {
     pub(super) top: usize,
-    /// The properties that are asked for.
+    /// The selected properties.
     pub(super) columns: Vec<String>,
-    /// The name of the parameter with the vector.
+    /// The name of the parameter that has the vector.
     pub(super) vector: String,
     /// The text after `WHERE`.
     pub(super) conditions: String,
 }
 
-/// Texts that hold any of some terms.
+/// Texts that contain any of some terms.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TextQuery {
     pub(super) top: usize,
     /// The query without the function.
     before: String,
-    /// The names of the parameters with the terms.
+    /// The names of the parameters that have the terms.
     terms: Vec<String>,
     after: String,
 }
 
-/// What `text` needs beyond the emulator: nothing with `None`.
+/// Parses a query that the emulator cannot answer; `None` if the emulator can.
 ///
 /// # Errors
 ///
-/// The reason, for a query with one of these functions that is none of those that are sent.
+/// The reason, if a query with one of these functions has none of the forms that are sent.
 pub(super) fn special(text: &str) -> Result<Option<Special>, String> {
     let upper = text.to_ascii_uppercase();
     if !GUARDED.iter().any(|guarded| upper.contains(guarded)) {
@@ -80,7 +80,7 @@ impl VectorQuery {
         format!("VectorDistance(c.vector, {})", self.vector)
     }
 
-    /// What is asked for, without the columns.
+    /// Parses a query except for its columns.
     fn frame(text: &str) -> Option<(Self, &str)> {
         let (top, rest) = top(text)?;
         let (select, rest) = rest.split_once(" FROM c WHERE ")?;
@@ -93,7 +93,8 @@ impl VectorQuery {
         Some((Self { top, columns: Vec::new(), vector: vector.to_owned(), conditions }, select))
     }
 
-    /// As it is sent at first: `SELECT TOP n c.a, …, VectorDistance(…) AS similarity FROM c WHERE … ORDER BY …`.
+    /// Parses the form that clients send: `SELECT TOP n c.a, …, VectorDistance(…) AS similarity FROM c WHERE … ORDER BY
+    /// …`.
     fn asked(text: &str) -> Option<Self> {
         let (mut query, select) = Self::frame(text)?;
         let columns = select.strip_suffix(&format!(", {} AS similarity", query.distance()))?;
@@ -103,7 +104,7 @@ impl VectorQuery {
         Some(query)
     }
 
-    /// As the plan says that partitions are asked.
+    /// Parses the form that the query plan sends to partitions.
     fn rewritten(text: &str) -> Option<Self> {
         let (mut query, select) = Self::frame(text)?;
         let prefix = format!("c._rid, [{{\"item\": {}}}] AS orderByItems, {{", query.distance());
@@ -117,7 +118,7 @@ impl VectorQuery {
         Some(query)
     }
 
-    /// How partitions are asked: for the value that orders, and the answer.
+    /// The query for a partition: it selects the ordering value and the result.
     fn rewrite(&self) -> String {
         let distance = self.distance();
         let columns: Vec<String> =
@@ -131,7 +132,7 @@ impl VectorQuery {
         )
     }
 
-    /// The query for all vectors among which the nearest are.
+    /// The query for all vectors that are candidates.
     pub(super) fn candidates(&self) -> String {
         format!("SELECT * FROM c WHERE {}", self.conditions)
     }
@@ -148,7 +149,7 @@ impl TextQuery {
         (names && plain).then(|| Self { top, before: before.to_owned(), terms, after: after.to_owned() })
     }
 
-    /// The same query with `CONTAINS`, which finds a term by the blanks around it; the parameters change with it.
+    /// The same query with `CONTAINS`, which finds a term by the spaces around it. This changes the parameters too.
     pub(super) fn with_contains(&self, parameters: &mut [Value]) -> String {
         for parameter in parameters {
             let is_term = |name: &str| self.terms.iter().any(|term| term == name);
@@ -164,13 +165,13 @@ impl TextQuery {
 }
 
 impl Special {
-    /// How the SDK is to carry it out: it asks each range, and keeps the best of all answers.
+    /// The plan for the SDK: it queries each range and keeps the best of all results.
     pub(super) fn plan(&self) -> Value {
         let info = match self {
             Self::Vectors(query) => json!({
                 "distinctType": "None",
                 "top": query.top,
-                // Of similarities the highest is the nearest.
+                // The highest similarity is the nearest.
                 "orderBy": ["Descending"],
                 "orderByExpressions": [query.distance()],
                 "rewrittenQuery": query.rewrite(),
@@ -200,12 +201,12 @@ mod tests {
         "SELECT TOP 100 * FROM c WHERE c.type = 'transcript_text' AND FullTextContainsAny(c.terms, @p0, @p1)";
 
     #[test]
-    fn what_the_emulator_knows_is_left_to_it() {
+    fn queries_that_the_emulator_supports_are_forwarded() {
         assert_eq!(special("SELECT * FROM c WHERE CONTAINS(c.terms, @p0)"), Ok(None));
     }
 
     #[test]
-    fn the_nearest_vectors_are_asked_for_and_the_plan_means_the_same() {
+    fn vector_queries_are_parsed_in_both_forms() {
         let Ok(Some(Special::Vectors(query))) = special(VECTORS) else { panic!("{:?}", special(VECTORS)) };
         assert_eq!((query.top, query.vector.as_str()), (20, "@p4"));
         assert_eq!(query.columns, ["sequence", "vector"]);
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_found_by_the_blanks_around_them() {
+    fn terms_are_found_by_the_spaces_around_them() {
         let Ok(Some(Special::Texts(query))) = special(TEXTS) else { panic!("{:?}", special(TEXTS)) };
         let mut parameters =
             [json!({"name": "@p0", "value": "run"}), json!({"name": "@p2", "value": "other"})];

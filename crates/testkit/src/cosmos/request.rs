@@ -1,28 +1,28 @@
-//! What a call asks for.
+//! The contents of a call.
 
 use azure_core::http::{Method, Url};
 use hyper::{HeaderMap, http::request::Parts};
 use serde_json::Value;
 
-/// What kind of call it is.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
     /// Properties of the account.
     Account,
-    /// About a database.
+    /// A call about a database.
     Database,
-    /// About a container.
+    /// A call about a container.
     Container,
-    /// The ranges of partition keys of a container.
+    /// The partition key ranges of a container.
     Ranges,
-    /// One document is read.
+    /// Reads one document.
     Read,
-    /// One document is written or deleted.
+    /// Writes or deletes one document.
     Write,
-    /// Several documents of a partition are written.
+    /// Writes several documents of a partition.
     Batch,
-    /// How a query is to be carried out.
+    /// Requests the plan of a query.
     QueryPlan,
     /// A query.
     Query,
@@ -30,19 +30,19 @@ pub enum Kind {
     Other,
 }
 
-/// A call that came in.
+/// A received call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Call {
-    /// What kind of call it is.
+    /// The kind of the call.
     pub kind: Kind,
     /// The path, decoded.
     pub path: String,
-    /// The container that it is about.
+    /// The container that the call is about.
     pub container: Option<String>,
     /// The text of a query.
     pub query: Option<String>,
-    /// How many operations a batch has.
+    /// The number of operations of a batch.
     pub operations: usize,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// A text without its `%` escapes.
+/// Decodes `%` escapes.
 pub(super) fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -108,7 +108,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// A call in the words of the emulator, which knows itself by `endpoint`.
+/// The call as a request to the emulator, which has the address `endpoint`.
 pub(super) fn for_emulator(
     endpoint: &Url,
     parts: &Parts,
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_read() {
+    fn percent_escapes_are_decoded() {
         assert_eq!(decoded("/docs/a%20files%7Cb"), "/docs/a files|b");
         assert_eq!(decoded("100%"), "100%");
         assert_eq!(decoded("%zz%2"), "%zz%2");

@@ -1,4 +1,4 @@
-//! The answers of an account.
+//! The responses of an account.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -24,12 +24,12 @@ use super::{
 };
 use crate::loopback::{self, Piece};
 
-/// Answers until it is dropped, and all connections with it.
+/// Serves until it is dropped, which closes all connections.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loopback::serve(listener, move |request| respond(Arc::clone(&shared), request)).await;
 }
 
-/// An answer before it is on its way.
+/// A response before it is sent.
 struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
@@ -68,7 +68,7 @@ impl Answer {
 
     fn into_response(self, cut: bool) -> io::Result<Response<Piece>> {
         let mut response = Response::builder().status(self.status);
-        // The body has the length.
+        // The body has its own length.
         for (name, value) in self.headers.into_iter().filter(|(name, _)| name != "content-length") {
             response = response.header(name, value);
         }
@@ -77,7 +77,7 @@ impl Answer {
     }
 }
 
-/// The answer to a call. An error ends the connection without one.
+/// Responds to a call. An error closes the connection without a response.
 async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Response<Piece>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -112,7 +112,7 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
     answer.into_response(fault == Some(Fault::CutInside))
 }
 
-/// A number by which a call is known that comes again.
+/// A number that is the same for repetitions of a call.
 fn same(parts: &Parts, body: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     (parts.method.as_str(), parts.uri.path(), body).hash(&mut hasher);
@@ -161,7 +161,7 @@ async fn answer(shared: &Shared, call: &Call, parts: &Parts, body: &Bytes) -> An
     answered.unwrap_or_else(|message| Answer::refusal(400, &message))
 }
 
-/// What the emulator answers.
+/// Forwards a call to the emulator.
 async fn forward(shared: &Shared, parts: &Parts, body: Vec<u8>) -> Result<Answer, String> {
     ask(shared, &request::for_emulator(&shared.endpoint, parts, body)?).await
 }
@@ -177,7 +177,7 @@ async fn ask(shared: &Shared, request: &EmulatorRequest) -> Result<Answer, Strin
     })
 }
 
-/// The emulator keeps no policies of vectors and texts: they are kept here.
+/// Keeps the vector and full-text policies of containers, because the emulator does not.
 async fn container(shared: &Shared, call: &Call, parts: &Parts, body: &Bytes) -> Result<Answer, String> {
     let mut answer = forward(shared, parts, body.to_vec()).await?;
     if answer.is_success()
@@ -197,7 +197,7 @@ async fn container(shared: &Shared, call: &Call, parts: &Parts, body: &Bytes) ->
     Ok(answer)
 }
 
-/// The policies that a container is made with; with one for texts where the account has it by itself.
+/// The policies of a new container, including a default full-text policy if the account has one.
 fn policies(given: Value, full_text: bool) -> serde_json::Map<String, Value> {
     let Value::Object(mut given) = given else { return serde_json::Map::new() };
     let is_for_texts = given.get("id").is_some_and(|id| id == "transcript_messages");
@@ -257,7 +257,7 @@ async fn nearest_vectors(
     Ok(first)
 }
 
-/// All documents that answer a query, of all pages, with the last page itself; or its refusal.
+/// All documents of all pages of a query, with the last page; or the refusal.
 async fn all(
     shared: &Shared,
     parts: &Parts,

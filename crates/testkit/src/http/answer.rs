@@ -1,4 +1,4 @@
-//! The vectors that a mock service answers with.
+//! The response bodies of a mock service.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 use super::{Fault, MockEmbeddings, MockOptions, request::Order};
 
-/// The body of an answer to `texts`, wrong where `fault` says so.
+/// The body of the response to `texts`, with the error that `fault` requires.
 pub(super) fn body(order: &Order, texts: &[String], options: &MockOptions, fault: &Fault) -> String {
     let mut dimensions = order.dimensions;
     if *fault == Fault::WrongDimensions {
@@ -28,25 +28,25 @@ pub(super) fn body(order: &Order, texts: &[String], options: &MockOptions, fault
         Fault::NotFinite => items.iter_mut().flat_map(|(_, vector)| vector).for_each(|x| *x = f32::NAN),
         _ => {}
     }
-    // Numbers in JSON are finite; those that are not can only be sent as base64.
+    // JSON numbers are finite, so others can only be sent as base64.
     let base64 = order.base64 || *fault == Fault::NotFinite;
     let items = items.iter().map(|(index, vector)| (*index, encode(vector, base64)));
     list(order, items, texts.iter().map(|text| text.len().div_ceil(4)).sum())
 }
 
-/// The body of an answer to so many texts that all have the same vector.
+/// The body of a response with the same vector for all texts.
 fn one_vector(order: &Order, texts: usize) -> String {
     let vector = encode(&MockEmbeddings::vector("one", order.dimensions), order.base64);
     list(order, (0..texts).map(|index| (index, &vector)), texts)
 }
 
-/// The body with these vectors, each with its index.
+/// The body of a response with these vectors and their indices.
 fn list<V: AsRef<str>>(order: &Order, items: impl Iterator<Item = (usize, V)>, tokens: usize) -> String {
     let mut body = r#"{"object":"list","data":["#.to_owned();
     for (place, (index, vector)) in items.enumerate() {
         let (comma, vector) = (if place == 0 { "" } else { "," }, vector.as_ref());
         body.reserve(vector.len() + 100);
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = write!(body, r#"{comma}{{"object":"embedding","index":{index},"embedding":"#);
         body.push_str(vector);
         body.push('}');
@@ -56,7 +56,7 @@ fn list<V: AsRef<str>>(order: &Order, items: impl Iterator<Item = (usize, V)>, t
     body
 }
 
-/// A vector as JSON.
+/// A vector as a JSON value.
 fn encode(vector: &[f32], base64: bool) -> String {
     if base64 {
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
@@ -64,7 +64,7 @@ fn encode(vector: &[f32], base64: bool) -> String {
     }
     let mut list = "[".to_owned();
     for (place, x) in vector.iter().enumerate() {
-        // Writing to a string can't fail.
+        // Writing to a string cannot fail.
         let _ = write!(list, "{}{x}", if place == 0 { "" } else { "," });
     }
     list.push(']');

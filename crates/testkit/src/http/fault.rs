@@ -1,16 +1,16 @@
-//! How a mock service fails.
+//! Faults of a mock service.
 
 use std::collections::VecDeque;
 
 use crate::Random;
 
-/// What a call to a mock service meets.
+/// The fault of a call to a mock service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// No fault: the call is answered. For scripts in which a later call fails.
     None,
-    /// A refusal.
+    /// The call is refused.
     Refuse {
         /// The status.
         status: u16,
@@ -19,9 +19,9 @@ pub enum Fault {
         /// The body.
         body: String,
     },
-    /// The connection ends before there is an answer.
+    /// The connection is closed before the response.
     CutBefore,
-    /// The connection ends in the middle of the answer.
+    /// The connection is closed in the middle of the response.
     CutInside,
     /// The last vector is missing.
     TooFew,
@@ -29,18 +29,18 @@ pub enum Fault {
     TooMany,
     /// The vectors are one dimension short.
     WrongDimensions,
-    /// Two vectors claim to be of the same text.
+    /// Two vectors have the same index.
     DuplicateIndex,
-    /// The vectors come in another order; their indices are right.
+    /// The vectors are in reverse order, with the right indices.
     Reversed,
     /// The vectors contain NaN.
     NotFinite,
-    /// The answer is not what it should be at all.
+    /// The response is not in the expected format.
     Garbage,
 }
 
 impl Fault {
-    /// A refusal with this status, in OpenAI's words.
+    /// A refusal with this status and a body in the format of OpenAI.
     #[must_use]
     pub fn status(status: u16) -> Self {
         let body = serde_json::json!({"error": {
@@ -52,13 +52,13 @@ impl Fault {
         Self::Refuse { status, headers: Vec::new(), body: body.to_string() }
     }
 
-    /// A refusal because of too many calls, with a header that says when to come again.
+    /// A refusal because of too many calls, with a header that says how long to wait.
     #[must_use]
     pub fn throttled(header: &str, value: &str) -> Self {
         Self::status(429).with_header(header, value)
     }
 
-    /// A refusal in these words of JSON or text.
+    /// A refusal with this body.
     #[must_use]
     pub fn saying(status: u16, body: &str) -> Self {
         Self::Refuse { status, headers: Vec::new(), body: body.to_owned() }
@@ -74,7 +74,7 @@ impl Fault {
     }
 }
 
-/// What the calls to come meet.
+/// The faults of future calls.
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) next: VecDeque<Fault>,
@@ -90,7 +90,7 @@ impl Script {
         self.random = Random(seed);
     }
 
-    /// What a call with these texts meets.
+    /// The fault of a call with these texts.
     pub(super) fn fault(&mut self, texts: &[String]) -> Fault {
         let refused = |part: &String| texts.iter().any(|text| text.contains(part));
         if self.refused_text.as_ref().is_some_and(refused) {
@@ -100,7 +100,7 @@ impl Script {
             return fault;
         }
         let drawn = self.random.bits();
-        // The upper half says whether, the lower half how.
+        // The upper half decides whether the call fails, the lower half how.
         if ((drawn >> 32) as f64) >= self.share * f64::from(u32::MAX) {
             return Fault::None;
         }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn about_the_share_of_calls_fails_and_the_same_ones_each_time() {
+    fn the_given_share_of_calls_fails_reproducibly() {
         let run = |share, seed| {
             let mut script = Script::default();
             script.fail_share(share, seed);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_goes_before_what_is_always_so() {
+    fn a_script_precedes_permanent_faults() {
         let mut script = Script { always: Some(Fault::Garbage), ..Script::default() };
         script.next.extend([Fault::None, Fault::TooFew]);
         script.refused_text = Some("bad".to_owned());

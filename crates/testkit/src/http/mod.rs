@@ -1,8 +1,7 @@
-//! A server on this machine that answers like an embedding service.
+//! A local mock of an embedding service.
 //!
-//! [`MockEmbeddings`] speaks HTTP, in the formats of OpenAI and of Azure OpenAI. It checks what it is sent as strictly
-//! as they do, remembers it, and fails on demand: see [`Fault`]. Its vectors are those of
-//! [`FakeEmbedding`].
+//! [`MockEmbeddings`] speaks HTTP in the formats of OpenAI and Azure OpenAI. It checks requests as strictly as the
+//! services do, records them, and can simulate failures: see [`Fault`]. Its vectors are those of [`FakeEmbedding`].
 
 mod answer;
 mod fault;
@@ -23,27 +22,27 @@ pub use request::{Credential, Recorded};
 
 use crate::FakeEmbedding;
 
-/// What a [`MockEmbeddings`] serves.
+/// The options of a [`MockEmbeddings`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct MockOptions {
-    /// The port. Default: one that is free.
+    /// The port. Default: a free one.
     pub port: u16,
-    /// The key that is asked for. Default: none, so that any call is taken, with or without a key.
+    /// The required key. Default: `None`, which accepts calls with any key and without one.
     pub key: Option<String>,
-    /// The token of Microsoft Entra ID that is taken in place of a key. Default: none.
+    /// The token of Microsoft Entra ID that is accepted instead of a key. Default: `None`.
     pub token: Option<String>,
-    /// The models, each with the length of its vectors. Default: those of OpenAI.
+    /// The models with the lengths of their vectors. Default: those of OpenAI.
     pub models: Vec<(String, usize)>,
-    /// Deployments of Azure that are not called like their model, each with its model. Default: none.
+    /// Azure deployments whose names differ from their models, with their models. Default: empty.
     pub deployments: Vec<(String, String)>,
-    /// Whether vectors are lists of numbers whatever is asked for, as LM Studio's are. Default: no.
+    /// Whether vectors are always lists of numbers, even if base64 is requested, as in LM Studio. Default: no.
     pub decimals: bool,
-    /// What vectors are multiplied by, as some servers' are not one long. Default: 1.
+    /// The factor that vectors are multiplied by, because some servers do not return unit vectors. Default: 1.
     pub length: f32,
-    /// Whether all texts have the same vector, which costs the server next to nothing: for benchmarks. Default: no.
+    /// Whether all texts have the same vector, which needs almost no computation, for benchmarks. Default: no.
     pub one_vector: bool,
-    /// How long every call takes. Default: no time.
+    /// The duration of every call. Default: 0.
     pub latency: Duration,
 }
 
@@ -76,14 +75,14 @@ impl MockOptions {
         self
     }
 
-    /// Sets the key that is asked for.
+    /// Sets the required key.
     #[must_use]
     pub fn with_key(mut self, key: &str) -> Self {
         self.key = Some(key.to_owned());
         self
     }
 
-    /// Sets the token that is taken in place of a key.
+    /// Sets the token that is accepted instead of a key.
     #[must_use]
     pub fn with_token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
@@ -97,35 +96,35 @@ impl MockOptions {
         self
     }
 
-    /// Adds a deployment of Azure.
+    /// Adds an Azure deployment.
     #[must_use]
     pub fn with_deployment(mut self, name: &str, model: &str) -> Self {
         self.deployments.push((name.to_owned(), model.to_owned()));
         self
     }
 
-    /// Answers lists of numbers whatever is asked for.
+    /// Always returns lists of numbers.
     #[must_use]
     pub fn with_decimals(mut self) -> Self {
         self.decimals = true;
         self
     }
 
-    /// Sets what vectors are multiplied by.
+    /// Sets the factor that vectors are multiplied by.
     #[must_use]
     pub fn with_length(mut self, length: f32) -> Self {
         self.length = length;
         self
     }
 
-    /// Gives all texts the same vector.
+    /// Returns the same vector for all texts.
     #[must_use]
     pub fn with_one_vector(mut self) -> Self {
         self.one_vector = true;
         self
     }
 
-    /// Sets how long every call takes.
+    /// Sets the duration of every call.
     #[must_use]
     pub fn with_latency(mut self, latency: Duration) -> Self {
         self.latency = latency;
@@ -137,9 +136,9 @@ impl MockOptions {
     }
 }
 
-/// A server that answers like an embedding service, until it is dropped.
+/// A server that acts as an embedding service until it is dropped.
 ///
-/// Base URLs are [`openai_url`](Self::openai_url) and [`azure_endpoint`](Self::azure_endpoint).
+/// The base URLs are [`openai_url`](Self::openai_url) and [`azure_endpoint`](Self::azure_endpoint).
 #[derive(Debug)]
 pub struct MockEmbeddings {
     address: SocketAddr,
@@ -147,14 +146,14 @@ pub struct MockEmbeddings {
     server: JoinHandle<()>,
 }
 
-/// What the server and its calls share.
+/// The state shared by the server and its calls.
 #[derive(Debug)]
 struct Shared {
     options: MockOptions,
     state: Mutex<State>,
-    /// How many calls are being answered.
+    /// The number of calls in flight.
     in_flight: watch::Sender<usize>,
-    /// How many calls are answered before all others wait.
+    /// The number of calls that are answered before all others wait.
     answered: watch::Sender<usize>,
 }
 
@@ -171,7 +170,7 @@ impl MockEmbeddings {
     ///
     /// # Errors
     ///
-    /// Those of the operating system, when the port is taken.
+    /// If the port cannot be opened.
     pub async fn start(options: MockOptions) -> std::io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", options.port)).await?;
         let address = listener.local_addr()?;
@@ -191,37 +190,37 @@ impl MockEmbeddings {
         format!("http://{}/v1", self.address)
     }
 
-    /// The endpoint for Azure OpenAI, in the form of a bare resource.
+    /// The endpoint for Azure OpenAI, in the form of a resource without a path.
     #[must_use]
     pub fn azure_endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What was asked, in order; refused calls included.
+    /// The recorded calls in order, including refused ones.
     #[must_use]
     pub fn recorded(&self) -> Vec<Recorded> {
         self.shared.state().recorded.clone()
     }
 
-    /// How many calls there were; refused ones included.
+    /// The number of calls, including refused ones.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.shared.state().recorded.len()
     }
 
-    /// How many vectors were made.
+    /// The number of vectors made.
     #[must_use]
     pub fn texts(&self) -> usize {
         self.shared.state().texts
     }
 
-    /// The most calls that there were at the same time.
+    /// The maximum number of concurrent calls.
     #[must_use]
     pub fn most_in_flight(&self) -> usize {
         self.shared.state().most_in_flight
     }
 
-    /// Forgets what was asked.
+    /// Forgets the recorded calls.
     pub fn reset_counts(&self) {
         let mut state = self.shared.state();
         state.recorded.clear();
@@ -229,33 +228,34 @@ impl MockEmbeddings {
         state.most_in_flight = 0;
     }
 
-    /// What the next calls meet, one each; those after them are answered.
+    /// Sets the faults of the next calls, one for each call. Later calls are answered.
     pub fn script(&self, faults: impl IntoIterator<Item = Fault>) {
         self.shared.state().script.next.extend(faults);
     }
 
-    /// What every call meets from now on, after the script; nothing with `None`.
+    /// Sets the fault of every call after the script; `None` for no fault.
     pub fn fail_always(&self, fault: Option<Fault>) {
         self.shared.state().script.always = fault;
     }
 
-    /// Lets this share of all calls fail from now on, each in one of the ways that another attempt helps against.
-    /// The same `seed` fails the same calls.
+    /// Fails this share of all calls from now on, each with a random retryable fault. The same `seed` fails the same
+    /// calls.
     pub fn fail_share(&self, share: f64, seed: u64) {
         self.shared.state().script.fail_share(share, seed);
     }
 
-    /// Refuses every call with a text that contains `part`; none with `None`.
+    /// Refuses every call with a text that contains `part`; `None` refuses no call.
     pub fn refuse_text(&self, part: Option<&str>) {
         self.shared.state().script.refused_text = part.map(str::to_owned);
     }
 
-    /// Lets calls wait before they are answered, until [`release`](Self::release).
+    /// Makes calls wait until [`release`](Self::release).
     pub fn hold(&self) {
         self.hold_after(0);
     }
 
-    /// Answers so many calls since the counts began, and lets all others wait, until [`release`](Self::release).
+    /// Answers `calls` calls since the last reset of the counts, and makes all others wait until
+    /// [`release`](Self::release).
     pub fn hold_after(&self, calls: usize) {
         self.shared.answered.send_replace(calls);
     }
@@ -265,19 +265,19 @@ impl MockEmbeddings {
         self.shared.answered.send_replace(usize::MAX);
     }
 
-    /// Waits until so many calls are waiting for their answer.
+    /// Waits until `calls` calls are waiting for their response.
     pub async fn until_in_flight(&self, calls: usize) {
         // The sender lives as long as `self`.
         let _ = self.shared.in_flight.subscribe().wait_for(|in_flight| *in_flight >= calls).await;
     }
 
-    /// Waits until so many calls have come since the counts began, answered or not.
+    /// Waits until `calls` calls have been received since the last reset of the counts, answered or not.
     pub async fn until_calls(&self, calls: usize) {
-        // A call is remembered before it counts as in flight.
+        // A call is recorded before it counts as in flight.
         let _ = self.shared.in_flight.subscribe().wait_for(|_| self.calls() >= calls).await;
     }
 
-    /// The vector that `text` has in vectors of this length.
+    /// The vector of `text` with this number of dimensions.
     #[must_use]
     pub fn vector(text: &str, dimensions: usize) -> Vec<f32> {
         FakeEmbedding::new().with_dimensions(dimensions).vector(text)
@@ -295,7 +295,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a call while the returned value lives.
+    /// Counts a call as in flight until the returned value is dropped.
     fn enter(&self) -> InFlight<'_> {
         self.in_flight.send_modify(|calls| *calls += 1);
         let mut state = self.state();
@@ -304,7 +304,7 @@ impl Shared {
     }
 }
 
-/// A call that is being answered. Also one that nobody waits for any more comes to its end.
+/// A call in flight. A call whose client is gone is completed too.
 struct InFlight<'a>(&'a Shared);
 
 impl Drop for InFlight<'_> {

@@ -1,4 +1,4 @@
-//! What a mock service is asked, and what it refuses.
+//! Requests to a mock service, and their validation.
 
 use amplifier_session_core::content::tokens;
 use hyper::{HeaderMap, Method, Uri, http::request::Parts};
@@ -6,25 +6,25 @@ use serde_json::{Map, Value, json};
 
 use super::MockOptions;
 
-/// The most texts of one call.
+/// The maximum number of texts in a call.
 const MOST_TEXTS: usize = 2_048;
-/// The most tokens of one text.
+/// The maximum number of tokens in a text.
 const MOST_TOKENS: usize = 8_192;
-/// The most tokens of one call.
+/// The maximum number of tokens in a call.
 const MOST_TOKENS_OF_ALL: usize = 300_000;
 
-/// How a call identifies its caller.
+/// The credential of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// Nothing.
+    /// No credential.
     None,
-    /// `Authorization: Bearer ...`, a key of OpenAI or a token of Microsoft Entra ID.
+    /// `Authorization: Bearer ...`: a key of OpenAI or a token of Microsoft Entra ID.
     Bearer(String),
-    /// `api-key: ...`, a key of Azure.
+    /// `api-key: ...`: a key of Azure.
     ApiKey(String),
 }
 
-/// A call.
+/// A recorded call.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Recorded {
@@ -32,7 +32,7 @@ pub struct Recorded {
     pub path: String,
     /// The query.
     pub query: Option<String>,
-    /// Who made it.
+    /// The credential.
     pub credential: Credential,
     /// The texts.
     pub texts: Vec<String>,
@@ -57,7 +57,7 @@ impl Recorded {
         }
     }
 
-    /// A member of the body; `null` where there is none.
+    /// A member of the body; `null` if it is missing.
     #[must_use]
     pub fn member(&self, name: &str) -> &Value {
         self.body.get(name).unwrap_or(&Value::Null)
@@ -74,7 +74,7 @@ fn credential(headers: &HeaderMap) -> Credential {
     }
 }
 
-/// What is to be made of an accepted call.
+/// How to answer an accepted call.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) model: String,
@@ -85,7 +85,7 @@ pub(super) struct Order {
 /// A refusal: status and body.
 pub(super) type Refusal = (u16, Value);
 
-/// Checks a call as the services do.
+/// Validates a call as the services do.
 pub(super) fn check(options: &MockOptions, parts: &Parts, call: &Recorded) -> Result<Order, Refusal> {
     if parts.method != Method::POST {
         return Err(refusal(405, "Not allowed: the method has to be POST", "", "method_not_allowed"));
@@ -113,13 +113,13 @@ pub(super) fn check(options: &MockOptions, parts: &Parts, call: &Recorded) -> Re
     Ok(Order { model, dimensions, base64: base64 && !options.decimals })
 }
 
-/// The deployment in a path of Azure.
+/// The deployment in an Azure path.
 fn deployment(uri: &Uri) -> Option<String> {
     let rest = uri.path().strip_prefix("/openai/deployments/")?;
     rest.strip_suffix("/embeddings").map(str::to_owned)
 }
 
-/// The model that a call of OpenAI's is about.
+/// The model of a call in the format of OpenAI.
 fn openai(options: &MockOptions, call: &Recorded) -> Result<String, Refusal> {
     if call.path != "/v1/embeddings" {
         return Err(refusal(404, &format!("Invalid URL (POST {})", call.path), "", ""));
@@ -129,7 +129,7 @@ fn openai(options: &MockOptions, call: &Recorded) -> Result<String, Refusal> {
         _ => "",
     };
     if options.key.as_ref().is_some_and(|key| key != given) {
-        // OpenAI repeats the key, in parts; here it is all of it, so that tests see where it goes.
+        // OpenAI repeats parts of the key. The mock repeats all of it, so that tests notice where it ends up.
         let message = format!("Incorrect API key provided: {given}.");
         return Err(refusal(401, &message, "", "invalid_api_key"));
     }
@@ -141,7 +141,7 @@ fn openai(options: &MockOptions, call: &Recorded) -> Result<String, Refusal> {
     Ok(model.to_owned())
 }
 
-/// The model that a call of Azure's is about.
+/// The model of a call in the format of Azure.
 fn azure(options: &MockOptions, call: &Recorded, deployment: &str) -> Result<String, Refusal> {
     let expected = match &call.credential {
         Credential::ApiKey(key) => options.key.as_ref().is_none_or(|expected| expected == key),
@@ -175,7 +175,7 @@ fn check_texts(texts: &[String]) -> Result<(), Refusal> {
     if texts.is_empty() || texts.len() > MOST_TEXTS || texts.iter().any(String::is_empty) {
         return invalid("'$.input' is invalid. Please check the API reference.");
     }
-    // No token takes less than one byte.
+    // Every token has at least one byte.
     let too_long = |text: &&String| text.len() > MOST_TOKENS && tokens::count(text) > MOST_TOKENS;
     if texts.iter().find(too_long).is_some() {
         return invalid("This model's maximum context length is 8192 tokens. Please reduce your prompt.");

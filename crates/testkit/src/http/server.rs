@@ -1,4 +1,4 @@
-//! The server itself.
+//! The HTTP server.
 
 use std::{io, sync::Arc};
 
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::loopback::{self, Piece};
 
-/// Answers until it is dropped, and all connections with it.
+/// Serves until it is dropped, which closes all connections.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loopback::serve(listener, move |request| respond(Arc::clone(&shared), request)).await;
 }
 
-/// The answer to a call. An error ends the connection without one.
+/// Responds to a call. An error closes the connection without a response.
 async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Response<Piece>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();

@@ -1,10 +1,9 @@
-//! A storage backend in memory: small enough to be read as an example, and as strict with its callers as a remote
-//! document store.
+//! An in-memory storage backend: small enough to read as an example, and as strict as a remote document store.
 //!
-//! Each trait of [`core::backend`](amplifier_session_core::backend) has a file of its name. They are small because they
-//! keep together what belongs together, and look at all of it for every question; a real backend has indexes and a disk,
-//! and the same promises to keep. `core` does what is the same on every backend: whether a session lies in a scope and
-//! passes a filter, which texts a line holds, how they are cut into words and scored.
+//! Each trait of [`core::backend`](amplifier_session_core::backend) has a file with its name. The files are short
+//! because the backend stores related data together and scans all of it for every call. A real backend needs indexes
+//! and a disk, and makes the same promises. `core` has the logic that is the same on every backend: matching sessions
+//! with scopes and filters, extracting the texts of a line, and tokenizing and scoring them.
 
 mod events;
 mod messages;
@@ -29,8 +28,8 @@ use async_trait::async_trait;
 use crate::Subject;
 use rows::Rows;
 
-/// Keeps everything in memory, in the manner of a remote document store: it answers in small pages, so that every caller's
-/// paging is exercised, and writes in small batches, with other calls in between. Clones share the data.
+/// Keeps everything in memory and behaves like a remote document store. Reads return small pages, so that every
+/// caller's paging is tested. Writes are split into small batches, with other calls in between. Clones share the data.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -48,9 +47,9 @@ pub struct MemoryBackend {
 #[derive(Debug)]
 struct Shared {
     rows: Mutex<Rows>,
-    /// One writer of a session at a time; a store over the network takes a lease for this.
+    /// Allows one writer of a session at a time. A remote store uses a lease for this.
     leases: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
-    /// How many batches are left until a write is interrupted.
+    /// The number of batches until a write is interrupted.
     interruption: Mutex<Option<usize>>,
 }
 
@@ -61,7 +60,7 @@ impl Default for MemoryBackend {
 }
 
 impl MemoryBackend {
-    /// An empty store that answers in pages of 7.
+    /// An empty store with pages of 7 rows.
     #[must_use]
     pub fn new() -> Self {
         let meta = BTreeMap::from([
@@ -73,15 +72,15 @@ impl MemoryBackend {
         Self { shared: Arc::new(shared), page_size: 7 }
     }
 
-    /// Sets the most rows in an answer (at least 1).
+    /// Sets the maximum number of rows of a page (at least 1).
     #[must_use]
     pub fn with_page_size(mut self, page_size: usize) -> Self {
         self.page_size = page_size.max(1);
         self
     }
 
-    /// Interrupts the next write or deletion after `batches` batches: it fails with `StorageIo` (retryable), and what it
-    /// did until then stays. `None` interrupts nothing.
+    /// Interrupts the next write or deletion after `batches` batches: it fails with `StorageIo` (retryable) and leaves
+    /// these batches in the store. `None` interrupts nothing.
     pub fn interrupt_after(&self, batches: Option<usize>) {
         *self.shared.interruption.lock().unwrap_or_else(PoisonError::into_inner) = batches;
     }
@@ -90,7 +89,7 @@ impl MemoryBackend {
         self.shared.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// At most a page of `range`.
+    /// The first page of `range`.
     fn page(&self, range: SequenceRange) -> SequenceRange {
         SequenceRange { limit: range.limit.min(self.page_size), ..range }
     }
@@ -120,7 +119,7 @@ impl Meta for MemoryBackend {
 
 impl Scheduling for MemoryBackend {}
 
-/// A second handle is the same store: nothing else can reach into this memory.
+/// A second handle is the same store, because no other process can access this memory.
 #[async_trait]
 impl Subject for MemoryBackend {
     async fn open(&self) -> Arc<dyn StorageBackend> {

@@ -1,4 +1,4 @@
-//! What the backend keeps, and what its reads have in common.
+//! The rows of the backend, and what its reads share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,33 +12,33 @@ use amplifier_session_core::{
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
 };
 
-/// All that is stored.
+/// All rows of a store.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub(super) meta: BTreeMap<String, String>,
     pub(super) sessions: BTreeMap<SessionKey, SessionRows>,
-    /// Sessions that were deleted, also those that have come again.
+    /// Deleted sessions, including those that exist again.
     pub(super) deleted: BTreeSet<SessionKey>,
     versions: u64,
 }
 
-/// A session with everything that belongs to it, which goes and moves with it.
+/// A session with all of its rows, so that they are deleted and moved together.
 #[derive(Debug, Default)]
 pub(super) struct SessionRows {
-    /// `None` where only rows were written when a first write was interrupted.
+    /// `None` if a first write was interrupted after it wrote rows.
     pub(super) stored: Option<StoredSession>,
     pub(super) messages: BTreeMap<u32, MessageRow>,
     pub(super) events: BTreeMap<u32, StoredEvent>,
 }
 
-/// A message with its vectors, by generation: whoever puts it anew or removes it cannot forget them.
+/// A message with its vectors by generation, so that replacing or removing the message removes them too.
 #[derive(Debug)]
 pub(super) struct MessageRow {
     pub(super) message: Message,
     pub(super) vectors: BTreeMap<u32, VectorRows>,
 }
 
-/// The vectors of a message, and why some are missing.
+/// The vectors of a message, and the reason for missing ones.
 #[derive(Debug)]
 pub(super) struct VectorRows {
     pub(super) records: Vec<VectorRecord>,
@@ -54,7 +54,7 @@ impl Rows {
         Generations::of(&self.meta)
     }
 
-    /// A version that no session of the store has had.
+    /// Returns a version that no session of the store has had.
     pub(super) fn next_version(&mut self) -> Version {
         self.versions += 1;
         Version(self.versions.to_string())
@@ -68,18 +68,17 @@ impl Rows {
         self.sessions.get(&message_ref.session)?.messages.get(&message_ref.sequence)
     }
 
-    /// The sessions of a user, in order of their ids.
+    /// The sessions of a user, sorted by id.
     pub(super) fn of_user(&self, user: &UserId) -> impl Iterator<Item = &SessionRows> {
         self.sessions.iter().filter(move |(key, _)| key.user_id == *user).map(|(_, session)| session)
     }
 
-    /// The ids of the sessions of a user, in order.
+    /// The ids of the sessions of a user, sorted.
     pub(super) fn ids(&self, user: &UserId) -> impl Iterator<Item = SessionId> {
         self.of_user(user).filter_map(|session| Some(session.stored.as_ref()?.session.session_id.clone()))
     }
 
-    /// The sessions that a read looks at. Whom a session is shared with and how it is labelled can change at any time, so
-    /// the session itself is asked.
+    /// The sessions that a read covers. Sharing and labels can change at any time, so this checks the session itself.
     fn within<'a>(
         &'a self,
         scope: &'a Scope,
@@ -106,7 +105,7 @@ impl Rows {
         events.filter(|event| filter.admits(event))
     }
 
-    /// Where a user's events of these ids stand.
+    /// The events of a user with these ids, with their positions.
     pub(super) fn find_events<'a>(
         &self,
         user: &UserId,
@@ -156,7 +155,7 @@ impl MessageRow {
     }
 }
 
-/// The rows of a stretch of sequences.
+/// The rows in a range of sequences.
 pub(super) fn in_range<R>(rows: &BTreeMap<u32, R>, range: SequenceRange) -> impl Iterator<Item = &R> {
     rows.range(range.start..).map(|(_, row)| row).take(range.limit)
 }

@@ -1,4 +1,4 @@
-//! Candidates for searches, by looking at everything.
+//! Search candidates, found by scanning everything.
 
 use amplifier_session_core::{
     Result,
@@ -18,7 +18,7 @@ use super::MemoryBackend;
 impl Search for MemoryBackend {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         let mut analyzer = Analyzer::new();
-        // How rare a word is shows in all texts, not only in those that are asked for.
+        // The frequency of a word is that in all texts, and not only in those within the scope.
         let mut statistics = CollectionStatistics::new(query.terms.len());
         let mut matching = Vec::new();
         for session in self.rows().sessions.values() {
@@ -51,7 +51,7 @@ impl Search for MemoryBackend {
                 content_type: record.content_type,
                 span_start: record.span_start,
                 span_end: record.span_end,
-                // Both are of unit length, so this is the cosine.
+                // Both have unit length, so this is the cosine.
                 similarity: query.vector.iter().zip(&record.vector).map(|(x, y)| x * y).sum(),
                 vector: record.vector.clone(),
             }));
@@ -68,7 +68,7 @@ impl Search for MemoryBackend {
     }
 }
 
-/// The best first. The sort is stable: equals stay in the order of their sequences, the same at every call.
+/// The best items first. The sort is stable: ties stay in order of sequences, in every call.
 fn best<T>(mut items: Vec<T>, score: impl Fn(&T) -> f32, limit: usize) -> Candidates<T> {
     items.sort_by(|a, b| score(b).total_cmp(&score(a)));
     items.truncate(limit);

@@ -21,7 +21,7 @@ impl Sessions for MemoryBackend {
 
     async fn list_sessions(&self, query: &SessionQuery) -> Result<Vec<Session>> {
         let rank = |cursor: SessionCursor| (Reverse(cursor.updated), cursor.key);
-        // Without `after`, every session comes after it: `None` is less than any.
+        // Without `after`, all sessions are listed, because `None` is less than any rank.
         let after = query.after.clone().map(rank);
         let rows = self.rows();
         let stored = rows.sessions.values().filter_map(|session| session.stored.as_ref());

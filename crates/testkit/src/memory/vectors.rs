@@ -43,7 +43,7 @@ impl Vectors for MemoryBackend {
         let mut count = 0;
         for MessageVectors { sequence, digest, mut records, failure, .. } in vectors {
             let row = rows.sessions.get_mut(key).and_then(|session| session.messages.get_mut(&sequence));
-            // Making vectors takes its time: the message may say something else by now.
+            // The message may have changed while its vectors were made.
             let Some(row) = row.filter(|row| row.message.digest == digest) else { continue };
             count += records.len();
             records.sort_by_key(|record| (record.content_type, record.chunk_index));

@@ -1,4 +1,4 @@
-//! Writing in batches, as a store must that has no transactions above a size.
+//! Writes in batches, like those of a store that limits the size of transactions.
 
 use std::{collections::BTreeMap, mem::take, sync::PoisonError};
 
@@ -14,10 +14,10 @@ use super::{
     rows::{MessageRow, Rows, SessionRows},
 };
 
-/// The most rows that are changed at once.
+/// The maximum number of rows in a batch.
 const BATCH: usize = 5;
 
-/// One step of a write. Each can be repeated.
+/// A step of a write. Each step can be repeated.
 enum Step {
     RemoveMessage(u32),
     RemoveEvent(u32),
@@ -27,7 +27,7 @@ enum Step {
 }
 
 impl MemoryBackend {
-    /// The rows first, the session last: until it is there with its new version, the write can be repeated.
+    /// Writes the rows first and the session last: until the session has its new version, the write can be repeated.
     pub(super) async fn write_change(&self, mut change: SessionChange) -> Result<Version> {
         let key = change.session.key();
         let _lease = self.lease(&key).await;
@@ -45,7 +45,7 @@ impl MemoryBackend {
         Ok(version)
     }
 
-    /// The rows first here too: while the session is there, the deletion can be repeated.
+    /// Deletes the rows first and the session last: while the session exists, the deletion can be repeated.
     pub(super) async fn delete(&self, key: &SessionKey) -> Result<bool> {
         let _lease = self.lease(key).await;
         let steps = removals(&self.rows(), key, 0, 0);
@@ -58,8 +58,8 @@ impl MemoryBackend {
         Ok(deleted)
     }
 
-    /// Takes `steps` a batch at a time, with others in between. The last step, which makes the change count, is its own
-    /// batch.
+    /// Runs `steps` in batches, with other calls in between. The last step, which completes the change, is a batch of
+    /// its own.
     async fn run(&self, key: &SessionKey, mut steps: Vec<Step>) -> Result<()> {
         while !steps.is_empty() {
             self.interrupt()?;
@@ -73,7 +73,7 @@ impl MemoryBackend {
         self.interrupt()
     }
 
-    /// Counts a batch, and fails in the place of the one that is not to happen.
+    /// Counts a batch, and fails instead of the one to interrupt.
     fn interrupt(&self) -> Result<()> {
         let mut left = self.shared.interruption.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = *left == Some(0);
@@ -97,7 +97,7 @@ fn check(rows: &Rows, key: &SessionKey, change: &SessionChange) -> Result<()> {
     if rows.stored(key).map(|stored| &stored.version) != change.expected.as_ref() {
         return Err(conflict("the session was changed by another writer").with("session", &key.session_id));
     }
-    // `core` has looked for ids that are taken, but a write of another session may have come in between.
+    // `core` checked that the ids are free, but another session may have taken them since.
     let ids = change.events.put.iter().map(|stored| &stored.event.event_id);
     if rows.find_events(&key.user_id, ids).iter().any(|(_, event)| event.session != *key) {
         return Err(conflict("another session has an event of this id"));
@@ -109,7 +109,7 @@ fn conflict(message: &str) -> Error {
     Error::new(ErrorKind::Conflict, message).retryable()
 }
 
-/// All that is to be done before the session itself is written.
+/// The steps before the session itself is written.
 fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step> {
     let length = |truncate: Option<u32>| truncate.unwrap_or(u32::MAX);
     let mut steps = removals(rows, key, length(change.messages.truncate), length(change.events.truncate));
