@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_backend_cannot_do_is_refused_before_it_is_opened() {
+    async fn unsupported_options_are_refused_before_the_store_is_opened() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("s.sqlite");
         let read_only = OpenOptions::default().with_read_only(true);
@@ -163,7 +163,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     #[cfg(feature = "duckdb-system")]
-    async fn a_missing_extension_does_not_keep_a_store_from_being_opened() {
+    async fn a_store_opens_without_the_extension() {
         let folder = tempfile::tempdir().unwrap();
         let (file, nowhere) = (folder.path().join("s.duckdb"), folder.path().join("extensions"));
         let url = format!("duckdb:{}?hnsw=true&extension_directory={}", file.display(), nowhere.display());

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_taken_as_they_are_except_the_home_folder() {
+    fn only_the_home_folder_is_expanded_in_paths() {
         assert_eq!(file("sqlite:sessions.sqlite"), "sessions.sqlite");
         assert_eq!(file("sqlite:/var/lib/s.db"), "/var/lib/s.db");
         assert_eq!(file("sqlite:///var/lib/s.db"), "/var/lib/s.db");
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "cosmos")]
-    fn a_secret_does_not_belong_in_a_url() {
+    fn a_secret_in_a_url_is_refused() {
         for url in ["cosmos://", "cosmos://h", "cosmos://h:1/db"] {
             assert_eq!(parse(&format!("{url}?vector_index=flat")).unwrap().to_string(), url);
         }

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_counts() {
+    fn every_setting_is_used() {
         let config = read(&[
             ("cosmos.database", "d"),
             ("cosmos.auth_method", "key"),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_is_for_this_machine_only() {
+    fn plain_http_is_allowed_only_to_this_machine() {
         let address = |endpoint| CosmosConfig::new(endpoint).address();
         assert!(!address("https://a.documents.azure.com/").unwrap().1);
         for here in ["http://127.0.0.1:8081", "http://[::1]:8081/", "http://LOCALHOST:1"] {

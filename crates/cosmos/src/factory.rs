@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_of_a_url_may_be_left_out() {
+    fn every_part_of_a_url_is_optional() {
         let address = |rest: &str| Address::parse(rest).unwrap();
         let all = address("//team.documents.azure.com/db");
         assert_eq!(all.endpoint().unwrap(), "https://team.documents.azure.com/");

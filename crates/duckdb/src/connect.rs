@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_statements_see_rows_that_came_later() {
+    fn cached_statements_see_later_rows() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.duckdb");
         make(&path, |connection| {

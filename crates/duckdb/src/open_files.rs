@@ -84,7 +84,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_is_known_by_one_path_before_it_is_there_and_after() {
+    fn a_file_has_one_path_before_and_after_it_is_created() {
         let folder = tempfile::tempdir().unwrap();
         let there = folder.path().canonicalize().unwrap().join("there");
         std::fs::create_dir(&there).unwrap();

@@ -1,4 +1,4 @@
-//! The conformance suite of the testkit on DuckDB. A second handle shares the database, as all handles of a process do.
+//! The conformance suite on DuckDB. A second handle shares the database, as all handles of a process do.
 
 use std::path::PathBuf;
 

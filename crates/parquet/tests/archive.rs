@@ -1,4 +1,4 @@
-//! Archives go to Parquet and come back.
+//! Archives written to Parquet and read back.
 
 #![allow(clippy::unwrap_used)]
 
@@ -62,7 +62,7 @@ fn records() -> Vec<Record> {
         Record::End { messages: 3, events: 2 },
         session("ana", "empty", 0, 0),
         Record::End { messages: 0, events: 0 },
-        // Of the same id as the one above, and next to it.
+        // The same id as above, in the next row.
         session("ben", "empty", 1, 0),
         message(0, "{}"),
         Record::End { messages: 1, events: 0 },
@@ -100,7 +100,7 @@ fn many_rows_come_back() {
     records.extend((0..3_000).map(|n| event(n, Some("{}"))));
     records.extend([Record::End { messages: 5_000, events: 3_000 }, Record::Complete { sessions: 1 }]);
     write(folder.path(), records.clone());
-    // A difference of thousands of rows is not to be read.
+    // `assert_eq` would print thousands of rows.
     assert!(json_of(&read(folder.path()).unwrap()) == json_of(&records));
 }
 
@@ -116,7 +116,7 @@ fn repeated_rows_count_once() {
 }
 
 #[test]
-fn an_empty_archive_is_one() {
+fn an_empty_archive_comes_back() {
     let folder = tempfile::tempdir().unwrap();
     let empty = vec![archive(), Record::Complete { sessions: 0 }];
     write(folder.path(), empty.clone());
@@ -124,7 +124,7 @@ fn an_empty_archive_is_one() {
 }
 
 #[test]
-fn rows_out_of_place_are_named() {
+fn misplaced_rows_are_named() {
     let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     write(folder.path(), records());
     let mut strangers = records();
@@ -139,7 +139,7 @@ fn rows_out_of_place_are_named() {
 }
 
 #[test]
-fn files_that_are_missing_or_broken_are_named() {
+fn missing_and_broken_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), records());
     fs::write(folder.path().join("events.parquet"), "PAR1 and so on").unwrap();
@@ -151,7 +151,7 @@ fn files_that_are_missing_or_broken_are_named() {
 
 #[cfg(unix)]
 #[test]
-fn files_are_for_their_owner() {
+fn only_the_owner_can_access_the_archive() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The conformance suite of the testkit on SQLite. A second handle has connections of its own to the file.
+//! The conformance suite on SQLite. A second handle has its own connections to the file.
 
 use std::path::PathBuf;
 

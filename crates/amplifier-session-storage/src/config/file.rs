@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_is_no_error_and_an_unreadable_one_is() {
+    fn a_missing_file_is_not_an_error_but_an_unreadable_one_is() {
         let folder = tempfile::tempdir().unwrap();
         assert!(read(&folder.path().join("none.toml")).unwrap().is_none());
         assert!(read(folder.path()).is_err());

@@ -1,5 +1,4 @@
-//! The same list on a real account, with a key, so that databases can be created. It costs money, so it runs only when
-//! asked for:
+//! The same suite on a real account, with a key that can create databases. It costs money, so it runs only on request:
 //!
 //!     AMPLIFIER_COSMOS_ENDPOINT=... AMPLIFIER_COSMOS_KEY=... \
 //!         cargo nextest run -p amplifier-session-cosmos --run-ignored only -E 'test(/^live::/)'
@@ -19,7 +18,7 @@ use azure_data_cosmos::{
     AccountReference, CosmosClient, CosmosRuntimeBuilder, RoutingStrategy, options::ConnectionPoolOptions,
 };
 
-/// A database of its own, removed at the end: an account has room for a few hundred containers.
+/// A database for one test, removed at the end, because an account can have only a few hundred containers.
 struct Live(CosmosConfig);
 
 impl Live {

@@ -1,7 +1,6 @@
-//! The conformance suite of the testkit over HTTP, on the testkit's account of this machine: with vector search and a
-//! full-text policy.
+//! The conformance suite over HTTP, on the local account of the testkit: with vector search and a full-text policy.
 //!
-//! `vectors_compared_here` holds what is different in an account without them.
+//! `vectors_compared_here` has the promises that depend on these features, on an account without them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -17,7 +16,7 @@ use tokio::sync::OnceCell;
 
 mod live;
 
-/// An account, begun with the first handle; a second handle is a client of its own.
+/// An account that starts with the first handle. A second handle is another client.
 struct Account {
     options: AccountOptions,
     vector: bool,
@@ -25,12 +24,12 @@ struct Account {
 }
 
 impl Account {
-    /// What the service offers.
+    /// An account with all features of the service.
     fn new() -> Self {
         Self { options: AccountOptions::default(), vector: true, server: OnceCell::new() }
     }
 
-    /// Neither vector search nor full text.
+    /// An account without vector search and full text.
     fn bare() -> Self {
         let options = AccountOptions::default().with_full_text(false);
         Self { options, vector: false, server: OnceCell::new() }

@@ -1,4 +1,4 @@
-//! A write that breaks off for good at one of its batches.
+//! Writes that fail permanently at one of their batches.
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope, SessionStorage,
@@ -11,8 +11,8 @@ use amplifier_session_testkit::{
 
 use crate::support::{account, assert_complete, host, stored, sync, target, transcript};
 
-/// Lets each batch of `write` fail for good in turn, each time in an account of its own that `prepare` made ready, until one
-/// write comes to its end; hands `check` each account.
+/// Makes each batch of `write` fail permanently in turn, until the write succeeds. Each attempt uses a new account with
+/// the transcript `prepare`, and ends with `check`.
 async fn break_at_each_batch<W: Future<Output = Result<()>>, C: Future<Output = ()>>(
     prepare: &[RawJson],
     write: impl Fn(SessionStorage) -> W,
@@ -36,7 +36,7 @@ async fn break_at_each_batch<W: Future<Output = Result<()>>, C: Future<Output = 
 }
 
 #[tokio::test]
-async fn a_first_write_that_breaks_off_is_completed_by_the_same_again() {
+async fn repeating_an_interrupted_first_write_completes_it() {
     let lines = transcript("ana", 6);
     break_at_each_batch(
         &[],
@@ -50,7 +50,7 @@ async fn a_first_write_that_breaks_off_is_completed_by_the_same_again() {
 }
 
 #[tokio::test]
-async fn a_line_in_pieces_is_never_joined_with_another() {
+async fn pieces_of_different_lines_are_never_joined() {
     let long =
         |text: &str| vec![lines::user("first").raw(), lines::tool_result(&text.repeat(3_000_000)).raw()];
     let (before, after) = (long("a"), long("b"));
@@ -68,7 +68,7 @@ async fn a_line_in_pieces_is_never_joined_with_another() {
 }
 
 #[tokio::test]
-async fn a_rename_that_breaks_off_loses_nothing_that_is_written_before_it_is_repeated() {
+async fn writes_between_an_interrupted_rename_and_its_repetition_are_kept() {
     let (old, new) = (target().key.user_id, UserId::new("anna").unwrap());
     let (before, more) = (transcript("ana", 3), transcript("ana", 5));
     break_at_each_batch(
@@ -88,7 +88,7 @@ async fn a_rename_that_breaks_off_loses_nothing_that_is_written_before_it_is_rep
                 found.push(lines.unwrap_or_default().into_iter().map(|line| line.raw).collect::<Vec<_>>());
             }
             assert!(found.contains(&more), "{repeated:?} {found:?}");
-            // Two that differ are told, not made one.
+            // Different sessions of the two names are reported, and not merged.
             let kind = repeated.as_ref().err().map(Error::kind);
             assert!(kind.is_none_or(|kind| kind == ErrorKind::Conflict), "{repeated:?}");
         },

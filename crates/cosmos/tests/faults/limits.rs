@@ -1,4 +1,4 @@
-//! What is too large for a document, and what the account does not answer.
+//! Messages that are too large for a document, and queries that the account does not answer.
 
 use amplifier_session_testkit::lines;
 use azure_data_cosmos::{
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{account, assert_complete, host, sync};
 
 #[tokio::test]
-async fn a_message_grows_over_the_limit_of_a_document_and_shrinks_again() {
+async fn a_message_can_grow_beyond_a_document_and_shrink_again() {
     let account = account().await;
     let host = host(&account).await;
     let of = |text: &str| vec![lines::user("first").raw(), lines::tool_result(text).raw()];
@@ -22,7 +22,7 @@ async fn a_message_grows_over_the_limit_of_a_document_and_shrinks_again() {
     }
 }
 
-/// What the testkit's account promises to those who rely on it: it guesses no answers.
+/// The local account answers no query with functions that it knows only partly.
 #[tokio::test]
 async fn the_account_refuses_queries_that_this_crate_does_not_send() {
     let account = account().await;

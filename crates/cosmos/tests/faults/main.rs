@@ -1,4 +1,4 @@
-//! What becomes of a write when the account, or the way to it, fails.
+//! Writes during failures of the account or the network.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 

@@ -1,11 +1,11 @@
-//! One batch of a write fails once: the same write, done again, ends it.
+//! One batch of a write fails once. Repeating the write completes it.
 
 use amplifier_session_core::ErrorKind;
 use amplifier_session_testkit::cosmos::{Calls, Fault, Kind};
 
 use crate::support::{account, assert_complete, host, sync, sync_until_done, transcript};
 
-/// Lets each batch of a write meet `fault` in turn, one in each session.
+/// Applies `fault` to each batch of a write in turn, each in another session.
 async fn assert_survives(fault: &Fault) {
     let account = account().await;
     let host = host(&account).await;
@@ -26,12 +26,12 @@ async fn assert_survives(fault: &Fault) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_away_for_a_moment_loses_nothing() {
+async fn a_briefly_unavailable_server_loses_nothing() {
     assert_survives(&Fault::status(503)).await;
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_before_the_write_loses_nothing() {
+async fn a_connection_cut_before_the_write_loses_nothing() {
     assert_survives(&Fault::CutBefore).await;
 }
 
@@ -41,21 +41,21 @@ async fn a_connection_cut_after_the_write_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_document_that_was_changed_meanwhile_loses_nothing() {
+async fn a_concurrently_changed_document_loses_nothing() {
     for status in [404, 409, 412] {
         assert_survives(&Fault::operation(1, status)).await;
     }
 }
 
 #[tokio::test]
-async fn a_batch_that_is_throttled_half_way_loses_nothing() {
+async fn a_batch_throttled_midway_loses_nothing() {
     for status in [429, 449, 503] {
         assert_survives(&Fault::operation(1, status)).await;
     }
 }
 
 #[tokio::test]
-async fn reads_survive_a_cut_and_a_server_that_is_away() {
+async fn reads_survive_a_cut_connection_and_an_unavailable_server() {
     let account = account().await;
     let host = host(&account).await;
     let transcript = transcript("ana", 5);
@@ -72,7 +72,7 @@ async fn reads_survive_a_cut_and_a_server_that_is_away() {
 }
 
 #[tokio::test]
-async fn a_batch_with_an_operation_that_is_no_good_is_refused_for_good() {
+async fn a_batch_with_an_invalid_operation_is_refused_permanently() {
     let account = account().await;
     let host = host(&account).await;
     sync(&host, &transcript("before", 3)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Two hosts that write one session.
+//! Two hosts that write the same session.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use amplifier_session_testkit::cosmos::{Calls, Fault, Kind};
 
 use crate::support::{account, assert_complete, host, stored, sync, transcript};
 
-/// Two hosts that write one session, `first` of which is held when so many batches of `container` are through.
+/// Two hosts write the same session. The first one is held after `after` batches to `container`.
 async fn race(exists: bool, container: &str, after: usize) {
     let account = Arc::new(account().await);
     let (first, second) = (host(&account).await, host(&account).await);
@@ -22,7 +22,7 @@ async fn race(exists: bool, container: &str, after: usize) {
         async move { sync(&first, &ours).await }
     });
     account.until_held(1).await;
-    // The first one does not come on: the second takes the session over.
+    // The first host makes no progress, so the second one takes over the session.
     let overtaken = sync(&second, &theirs).await;
     account.release();
     let came_on = held.await.unwrap();
@@ -31,7 +31,7 @@ async fn race(exists: bool, container: &str, after: usize) {
     }
     let there = stored(&account).await;
     assert!(there == ours || there == theirs, "{there:?}");
-    // Whoever comes again finds the session free.
+    // Later writes find the session unlocked.
     sync(&second, &theirs).await.unwrap();
     assert_complete(&account, &theirs).await;
 }
@@ -57,7 +57,7 @@ async fn a_host_that_stops_before_its_end_is_overtaken() {
 }
 
 #[tokio::test]
-async fn two_hosts_that_begin_a_session_do_not_mix() {
+async fn two_hosts_that_create_the_same_session_do_not_mix() {
     race(false, "sessions", 0).await;
     race(false, "transcript_messages", 0).await;
     race(false, "transcript_messages", 1).await;
@@ -65,7 +65,7 @@ async fn two_hosts_that_begin_a_session_do_not_mix() {
 }
 
 #[tokio::test]
-async fn two_hosts_that_meet_at_the_same_document_do_not_mix() {
+async fn two_hosts_that_write_the_same_document_do_not_mix() {
     let account = Arc::new(account().await);
     let sides = [transcript("ours", 5), transcript("theirs", 4)];
     for exists in [false, true] {
@@ -79,7 +79,7 @@ async fn two_hosts_that_meet_at_the_same_document_do_not_mix() {
             .zip(sides.clone())
             .map(|(host, lines)| tokio::spawn(async move { sync(&host, &lines).await }));
         let written: Vec<_> = written.collect();
-        // Both have read the session: one of them is refused with 409 or 412.
+        // Both hosts have read the session, so one of them is refused with 409 or 412.
         account.until_held(2).await;
         account.release();
         for one in written {

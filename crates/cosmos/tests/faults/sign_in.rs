@@ -1,4 +1,4 @@
-//! Keys, tokens, and accounts that are not what was expected.
+//! Keys, tokens, and accounts that differ from the configuration.
 
 use std::{
     sync::{Arc, Mutex},
@@ -12,7 +12,7 @@ use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions}
 
 use crate::support::{account, assert_complete, config, host, storage, sync, transcript};
 
-/// Gives one token after the other, the last one again and again.
+/// Returns the tokens in order, and then the last one repeatedly.
 #[derive(Debug)]
 struct Tokens(Mutex<Vec<&'static str>>);
 
@@ -37,7 +37,7 @@ fn entra(account: &CosmosAccount) -> CosmosConfig {
 #[tokio::test]
 async fn an_expired_token_is_reported_and_a_new_one_continues() {
     let account = account().await;
-    // With Entra ID the containers have to be there.
+    // With Entra ID, the containers must exist.
     host(&account).await;
     account.accept_tokens(&["morning"]);
     let credential = Arc::new(Tokens(Mutex::new(vec!["morning"])));
@@ -55,7 +55,7 @@ async fn an_expired_token_is_reported_and_a_new_one_continues() {
 }
 
 #[tokio::test]
-async fn a_container_that_is_missing_is_not_made_with_a_token() {
+async fn a_missing_container_is_not_created_with_a_token() {
     let account = account().await;
     account.accept_tokens(&["good"]);
     let credential = Arc::new(Tokens(Mutex::new(vec!["good"])));

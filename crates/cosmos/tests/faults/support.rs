@@ -1,4 +1,4 @@
-//! A host, what it writes, and what is there afterwards.
+//! Hosts, what they write, and what is stored afterwards.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use amplifier_session_testkit::{
     lines,
 };
 
-/// Any fault is over after so many attempts.
+/// Every fault ends within this number of attempts.
 const ATTEMPTS: usize = 10;
 
 pub(crate) async fn account() -> CosmosAccount {
@@ -30,7 +30,7 @@ pub(crate) fn config(account: &CosmosAccount) -> CosmosConfig {
         .with_takeover_after(Duration::from_millis(100))
 }
 
-/// A host: a client of its own.
+/// A host with a client of its own.
 pub(crate) async fn host(account: &CosmosAccount) -> SessionStorage {
     storage(CosmosBackend::connect(config(account)).await.unwrap())
 }
@@ -48,7 +48,7 @@ pub(crate) fn target() -> IngestTarget {
     }
 }
 
-/// Lines of a transcript that `who` wrote.
+/// The lines of a transcript by `who`.
 pub(crate) fn transcript(who: &str, count: usize) -> Vec<RawJson> {
     (0..count).map(|n| lines::user(&format!("{who} says {n}")).raw()).collect()
 }
@@ -65,7 +65,7 @@ pub(crate) async fn sync_events(storage: &SessionStorage, lines: &[RawJson]) -> 
     storage.sync_event_lines(&target(), SyncLines::whole(lines.to_vec())).await.map(drop)
 }
 
-/// Syncs until no fault is left in the way: each one has to be worth another attempt.
+/// Syncs until it succeeds. Every failure must be retryable.
 pub(crate) async fn sync_until_done(storage: &SessionStorage, lines: &[RawJson]) {
     for _ in 0..ATTEMPTS {
         match sync(storage, lines).await {
@@ -76,7 +76,7 @@ pub(crate) async fn sync_until_done(storage: &SessionStorage, lines: &[RawJson])
     panic!("not done after {ATTEMPTS} attempts");
 }
 
-/// The lines that are stored, as a host sees them that was not there before.
+/// The stored lines, as a new host reads them.
 pub(crate) async fn stored(account: &CosmosAccount) -> Vec<RawJson> {
     let scope = Scope::User(target().key.user_id);
     let reader = host(account).await;
@@ -90,7 +90,7 @@ pub(crate) async fn stored_events(account: &CosmosAccount) -> usize {
     host(account).await.get_event_lines(&scope, &target().key.session_id, every).await.unwrap().len()
 }
 
-/// Whether all that was synced is there: lines, and a vector of each.
+/// Checks that all lines are stored with their vectors.
 pub(crate) async fn assert_complete(account: &CosmosAccount, lines: &[RawJson]) {
     account.heal();
     assert_eq!(stored(account).await, lines);

@@ -1,4 +1,4 @@
-//! An account that has no more request units to give.
+//! An account that has run out of request units.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::support::{
     account, assert_complete, config, host, log, storage, stored_events, sync, sync_events, transcript,
 };
 
-/// Long enough for a server that throttles to be told from one that doesn't.
+/// Long enough to distinguish a throttling server from others.
 const WAIT: Duration = Duration::from_millis(20);
 
 #[tokio::test]
-async fn a_storm_of_throttling_loses_nothing_and_is_waited_out() {
+async fn repeated_throttling_loses_nothing_and_is_waited_out() {
     let account = account().await;
     let host = host(&account).await;
     account.fail_every(3, Calls::any(), Fault::throttled(WAIT));
@@ -30,7 +30,7 @@ async fn a_storm_of_throttling_loses_nothing_and_is_waited_out() {
 }
 
 #[tokio::test]
-async fn throttling_without_an_end_says_when_to_come_again() {
+async fn endless_throttling_reports_when_to_retry() {
     let account = account().await;
     let impatient = config(&account).with_throttle_patience(Duration::from_millis(50));
     let host = storage(CosmosBackend::connect(impatient).await.unwrap());

@@ -1,4 +1,5 @@
-//! Rows that can't be read do not block the rest. Columns have types and checks here, so less can be wrong than in SQLite.
+//! Unreadable rows do not affect others. DuckDB checks types and constraints, so fewer values can be invalid than in
+//! SQLite.
 
 use amplifier_session_core::{
     ErrorKind, Scope,
@@ -11,7 +12,7 @@ use duckdb::Connection;
 
 use super::support::{Folder, target, whole};
 
-/// Nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
+/// Writes nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
 async fn make(folder: &Folder) {
     let storage = folder.storage().await;
     let session = target("s");
@@ -53,7 +54,7 @@ fn places(damaged: &[DamagedRow]) -> Vec<(RowKind, u32)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damaged_rows_are_left_out_and_named() {
+async fn damaged_rows_are_skipped_and_named() {
     let folder = Folder::new();
     make(&folder).await;
     damage(&folder);
@@ -88,7 +89,7 @@ async fn damaged_rows_are_left_out_and_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_leaves_damaged_rows_out() {
+async fn an_export_skips_damaged_rows() {
     let folder = Folder::new();
     make(&folder).await;
     damage(&folder);

@@ -1,6 +1,6 @@
-//! What is deleted is gone: from the database, its log and the search index, as bytes.
+//! Deleted data is removed from the bytes of the database, its log and the search index.
 //!
-//! DuckDB compresses what it stores; texts are looked for that are kept as they are, in files that are not open.
+//! DuckDB compresses what it stores, so this searches for texts that it stores unchanged, in files that are not open.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::support::{Folder, target, whole};
 
-/// Where a word of the secret session stands. Each is looked for as it is. The id of the session is not among them: the
-/// store remembers it, so that a sync passes the session over.
+/// One word for each field of the secret session, searched for as bytes. The id of the session is missing, because the
+/// store remembers it so that syncs skip the session.
 const WORDS: [&str; 10] = [
     "quondammessage",
     "quondamthought",
@@ -31,7 +31,7 @@ const WORDS: [&str; 10] = [
     "quondamskipped",
 ];
 
-/// Numbers that look random, as text that does not compress.
+/// Pseudorandom digits: text that does not compress.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;
     let mut text = String::new();
@@ -52,7 +52,7 @@ fn secret_messages(count: usize) -> Vec<Line> {
     messages
 }
 
-/// Small ones, compressed ones (above 4 KiB) and one in chunks (above 400 KB).
+/// Small events, compressed ones (above 4 KiB) and one in chunks (above 400 KB).
 fn secret_events(count: usize) -> Vec<Line> {
     let event = |n: usize| {
         let length = [100, 6_000, 1_500][n % 3];
@@ -64,7 +64,7 @@ fn secret_events(count: usize) -> Vec<Line> {
     (0..count).map(event).chain([lines::logger_event("llm:response").data(large)]).collect()
 }
 
-/// Other sessions, written in between, so that rows of many sessions share pages.
+/// Writes other sessions in between, so that rows of many sessions share pages.
 async fn bystander(storage: &SessionStorage, n: usize) {
     let target = target(&format!("bystander-{n}"));
     let messages = (0..6).map(|m| lines::user(&format!("harmless {m} {}", noise(m + n, 90 * m)))).collect();
@@ -92,7 +92,7 @@ async fn fill(storage: &SessionStorage) -> SessionKey {
     secret.key
 }
 
-/// Pieces of what a session's events are stored as: compressed they hold no words.
+/// Parts of the stored form of a session's events. Compressed events contain no words.
 async fn stored_pieces(backend: &dyn StorageBackend, key: &SessionKey) -> BTreeMap<&'static str, Vec<u8>> {
     let sequences: Vec<u32> = (0..100).collect();
     let mut pieces = BTreeMap::new();
@@ -109,7 +109,7 @@ async fn stored_pieces(backend: &dyn StorageBackend, key: &SessionKey) -> BTreeM
     pieces
 }
 
-/// What is left of the secret session, and in which files.
+/// The words and pieces of the secret session that are left, with their files.
 fn traces(folder: &Folder, pieces: &BTreeMap<&'static str, Vec<u8>>) -> Vec<(String, Vec<String>)> {
     let words = WORDS.map(|word| (word, word.as_bytes().to_vec()));
     let pieces = pieces.iter().map(|(name, bytes)| (*name, bytes.clone()));
@@ -139,7 +139,7 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     let before = traces(&folder, &pieces);
     assert!(before.len() >= WORDS.len() / 2, "{before:?}");
 
-    // As if it had been killed in the middle of an earlier deletion.
+    // As if an earlier deletion had been killed.
     let leftover = folder.path().join(".sessions.duckdb.rewriting-abc");
     std::fs::create_dir(&leftover).unwrap();
     std::fs::write(leftover.join("new.duckdb"), "quondammessage").unwrap();

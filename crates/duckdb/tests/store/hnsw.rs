@@ -1,4 +1,5 @@
-//! The HNSW index: made where DuckDB's extension VSS is, used where nothing is left out, and never missed.
+//! The HNSW index: it is made if DuckDB's extension VSS is available, used by searches without filters, and never
+//! required.
 
 use std::{fs, path::PathBuf};
 
@@ -14,7 +15,7 @@ use duckdb::{Connection, params};
 
 use super::support::{Folder, number, storage, target, whole};
 
-/// Where `./test` says that the extension is.
+/// The folder of the extension, set by `./test`.
 pub(super) fn extension() -> PathBuf {
     let Some(folder) = std::env::var_os("AMPLIFIER_TEST_DUCKDB_VSS") else {
         panic!("AMPLIFIER_TEST_DUCKDB_VSS has to name the folder that .ci/duckdb-vss prints");
@@ -22,7 +23,7 @@ pub(super) fn extension() -> PathBuf {
     folder.into()
 }
 
-/// The store with an HNSW index by the extension in `directory`.
+/// Opens the store with an HNSW index by the extension in `directory`.
 pub(super) async fn with_hnsw(folder: &Folder, access: Access, directory: PathBuf) -> SessionStorage {
     let options = HnswOptions::default().with_extension_directory(Some(directory));
     let backend = DuckDb::open(folder.database(), access).await.unwrap();
@@ -38,7 +39,7 @@ pub(super) fn hnsw_file(folder: &Folder) -> PathBuf {
     folder.path().join("sessions.duckdb.hnsw")
 }
 
-/// Eight words of four hundred, different for each `n`.
+/// Eight of four hundred words, different for each `n`.
 fn words(n: usize) -> String {
     let mut state = n as u64 * 2 + 1;
     let mut word = || {
@@ -48,7 +49,7 @@ fn words(n: usize) -> String {
     (0..8).map(|_| word()).collect::<Vec<_>>().join(" ")
 }
 
-/// Messages of a session, each with one vector.
+/// Writes messages of a session, each with one vector.
 async fn put(storage: &SessionStorage, session: usize, messages: std::ops::Range<usize>) {
     let lines = messages.map(|n| lines::user(&words(session * 1_000 + n))).collect();
     storage.sync_transcript_lines(&target(&format!("s{session}")), whole(lines)).await.unwrap();
@@ -59,7 +60,7 @@ async fn nearest(storage: &SessionStorage, words: &str, limit: usize) -> SearchR
     storage.vector_search(&Scope::Everyone, &options).await.unwrap()
 }
 
-/// The similarities of the ten nearest, best first, and that no notice came with them.
+/// The similarities of the ten nearest, best first. Checks that there are no notices.
 async fn by_hnsw(storage: &SessionStorage, queries: &[String]) -> Vec<Vec<f32>> {
     let mut answers = Vec::new();
     for query in queries {
@@ -70,7 +71,7 @@ async fn by_hnsw(storage: &SessionStorage, queries: &[String]) -> Vec<Vec<f32>> 
     answers
 }
 
-/// The share of the ten nearest, as DuckDB computes them over all rows, that was found. The store must not be open.
+/// The share of the ten nearest vectors, computed by DuckDB over all rows, that was found. The store must not be open.
 fn recall(folder: &Folder, queries: &[String], answers: &[Vec<f32>]) -> f64 {
     let connection = folder.connection();
     let mut found = 0;
@@ -95,7 +96,7 @@ fn queries() -> Vec<String> {
     (0..60).map(|n| words(n * 37 + 5)).collect()
 }
 
-/// The HNSW file as another program opens it that has the extension.
+/// The HNSW file, opened as by another program with the extension.
 fn opened(folder: &Folder) -> Connection {
     let connection = Connection::open_in_memory().unwrap();
     let (extension, file) = (extension(), hnsw_file(folder));
@@ -116,7 +117,7 @@ async fn the_search_index_finds_what_sql_finds() {
         put(&storage, session, 0..250).await;
     }
     storage.update_index().await.unwrap();
-    // Some that the index does not hold yet.
+    // Some messages that are not indexed yet.
     put(&storage, 16, 0..50).await;
     let queries = queries();
     let answers = by_hnsw(&storage, &queries).await;
@@ -126,7 +127,7 @@ async fn the_search_index_finds_what_sql_finds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_extension_everything_works_and_says_so() {
+async fn without_the_extension_everything_works_with_a_notice() {
     let folder = Folder::new();
     let none = folder.path().join("extensions");
     let storage = with_hnsw(&folder, Access::ReadWrite, none.clone()).await;
@@ -154,7 +155,7 @@ async fn the_index_finds_what_sql_finds() {
         put(&storage, session, 0..250).await;
     }
     storage.update_index().await.unwrap();
-    // Taken up beside what is there, instead of anew; and others go.
+    // Added to the existing index, which is not rebuilt; and removed from it.
     put(&storage, 16, 0..100).await;
     put(&storage, 3, 0..200).await;
     storage.update_index().await.unwrap();
@@ -164,7 +165,7 @@ async fn the_index_finds_what_sql_finds() {
     let recall = recall(&folder, &queries, &answers);
     assert!(recall >= 0.99, "{recall}");
 
-    // The store's own file knows nothing of it; the other is a table with an index, whole and without a log.
+    // The store's own file has no index. The other file has a table with an index, and no log.
     assert_eq!(number(&folder.connection(), "SELECT count(*) FROM duckdb_indexes()"), 0);
     assert!(!folder.path().join("sessions.duckdb.hnsw.wal").exists());
     let other = opened(&folder);
@@ -190,13 +191,13 @@ async fn the_index_finds_what_sql_finds() {
 
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_that_leaves_something_out_goes_around_the_index() {
+async fn filtered_searches_do_not_use_the_hnsw_index() {
     let folder = Folder::new();
     let storage = hnsw(&folder).await;
     put(&storage, 0, 0..400).await;
     storage.update_index().await.unwrap();
     drop(storage);
-    // Whoever takes message 8 for message 7, and so does not find that, has asked the HNSW index.
+    // Swaps messages 7 and 8 in the HNSW index, so that a search that uses the index does not find message 7.
     let connection = opened(&folder);
     let key = |sequence: u32| {
         let sql = format!("SELECT key FROM transcript_vectors WHERE sequence = {sequence}");
@@ -217,7 +218,7 @@ async fn a_search_that_leaves_something_out_goes_around_the_index() {
         };
         let ana = || Scope::User(UserId::new("ana").unwrap());
         assert!(asks_it(Scope::Everyone, vector()).await);
-        // All that there is, is hers.
+        // All messages are hers.
         assert!(asks_it(ana(), vector()).await);
         let questions = [ContentType::UserQuery].into_iter().collect();
         assert!(!asks_it(ana(), vector().with_content_types(questions)).await);
@@ -260,12 +261,12 @@ async fn an_outdated_index_is_not_used_until_updated() {
     says("behind the rows").await;
     storage.update_index().await.unwrap();
     says("").await;
-    // Cut off, which leaves fewer.
+    // Truncates the transcript.
     put(&storage, 0, 0..19).await;
     says("behind the rows").await;
     storage.update_index().await.unwrap();
     says("").await;
-    // What brings no vectors leaves it as it is.
+    // A write without vectors does not outdate the index.
     storage.sync_event_lines(&target("s0"), whole(vec![lines::logger_event("x")])).await.unwrap();
     says("").await;
     let [ana, ben] = ["ana", "ben"].map(|user| UserId::new(user).unwrap());
@@ -286,7 +287,7 @@ async fn an_outdated_index_is_not_used_until_updated() {
 
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_is_damaged_or_foreign_is_made_anew() {
+async fn a_damaged_or_foreign_hnsw_index_is_rebuilt() {
     let folder = Folder::new();
     let storage = hnsw(&folder).await;
     put(&storage, 0, 0..600).await;
@@ -333,7 +334,7 @@ async fn an_index_that_is_damaged_or_foreign_is_made_anew() {
 
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_deleted_is_gone_from_it_too() {
+async fn deleted_vectors_are_removed_from_the_hnsw_index() {
     let folder = Folder::new();
     let storage = hnsw(&folder).await;
     put(&storage, 0, 0..20).await;
@@ -344,7 +345,7 @@ async fn what_is_deleted_is_gone_from_it_too() {
     let vector = FakeEmbedding::new().vector(&words(3));
     let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
     assert!(folder.files_with(&bytes[..32]).contains(&"sessions.duckdb.hnsw".to_owned()));
-    // Also where nobody asks for it any more.
+    // Also if the HNSW index is no longer enabled.
     let storage = folder.storage().await;
     let target = target("s0");
     storage.delete_session(&target.key.user_id, &target.project_slug, &target.key.session_id).await.unwrap();
@@ -356,7 +357,7 @@ async fn what_is_deleted_is_gone_from_it_too() {
 #[cfg(unix)]
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
-async fn its_file_is_the_owners_alone() {
+async fn only_the_owner_can_access_the_hnsw_file() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = Folder::new();
@@ -371,8 +372,8 @@ async fn its_file_is_the_owners_alone() {
     assert!(places.iter().any(|place| place.location.ends_with(".hnsw")), "{places:?}");
 }
 
-/// Somebody may make such an index in the store's own file, with the DuckDB program. Without the extension DuckDB can't
-/// write its table then, and we can.
+/// Users can make an index in the store's own file with the DuckDB program. DuckDB without the extension cannot write
+/// to the table then, but the backend can.
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_in_the_stores_own_file_is_removed() {

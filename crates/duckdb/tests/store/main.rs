@@ -1,4 +1,4 @@
-//! What is special to stores in a DuckDB file.
+//! Tests that are specific to stores in a DuckDB file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 

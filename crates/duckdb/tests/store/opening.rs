@@ -1,4 +1,4 @@
-//! Opening files: ours again, others' not at all, and without writing.
+//! Opening files: stores, other files, and read-only access.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ async fn filled(folder: &Folder) {
     storage.sync_event_lines(&target("s"), whole(events)).await.unwrap();
 }
 
-/// What opening the file for each access says; its bytes stay as they are.
+/// Checks that opening the file fails with `says` for each access, and does not change it.
 async fn refused(folder: &Folder, says: &str) {
     let before = fs::read(folder.database()).unwrap();
     for access in [Access::ReadWrite, Access::ReadOnly] {
@@ -32,7 +32,7 @@ async fn refused(folder: &Folder, says: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_is_there_when_the_file_is_opened_again() {
+async fn a_reopened_file_has_everything_that_was_written() {
     let folder = Folder::new();
     for round in 0..3 {
         filled(&folder).await;
@@ -45,7 +45,7 @@ async fn what_was_written_is_there_when_the_file_is_opened_again() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_their_owners_alone() {
+async fn only_the_owner_can_access_the_files() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = Folder::new();
@@ -63,7 +63,7 @@ async fn files_are_their_owners_alone() {
     storage.sync_transcript_lines(&target("s"), messages(5)).await.unwrap();
     assert!(folder.path().join("sessions.duckdb.wal").exists());
     assert!(check() >= 2);
-    // The log is removed here, and made anew by the next write.
+    // This removes the log. The next write creates it again.
     storage.update_index().await.unwrap();
     storage.sync_transcript_lines(&target("s"), messages(9)).await.unwrap();
     assert!(folder.path().join("sessions.duckdb.wal").exists());
@@ -87,13 +87,13 @@ async fn an_empty_file_becomes_a_store() {
     filled(&folder).await;
 }
 
-/// As much of the Python library's tables as they are told by.
+/// Enough of the tables of the Python library to recognize them.
 const PYTHON: &str = "CREATE TABLE sessions (user_id VARCHAR, session_id VARCHAR);
     CREATE TABLE transcripts (user_id VARCHAR, session_id VARCHAR, sequence INTEGER, content JSON)";
 const PYTHON_META: &str = "CREATE TABLE schema_meta (key VARCHAR, value VARCHAR)";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_of_others_are_refused_untouched() {
+async fn files_of_other_programs_are_refused_unchanged() {
     let folder = Folder::new();
     fs::write(folder.database(), b"SQLite format 3\0 and more").unwrap();
     refused(&folder, "is no DuckDB database").await;
@@ -118,7 +118,7 @@ async fn files_of_others_are_refused_untouched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stores_of_later_versions_are_refused_untouched() {
+async fn stores_of_later_versions_are_refused_unchanged() {
     for (change, says) in [
         ("UPDATE schema_meta SET value = '5' WHERE key = 'version'", "schema version 5"),
         ("DELETE FROM schema_meta WHERE key = 'version'", "schema version none"),
@@ -134,7 +134,7 @@ async fn stores_of_later_versions_are_refused_untouched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_is_no_store() {
+async fn a_folder_is_not_a_store() {
     let folder = Folder::new();
     fs::create_dir(folder.database()).unwrap();
     let error = DuckDb::open(folder.database(), Access::ReadWrite).await.unwrap_err();
@@ -142,7 +142,7 @@ async fn a_folder_is_no_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reading_only_reads_and_finds_and_writes_nothing() {
+async fn a_read_only_store_can_be_searched_and_is_not_written() {
     let folder = Folder::new();
     let missing = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::StorageConnection);
@@ -165,14 +165,14 @@ async fn reading_only_reads_and_finds_and_writes_nothing() {
     assert!(error.to_string().contains("this process has the database open for reading only"), "{error}");
     drop((read_only, reader));
     let writer = folder.backend().await;
-    // Beside a handle that writes, one that does not.
+    // A read-only handle next to one that writes.
     let read_only = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
     assert_eq!(read_only.delete_session(&target("s").key).await.unwrap_err().kind(), ErrorKind::Unsupported);
     assert!(writer.delete_session(&target("s").key).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_is_gone_or_damaged_is_built_again() {
+async fn a_missing_or_damaged_index_is_rebuilt() {
     let folder = Folder::new();
     filled(&folder).await;
     let index = folder.path().join("sessions.duckdb.index");
@@ -219,7 +219,7 @@ async fn all_handles_of_a_process_share_one_database() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_of_the_first_layout_is_brought_up_when_it_is_opened() {
+async fn a_store_of_the_first_layout_is_updated_when_it_is_opened() {
     let folder = Folder::new();
     filled(&folder).await;
     let connection = Connection::open(folder.database()).unwrap();

@@ -1,4 +1,4 @@
-//! Several processes and one file; and a process that is killed.
+//! Several processes with one file, and killed processes.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -14,13 +14,13 @@ use super::{
     support::{Folder, found, number, storage, target, whole},
 };
 
-/// Where a child finds the database. Without it, it does nothing.
+/// The path of the database for a child process. Without it, the test does nothing.
 const DATABASE: &str = "DUCKDB_TEST_DATABASE";
-/// What it does: `hold`, `read`, `write`, or `hnsw`: write with an HNSW index.
+/// The task of the child: `hold`, `read`, `write`, or `hnsw` (write with an HNSW index).
 const TASK: &str = "DUCKDB_TEST_TASK";
 
-/// Opens the database, says so, and keeps it open until its input ends; or writes until it is killed, and says after each
-/// session that it was stored.
+/// Opens the database, reports that, and keeps it open until its input ends. Or writes sessions until it is killed, and
+/// reports each stored session.
 #[tokio::test(flavor = "multi_thread")]
 async fn child_of_another_test() {
     let (Some(database), Ok(task)) = (std::env::var_os(DATABASE), std::env::var(TASK)) else { return };
@@ -41,7 +41,7 @@ async fn child_of_another_test() {
         for n in 0.. {
             let messages = (0..20).map(|m| lines::user(&format!("session{n} message{m}"))).collect();
             storage.sync_transcript_lines(&target(&format!("s{n}")), whole(messages)).await.unwrap();
-            // One that is written over and over: rows are removed and put under the same keys.
+            // A session that is written repeatedly: rows are removed and put again with the same keys.
             let messages = (0..=n % 7).map(|m| lines::user(&format!("again {n} {m}"))).collect();
             storage.sync_transcript_lines(&target("again"), whole(messages)).await.unwrap();
             if has_hnsw {
@@ -105,7 +105,7 @@ async fn refused(folder: &Folder, access: Access, holder: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_in_use_says_by_whom() {
+async fn the_error_about_a_file_in_use_names_the_process() {
     let folder = Folder::new();
     let other = Other::new(&folder, "hold");
     refused(&folder, Access::ReadWrite, other.child.id()).await;
@@ -115,7 +115,7 @@ async fn a_file_in_use_says_by_whom() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_read_while_none_writes() {
+async fn several_processes_can_read_while_none_writes() {
     let folder = Folder::new();
     let writer = folder.storage().await;
     writer.sync_transcript_lines(&target("s"), whole(vec![lines::user("a pear")])).await.unwrap();
@@ -131,12 +131,12 @@ async fn several_read_while_none_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_committed_survives_a_kill() {
+async fn committed_data_survives_a_kill() {
     let folder = Folder::new();
     let mut stored = 0;
     for round in 1..=4_u32 {
         let mut writer = Other::new(&folder, "write");
-        // Each child begins at 0, and goes further than the one before: its first sessions are there already.
+        // Each child starts at 0 and gets further than the previous one, so its first sessions exist already.
         stored = round * 5;
         writer.wait_for(&stored.to_string());
         writer.kill();
@@ -148,7 +148,8 @@ async fn what_was_committed_survives_a_kill() {
         }
         assert_eq!(found(&reader, &format!("session{stored}")).await, 20);
         drop(reader);
-        // The index may still be brought up behind the search, which keeps the file open; opening it waits for that.
+        // The search may still be updating the index in the background, which keeps the file open. Opening the store
+        // waits for that.
         drop(folder.backend().await);
     }
     let connection = folder.connection();
@@ -157,7 +158,7 @@ async fn what_was_committed_survives_a_kill() {
     assert_eq!(number(&connection, doubled), 0);
 }
 
-/// The similarities of the ten messages nearest to a text, best first; and whether the HNSW index was asked.
+/// The similarities of the ten messages nearest to a text, best first, and whether the HNSW index was used.
 async fn ten_nearest(storage: &SessionStorage, text: &str) -> (Vec<f32>, bool) {
     let options = VectorSearchOptions::new(FakeEmbedding::new().vector(text)).with_limit(10);
     let found = storage.vector_search(&Scope::Everyone, &options).await.unwrap();
@@ -165,7 +166,7 @@ async fn ten_nearest(storage: &SessionStorage, text: &str) -> (Vec<f32>, bool) {
     (found.results.into_iter().map(|result| result.score).collect(), is_by_hnsw)
 }
 
-/// Killed at any moment: `HNSW_TEST_KILLS` says how often, 4 by default.
+/// Kills writers at random points: `HNSW_TEST_KILLS` times, 4 by default.
 #[ignore = "needs DuckDB's extension: AMPLIFIER_TEST_DUCKDB_VSS, see .ci/duckdb-vss"]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_while_an_hnsw_index_is_written_loses_nothing() {
@@ -175,14 +176,14 @@ async fn a_kill_while_an_hnsw_index_is_written_loses_nothing() {
         let mut writer = Other::new(&folder, "hnsw");
         let stored: u32 = round.min(12);
         writer.wait_for(&stored.to_string());
-        // Then in the next session and its vectors, or in the index: how far that gets is left to chance.
+        // Kills in the next session and its vectors, or in the index: how far it gets is random.
         if round % 2 == 0 {
             writer.wait_for(&format!("indexes {}", stored + 1));
         }
         writer.kill();
 
         let vector = |n: u32| format!("session{n} message3");
-        // Without the extension the store is whole.
+        // Without the extension, the store is complete.
         let plain = folder.storage().await;
         for n in 0..=stored {
             let rows = plain.backend().session_rows(&target(&format!("s{n}")).key).await.unwrap();

@@ -1,4 +1,4 @@
-//! Stores in folders of their own.
+//! Stores in temporary folders.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend};
 use amplifier_session_testkit::{FakeEmbedding, lines::Line};
 use duckdb::{AccessMode, Config, Connection};
 
-/// A folder for a store.
+/// A temporary folder for a store.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -41,14 +41,14 @@ impl Folder {
         storage(self.backend().await)
     }
 
-    /// The database as other programs see it. The store must not be open.
+    /// The database as another program opens it. The store must not be open.
     pub(crate) fn connection(&self) -> Connection {
         let config = Config::default().access_mode(AccessMode::ReadOnly).unwrap();
         Connection::open_with_flags(self.database(), config).unwrap()
     }
 
-    /// The names of the files, of folders below too, that hold `bytes` as they are. The store must not be open: closing a
-    /// file that was read here would give up its lock.
+    /// The names of all files that contain `bytes`, including those in subfolders. The store must not be open: closing
+    /// a file that was opened here would release its lock.
     pub(crate) fn files_with(&self, bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         visit(self.0.path(), &mut |file| {
@@ -85,18 +85,18 @@ pub(crate) fn whole(lines: Vec<Line>) -> SyncLines {
     SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
 }
 
-/// How many messages hold a word.
+/// The number of messages that contain a word.
 pub(crate) async fn found(storage: &SessionStorage, word: &str) -> usize {
     let options = SearchOptions::new(word).with_mode(SearchMode::FullText).with_limit(100);
     storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
 }
 
-/// One number that a statement answers with.
+/// The number that a query returns.
 pub(crate) fn number(connection: &Connection, sql: &str) -> i64 {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// One text that a statement answers with.
+/// The text that a query returns.
 pub(crate) fn text(connection: &Connection, sql: &str) -> String {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }

@@ -47,7 +47,7 @@ async fn vectors_are_arrays_of_the_length_of_their_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn views_show_what_is_in_the_lines() {
+async fn views_have_the_contents_of_lines() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     let mut raw: Vec<RawJson> = vec![lines::user("a pear").at("2026-01-05T08:00:00+02:00").raw()];
@@ -61,7 +61,7 @@ async fn views_show_what_is_in_the_lines() {
     assert_eq!(text(&connection, &format!("SELECT id {first}")), "s_msg_0");
     assert_eq!(text(&connection, &format!("SELECT content ->> '$' {first}")), "a pear");
     assert_eq!(text(&connection, &format!("SELECT CAST(ts AS VARCHAR) {first}")), "2026-01-05 06:00:00");
-    // What is not UTF-8 is kept, but shows as nothing.
+    // Invalid UTF-8 is stored, but the view has `NULL`.
     let second = "FROM transcripts_with_content WHERE sequence = 1";
     assert_eq!(number(&connection, &format!("SELECT count(*) {second} AND content IS NULL")), 1);
     assert_eq!(text(&connection, "SELECT data ->> '$.tool_name' FROM events_with_data"), "bash");
@@ -76,7 +76,7 @@ async fn views_show_what_is_in_the_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_nearest_are_those_that_duckdb_finds() {
+async fn nearest_vectors_agree_with_duckdb() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     let words = ["pear", "apple", "plum", "fig", "rose", "river", "stone", "lamp"];

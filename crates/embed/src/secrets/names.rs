@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_kinds_of_values() {
+    fn names_indicate_kinds_of_values() {
         use NameKind::{Password, Secret, Weak};
         for (name, before, expected) in [
             ("password", None, Some(Password)),

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_like_length_go_together() {
+    fn texts_of_similar_length_are_batched_together() {
         assert_eq!(made(&[10, 100, 12, 90, 11], 200), [vec![0, 4, 2], vec![3, 1]]);
         assert_eq!(made(&[500, 3], 200), [vec![1], vec![0]]);
         assert!(made(&[], 200).is_empty());

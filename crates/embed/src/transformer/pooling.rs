@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_takes_what_it_is_named_for() {
+    fn each_kind_pools_as_its_name_says() {
         let states = vec![vec![3.0, 0.0, -5.0], vec![1.0, 4.0, -1.0], vec![-1.0, 2.0, -3.0]];
         let direction = |vector: [f32; 3]| normalized(vector.to_vec());
         assert_eq!(pool(&states, Pooling::Mean), direction([3.0, 6.0, -9.0]));

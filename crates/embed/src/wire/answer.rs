@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_worth_another_attempt() {
+    fn garbage_is_retryable() {
         let cut = format!("{:?}", &base64(&[1.0, 0.0])[..6]);
         let bodies = [
             b"".to_vec(),

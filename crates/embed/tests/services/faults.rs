@@ -66,7 +66,7 @@ async fn wrong_vectors_are_an_error_and_never_a_shifted_list() {
 }
 
 #[tokio::test]
-async fn every_way_to_ask_for_a_wait_is_understood() {
+async fn every_form_of_retry_header_is_understood() {
     let date = Fault::throttled("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")
         .with_header("date", "Sun, 06 Nov 1994 08:49:37 GMT");
     for (fault, wait) in [

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_are_counted_like_in_the_analysis_also_after_removals() {
+    fn tail_terms_are_counted_as_analysed_also_after_removals() {
         let texts = ["Alpha beta alpha, gamma! alphas 0123 Beta", "beta", "gamma 0123", "", "alpha delta"];
         let terms = ["alpha", "beta", "delta", "0123"].map(str::to_owned);
         let mut buffer = TextTailBuffer::default();

@@ -1,4 +1,4 @@
-//! Several threads and processes at once.
+//! Concurrent threads and processes.
 
 use std::{
     ops::ControlFlow,
@@ -15,13 +15,13 @@ use super::{
 };
 
 #[test]
-fn one_folds_and_the_other_leaves_it_or_waits() {
+fn concurrent_folds_wait_or_are_skipped() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let mut numbers = Numbers(41);
     for key in 0..200 {
         store.say(key, &numbers.text(50));
     }
-    // Two values on one folder are what two processes are: the lock is one of files.
+    // Two values for one folder act like two processes, because the lock is a file lock.
     let indexes = [SearchIndex::open(dir.path()), SearchIndex::open(dir.path())];
     let folded: Vec<_> = thread::scope(|scope| {
         let store = &store;
@@ -36,7 +36,7 @@ fn one_folds_and_the_other_leaves_it_or_waits() {
 }
 
 #[test]
-fn a_fold_under_way_is_left_alone() {
+fn a_fold_is_skipped_while_another_one_runs() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     store.say(1, "alpha");
     let lock = std::fs::File::create(dir.path().join("lock")).unwrap();
@@ -80,7 +80,7 @@ fn searches_are_right_while_rows_are_written_and_folded() {
             scope.spawn(|| {
                 let query = text_query("w0 w1 w2");
                 while !done.load(Ordering::Acquire) {
-                    // The snapshot is older than the index at times: the answer is that of the snapshot.
+                    // The snapshot may be older than the index. The answer is that of the snapshot.
                     let (state, mut rows) = (store.state(), store.rows());
                     rows.fix(state.clone());
                     let mut found: Vec<_> = reader
@@ -102,7 +102,7 @@ fn searches_are_right_while_rows_are_written_and_folded() {
     check_vectors(&readers[1], &store, &vector_query(Numbers(1).vector(8)));
 }
 
-/// Rows of a snapshot, with something that another process does while they are read for the first time.
+/// The rows of a snapshot. Their first read runs a function that acts as another process.
 struct Interrupted<'a> {
     rows: Snapshot<'a>,
     interruption: Option<Box<dyn FnOnce() + 'a>>,
@@ -153,10 +153,10 @@ impl Rows for Interrupted<'_> {
     }
 }
 
-/// The first search of a process finds a long tail, and while it reads it another process writes and folds: the index
-/// is newer than the snapshot of the search then. That is no sign of a store that was restored from a backup.
+/// The first search of a process finds a long tail. While it reads the tail, another process writes and folds, so the
+/// index is newer than the snapshot of the search. This must not be mistaken for a store restored from a backup.
 #[test]
-fn a_fold_beside_the_first_search_is_not_taken_for_a_restored_store() {
+fn a_fold_during_the_first_search_is_not_mistaken_for_a_restored_store() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     store.say(0, "alpha");
     let other = SearchIndex::open(dir.path());

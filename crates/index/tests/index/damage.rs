@@ -1,4 +1,4 @@
-//! A folder in every bad state: noticed, right answers meanwhile, mended by the next fold.
+//! Damaged folders: damage is noticed, answers are right meanwhile, and the next fold repairs it.
 
 use std::{
     fs,
@@ -26,14 +26,14 @@ fn filled(id: u8) -> Store {
     store
 }
 
-/// Searches both parts and returns what they say of the index, which the other tests find in no other way.
+/// Searches both parts and returns their notices about the index.
 fn search(index: &SearchIndex, store: &Store) -> (Option<String>, Option<String>) {
     let text = check_text(index, store, &text_query("w0 w1 w30"), false);
     let vectors = check_vectors(index, store, &vector_query(Numbers(5).vector(16)));
     (text.notice, vectors.notice)
 }
 
-/// Both for a process that starts now and for one that runs: noticed, then mended.
+/// Checks a new process and a running one: both notice the damage, and a fold repairs it.
 fn assert_noticed_and_mended(dir: &Path, store: &Store, running: &SearchIndex, reason: &str) {
     for index in [&SearchIndex::open(dir), running] {
         let (text, vectors) = search(index, store);
@@ -58,7 +58,7 @@ fn prepared() -> (Store, tempfile::TempDir, SearchIndex) {
     (store, dir, index)
 }
 
-/// All files of the index but the lock.
+/// All files of the index except the lock.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries =
         |dir: &Path| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
@@ -69,7 +69,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Changes a manifest and its checksum with it.
+/// Changes a manifest and its checksum.
 fn rewrite_manifest(path: &Path, change: impl FnOnce(&mut String)) {
     let mut json = fs::read_to_string(path).unwrap().split_off(9);
     change(&mut json);
@@ -88,7 +88,7 @@ fn each_missing_file_is_noticed() {
     let (store, dir, index) = prepared();
     for number in 0..files(dir.path()).len() {
         fs::remove_file(&files(dir.path())[number]).unwrap();
-        // A file that is mapped or read goes on to serve the process that has it.
+        // Files that are mapped or were read continue to serve the process.
         let folded = SearchIndex::open(dir.path()).fold(&mut store.rows(), WhenBusy::Skip).unwrap();
         assert!(folded.rebuilt.unwrap().contains("missing"));
         assert_eq!(search(&index, &store), (None, None));
@@ -122,7 +122,7 @@ fn each_flipped_bit_is_noticed() {
             bytes[place] ^= 1 << part;
             let modified = fs::metadata(path).unwrap().modified().unwrap();
             fs::write(path, &bytes).unwrap();
-            // Not even a writer that sets the time back gets through.
+            // Setting back the time of the file does not hide the change.
             fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
             assert_noticed_and_mended(dir.path(), &store, &SearchIndex::open(dir.path()), "damaged");
         }
@@ -130,14 +130,14 @@ fn each_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn codes_that_rot_unseen_are_noticed_when_they_are_read() {
+fn bit_rot_in_codes_is_noticed_when_they_are_read() {
     let (store, dir, _) = prepared();
     let path =
         files(dir.path()).into_iter().find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
     let mut bytes = fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, bytes).unwrap();
-    // A disk that forgets leaves the times alone. A test can't, so it changes what the manifest knows of them.
+    // Bit rot does not change file times. A test cannot do that, so it changes the times in the manifest.
     let metadata = fs::metadata(&path).unwrap();
     let nanos = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
     #[cfg(unix)]
@@ -161,7 +161,7 @@ fn codes_that_rot_unseen_are_noticed_when_they_are_read() {
 }
 
 #[test]
-fn a_copied_folder_is_as_good_as_the_first() {
+fn a_copied_folder_is_accepted() {
     let (store, dir, _) = prepared();
     let copy = tempfile::tempdir().unwrap();
     for path in files(dir.path()) {

@@ -1,4 +1,4 @@
-//! Each filter alone and with others, in the index, in the tail, and with both.
+//! Filters alone and combined, in the index, in the tail, and in both.
 
 use amplifier_session_core::{
     Scope, Viewer,
@@ -25,7 +25,7 @@ const PLACES: [Place; 6] = [
     Place { user: "zoe", project: "solo", session: "s-5" },
 ];
 
-/// Messages of every role and vectors of every content type, spread unevenly over the places.
+/// Writes messages of every role and vectors of every content type, distributed unevenly over the places.
 fn fill(store: &Store, keys: std::ops::Range<u64>) {
     let mut numbers = Numbers(keys.start + 7);
     for key in keys {
@@ -41,7 +41,7 @@ fn fill(store: &Store, keys: std::ops::Range<u64>) {
     }
 }
 
-/// What the index does not hold: who may see the sessions, and what they are.
+/// Sets what the index does not contain: the visibility and the fields of the sessions.
 fn describe(store: &Store) {
     let facts: [fn(&mut Session); 6] = [
         |s| (s.tags, s.turn_count) = (vec!["red".into(), "blue".into()], 3),
@@ -49,7 +49,7 @@ fn describe(store: &Store) {
         |s| (s.bundle, s.turn_count) = (Some("big".into()), 8),
         |s| s.visibility = Visibility::Public,
         |s| (s.visibility, s.org_id, s.tags) = (Visibility::Org, Some("acme".into()), vec!["red".into()]),
-        // Not shared, whatever else it says.
+        // Not shared, whatever the other fields are.
         |s| (s.org_id, s.team_ids) = (Some("acme".into()), vec!["core".into()]),
     ];
     store.write(|write| PLACES.iter().zip(facts).for_each(|(place, facts)| write.session(place, facts)));
@@ -161,7 +161,7 @@ fn few_results_are_the_best_of_the_filtered() {
     }
 }
 
-/// Searches, compares with the model, and returns how many texts and vectors were found.
+/// Searches, compares with the model, and returns the numbers of texts and vectors found.
 fn found(index: &SearchIndex, store: &Store, scope: &Scope, filter: &SearchFilter) -> (usize, usize) {
     let mut text = text_query("w0 w1 w2 w40");
     (text.scope, text.filter) = (scope.clone(), filter.clone());
@@ -171,7 +171,7 @@ fn found(index: &SearchIndex, store: &Store, scope: &Scope, filter: &SearchFilte
 }
 
 #[test]
-fn what_a_session_is_counts_as_it_is_now() {
+fn filters_use_current_sessions() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     fill(&store, 0..150);
@@ -183,7 +183,7 @@ fn what_a_session_is_counts_as_it_is_now() {
     assert_eq!(found(&index, &store, &stranger, &none), (0, 0));
     assert_eq!(found(&index, &store, &Scope::Everyone, &tagged), (0, 0));
 
-    // Not one message is written here, and there is no fold.
+    // This writes no message, and there is no fold.
     store.write(|write| write.session(&PLACES[3], |s| s.visibility = Visibility::Public));
     let shared = found(&index, &store, &stranger, &none);
     assert!(shared.0 > 0 && shared.1 > 0);
@@ -195,7 +195,7 @@ fn what_a_session_is_counts_as_it_is_now() {
 }
 
 #[test]
-fn the_key_of_a_removed_session_is_that_of_its_new_owner() {
+fn a_reused_session_key_belongs_to_its_new_owner() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     let (gone, new) = (Place { user: "ana", ..PLACES[0] }, Place { user: "zoe", ..PLACES[5] });

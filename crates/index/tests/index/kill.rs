@@ -1,4 +1,4 @@
-//! A process that is killed while it folds.
+//! Processes that are killed during a fold.
 
 use std::{
     path::Path,
@@ -14,7 +14,7 @@ use super::{
     store::{ANA, Store},
 };
 
-/// Where the child finds the folder of the index. Without it, it does nothing.
+/// The path of the index for a child process. Without it, the test does nothing.
 const FOLDER: &str = "INDEX_TEST_KILL_FOLDER";
 const STEPS: u64 = 120;
 
@@ -60,7 +60,7 @@ fn run_and_kill(folder: &Path, after: Duration) {
 }
 
 #[test]
-fn a_killed_fold_leaves_right_answers_and_is_made_up_for() {
+fn answers_are_right_after_a_killed_fold_and_after_the_next_one() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     (0..STEPS).for_each(|step| write_step(&store, step));
     let mut numbers = Numbers(51);
@@ -77,7 +77,7 @@ fn a_killed_fold_leaves_right_answers_and_is_made_up_for() {
                 assert!(!fold && notice.contains("missing"), "{notice}");
             }
         }
-        // What the next child begins with: an index that is newer than its store, and now and then none.
+        // The next child starts with an index that is newer than its store, or with none.
         if numbers.below(2) == 0 {
             std::fs::remove_dir_all(dir.path()).unwrap();
         }

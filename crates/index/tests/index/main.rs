@@ -1,4 +1,4 @@
-//! The index against a naive search of the same rows: with an index, with a tail, with both, and with damage.
+//! Compares the index with a naive search of the same rows: with an index, with a tail, with both, and with damage.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that can't go on panics")]
 

@@ -1,4 +1,4 @@
-//! The naive search, and the comparison with it.
+//! The naive search, and comparisons with it.
 
 use amplifier_session_core::{
     Scope,
@@ -16,7 +16,7 @@ use amplifier_session_index::{Answer, SearchIndex, TextHit, VectorHit};
 
 use super::store::{Place, State, Store};
 
-/// Numbers that look random and are the same every time.
+/// Pseudorandom numbers, the same in every run.
 pub(crate) struct Numbers(pub u64);
 
 impl Numbers {
@@ -29,7 +29,7 @@ impl Numbers {
         self.next() % bound
     }
 
-    /// A text of some words, common ones more often than rare ones.
+    /// A text of `words` words, common ones more often than rare ones.
     pub(crate) fn text(&mut self, words: u64) -> String {
         let word = |numbers: &mut Self| {
             let bound = 1 + numbers.below(200);
@@ -116,7 +116,7 @@ pub(crate) fn vector_model(state: &State, query: &VectorQuery) -> Vec<(u64, f32)
     hits
 }
 
-/// Searches and compares with the model: the same matches, scores that descend, and where `scores` the same ones.
+/// Searches and compares with the model: the same matches, descending scores, and if `scores`, the same scores.
 pub(crate) fn check_text(
     index: &SearchIndex,
     store: &Store,

@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_history_is_searched_rightly(operations in prop::collection::vec(operation(), 1..60), seed: u64) {
+    fn any_history_is_searched_correctly(operations in prop::collection::vec(operation(), 1..60), seed: u64) {
         run(operations, seed);
     }
 }

@@ -1,4 +1,4 @@
-//! Changed and removed rows, keys that are used again, and what is left in the files.
+//! Changed and removed rows, reused keys, and what is left in the files.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -16,14 +16,14 @@ fn folded(store: &Store, dir: &Path) -> SearchIndex {
     index
 }
 
-/// Whether a file of a folder holds a text as it is.
+/// Whether a file of the folder contains a text.
 fn is_in_files(dir: &Path, text: &str) -> bool {
     let files = fs::read_dir(dir).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
     files.into_iter().any(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
 }
 
-/// All words that the files of the text index hold, those of deleted documents included. They are packed, so
-/// tantivy has to read them; there must be no file that it does not know of.
+/// All words in the files of the text index, including those of deleted documents. The words are compressed, so tantivy
+/// has to read them. Checks that tantivy knows all files.
 fn words_in_files(dir: &Path) -> BTreeSet<String> {
     let manifest = fs::read_to_string(dir.join("text.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&manifest[9..]).unwrap();
@@ -64,7 +64,7 @@ fn a_changed_message_is_found_by_its_new_words_only() {
 }
 
 #[test]
-fn a_key_that_is_used_again_belongs_to_its_new_row() {
+fn a_reused_key_belongs_to_its_new_row() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let mut numbers = Numbers(21);
     store.write(|write| {
@@ -127,7 +127,7 @@ fn nothing_is_left_of_removed_rows_in_any_file() {
 }
 
 #[test]
-fn a_removal_that_came_before_the_fold_leaves_nothing_either() {
+fn nothing_is_left_of_rows_removed_before_the_fold() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     store.say(1, "zugzwang");
     store.write(|write| write.remove_message(1));
@@ -138,7 +138,7 @@ fn a_removal_that_came_before_the_fold_leaves_nothing_either() {
 }
 
 #[test]
-fn removing_everything_leaves_an_index_of_nothing() {
+fn removing_everything_leaves_an_empty_index() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     store.write(|write| {
         write.say(1, ANA, "zugzwang");
@@ -156,7 +156,7 @@ fn removing_everything_leaves_an_index_of_nothing() {
 }
 
 #[test]
-fn the_files_are_the_owners_alone() {
+fn only_the_owner_can_access_the_index() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     store.write(|write| {
         write.say(1, ANA, "private");

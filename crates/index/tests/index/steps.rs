@@ -1,4 +1,4 @@
-//! Folds in many steps, and folds that end half way.
+//! Folds in many steps, and folds that fail midway.
 
 use amplifier_session_core::model::ContentType;
 use amplifier_session_index::{SearchIndex, WhenBusy};
@@ -8,7 +8,7 @@ use super::{
     store::{ANA, Store},
 };
 
-/// Writes of different sizes, from one row to many.
+/// A store with writes of different sizes, from one row to many.
 fn filled() -> Store {
     let store = Store::new(1);
     let (mut numbers, mut key) = (Numbers(61), 0);
@@ -47,7 +47,7 @@ fn small_steps_lead_to_the_same_index() {
 }
 
 #[test]
-fn a_fold_that_fails_half_way_keeps_the_steps_it_took() {
+fn a_fold_that_fails_midway_keeps_its_completed_steps() {
     let (store, dir) = (filled(), tempfile::tempdir().unwrap());
     let rows = store.state().messages.len() as u64;
     let mut tails = vec![(rows, rows)];
@@ -56,7 +56,7 @@ fn a_fold_that_fails_half_way_keeps_the_steps_it_took() {
         let mut snapshot = store.rows();
         snapshot.fails_after = 150;
         let folded = index.fold(&mut snapshot, WhenBusy::Skip);
-        // Messages of the step that failed may be in the files; they are not counted twice.
+        // Messages of the failed step may be in the files, but do not count twice.
         tails.push(check(&SearchIndex::open(dir.path()), &store, false));
         if folded.is_ok() {
             break;

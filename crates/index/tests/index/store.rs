@@ -1,4 +1,4 @@
-//! A store in memory, with everything that the index asks of one.
+//! An in-memory store with everything that the index needs.
 
 use std::{
     collections::BTreeMap,
@@ -59,7 +59,7 @@ pub(crate) struct State {
     pub(crate) store: [u8; 16],
     pub(crate) revision: u64,
     pub(crate) nonces: BTreeMap<u64, u64>,
-    /// By position, which is the key.
+    /// The sessions; their positions are their keys.
     pub(crate) sessions: Vec<Session>,
     pub(crate) messages: BTreeMap<u64, StoredMessage>,
     pub(crate) vectors: BTreeMap<u64, StoredVector>,
@@ -78,14 +78,14 @@ impl State {
     }
 }
 
-/// A store: its state, and what is written to it.
+/// A store: its state, and the writes to it.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     state: Mutex<Arc<State>>,
     nonce_seed: u64,
 }
 
-/// One write: any number of changes of one revision.
+/// A write: any number of changes with one revision.
 pub(crate) struct Write<'a> {
     state: &'a mut State,
 }
@@ -100,7 +100,7 @@ impl Store {
         Self { state: Mutex::new(Arc::new(state)), nonce_seed: 0 }
     }
 
-    /// The same store, as a backup of it would have it, writing another history from now on.
+    /// A copy that acts as a restored backup: it has another history from now on.
     pub(crate) fn restored(&self) -> Self {
         Self { state: Mutex::new(self.state()), nonce_seed: self.nonce_seed + 1_000 }
     }
@@ -132,7 +132,7 @@ impl Write<'_> {
         self.message(key, place, Role::User, 0, serde_json::json!({"role": "user", "content": text}));
     }
 
-    /// Changes the fields of a session, which is made when there is none: no message changes with it.
+    /// Changes the fields of a session, and creates it if necessary. No message changes.
     pub(crate) fn session(&mut self, place: &Place, change: impl FnOnce(&mut Session)) {
         let sessions = &mut self.state.sessions;
         if !sessions.iter().any(|session| place.is_of(session)) {
@@ -141,7 +141,7 @@ impl Write<'_> {
         change(sessions.iter_mut().find(|session| place.is_of(session)).unwrap());
     }
 
-    /// Gives the key of a session that has no rows any more to another one.
+    /// Gives the key of a session without rows to another session.
     pub(crate) fn reuse_session(&mut self, gone: &Place, new: &Place) {
         let position = self.state.session_key(gone) as usize;
         self.state.sessions[position] = new.new_session();
@@ -181,18 +181,18 @@ impl Write<'_> {
     }
 }
 
-/// A snapshot that is taken when its mark is first asked for.
+/// A snapshot that is taken at the first call for its mark.
 pub(crate) struct Snapshot<'a> {
     store: &'a Store,
     state: Option<Arc<State>>,
-    /// How many messages and vectors were read.
+    /// The number of messages and vectors read.
     pub(crate) reads: u64,
-    /// How many can be read.
+    /// The number of rows that can be read before an error.
     pub(crate) fails_after: u64,
 }
 
 impl Snapshot<'_> {
-    /// Makes it a snapshot of an earlier time.
+    /// Makes it a snapshot of an earlier state.
     pub(crate) fn fix(&mut self, state: Arc<State>) {
         self.state = Some(state);
     }

@@ -1,4 +1,4 @@
-//! Text search, at every division of the rows between index and tail.
+//! Text search, with the rows divided between index and tail in every way.
 
 use amplifier_session_core::model::{ContentType, Role};
 use amplifier_session_index::{SearchIndex, WhenBusy};
@@ -95,8 +95,8 @@ fn the_best_few_are_the_best_of_all() {
     }
 }
 
-/// Whole blocks of documents are skipped by what the index remembers of each. It remembers the document that would
-/// be best if lengths counted more than they do.
+/// Blocks of documents are skipped by what the index stores about each block: the document that would score best if
+/// lengths had more weight than they have.
 #[test]
 fn a_long_text_among_short_ones_is_not_skipped() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
@@ -113,7 +113,7 @@ fn a_long_text_among_short_ones_is_not_skipped() {
             write.say(key, ANA, text);
         }
     });
-    // Two words, since blocks are skipped only where several lists are walked together.
+    // Two words, because blocks are skipped only if several lists are merged.
     let mut query = text_query("quokka wombat");
     query.limit = 10;
     for _ in 0..2 {
@@ -150,7 +150,7 @@ fn every_text_of_a_message_is_found_under_its_content_type() {
 }
 
 #[test]
-fn long_words_and_accents_are_found_in_the_index_as_in_the_tail() {
+fn long_words_and_accents_are_found_in_index_and_tail() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
@@ -165,7 +165,7 @@ fn long_words_and_accents_are_found_in_the_index_as_in_the_tail() {
 }
 
 #[test]
-fn a_search_that_meets_a_long_tail_folds_it() {
+fn a_search_that_finds_a_long_tail_folds_it() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     let mut numbers = Numbers(6);
@@ -216,7 +216,7 @@ fn an_older_snapshot_gets_the_answer_of_its_time() {
     store.say(100, "second version");
     store.write(|write| write.remove_message(5));
     for _ in 0..2 {
-        // A thread with the newer snapshot has been here first.
+        // A thread with the newer snapshot searched first.
         check_text(&index, &store, &text_query("version first w1"), false);
         let mut rows = store.rows();
         rows.fix(earlier.clone());
@@ -239,7 +239,7 @@ fn a_search_of_old_rows_leaves_the_newer_index_alone() {
     let earlier = store.state();
     store.say(100, "w150 again");
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
-    // As if another process had folded between this snapshot and the search.
+    // As if another process had folded between the snapshot and the search.
     let mut rows = store.rows();
     rows.fix(earlier.clone());
     let answer = index.text_candidates(&mut rows, &text_query("w150")).unwrap();

@@ -1,4 +1,4 @@
-//! Vector search, at every division of the rows between index and tail.
+//! Vector search, with the rows divided between index and tail in every way.
 
 use amplifier_session_core::{ErrorKind, model::ContentType};
 use amplifier_session_index::{SearchIndex, WhenBusy};
@@ -8,7 +8,7 @@ use super::{
     store::{ANA, Store},
 };
 
-/// Vectors in clusters, as those of texts are.
+/// Writes vectors in clusters, as those of texts are.
 fn filled(store: &Store, keys: std::ops::Range<u64>, dimensions: usize) {
     let mut numbers = Numbers(11);
     let centres: Vec<_> = (0..40).map(|_| numbers.vector(dimensions)).collect();
@@ -60,7 +60,7 @@ fn the_codes_lose_no_near_vector() {
 }
 
 #[test]
-fn zero_vectors_are_rows_like_others() {
+fn zero_vectors_are_ordinary_rows() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let index = SearchIndex::open(dir.path());
     store.write(|write| {

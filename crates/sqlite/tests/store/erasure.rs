@@ -1,4 +1,4 @@
-//! What is deleted is gone: from the database, its log and the search index, as bytes.
+//! Deleted data is removed from the bytes of the database, its log and the search index.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::support::{Folder, target, whole};
 
-/// Where a word of the secret session stands. Each is looked for as it is. The id of the session is not among them: the
-/// store remembers it, so that a sync passes the session over.
+/// One word for each field of the secret session, searched for as bytes. The id of the session is missing, because the
+/// store remembers it so that syncs skip the session.
 const WORDS: [&str; 10] = [
     "quondammessage",
     "quondamthought",
@@ -30,7 +30,7 @@ const WORDS: [&str; 10] = [
     "quondamskipped",
 ];
 
-/// Numbers that look random, as text that does not compress.
+/// Pseudorandom digits: text that does not compress.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;
     let mut text = String::new();
@@ -51,7 +51,7 @@ fn secret_messages(count: usize) -> Vec<Line> {
     messages
 }
 
-/// Small ones, compressed ones (above 4 KiB) and one in chunks (above 400 KB).
+/// Small events, compressed ones (above 4 KiB) and one in chunks (above 400 KB).
 fn secret_events(count: usize) -> Vec<Line> {
     let event = |n: usize| {
         let length = [100, 6_000, 1_500][n % 3];
@@ -63,7 +63,7 @@ fn secret_events(count: usize) -> Vec<Line> {
     (0..count).map(event).chain([lines::logger_event("llm:response").data(large)]).collect()
 }
 
-/// Other sessions, written in between, so that rows of many sessions share pages.
+/// Writes other sessions in between, so that rows of many sessions share pages.
 async fn bystander(storage: &SessionStorage, n: usize) {
     let target = target(&format!("bystander-{n}"));
     let messages = (0..6).map(|m| lines::user(&format!("harmless {m} {}", noise(m + n, 90 * m)))).collect();
@@ -91,7 +91,7 @@ async fn fill(storage: &SessionStorage) -> SessionKey {
     secret.key
 }
 
-/// Pieces of what a session's events are stored as: compressed they hold no words.
+/// Parts of the stored form of a session's events. Compressed events contain no words.
 async fn stored_pieces(backend: &dyn StorageBackend, key: &SessionKey) -> BTreeMap<&'static str, Vec<u8>> {
     let sequences: Vec<u32> = (0..100).collect();
     let mut pieces = BTreeMap::new();
@@ -108,7 +108,7 @@ async fn stored_pieces(backend: &dyn StorageBackend, key: &SessionKey) -> BTreeM
     pieces
 }
 
-/// What is left of the secret session, and in which files.
+/// The words and pieces of the secret session that are left, with their files.
 fn traces(folder: &Folder, pieces: &BTreeMap<&'static str, Vec<u8>>) -> Vec<(String, Vec<String>)> {
     let words = WORDS.map(|word| (word, word.as_bytes().to_vec()));
     let pieces = pieces.iter().map(|(name, bytes)| (*name, bytes.clone()));
@@ -146,16 +146,16 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_keeps_the_log_until_the_next_write_after_it() {
+async fn the_first_write_after_a_reader_ends_empties_the_log() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     let key = fill(&storage).await;
     let pieces = stored_pieces(&folder.backend().await, &key).await;
-    // Another program, in the middle of reading: what it sees must stay until it is done.
+    // Another program that is reading: its snapshot must stay until it ends.
     let reader = Connection::open(folder.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM sessions;").unwrap();
 
-    // It does not wait for the reader, which ends only after it.
+    // The deletion does not wait for the reader.
     assert!(delete(&storage, &key).await);
     let left = traces(&folder, &pieces);
     let index = |file: &String| file.starts_with("sessions.sqlite.index");
@@ -167,7 +167,7 @@ async fn a_reader_keeps_the_log_until_the_next_write_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_keeps_the_log_until_the_store_is_closed_after_it() {
+async fn closing_the_store_after_a_reader_ends_empties_the_log() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     let key = fill(&storage).await;
@@ -177,14 +177,14 @@ async fn a_reader_keeps_the_log_until_the_store_is_closed_after_it() {
     assert!(delete(&storage, &key).await);
     reader.execute_batch("COMMIT").unwrap();
 
-    // The reader stays connected, so that SQLite itself does not empty the log.
+    // The reader stays connected, so that SQLite does not empty the log itself.
     drop(storage);
     assert_eq!(traces(&folder, &pieces), []);
     reader.execute_batch("SELECT count(*) FROM sessions;").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_left_of_a_changed_message_and_of_a_rewind_once_the_index_is_up_to_date() {
+async fn nothing_is_left_of_replaced_rows_after_an_index_update() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     let session = target("s");
@@ -200,7 +200,7 @@ async fn nothing_is_left_of_a_changed_message_and_of_a_rewind_once_the_index_is_
     let pieces = stored_pieces(&folder.backend().await, &session.key).await;
     assert!(traces(&folder, &pieces).len() >= 7);
 
-    // Messages 5 and 6 are others now; the log ends before message 25; the events are new ones.
+    // Messages 5 and 6 are replaced, the transcript ends before message 25, and the events are new.
     storage.sync_transcript_lines(&session, whole(harmless(20).collect())).await.unwrap();
     events = vec![lines::logger_event("plain").data(json!({"note": "harmless"}))];
     storage.sync_event_lines(&session, whole(events)).await.unwrap();

@@ -1,4 +1,4 @@
-//! Stores that earlier builds of the same schema version made.
+//! Stores of earlier builds with the same schema version.
 
 use std::{collections::BTreeMap, fs};
 
@@ -15,7 +15,7 @@ use rusqlite::Connection;
 
 use super::support::{Folder, target, whole};
 
-/// A store as the first builds made it, with one session.
+/// Creates a store with the layout of the first builds, with one session.
 fn make_layout_0(folder: &Folder) {
     let line = r#"{"role":"user","content":"hello"}"#;
     let connection = Connection::open(folder.database()).unwrap();
@@ -60,7 +60,7 @@ fn layout(folder: &Folder) -> i32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_of_an_earlier_build_is_brought_up_when_it_is_opened() {
+async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
     let (folder, new) = (Folder::new(), Folder::new());
     make_layout_0(&folder);
     assert_eq!(layout(&folder), 0);
@@ -94,7 +94,7 @@ async fn a_store_of_an_earlier_build_is_brought_up_when_it_is_opened() {
     assert!(stored.edited.contains(&SessionField::Name));
 }
 
-/// Waits for all of them, which run at the same time.
+/// Runs all of them concurrently.
 async fn futures_of<T: Send + 'static>(
     all: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
@@ -107,7 +107,7 @@ async fn futures_of<T: Send + 'static>(
 }
 
 #[tokio::test]
-async fn a_layout_that_is_not_known_is_refused_and_left_alone() {
+async fn an_unknown_layout_is_refused_unchanged() {
     let folder = Folder::new();
     drop(folder.backend().await);
     let connection = Connection::open(folder.database()).unwrap();
@@ -121,7 +121,7 @@ async fn a_layout_that_is_not_known_is_refused_and_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn views_show_what_is_in_the_lines() {
+async fn views_have_the_contents_of_lines() {
     let folder = Folder::new();
     let storage = folder.storage().await;
     let session = target("s");

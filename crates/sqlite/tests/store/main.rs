@@ -1,4 +1,4 @@
-//! What only a store in a file promises: what it leaves behind, and stores of earlier builds.
+//! Tests that are specific to stores in a SQLite file: erasure and stores of earlier builds.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 

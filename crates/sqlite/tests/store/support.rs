@@ -1,4 +1,4 @@
-//! Stores in folders of their own.
+//! Stores in temporary folders.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use amplifier_session_core::{
 use amplifier_session_sqlite::{Sqlite, SqliteBackend};
 use amplifier_session_testkit::{FakeEmbedding, lines::Line};
 
-/// A folder for a store.
+/// A temporary folder for a store.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -40,7 +40,7 @@ impl Folder {
         SessionStorage::new(Arc::new(self.backend().await)).with_embedding(Some(embedding))
     }
 
-    /// The names of the files, of folders below too, that hold `bytes` as they are.
+    /// The names of all files that contain `bytes`, including those in subfolders.
     pub(crate) fn files_with(&self, bytes: &[u8]) -> Vec<String> {
         let mut found = Vec::new();
         visit(self.0.path(), &mut |file| {
