@@ -35,12 +35,12 @@ async fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> 
         }
     }
     let account = CosmosAccount::start(options).await.map_err(|error| error.to_string())?;
-    tell(&account).map_err(|error| error.to_string())?;
+    print_variables(&account).map_err(|error| error.to_string())?;
     std::future::pending().await
 }
 
 /// Prints the variables to set, and flushes the output for programs that read it.
-fn tell(account: &CosmosAccount) -> io::Result<()> {
+fn print_variables(account: &CosmosAccount) -> io::Result<()> {
     println!("export AMPLIFIER_COSMOS_ENDPOINT={}", account.endpoint());
     println!("export AMPLIFIER_COSMOS_AUTH_METHOD=key");
     println!("export AMPLIFIER_COSMOS_KEY={}", account.key());

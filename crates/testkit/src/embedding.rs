@@ -134,7 +134,7 @@ impl FakeEmbedding {
     }
 
     /// Returns a vector of zeros for a text that contains `text`, as some services do; `None` for no text.
-    pub fn make_nothing_of(&self, text: Option<&str>) {
+    pub fn return_zeros_for(&self, text: Option<&str>) {
         self.state().nothing_of = text.map(str::to_owned);
     }
 

@@ -352,7 +352,7 @@ pub fn sequences(results: &[SearchResult]) -> Vec<u32> {
 
 /// Whether the search fell back to full text for lack of vectors.
 #[must_use]
-pub fn says_words_alone(answer: &SearchResults) -> bool {
+pub fn fell_back_to_full_text(answer: &SearchResults) -> bool {
     answer.notices.iter().any(|notice| notice.contains("words only"))
 }
 

@@ -30,7 +30,7 @@ const WORDS: [&str; 10] = [
     "quondamskipped",
 ];
 
-/// Pseudorandom digits: text that does not compress.
+/// Pseudorandom numbers as text, which does not compress.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;
     let mut text = String::new();

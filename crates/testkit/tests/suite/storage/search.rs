@@ -242,7 +242,7 @@ async fn results_of_both_methods_rank_first(store: Store) {
     let texts = ["the connection pool was tuned", "apples and pears", "other words", "unrelated"];
     store.sync(&target("s"), texts.map(lines::user).to_vec()).await;
     let answer = store.search(&target("s"), &SearchOptions::new("connection pool")).await;
-    assert_eq!((answer.mode, says_words_alone(&answer)), (SearchMode::Hybrid, false));
+    assert_eq!((answer.mode, fell_back_to_full_text(&answer)), (SearchMode::Hybrid, false));
     let best = &answer.results[0];
     assert_eq!((best.sequence, best.source), (0, SearchSource::Both));
     assert!(best.text_score.unwrap() > 0.0 && best.similarity.unwrap() > 0.3);
@@ -274,17 +274,17 @@ async fn hybrid_search_falls_back_to_full_text(store: Store) {
         assert!(error.is_retryable() || answer.is_some());
         let found = store.search(&target("s"), &SearchOptions::new("basket")).await;
         assert_eq!((found.mode, sequences(&found.results)), (SearchMode::FullText, vec![0]), "{answer:?}");
-        assert!(says_words_alone(&found));
+        assert!(fell_back_to_full_text(&found));
     }
     store.embedding.fail_always(false);
     store.embedding.answer_with(Answer::Right);
     let found = store.search(&target("s"), &SearchOptions::new("basket")).await;
-    assert_eq!((found.mode, says_words_alone(&found)), (SearchMode::Hybrid, false));
+    assert_eq!((found.mode, fell_back_to_full_text(&found)), (SearchMode::Hybrid, false));
 
     let without = store.storage_with(None);
     let found = without.search_transcripts(&ana(), &SearchOptions::new("basket")).await.unwrap();
     assert_eq!((found.mode, sequences(&found.results)), (SearchMode::FullText, vec![0]));
-    assert!(says_words_alone(&found));
+    assert!(fell_back_to_full_text(&found));
     let semantic = without.search_transcripts(&ana(), &meaning("basket")).await;
     assert_eq!(kind(semantic), ErrorKind::Unsupported);
 }

@@ -160,7 +160,7 @@ async fn a_failed_embedding_is_retried_by_the_next_sync(store: Store) {
 async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
     let fail = |session: &str, text: Option<&str>| match session {
         "refused" => store.embedding.refuse(text),
-        _ => store.embedding.make_nothing_of(text),
+        _ => store.embedding.return_zeros_for(text),
     };
     for (session, why) in
         [("refused", "refuses"), ("zeros", "http://fake.test/v1: the model returned a vector of zeros")]
@@ -193,7 +193,7 @@ async fn a_service_that_fails_on_every_text_leaves_them_pending(store: Store) {
     store.sync_text(&target("s"), lines).await;
     for refuses in [true, false] {
         store.embedding.refuse(refuses.then_some("apple"));
-        store.embedding.make_nothing_of((!refuses).then_some("apple"));
+        store.embedding.return_zeros_for((!refuses).then_some("apple"));
         let report = store.embed().await;
         assert_eq!((report.messages, report.refused), (0, 0));
         let failure = report.failure.unwrap();
@@ -236,9 +236,9 @@ async fn vectors_of_another_model_are_refused(store: Store) {
         assert_eq!(kind(storage.search_transcripts(&ana(), &meaning("basket")).await), ErrorKind::Embedding);
         let results = storage.search_transcripts(&ana(), &SearchOptions::new("basket")).await.unwrap();
         assert_eq!((results.mode, results.results.len()), (SearchMode::FullText, 1));
-        assert!(says_words_alone(&results));
+        assert!(fell_back_to_full_text(&results));
         let results = storage.search_transcripts(&ana(), &words("basket")).await.unwrap();
-        assert_eq!((results.results.len(), says_words_alone(&results)), (1, false));
+        assert_eq!((results.results.len(), fell_back_to_full_text(&results)), (1, false));
     }
     store.sync_from(&target("s"), 6, vec![lines::user("more")]).await.unwrap();
     assert!(store.pending(&target("s")).await.is_empty());
