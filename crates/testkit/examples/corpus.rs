@@ -7,7 +7,7 @@
 //! The default is 200 sessions of 50 messages and 100 events each, with seed 1. The folder contains `projects/` and a
 //! `queries.json` with search queries.
 
-#![allow(clippy::print_stdout, reason = "says what it wrote")]
+#![allow(clippy::print_stdout, reason = "a program")]
 
 use std::{env, error::Error, path::PathBuf};
 

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 
 /// The methods of a [`StorageBackend`] that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "each is the method of the same name")]
+#[allow(missing_docs, reason = "each variant is the method of the same name")]
 pub enum Operation {
     Meta,
     SwapMeta,

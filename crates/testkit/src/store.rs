@@ -1,10 +1,6 @@
 //! A store under test, and common operations of tests.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    reason = "for tests: what fails unexpectedly is a panic"
-)]
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
 use std::{fmt::Debug, path::PathBuf, sync::Arc};
 
@@ -67,7 +63,7 @@ where
 }
 
 /// An open store: a backend with fault injection, and a storage on it with an embedding model.
-#[allow(missing_debug_implementations, reason = "a subject has none")]
+#[allow(missing_debug_implementations, reason = "subjects do not implement `Debug`")]
 pub struct Store {
     /// The backend. It counts calls and can simulate failures.
     pub backend: Arc<FlakyBackend>,

@@ -19,7 +19,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::missing_panics_doc,
-    reason = "this is a test suite: a promise that is not kept is a panic"
+    reason = "a test suite panics if a promise is broken"
 )]
 
 pub mod concurrency;
@@ -221,7 +221,7 @@ macro_rules! conformance_tests {
     (@groups $attributes:tt $subject:expr; ) => {};
     (@groups $attributes:tt $subject:expr; $group:ident [$($promise:ident)*] $($rest:tt)*) => {
         mod $group {
-            #[allow(unused_imports, reason = "the subject may be built of names of the module outside")]
+            #[allow(unused_imports, reason = "the expression of the subject may use names of the outer module")]
             use super::*;
 
             $crate::conformance_tests! { @tests $attributes $subject; $group $($promise)* }

@@ -159,7 +159,7 @@ pub async fn additions_to_a_shared_session_are_found(store: Store) {
     }
 }
 
-/// Teams and organisations with empty names match nothing.
+/// Missing and empty names of teams and organisations match nothing.
 pub async fn unnamed_groups_match_nothing(store: Store) {
     let groups = [
         (Visibility::Team, "blank-team", Some(String::new())),
