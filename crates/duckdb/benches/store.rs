@@ -274,7 +274,7 @@ async fn measure_sql() {
         }
         println!("| `{sql}` | {:.0} ms | {:.0} ms |", at(&times, 0.0), at(&times, 1.0));
     }
-    drop(backend);
+    drop(reader);
     println!();
 }
 

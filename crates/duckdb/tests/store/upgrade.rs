@@ -55,7 +55,7 @@ async fn each_generation_becomes_a_store() {
         let done = run(&folder.database(), false).await.unwrap();
         let counts = (done.counts.sessions, done.counts.messages, done.counts.events, done.counts.vectors);
         assert_eq!((done.generation, counts), (Some(generation), (3, 45, 12, 60)));
-        assert!(done.left_out.is_empty() && done.pending == 0 && done.unknown_roles == 0, "{done:?}");
+        assert!(done.left_out.is_empty() && done.owing == 0 && done.unknown_roles == 0, "{done:?}");
         let mut expected = done.clone();
         expected.outcome = Outcome::WouldUpgrade;
         assert_eq!(planned, expected);
@@ -114,7 +114,7 @@ async fn rows_of_any_quality_are_kept() {
     let folder = old(2, more);
     let done = run(&folder.database(), false).await.unwrap();
     let counts = (done.counts.sessions, done.counts.messages, done.counts.events, done.counts.vectors);
-    assert_eq!((counts, done.pending, done.unknown_roles), ((4, 47, 12, 60), 1, 1));
+    assert_eq!((counts, done.owing, done.unknown_roles), ((4, 47, 12, 60), 1, 1));
     let left_out: Vec<_> = done.left_out.iter().map(|(what, count)| (what.as_str(), *count)).collect();
     assert_eq!(left_out, [("of messages that are not there", 1), ("of other (64 dimensions)", 2)]);
 }

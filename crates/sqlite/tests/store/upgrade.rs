@@ -73,7 +73,7 @@ async fn each_generation_becomes_a_store() {
         let counts = (done.counts.sessions, done.counts.messages, done.counts.events, done.counts.vectors);
         assert_eq!((done.generation, counts), (Some(generation), (3, 45, 12, 60)));
         assert_eq!(done.backup, Some(fs::canonicalize(backup(&folder, generation)).unwrap()));
-        assert!(done.left_out.is_empty() && done.pending == 0 && done.unknown_roles == 0, "{done:?}");
+        assert!(done.left_out.is_empty() && done.owing == 0 && done.unknown_roles == 0, "{done:?}");
         let mut expected = done.clone();
         expected.outcome = Outcome::WouldUpgrade;
         assert_eq!(planned, expected);
@@ -188,7 +188,7 @@ async fn rows_of_any_quality_are_kept() {
     let done = run(&folder.database(), false).await.unwrap();
     assert_eq!((planned.counts, &planned.left_out), (done.counts, &done.left_out));
     let counts = (done.counts.sessions, done.counts.messages, done.counts.events, done.counts.vectors);
-    assert_eq!((counts, done.pending, done.unknown_roles), ((6, 48, 14, 60), 1, 1));
+    assert_eq!((counts, done.owing, done.unknown_roles), ((6, 48, 14, 60), 1, 1));
     let left_out: Vec<_> = done.left_out.iter().map(|(what, count)| (what.as_str(), *count)).collect();
     assert_eq!(
         left_out,
@@ -273,7 +273,7 @@ async fn what_the_library_did_not_know_loses_nothing() {
         );
         let folder = old(generation, &unknown);
         let done = run(&folder.database(), false).await.unwrap();
-        assert_eq!((done.counts.vectors, done.pending), (60, 0));
+        assert_eq!((done.counts.vectors, done.owing), (60, 0));
         assert_eq!(done.space.unwrap().model, MODEL);
         let storage = opened(&folder).await;
         let sessions = storage.search_sessions(&SessionQuery::new(Scope::Everyone)).await.unwrap();

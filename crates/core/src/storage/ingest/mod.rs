@@ -15,13 +15,10 @@ use self::{
 };
 use super::{EventDetail, SessionStorage};
 use crate::{
-    Error, Result,
+    Error, ErrorKind, Result,
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
     metadata::Metadata,
-    model::{
-        ContentType, Digest, HostId, MessageRef, MetadataFile, ProjectSlug, RawJson, Session, SessionKey,
-        StoredEvent, Timestamp,
-    },
+    model::{Digest, MessageRef, MetadataFile, RawJson, Session, StoredEvent, Timestamp},
 };
 
 /// Rows are written when this much raw text is pending. A smaller session is one transaction, and memory does not grow
