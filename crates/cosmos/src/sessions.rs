@@ -63,6 +63,10 @@ impl Sessions for CosmosBackend {
             .with_some("c.updated < @", query.until)
             .with_some("c.created < @", query.created_until)
             .with_some("c.parent_id = @", query.parent.as_ref());
+        if let Some(keys) = &query.keys {
+            let ids: Vec<&SessionId> = keys.iter().map(|key| &key.session_id).collect();
+            select = select.with("ARRAY_CONTAINS(@, c.session_id)", ids);
+        }
         if let Some(SessionCursor { updated, key }) = &query.after {
             select = select.with_all(
                 "(c.updated < @0 OR (c.updated = @0 AND (c.user_id > @1 OR (c.user_id = @1 AND c.session_id > @2))))",

@@ -173,7 +173,7 @@ pub(crate) const SQLITE: Dialect = Dialect {
 /// The index to list sessions by: the one that selects few sessions, otherwise the one that has all of them in order.
 fn list_from(query: &SessionQuery) -> &'static str {
     let own = matches!(query.scope, Scope::User(_));
-    let by_id = query.filter.session.is_some() || query.id_prefix.is_some();
+    let by_id = query.filter.session.is_some() || query.keys.is_some() || query.id_prefix.is_some();
     match query {
         _ if by_id && own => "sessions s INDEXED BY sqlite_autoindex_sessions_1",
         _ if by_id => "sessions s INDEXED BY sessions_by_id",

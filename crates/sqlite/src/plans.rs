@@ -54,6 +54,10 @@ fn key() -> SessionKey {
     SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap())
 }
 
+fn another_key() -> SessionKey {
+    SessionKey::new(UserId::new("ben").unwrap(), SessionId::new("t").unwrap())
+}
+
 fn own() -> Scope {
     Scope::User(key().user_id)
 }
@@ -154,6 +158,10 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
             listed(c, own(), |q| q.with_filter(tags()).with_text(Some("x".into())))
         }),
         ("a list of one id", SortFew, |c| listed(c, own(), |q| q.with_filter(session()))),
+        ("a list of some keys", SortFew, |c| listed(c, own(), |q| q.with_keys([key(), another_key()]))),
+        ("a list of everyone's by keys", SortFew, |c| {
+            listed(c, Scope::Everyone, |q| q.with_keys([key(), another_key()]))
+        }),
         ("a list by prefix", SortFew, |c| listed(c, own(), |q| q.with_id_prefix(Some("ab".into())))),
         ("a list of children", SortFew, |c| listed(c, own(), |q| q.with_parent(Some(key().session_id)))),
         ("a list of what is visible", Walk, |c| listed(c, visible(), |q| q)),

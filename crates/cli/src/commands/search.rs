@@ -1,14 +1,12 @@
 //! `search`: finds messages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
     backend::SessionQuery,
     model::{ContentTypes, SessionKey},
-    search::{
-        MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults, SessionFilter,
-    },
+    search::{MissingVectors, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 
 use crate::{
@@ -164,20 +162,18 @@ pub(super) async fn names(
     scope: &Scope,
     found: &SearchResults,
 ) -> Result<Names, Failure> {
+    let keys: BTreeSet<SessionKey> = found
+        .results
+        .iter()
+        .map(|result| SessionKey::new(result.user_id.clone(), result.session_id.clone()))
+        .collect();
     let mut titles = HashMap::new();
-    for result in &found.results {
-        let key = SessionKey::new(result.user_id.clone(), result.session_id.clone());
-        if titles.contains_key(&key) {
-            continue;
-        }
-        // Several users may have a session with this id; the result names the owner.
-        let owner = Scope::User(result.user_id.clone());
+    if !keys.is_empty() {
+        let limit = keys.len();
         // Listing skips a session that can't be read.
-        let filter = SessionFilter::default().with_session(result.session_id.clone());
-        let query = SessionQuery::new(owner).with_filter(filter).with_limit(1);
-        if let Some(session) = storage.search_sessions(&query).await?.pop() {
-            titles.insert(key, session.title().to_owned());
-        }
+        let query = SessionQuery::new(scope.clone()).with_keys(keys).with_limit(limit);
+        let sessions = storage.search_sessions(&query).await?;
+        titles.extend(sessions.into_iter().map(|session| (session.key(), session.title().to_owned())));
     }
     let ids = found.results.iter().map(|result| &result.session_id);
     Ok(Names::new(titles, storage.short_ids(scope, ids).await?))

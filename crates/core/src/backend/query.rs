@@ -34,6 +34,8 @@ pub struct SessionQuery {
     pub scope: Scope,
     /// By project, id, bundle, tags and turns.
     pub filter: SessionFilter,
+    /// Only these sessions.
+    pub keys: Option<Vec<SessionKey>>,
     /// Only ids with this prefix.
     pub id_prefix: Option<String>,
     /// Only sub-agents and forks of this session.
@@ -62,6 +64,7 @@ impl SessionQuery {
         Self {
             scope: scope.into(),
             filter: SessionFilter::default(),
+            keys: None,
             id_prefix: None,
             parent: None,
             text: None,
@@ -78,6 +81,13 @@ impl SessionQuery {
     #[must_use]
     pub fn with_filter(mut self, filter: SessionFilter) -> Self {
         self.filter = filter;
+        self
+    }
+
+    /// Only these sessions.
+    #[must_use]
+    pub fn with_keys(mut self, keys: impl IntoIterator<Item = SessionKey>) -> Self {
+        self.keys = Some(keys.into_iter().collect());
         self
     }
 
@@ -142,6 +152,7 @@ impl SessionQuery {
     pub fn admits(&self, session: &Session) -> bool {
         self.scope.allows(session)
             && self.filter.admits(session)
+            && self.keys.as_ref().is_none_or(|keys| keys.contains(&session.key()))
             && self.id_prefix.as_ref().is_none_or(|prefix| session.session_id.as_str().starts_with(prefix))
             && self.since.is_none_or(|since| session.updated >= since)
             && self.until.is_none_or(|until| session.updated < until)
@@ -278,7 +289,7 @@ impl VectorCandidate {
     }
 }
 
-/// Candidates, and what the reader should know of how they were found.
+/// Candidates, with a notice about the search if the user should know of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidates<T> {
     /// The candidates, best first.

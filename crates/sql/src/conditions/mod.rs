@@ -8,6 +8,8 @@ mod sessions;
 
 pub use events::repeats_usage;
 
+use std::collections::BTreeSet;
+
 use amplifier_session_core::{Scope, backend::SessionQuery, model::Timestamp, search::EventFilter};
 
 /// What differs between databases.
@@ -126,6 +128,16 @@ impl Conditions {
         if let Some(value) = value {
             self.compare(condition, value);
         }
+    }
+
+    /// Adds a condition that `column` has one of `values`.
+    pub fn one_of<'a>(&mut self, column: &str, values: impl Iterator<Item = &'a str>) {
+        let values: BTreeSet<&str> = values.collect();
+        let bound: Vec<String> = values.into_iter().map(|value| self.bind(value)).collect();
+        self.require(match bound.as_slice() {
+            [] => "FALSE".to_owned(),
+            bound => format!("{column} IN ({})", bound.join(", ")),
+        });
     }
 
     /// Adds a condition.

@@ -25,6 +25,11 @@ impl Conditions {
     /// The sessions of a list, after the previous page.
     pub fn of_list(dialect: Dialect, query: &SessionQuery) -> Result<Self> {
         let mut conditions = Self::of_sessions(dialect, &query.scope, &query.filter)?;
+        if let Some(keys) = &query.keys {
+            // The id of one of the sessions and the user of another may name a third; the caller checks.
+            conditions.one_of("s.user_id", keys.iter().map(|key| key.user_id.as_str()));
+            conditions.one_of("s.session_id", keys.iter().map(|key| key.session_id.as_str()));
+        }
         // No character of an id is above `z`, and `{` follows it.
         let prefixed = "s.session_id >= ? AND s.session_id < ? || '{'";
         conditions.compare_if(prefixed, query.id_prefix.clone());

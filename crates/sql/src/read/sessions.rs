@@ -50,9 +50,9 @@ pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSessio
 /// Those of the database; `Validation` for an unknown scope.
 pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
     let mut conditions = Conditions::of_list(R::DIALECT, query)?;
-    // If the database cannot search for words, any number of rows may be needed.
-    let looks_for_words = query.text.is_some() && R::DIALECT.session_says.is_none();
-    let page = match looks_for_words {
+    // If not all conditions are in the SQL, it is not known how many rows to read.
+    let checks_rows = query.keys.is_some() || query.text.is_some() && R::DIALECT.session_says.is_none();
+    let page = match checks_rows {
         true => String::new(),
         false => format!("LIMIT {}", conditions.bind(limit(query.limit))),
     };
@@ -66,7 +66,7 @@ pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>>
         return Ok(sessions);
     }
     reader.each(&Query::with_conditions("list_sessions", sql, conditions, rows::session), |session| {
-        if !looks_for_words || query.admits(&session) {
+        if !checks_rows || query.admits(&session) {
             sessions.push(session);
         }
         if sessions.len() == query.limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -90,6 +90,7 @@ macro_rules! conformance_suite {
             session_lists: [
                 sessions_are_listed_newest_first_in_pages,
                 each_list_condition_works_alone,
+                given_sessions_are_listed,
                 excluded_sessions_are_not_listed,
                 list_filters_compare_names_literally,
                 titles_and_descriptions_are_searched,

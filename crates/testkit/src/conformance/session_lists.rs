@@ -121,6 +121,20 @@ pub async fn each_list_condition_works_alone(store: Store) {
     }
 }
 
+/// A list of given sessions has those that exist and are in scope, and no other session with one of the ids or users.
+pub async fn given_sessions_are_listed(store: Store) {
+    for (user, id) in [("ana", "a"), ("ana", "b"), ("ana", "c"), ("ben", "a"), ("ben", "b"), ("cem", "c")] {
+        store.create(&target_of(user, "shop", id), |_| {}).await;
+    }
+    let key = |user: &str, id: &str| target_of(user, "shop", id).key;
+    let keys = [key("ana", "a"), key("ben", "b"), key("ana", "c"), key("ana", "x"), key("dan", "a")];
+    let query = |scope| SessionQuery::new(scope).with_keys(keys.clone());
+    assert_eq!(store.listed(&query(Scope::Everyone)).await, ["ana/a", "ana/c", "ben/b"]);
+    assert_eq!(store.listed(&query(Scope::Everyone).with_limit(2)).await, ["ana/a", "ana/c"]);
+    assert_eq!(store.listed(&query(ana())).await, ["ana/a", "ana/c"]);
+    assert!(store.listed(&SessionQuery::new(ana()).with_keys([])).await.is_empty());
+}
+
 /// Excluded sessions are not listed, and pages are filled with others.
 pub async fn excluded_sessions_are_not_listed(store: Store) {
     for n in 0..9 {
