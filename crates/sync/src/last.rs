@@ -7,7 +7,7 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::SyncOptions;
+use crate::options::SyncOptions;
 
 /// The key in the store's meta table. The value is an object with an entry for each root.
 const KEY: &str = "last_syncs";

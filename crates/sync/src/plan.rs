@@ -9,8 +9,10 @@ use amplifier_session_core::{
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use crate::{
-    Discovery, Failure, Kept, Rejected, RejectedBecause, SessionFolder, Skipped, SyncOptions, SyncReport,
-    discover, state::SyncState,
+    discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover},
+    options::SyncOptions,
+    report::{Failure, Kept, Skipped, SyncReport},
+    state::SyncState,
 };
 
 /// Number of states to read at a time.

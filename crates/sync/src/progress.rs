@@ -1,6 +1,6 @@
 //! Progress of a sync.
 
-use crate::SessionFolder;
+use crate::discover::SessionFolder;
 
 /// Receives the progress of a sync, for example to draw a progress bar. By default, all methods do nothing.
 pub trait Progress: Send + Sync {

@@ -9,9 +9,12 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    Kept, Progress, SessionFolder, SessionOutcome, SyncOptions, SyncReport,
+    discover::SessionFolder,
     last::LastSync,
+    options::SyncOptions,
     plan::{Cost, Plan},
+    progress::{Progress, SessionOutcome},
+    report::{Kept, SyncReport},
     run::ingest,
     session::Context,
 };

@@ -8,7 +8,7 @@ use amplifier_session_core::{
 };
 use serde::Serialize;
 
-use crate::{SessionFolder, SessionOutcome, files::EVENTS, state::Damage};
+use crate::{discover::SessionFolder, files::EVENTS, progress::SessionOutcome, state::Damage};
 
 /// A report lists at most this many skipped lines or failures; further ones are only counted.
 const LISTED: usize = 1_000;

@@ -7,11 +7,13 @@ use amplifier_session_core::{
 use futures_util::{StreamExt, future::ready, stream};
 
 use crate::{
-    Failure, Progress, SessionOutcome, Stage, SyncOptions, SyncReport,
     embedding::Embedder,
     last::LastSync,
+    options::SyncOptions,
     plan::{Plan, Planned},
-    session::{Begun, Context, Ended, Prepared, prepare},
+    progress::{Progress, SessionOutcome, Stage},
+    report::{Failure, SyncReport},
+    session::{self, Context, Ended},
     writer::Writer,
 };
 
@@ -103,10 +105,10 @@ pub(crate) async fn ingest(
     let writer = Writer::start(storage);
     let mut written = stream::iter(&plan.sessions)
         .take_while(|_| ready(until.is_none_or(|until| storage.now() < until)))
-        .map(|planned| read(context, planned))
+        .map(|planned| async move { (planned, session::read(context, planned).await) })
         .buffered(READ_AT_ONCE)
-        .then(|(planned, prepared)| begin(planned, prepared, &writer))
-        .map(|(planned, begun)| end(planned, begun, &writer))
+        .then(async |(planned, read)| (planned, session::queue(read, &writer).await))
+        .map(async |(planned, written)| (planned, session::finish(context, planned, written, &writer).await))
         .buffered(WRITTEN_AT_ONCE)
         .boxed();
     while let Some((planned, ended)) = written.next().await {
@@ -122,34 +124,6 @@ pub(crate) async fn ingest(
     }
     drop(written);
     Ok(embedder)
-}
-
-/// Reads a session, unless it is unchanged.
-async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> (&'a Planned, Option<Prepared<'a>>) {
-    match planned.bytes {
-        Some(_) => (planned, Some(prepare(context, planned).await)),
-        None => (planned, None),
-    }
-}
-
-/// Queues a session for writing.
-async fn begin<'a>(
-    planned: &'a Planned,
-    prepared: Option<Prepared<'a>>,
-    writer: &Writer,
-) -> (&'a Planned, Option<Begun<'a>>) {
-    match prepared {
-        Some(prepared) => (planned, Some(prepared.begin(writer).await)),
-        None => (planned, None),
-    }
-}
-
-/// Waits until a session is written.
-async fn end<'a>(planned: &'a Planned, begun: Option<Begun<'a>>, writer: &Writer) -> (&'a Planned, Ended) {
-    match begun {
-        Some(begun) => (planned, begun.end(writer).await),
-        None => (planned, Ok((SyncReport::default(), SessionOutcome::Unchanged))),
-    }
 }
 
 /// Adds the outcome of a session to the report. Returns errors that affect all sessions.

@@ -2,81 +2,34 @@
 
 use amplifier_session_core::{
     Result,
-    model::{RawJson, Timestamp},
+    model::RawJson,
     storage::{EventDetail, Extent, LineOutcome, SessionIngest},
 };
 
 use super::{
     FileError, SessionReader,
     damage::{DamageNotes, is_binary},
+    kind::Kind,
     open::OpenLog,
 };
 use crate::{
-    files::{EVENTS, SessionFiles, Source, TRANSCRIPT, TRANSCRIPT_BACKUP},
+    files::{SessionFiles, Source},
     lines::{Batch, Line, LineText},
-    state::{FileEnd, FileState, LogPosition, ReadLine},
+    report::Kept,
+    state::{FileEnd, LogPosition, ReadLine},
 };
-
-/// The two kinds of logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Transcript,
-    Events,
-}
-
-impl Kind {
-    /// The files that may contain it; one of them is read.
-    fn files(self) -> [&'static str; 2] {
-        match self {
-            Self::Transcript => [TRANSCRIPT, TRANSCRIPT_BACKUP],
-            Self::Events => EVENTS,
-        }
-    }
-
-    async fn begin(self, ingest: &mut SessionIngest, start: u32) -> Result<()> {
-        match self {
-            Self::Transcript => ingest.begin_transcript(start).await,
-            Self::Events => ingest.begin_events(start).await,
-        }
-    }
-
-    async fn line(self, ingest: &mut SessionIngest, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
-        match self {
-            Self::Transcript => ingest.transcript_line(line, seen).await,
-            Self::Events => ingest.event_line(line, seen).await,
-        }
-    }
-
-    pub(super) fn end(self, ingest: &mut SessionIngest, extent: Extent) {
-        match self {
-            Self::Transcript => ingest.end_transcript(extent),
-            Self::Events => ingest.end_events(extent),
-        }
-    }
-}
-
-/// Where to begin with a log.
-#[derive(Debug)]
-enum Start {
-    /// At the beginning.
-    Beginning,
-    /// After the last line that was read, if that is unchanged.
-    After(FileState),
-    /// At the beginning, and write all rows again: less was stored than is wanted now.
-    Rewriting,
-}
 
 /// The state of reading a log.
 #[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) kind: Kind,
+struct Reading {
+    kind: Kind,
     /// The file as it was when it was opened.
-    pub(super) file: Source,
+    file: Source,
     /// Whether to store the position while reading.
-    pub(super) resumable: bool,
-    pub(super) position: LogPosition,
+    resumable: bool,
+    position: LogPosition,
     /// Signs of damage.
-    pub(super) notes: DamageNotes,
+    notes: DamageNotes,
 }
 
 impl SessionReader<'_> {
@@ -86,42 +39,32 @@ impl SessionReader<'_> {
         ingest: &mut SessionIngest,
         files: &SessionFiles,
     ) -> Result<()> {
-        match files.transcript() {
-            Some(file) if !self.state.is_current(file) => {
-                let taken = self.log(ingest, Kind::Transcript, file, Start::Beginning).await;
-                self.settle(file.name, taken)
-            }
-            Some(file) => {
-                self.keep_damaged(file);
-                Ok(())
-            }
-            None => Ok(()),
+        let Some(file) = files.transcript() else { return Ok(()) };
+        if self.state.is_current(file) {
+            self.keep_damaged(file);
+            return Ok(());
         }
+        let taken = self.log(ingest, Kind::Transcript, file).await;
+        self.settle(file.name, taken)
     }
 
     /// Reads the events after those that were read before. If the store keeps no events, only their times are read.
     pub(super) async fn events(&mut self, ingest: &mut SessionIngest, files: &SessionFiles) -> Result<()> {
         let detail = self.context.storage.settings().events;
-        match files.events(self.state.known_events()) {
-            Some(file) if detail == EventDetail::None => {
-                self.keep_damaged(file);
-                if self.state.has_current_events(file, detail) && !ingest.may_have_other_times() {
-                    return Ok(());
-                }
-                let taken = self.times(ingest, file).await;
-                self.settle(file.name, taken)
-            }
-            Some(file) if !self.state.has_current_events(file, detail) => {
-                let start = self.start_of_events(ingest, file);
-                let taken = self.log(ingest, Kind::Events, file, start).await;
-                self.settle(file.name, taken)
-            }
-            Some(file) => {
-                self.keep_damaged(file);
-                Ok(())
-            }
-            None => Ok(()),
+        let Some(file) = files.events(self.state.known_events()) else { return Ok(()) };
+        let only_times = detail == EventDetail::None;
+        let is_current = self.state.has_current_events(file, detail);
+        if is_current || only_times {
+            self.keep_damaged(file);
         }
+        if is_current && !(only_times && ingest.may_have_other_times()) {
+            return Ok(());
+        }
+        let taken = match only_times {
+            true => self.times(ingest, file).await,
+            false => self.log(ingest, Kind::Events, file).await,
+        };
+        self.settle(file.name, taken)
     }
 
     /// Reads an event log only for its times. No event is stored, so it is read from the beginning each time.
@@ -141,34 +84,24 @@ impl SessionReader<'_> {
         Ok(())
     }
 
-    fn start_of_events(&self, ingest: &SessionIngest, file: Source) -> Start {
-        let stored = ingest.stored().map_or(0, |stored| stored.session.event_count);
-        let known = self.state.file(file.name);
-        match known.and_then(|known| known.log.as_ref()) {
-            Some(log) if self.keeps_payloads() && !log.payloads => Start::Rewriting,
-            Some(log) if log.rows <= stored => known.cloned().map_or(Start::Beginning, Start::After),
-            _ => Start::Beginning,
-        }
-    }
-
     pub(super) fn keeps_payloads(&self) -> bool {
         self.context.storage.settings().events == EventDetail::Full
     }
 
-    async fn log(
-        &mut self,
-        ingest: &mut SessionIngest,
-        kind: Kind,
-        file: Source,
-        start: Start,
-    ) -> Result<(), FileError> {
+    /// Reads a log: an event log after the last line that was read if that is unchanged, or else from the beginning.
+    async fn log(&mut self, ingest: &mut SessionIngest, kind: Kind, file: Source) -> Result<(), FileError> {
         let read = self.context.storage.now();
-        let rewriting = matches!(start, Start::Rewriting);
-        let known = if let Start::After(known) = start { Some(known) } else { None };
+        let stored = ingest.stored().map_or(0, |stored| stored.session.event_count);
+        let known = self.state.file(file.name).filter(|known| known.log.is_some()).cloned();
+        let position = known.as_ref().and_then(|known| known.log.as_ref());
+        // If less was stored than is wanted now, all rows are written again.
+        let rewriting = position.is_some_and(|log| self.keeps_payloads() && !log.payloads);
+        let is_stored = position.is_some_and(|log| log.rows <= stored);
+        let known = known.filter(|_| is_stored && !rewriting);
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
         let accepted = self.context.options.accept_removals;
         let opened = Source { stamp: open.stamp, ..file };
-        let notes = DamageNotes::new(opened, &self.skipped, self.state.file(file.name), accepted);
+        let notes = DamageNotes::new(kind, opened, &self.skipped, self.state.file(file.name), accepted);
         for name in kind.files() {
             self.forget_skipped(name, if name == file.name { open.start.lines } else { 0 });
         }
@@ -187,7 +120,11 @@ impl SessionReader<'_> {
         while let Some(batch) = open.batch().await? {
             self.batch(ingest, &mut reading, batch).await?;
         }
-        let damage = self.end_log(ingest, &reading);
+        let damage = reading.notes.damage(ingest, reading.position.rows);
+        kind.end(ingest, if damage.is_some() { Extent::Part } else { Extent::Whole });
+        if let Some(damage) = &damage {
+            self.report.keep(Kept::of(self.folder, file.name, damage));
+        }
         let position = match damage {
             // Rows and lines do not correspond: when it changes, it is compared from the beginning.
             Some(_) => {
@@ -213,7 +150,7 @@ impl SessionReader<'_> {
         let position = &mut reading.position;
         (position.bytes, position.lines) = (batch.end, batch.number);
         position.last = last.or(position.last.take());
-        if reading.resumable {
+        if reading.resumable && !reading.notes.keeps_rows {
             // It is stored whenever the ingest writes rows, and then all rows before this position are written.
             self.state.set_reading(reading.file, position.clone());
             self.save(ingest);
@@ -228,19 +165,21 @@ impl SessionReader<'_> {
             LineText::Unended(text) => (RawJson::new(text), false),
             LineText::TooLarge => {
                 let reason = "the line is larger than 64 MB".to_owned();
-                reading.unreadable(ingest, line.number, &reason, false);
+                reading.notes.unreadable(ingest, line.number, &reason, false);
                 self.skip(file, line.number, reason);
                 return Ok(());
             }
         };
-        if !has_ending && reading.leaves_unended(ingest, line.number, &text) {
+        if !has_ending && reading.notes.leaves_unended(ingest, line.number, &text) {
             return Ok(());
         }
-        reading.check_beginning(ingest, line.number, &text);
+        if reading.position.rows == 0 {
+            reading.notes.check_beginning(ingest, line.number, &text);
+        }
         let is_binary = is_binary(text.as_bytes());
         match reading.kind.line(ingest, text, seen).await? {
             LineOutcome::Skipped { reason, .. } => {
-                reading.unreadable(ingest, line.number, &reason, is_binary);
+                reading.notes.unreadable(ingest, line.number, &reason, is_binary);
                 self.skip(file, line.number, reason);
                 return Ok(());
             }

@@ -1,6 +1,7 @@
 //! Reads one session folder.
 
 mod damage;
+mod kind;
 mod logs;
 mod metadata;
 mod open;
@@ -14,13 +15,20 @@ use amplifier_session_core::{
     model::SessionKey,
     storage::{IngestReport, IngestTarget, SessionIngest},
 };
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
 
 use crate::{
-    Failure, Progress, SessionFolder, SessionOutcome, Skipped, SyncOptions, SyncReport,
+    discover::SessionFolder,
     files::SessionFiles,
+    options::SyncOptions,
     plan::Planned,
+    progress::{Progress, SessionOutcome},
+    report::{Failure, Skipped, SyncReport},
     state::SyncState,
-    writer::{Writer, Writing},
+    writer::Writer,
 };
 
 /// How often to retry a session if another process wrote it in the meantime.
@@ -36,104 +44,70 @@ pub(crate) struct Context<'a> {
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// A session folder that was read and compared with the store.
-pub(crate) struct Prepared<'a> {
-    context: Context<'a>,
-    planned: &'a Planned,
-    read: Result<Read<'a>>,
-}
+/// The report and outcome of a session.
+pub(crate) type Ended = Result<(SyncReport, SessionOutcome)>;
 
-/// The result of reading.
-enum Read<'a> {
-    /// There may be something to write.
+/// A session folder that was read and compared with the store.
+pub(crate) enum Read<'a> {
+    /// There may be something to write. If the session is too large for memory, its first parts are written already.
     Complete(Box<(SessionReader<'a>, SessionIngest)>),
     /// There is nothing to write.
     Settled(Box<SyncReport>, SessionOutcome),
 }
 
-/// A session that is being written.
-pub(crate) struct Begun<'a> {
+impl Read<'_> {
+    fn settled(report: SyncReport, outcome: SessionOutcome) -> Self {
+        Self::Settled(Box::new(report), outcome)
+    }
+}
+
+/// Reads a session folder, unless it is unchanged.
+pub(crate) async fn read<'a>(context: Context<'a>, planned: &'a Planned) -> Result<Read<'a>> {
+    match planned.bytes {
+        Some(_) => SessionReader::read(context, planned).await,
+        None => Ok(Read::settled(SyncReport::default(), SessionOutcome::Unchanged)),
+    }
+}
+
+/// Queues a session for writing. The result ends when it is written.
+pub(crate) async fn queue<'a>(read: Result<Read<'a>>, writer: &Writer) -> BoxFuture<'a, Ended> {
+    match read {
+        Ok(Read::Complete(read)) => {
+            let (reader, ingest) = *read;
+            let writing = writer.commit(ingest).await;
+            async move { Ok(reader.finish(&writing.done().await?)) }.boxed()
+        }
+        Ok(Read::Settled(report, outcome)) => ready(Ok((*report, outcome))).boxed(),
+        Err(error) => ready(Err(error)).boxed(),
+    }
+}
+
+/// Waits until a session is written. Files that can't be read are in the report. If another process wrote the session in
+/// the meantime, it is read again.
+///
+/// # Errors
+///
+/// Those of the store.
+pub(crate) async fn finish<'a>(
     context: Context<'a>,
     planned: &'a Planned,
-    step: Result<Step<'a>>,
-}
-
-/// The report and outcome of a session.
-pub(crate) type Ended = Result<(SyncReport, SessionOutcome)>;
-
-/// The state of writing.
-enum Step<'a> {
-    Writing(Box<SessionReader<'a>>, Writing),
-    Settled(Box<SyncReport>, SessionOutcome),
-}
-
-/// Reads a session folder. If a session is too large for memory, its first parts are written already.
-pub(crate) async fn prepare<'a>(context: Context<'a>, planned: &'a Planned) -> Prepared<'a> {
-    Prepared { context, planned, read: SessionReader::read(context, planned).await }
-}
-
-impl<'a> Prepared<'a> {
-    /// Queues it for writing.
-    pub(crate) async fn begin(self, writer: &Writer) -> Begun<'a> {
-        let Self { context, planned, read } = self;
-        let step = match read {
-            Ok(read) => Ok(read.begin(writer).await),
-            Err(error) => Err(error),
-        };
-        Begun { context, planned, step }
-    }
-}
-
-impl<'a> Read<'a> {
-    async fn begin(self, writer: &Writer) -> Step<'a> {
-        match self {
-            Self::Complete(read) => {
-                let (reader, ingest) = *read;
-                Step::Writing(Box::new(reader), writer.commit(ingest).await)
+    mut written: BoxFuture<'a, Ended>,
+    writer: &Writer,
+) -> Ended {
+    for attempt in 1..ATTEMPTS {
+        match written.await {
+            Err(error) if error.is_retryable() => {
+                tracing::debug!(session = %planned.folder.session, attempt, %error, "retrying the session");
             }
-            Self::Settled(report, outcome) => Step::Settled(report, outcome),
+            other => return other,
         }
+        written = queue(read(context, planned).await, writer).await;
     }
-}
-
-impl Begun<'_> {
-    /// Waits until it is written. Files that can't be read are in the report. If another process wrote the session in
-    /// the meantime, it is read again.
-    ///
-    /// # Errors
-    ///
-    /// Those of the store.
-    pub(crate) async fn end(self, writer: &Writer) -> Ended {
-        let Self { context, planned, mut step } = self;
-        let mut attempt = 1;
-        loop {
-            let ended = match step {
-                Ok(step) => step.end().await,
-                Err(error) => Err(error),
-            };
-            match ended {
-                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {
-                    tracing::debug!(session = %planned.folder.session, attempt, %error, "retrying the session");
-                    attempt += 1;
-                    step = prepare(context, planned).await.begin(writer).await.step;
-                }
-                other => return other,
-            }
-        }
-    }
-}
-
-impl Step<'_> {
-    async fn end(self) -> Ended {
-        match self {
-            Self::Writing(reader, writing) => Ok(reader.finish(&writing.done().await?)),
-            Self::Settled(report, outcome) => Ok((*report, outcome)),
-        }
-    }
+    written.await
 }
 
 /// One attempt to read a session folder.
-struct SessionReader<'a> {
+pub(crate) struct SessionReader<'a> {
     context: Context<'a>,
     folder: &'a SessionFolder,
     /// The state of the files, from the previous sync and from this one.
@@ -157,7 +131,7 @@ impl<'a> SessionReader<'a> {
         let mut reader = Self::new(context, folder, ingest.stored());
         if planned.is_known && ingest.stored().is_none() {
             // It was deleted since the sync began.
-            return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Unchanged));
+            return Ok(Read::settled(reader.report, SessionOutcome::Unchanged));
         }
         ingest.set_seen(folder.modified);
         if let Some(had_payloads) = reader.state.is_of_earlier_version() {
@@ -167,15 +141,15 @@ impl<'a> SessionReader<'a> {
         match blocking(move || SessionFiles::find(&path)).await? {
             Ok(Some(files)) => reader.files(&mut ingest, &files).await?,
             // The folder is gone since it was found.
-            Ok(None) => return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Unchanged)),
+            Ok(None) => return Ok(Read::settled(reader.report, SessionOutcome::Unchanged)),
             Err(error) => {
                 reader.fail("the folder", &error);
-                return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Failed));
+                return Ok(Read::settled(reader.report, SessionOutcome::Failed));
             }
         }
         if reader.state.is_empty() && !reader.report.failures.is_empty() {
             // There is nothing to store, and a stored session without rows would look like an empty one.
-            return Ok(Read::Settled(Box::new(reader.report), SessionOutcome::Failed));
+            return Ok(Read::settled(reader.report, SessionOutcome::Failed));
         }
         reader.save(&mut ingest);
         Ok(Read::Complete(Box::new((reader, ingest))))

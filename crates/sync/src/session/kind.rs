@@ -1,0 +1,80 @@
+//! The two kinds of logs, and the methods of an ingest for each.
+
+use amplifier_session_core::{
+    Result,
+    model::{RawJson, Timestamp},
+    storage::{Extent, LineOutcome, SessionIngest},
+};
+
+use crate::files::{EVENTS, TRANSCRIPT, TRANSCRIPT_BACKUP};
+
+/// The two kinds of logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Transcript,
+    Events,
+}
+
+impl Kind {
+    /// The files that may contain it; one of them is read.
+    pub(super) fn files(self) -> [&'static str; 2] {
+        match self {
+            Self::Transcript => [TRANSCRIPT, TRANSCRIPT_BACKUP],
+            Self::Events => EVENTS,
+        }
+    }
+
+    pub(super) async fn begin(self, ingest: &mut SessionIngest, start: u32) -> Result<()> {
+        match self {
+            Self::Transcript => ingest.begin_transcript(start).await,
+            Self::Events => ingest.begin_events(start).await,
+        }
+    }
+
+    pub(super) async fn line(
+        self,
+        ingest: &mut SessionIngest,
+        line: RawJson,
+        seen: Timestamp,
+    ) -> Result<LineOutcome> {
+        match self {
+            Self::Transcript => ingest.transcript_line(line, seen).await,
+            Self::Events => ingest.event_line(line, seen).await,
+        }
+    }
+
+    pub(super) fn end(self, ingest: &mut SessionIngest, extent: Extent) {
+        match self {
+            Self::Transcript => ingest.end_transcript(extent),
+            Self::Events => ingest.end_events(extent),
+        }
+    }
+
+    pub(super) fn keep_stored(self, ingest: &mut SessionIngest) {
+        match self {
+            Self::Transcript => ingest.keep_stored_messages(),
+            Self::Events => ingest.keep_stored_events(),
+        }
+    }
+
+    pub(super) fn missing(self, ingest: &SessionIngest) -> u32 {
+        match self {
+            Self::Transcript => ingest.missing_messages(),
+            Self::Events => ingest.missing_events(),
+        }
+    }
+
+    pub(super) fn begins_otherwise(self, ingest: &SessionIngest, line: &RawJson) -> bool {
+        match self {
+            Self::Transcript => ingest.begins_other_messages(line),
+            Self::Events => ingest.begins_other_events(line),
+        }
+    }
+
+    pub(super) fn cuts_off(self, ingest: &SessionIngest, line: &RawJson) -> bool {
+        match self {
+            Self::Transcript => ingest.cuts_off_messages(line),
+            Self::Events => ingest.cuts_off_events(line),
+        }
+    }
+}
