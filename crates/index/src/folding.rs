@@ -5,7 +5,7 @@ use std::{
         Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// The index is updated after this many bytes of text or vectors were written, because searches of other processes read
@@ -13,17 +13,25 @@ use std::{
 const FOLD_BYTES: u64 = 1024 * 1024;
 
 /// If as much again is written during a fold, writes wait for its end: otherwise a sync that writes faster than the
-/// index is folded would leave more and more to searches. They wait at most this long after the fold began, because a
-/// fold that rebuilds the index may take minutes.
+/// index is folded would leave more and more to searches. They wait at most this long for a fold, because one that
+/// rebuilds the index may take minutes.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
 /// The number of bytes written since the last fold, and whether a fold is running.
 #[derive(Debug, Default)]
 pub(crate) struct Folding {
     unfolded_bytes: AtomicU64,
-    /// When the running fold began.
-    begun: Mutex<Option<Instant>>,
+    fold: Mutex<Fold>,
     ended: Condvar,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Fold {
+    #[default]
+    None,
+    Running,
+    /// Running, and a write has waited [`LONGEST_WAIT`] for it. Other writes do not wait.
+    Long,
 }
 
 impl Folding {
@@ -34,37 +42,38 @@ impl Folding {
 
     /// Begins a fold, which lasts until [`Folding::end`]. Returns false if one is running.
     pub(crate) fn begin(&self) -> bool {
-        let mut begun = self.begun();
-        if begun.is_some() {
+        let mut fold = self.fold();
+        if *fold != Fold::None {
             return false;
         }
-        *begun = Some(Instant::now());
+        *fold = Fold::Running;
         self.unfolded_bytes.store(0, Ordering::Relaxed);
         true
     }
 
     /// Ends the fold.
     pub(crate) fn end(&self) {
-        *self.begun() = None;
+        *self.fold() = Fold::None;
         self.ended.notify_all();
     }
 
     /// Whether a fold is running.
     pub(crate) fn is_running(&self) -> bool {
-        self.begun().is_some()
+        *self.fold() != Fold::None
     }
 
     /// Waits for the running fold, up to [`LONGEST_WAIT`].
     pub(crate) fn wait(&self) {
-        let begun = self.begun();
-        let Some(since) = *begun else { return };
-        let left = LONGEST_WAIT.saturating_sub(since.elapsed());
-        // The write continues whether the fold has ended or the time is up.
-        let _ = self.ended.wait_timeout_while(begun, left, |begun| *begun == Some(since));
+        let is_running = |fold: &mut Fold| *fold == Fold::Running;
+        let waited = self.ended.wait_timeout_while(self.fold(), LONGEST_WAIT, is_running);
+        let (mut fold, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            *fold = Fold::Long;
+        }
     }
 
-    fn begun(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    fn fold(&self) -> MutexGuard<'_, Fold> {
+        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     fs::{self, File, TryLockError},
     path::{Path, PathBuf},
     sync::OnceLock,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use crate::files::private_file;
@@ -12,7 +12,7 @@ use crate::files::private_file;
 /// The longest wait before a piece of work: a stream of searches slows a sync but does not stop it.
 const LONGEST: Duration = Duration::from_millis(100);
 /// How often it checks whether the searches are done.
-const LOOK: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Handles with priority. Each holds a shared lock on one file, which is released when its process ends.
 #[derive(Debug)]
@@ -38,9 +38,12 @@ impl Readers {
 
     /// Waits while other handles search, but not for long.
     pub(crate) fn give_way(&self) {
-        let since = Instant::now();
-        while self.is_somebody_else() && since.elapsed() < LONGEST {
-            std::thread::sleep(LOOK);
+        let checks = LONGEST.as_millis() / PAUSE.as_millis();
+        for _ in 0..checks {
+            if !self.is_somebody_else() {
+                return;
+            }
+            std::thread::sleep(PAUSE);
         }
     }
 
