@@ -1,11 +1,59 @@
-//! Converts errors of files and of tantivy to errors of the library.
+//! Errors of the index, and conversion of errors of files and of tantivy.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use amplifier_session_core::{Error, ErrorKind};
 use tantivy::TantivyError;
 
-use crate::part::PartError;
+/// Why a part can't be opened.
+#[derive(Debug)]
+pub(crate) enum PartError {
+    /// A file is missing, perhaps because another process has just replaced the manifest and the files.
+    Gone(PathBuf),
+    /// A file does not match its checksum.
+    Damaged(String),
+}
+
+impl PartError {
+    pub(crate) fn reading(source: &io::Error, path: &Path) -> Self {
+        if source.kind() == io::ErrorKind::NotFound {
+            Self::Gone(path.to_owned())
+        } else {
+            Self::damaged(path, source)
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl std::fmt::Display) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        Self::Damaged(format!("{}: {what}", name.display()))
+    }
+}
+
+/// Why a search stopped.
+#[derive(Debug)]
+pub(crate) enum SearchFailure {
+    /// An error that has nothing to do with the index.
+    Outside(Error),
+    /// A file of the part is damaged. A search without the part will succeed.
+    Part(PartError),
+    /// Many rows are not in the part and should be folded first.
+    LongTail,
+}
+
+impl From<Error> for SearchFailure {
+    fn from(error: Error) -> Self {
+        Self::Outside(error)
+    }
+}
+
+impl From<PartError> for SearchFailure {
+    fn from(error: PartError) -> Self {
+        Self::Part(error)
+    }
+}
 
 /// A failed file operation of the index.
 pub(crate) fn io_error(source: io::Error, path: &Path) -> Error {

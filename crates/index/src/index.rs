@@ -13,9 +13,9 @@ use amplifier_session_core::{
 
 use crate::{
     answer::{Answer, TextHit, VectorHit},
-    error::io_error,
+    error::{SearchFailure, io_error},
     files::{create_folder, private_file},
-    part::{Found, Part, PartFolder, PartView, SearchFailure},
+    part::{Found, Part, PartFolder, PartView},
     readers::Readers,
     rows::{Rows, StoreRevision},
     tail::{LONG_TAIL, Tail, TailBuffer},

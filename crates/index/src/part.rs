@@ -7,11 +7,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use amplifier_session_core::{Error, Result};
+use amplifier_session_core::Result;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    error::io_error,
+    error::{PartError, io_error},
     files::{self, create_folder, replace_file},
     rows::{Rows, StoreRevision},
 };
@@ -39,29 +39,7 @@ pub(crate) trait Part: Sized {
     fn prepare_search(&self) -> Result<(), PartError>;
 }
 
-/// Why a part can't be opened.
-#[derive(Debug)]
-pub(crate) enum PartError {
-    /// A file is missing, perhaps because another process has just replaced the manifest and the files.
-    Gone(PathBuf),
-    /// A file does not match its checksum.
-    Damaged(String),
-}
-
 impl PartError {
-    pub(crate) fn reading(source: &io::Error, path: &Path) -> Self {
-        if source.kind() == io::ErrorKind::NotFound {
-            Self::Gone(path.to_owned())
-        } else {
-            Self::damaged(path, source)
-        }
-    }
-
-    pub(crate) fn damaged(path: &Path, what: impl std::fmt::Display) -> Self {
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        Self::Damaged(format!("{}: {what}", name.display()))
-    }
-
     fn found<P: Part>(self) -> Found<P> {
         Found::Unusable(match self {
             Self::Gone(path) => {
@@ -70,29 +48,6 @@ impl PartError {
             }
             Self::Damaged(what) => format!("the {} is damaged ({what})", P::NAME),
         })
-    }
-}
-
-/// Why a search stopped.
-#[derive(Debug)]
-pub(crate) enum SearchFailure {
-    /// An error that has nothing to do with the index.
-    Outside(Error),
-    /// A file of the part is damaged. A search without the part will succeed.
-    Part(PartError),
-    /// Many rows are not in the part and should be folded first.
-    LongTail,
-}
-
-impl From<Error> for SearchFailure {
-    fn from(error: Error) -> Self {
-        Self::Outside(error)
-    }
-}
-
-impl From<PartError> for SearchFailure {
-    fn from(error: PartError) -> Self {
-        Self::Part(error)
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 use amplifier_session_core::Result;
 
 use crate::{
-    part::SearchFailure,
+    error::SearchFailure,
     rows::{Rows, StoreRevision},
 };
 

@@ -9,7 +9,11 @@ use amplifier_session_core::{
     model::{ContentType, MessageRef},
 };
 
-use crate::{Rows, SearchIndex, WhenBusy, folding::Folding};
+use crate::{
+    folding::Folding,
+    index::{SearchIndex, WhenBusy},
+    rows::Rows,
+};
 
 /// A search that had to read more rows than this starts an update of the index. This is more than a sync leaves
 /// unfolded, so that searches do not do its work.

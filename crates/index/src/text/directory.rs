@@ -26,8 +26,9 @@ use tantivy::directory::{
 
 use super::TextPart;
 use crate::{
+    error::PartError,
     files::{Stamp, private_file, sync_folder},
-    part::{PartError, publish},
+    part::publish,
 };
 
 /// tantivy's file with the content of a commit.

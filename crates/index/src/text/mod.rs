@@ -23,10 +23,7 @@ use schema::{Fields, names, schema};
 pub(crate) use search::search;
 pub(crate) use tail::TextTailBuffer;
 
-use crate::{
-    part::{Part, PartError},
-    rows::StoreRevision,
-};
+use crate::{error::PartError, part::Part, rows::StoreRevision};
 
 /// The text index. Opened when a search first needs it.
 #[derive(Debug)]

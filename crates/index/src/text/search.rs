@@ -28,9 +28,10 @@ use super::{
 };
 use crate::{
     answer::TextHit,
+    error::SearchFailure,
     error::tantivy_error,
     filter::Filter,
-    part::{PartView, SearchFailure},
+    part::PartView,
     rows::{MessageRow, Rows},
     tail::{Tail, Visitor},
     top::Top,

@@ -7,7 +7,7 @@ use super::{
     segment::{Kind, SegmentEntry, SegmentRow, SessionName, SortedRows, Table},
 };
 use crate::{
-    part::PartError,
+    error::PartError,
     rows::{SessionOfRow, VectorRow},
 };
 

@@ -10,9 +10,9 @@ use super::{
     segment::{Kind, SegmentEntry, Table},
 };
 use crate::{
-    error::{io_error, unreadable},
+    error::{PartError, io_error, unreadable},
     files::sweep,
-    part::{PartError, PartFolder},
+    part::PartFolder,
     rows::{Rows, StoreRevision},
     step::{PartFolded, StepEnd, step_mark},
 };

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::segment::{SegmentEntry, Table};
-use crate::{files::Stamp, part::PartError};
+use crate::{error::PartError, files::Stamp};
 
 /// A segment of which only the used parts are in memory.
 #[derive(Debug)]

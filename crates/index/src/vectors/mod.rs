@@ -26,10 +26,7 @@ pub(crate) use scan::search;
 use segment::SegmentEntry;
 pub(crate) use tail::VectorTailBuffer;
 
-use crate::{
-    part::{Part, PartError},
-    rows::StoreRevision,
-};
+use crate::{error::PartError, part::Part, rows::StoreRevision};
 
 /// The vector index. Segments are read when a search first needs them.
 #[derive(Debug)]

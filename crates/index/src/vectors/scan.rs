@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     answer::VectorHit,
+    error::{PartError, SearchFailure},
     filter::Filter,
-    part::{PartError, PartView, SearchFailure},
+    part::PartView,
     rows::{Rows, VectorRow},
     tail::{Tail, Visitor},
     top::Top,

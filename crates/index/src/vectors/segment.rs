@@ -16,8 +16,8 @@ use amplifier_session_core::model::{ContentType, Role, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    error::PartError,
     files::{Stamp, replace_file},
-    part::PartError,
     rows::{SessionOfRow, VectorRow},
     vectors::bytes::{ByteReader, ByteWriter},
 };
