@@ -12,7 +12,10 @@ use std::{
 use amplifier_session_core::Result;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{broken, families::family};
+use super::{
+    broken,
+    families::{Pooling, Prompts, family},
+};
 
 pub(crate) const CONFIG: &str = "config.json";
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
@@ -24,38 +27,6 @@ pub(crate) const PROMPTS: &str = "config_sentence_transformers.json";
 
 /// A model that reads fewer tokens than this is of no use: the tokenizer's own tokens need room as well.
 const LEAST_TOKENS: usize = 16;
-
-/// How the vectors of a text's tokens become the vector of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pooling {
-    /// The mean of all vectors.
-    Mean,
-    /// The vector of the first token, which stands for the whole text.
-    Cls,
-    /// The greatest value in each dimension.
-    Max,
-}
-
-impl Pooling {
-    /// The name in sentence-transformers' configuration.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::Cls => "cls",
-            Self::Max => "max",
-        }
-    }
-}
-
-/// Texts that are put before the embedded ones; may be empty.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prompts {
-    /// The prompt for queries.
-    pub query: String,
-    /// The prompt for documents.
-    pub document: String,
-}
 
 /// The properties of a model, read from its folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

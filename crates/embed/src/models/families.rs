@@ -1,9 +1,39 @@
-//! Pooling and prompts of models by their name, for folders that don't contain them.
+//! Pooling and prompts, also by the name of a model, for folders that don't contain them.
 //!
 //! Most folders of e5 and bge models have no prompts; only the model cards do. Without the prompts the vectors are
 //! worse, and there is no error.
 
-use super::describe::{Pooling, Prompts};
+/// How the vectors of a text's tokens become the vector of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// The mean of all vectors.
+    Mean,
+    /// The vector of the first token, which stands for the whole text.
+    Cls,
+    /// The greatest value in each dimension.
+    Max,
+}
+
+impl Pooling {
+    /// The name in sentence-transformers' configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mean => "mean",
+            Self::Cls => "cls",
+            Self::Max => "max",
+        }
+    }
+}
+
+/// Texts that are put before the embedded ones; may be empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompts {
+    /// The prompt for queries.
+    pub query: String,
+    /// The prompt for documents.
+    pub document: String,
+}
 
 /// A family of models with the same pooling and prompts.
 pub(super) struct Family {

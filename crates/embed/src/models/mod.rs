@@ -20,9 +20,10 @@ use std::{fmt, path::Path};
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 
+pub use describe::ModelDescription;
 #[cfg(feature = "local-transformer")]
 pub(crate) use describe::{CONFIG, TOKENIZER, WEIGHTS, describe};
-pub use describe::{ModelDescription, Pooling, Prompts};
+pub use families::{Pooling, Prompts};
 pub use hub::Hub;
 #[cfg(feature = "local-transformer")]
 pub(crate) use installed::folder_name;

@@ -12,7 +12,7 @@ use super::{
     cursor::Cursor,
     extents::{bare, block, inside, joined, quoted, to_quote},
     judging::{Place, is_bare_secret, is_quoted_secret},
-    names::{KEYWORDS, NameKind, kind_of},
+    names::{KEYWORDS, Name, NameKind},
     operators::{Joint, joint},
     values::is_strong,
 };
@@ -35,21 +35,6 @@ static FINDER: OnceLock<Option<AhoCorasick>> = OnceLock::new();
 fn finder() -> Option<&'static AhoCorasick> {
     let words = KEYWORDS.iter().chain(&["bearer"]);
     FINDER.get_or_init(|| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()).as_ref()
-}
-
-/// A name in a text.
-#[derive(Debug, Clone)]
-pub(super) struct Name {
-    pub(super) span: Range<usize>,
-    pub(super) kind: NameKind,
-    /// Whether it begins like a command-line option.
-    pub(super) is_flag: bool,
-    /// The separator between it and the field before it, in a query, a connection string or an object.
-    pub(super) separator: Option<char>,
-    /// The quote directly before it.
-    pub(super) quote: Option<char>,
-    /// Whether it looks like an environment variable, or is set as one.
-    pub(super) is_variable: bool,
 }
 
 /// Finds the spans of the values in `text` that are secrets.
@@ -110,42 +95,6 @@ fn name_around(text: &str, hit: Range<usize>) -> Range<usize> {
 
 fn is_name_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '$') || (c.is_alphabetic() && c < '\u{600}')
-}
-
-impl Name {
-    fn of(text: &str, span: Range<usize>) -> Option<Self> {
-        let name = text.get(span.clone())?;
-        let before = text.get(..span.start).unwrap_or_default();
-        let previous = before.strip_suffix(' ').and_then(|rest| {
-            let start = rest.char_indices().rev().take_while(|(_, c)| c.is_alphanumeric()).take(20).last();
-            rest.get(start?.0..)
-        });
-        let kind = match kind_of(name, previous) {
-            None if name.eq_ignore_ascii_case("bearer") => NameKind::Weak,
-            kind => kind?,
-        };
-        let is_flag =
-            before.ends_with("--") || before == "-" || before.ends_with(" -") || before.ends_with("\n-");
-        let is_set = ["export ", "ENV ", "ARG ", "set ", "setx ", "-e ", "--env ", "env:", "declare -x "]
-            .iter()
-            .any(|word| before.ends_with(word));
-        let is_capital = name.len() >= 3 && !name.contains(char::is_lowercase) && !name.contains(['-', '.']);
-        let before_blanks = before.trim_end_matches([' ', '"', '\'']);
-        Some(Self {
-            span,
-            kind,
-            is_flag,
-            is_variable: is_set || is_capital,
-            separator: before_blanks.chars().next_back().filter(|c| "?&;,{".contains(*c)),
-            quote: before.chars().next_back().filter(|c| matches!(c, '"' | '\'' | '`')),
-        })
-    }
-
-    fn indent(&self, text: &str) -> usize {
-        let before = text.get(..self.span.start).unwrap_or_default();
-        let line = before.get(before.rfind('\n').map_or(0, |at| at + 1)..).unwrap_or_default();
-        line.chars().take_while(|c| matches!(c, ' ' | '-')).count()
-    }
 }
 
 /// The secrets that belong to the name, and the end of the text that was checked for them.

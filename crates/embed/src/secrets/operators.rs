@@ -1,6 +1,11 @@
 //! Finds where the value of a name begins.
 
-use super::{assignments::Name, cursor::Cursor, judging::Place, names::NameKind, values::is_generated};
+use super::{
+    cursor::Cursor,
+    judging::Place,
+    names::{Name, NameKind},
+    values::is_generated,
+};
 
 /// The most spaces between a name and its value.
 const BLANKS: usize = 80;
