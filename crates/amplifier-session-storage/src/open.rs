@@ -8,8 +8,8 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    StoreUrl,
     config::{ConfigSources, Configuration},
+    store_url::StoreUrl,
 };
 
 /// Options for opening a store. Backend-specific settings are part of the URL or the configuration.

@@ -8,7 +8,7 @@ use std::{fs, io, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::{Random, SessionFolder};
+use crate::{folder::SessionFolder, random::Random};
 
 /// Common words, the most frequent first.
 const COMMON: &str = "the to of a in is and that for it with this on be not as are if was or from by an we can \

@@ -10,7 +10,7 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use crate::Random;
+use crate::random::Random;
 
 /// A model of words: the vector of a text is the sum of fixed random vectors of its words. Texts that share words are
 /// near to each other, and others are not. The same text has the same vector in every process.

@@ -11,8 +11,12 @@ pub use amplifier_session_core::{
 pub use serde_json::{Value, json};
 
 pub use crate::{
-    Answer, FakeEmbedding, FlakyBackend, MemoryBackend, Operation, Random, TestClock,
+    clock::TestClock,
+    embedding::{Answer, FakeEmbedding},
+    flaky::{FlakyBackend, Operation},
     lines::{self, Line},
+    memory::MemoryBackend,
+    random::Random,
     samples,
     store::*,
 };

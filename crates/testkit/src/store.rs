@@ -20,7 +20,7 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use crate::{FakeEmbedding, FlakyBackend, TestClock};
+use crate::{clock::TestClock, embedding::FakeEmbedding, flaky::FlakyBackend};
 
 /// A kind of store under test. Each test creates its own subject and opens one store with it.
 #[async_trait]

@@ -36,7 +36,7 @@ use std::{
 pub use amplifier_session_core::config::{Entry, Kind, Origin, Setting, Settings, Variables};
 use amplifier_session_core::{Error, Result, backend::OpenRequest, storage::EventDetail};
 
-use crate::StoreUrl;
+use crate::store_url::StoreUrl;
 
 pub use settings::settings;
 pub use sources::ConfigSources;
@@ -47,7 +47,7 @@ pub const FILE_VARIABLE: &str = "AMPLIFIER_SESSIONS_CONFIG";
 /// All settings with their values, which the methods of [`Settings`] read.
 #[derive(Debug, Clone)]
 pub struct Configuration {
-    /// The file that was looked for; `None` if the home folder is not known.
+    /// The path of the file, which may not exist; `None` if the home folder is not known.
     file: Option<PathBuf>,
     file_exists: bool,
     settings: Settings,

@@ -41,7 +41,7 @@ pub mod vectors;
 
 use std::sync::Arc;
 
-use crate::{Store, Subject};
+use crate::store::{Store, Subject};
 
 /// Opens the store of `subject` and checks one promise.
 ///

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::Random;
+use crate::random::Random;
 
 /// The fault of a call to a mock service.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub use fault::Fault;
 use fault::Script;
 pub use request::{Credential, Recorded};
 
-use crate::FakeEmbedding;
+use crate::embedding::FakeEmbedding;
 
 /// The options of a [`MockEmbeddings`].
 #[derive(Debug, Clone)]

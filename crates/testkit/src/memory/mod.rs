@@ -25,7 +25,7 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use crate::Subject;
+use crate::store::Subject;
 use rows::Rows;
 
 /// Keeps everything in memory and behaves like a remote document store. Reads return small pages, so that every
