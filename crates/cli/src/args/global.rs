@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use amplifier_session_storage::{
     BACKENDS, Error,
-    config::{ConfigSources, Configuration, FILE_VARIABLE, Origin},
+    config::{ConfigSources, Configuration, FILE_VARIABLE, Origin, Setting, settings},
 };
 use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 
@@ -13,14 +13,14 @@ use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     // The help is `store_help`.
-    #[arg(long, global = true, value_name = "URL", env = STORE_VARIABLE, default_value = DEFAULT_STORE)]
+    #[arg(long, global = true, value_name = "URL", env = variable_of("store"), default_value = default_of("store"))]
     #[arg(hide_env_values = true, help = store_help())]
     pub(crate) store: String,
     // The help is `read_only_help`.
     #[arg(long, global = true, help = read_only_help())]
     pub(crate) read_only: bool,
     /// Your user id; by default the account of the Azure CLI, or the system user
-    #[arg(long, global = true, value_name = "ID", env = USER_VARIABLE, hide_env_values = true)]
+    #[arg(long, global = true, value_name = "ID", env = variable_of("user"), hide_env_values = true)]
     pub(crate) user: Option<String>,
     /// Whose sessions to read: your own, also those shared with you, or everyone's
     #[arg(long, global = true, value_name = "SCOPE", env = SCOPE_VARIABLE, default_value = "own")]
@@ -28,25 +28,19 @@ pub(crate) struct GlobalArgs {
     pub(crate) scope: ScopeArg,
     /// A team of yours, for --scope visible; may be repeated
     // `share --team` has the same id, so it takes the place of this option there.
-    #[arg(long, global = true, value_name = "TEAM", env = TEAMS_VARIABLE, value_delimiter = ',')]
+    #[arg(long, global = true, value_name = "TEAM", env = variable_of("teams"), value_delimiter = ',')]
     #[arg(hide_env_values = true)]
     pub(crate) team: Vec<String>,
     /// Your organisation, for --scope visible
-    #[arg(long, global = true, value_name = "ORG", env = ORG_VARIABLE, hide_env_values = true)]
+    #[arg(long, global = true, value_name = "ORG", env = variable_of("org"), hide_env_values = true)]
     pub(crate) org: Option<String>,
     /// What makes vectors for search by meaning: `local` is compiled in, `local:NAME` is a stronger model (see
     /// `models`), `openai` and `azure-openai` are services, `none` searches by words only
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = EMBEDDING_VARIABLE,
-        default_value = DEFAULT_EMBEDDING
-    )]
-    #[arg(hide_env_values = true)]
+    #[arg(long, global = true, value_name = "NAME", env = variable_of("embedding"))]
+    #[arg(default_value = default_of("embedding"), hide_env_values = true)]
     pub(crate) embedding: String,
     /// Whether to mask secrets in text that is sent to a service on another machine; on by default
-    #[arg(long, global = true, value_name = "WHETHER", env = REDACT_VARIABLE, hide_env_values = true)]
+    #[arg(long, global = true, value_name = "WHETHER", env = variable_of("redact"), hide_env_values = true)]
     #[arg(value_parser = ["on", "off"])]
     pub(crate) redact: Option<String>,
     /// Allow sending a key to another machine over plain http://, where others can read it
@@ -88,26 +82,20 @@ impl ScopeArg {
     }
 }
 
-/// The default store.
-const DEFAULT_STORE: &str = "sqlite:~/.amplifier/sessions.sqlite";
-
-/// The default embedding provider.
-const DEFAULT_EMBEDDING: &str = "local";
-/// The environment variable for `--embedding`.
-const EMBEDDING_VARIABLE: &str = "AMPLIFIER_SESSIONS_EMBEDDING";
-
-/// The environment variable for `--store`.
-const STORE_VARIABLE: &str = "AMPLIFIER_SESSIONS_STORE";
-/// The environment variable for `--user`.
-const USER_VARIABLE: &str = "AMPLIFIER_SESSIONS_USER";
-/// The environment variable for `--redact`.
-const REDACT_VARIABLE: &str = "AMPLIFIER_SESSIONS_REDACT";
-/// The environment variable for `--scope`.
+/// The environment variable for `--scope`, which is no setting: it selects what one command reads.
 const SCOPE_VARIABLE: &str = "AMPLIFIER_SESSIONS_SCOPE";
-/// The environment variable for `--team`.
-const TEAMS_VARIABLE: &str = "AMPLIFIER_SESSIONS_TEAMS";
-/// The environment variable for `--org`.
-const ORG_VARIABLE: &str = "AMPLIFIER_SESSIONS_ORG";
+
+fn setting(key: &str) -> Option<&'static Setting> {
+    settings().find(|setting| setting.key == key)
+}
+
+fn variable_of(key: &str) -> &'static str {
+    setting(key).map_or("", |setting| setting.variable)
+}
+
+fn default_of(key: &str) -> &'static str {
+    setting(key).and_then(|setting| setting.default).unwrap_or_default()
+}
 
 /// The help of `--store`: the stores of this build.
 fn store_help() -> String {
@@ -167,45 +155,42 @@ impl GlobalArgs {
     /// The options that select store and sessions, to repeat in hints: without defaults and options that come from the
     /// environment or the configuration file. Each begins with a space.
     pub(crate) fn typed_again(&self) -> String {
-        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let team = some(&self.team.join(",")).filter(|_| !self.from_file.contains("teams"));
-        let whose = options([
-            ("--user", USER_VARIABLE, self.user.clone().filter(|_| !self.from_file.contains("user"))),
-            ("--scope", SCOPE_VARIABLE, some(self.scope.as_str()).filter(|_| self.scope != ScopeArg::Own)),
-            ("--team", TEAMS_VARIABLE, team),
-            ("--org", ORG_VARIABLE, self.org.clone().filter(|_| !self.from_file.contains("org"))),
-        ]);
-        self.store_typed_again() + &whose
+        let scope = if self.scope == ScopeArg::Own { "" } else { self.scope.as_str() };
+        self.store_typed_again()
+            + &self.setting_again("user", self.user.as_deref())
+            + &again("--scope", SCOPE_VARIABLE, scope)
+            + &self.setting_again("teams", Some(&self.team.join(",")))
+            + &self.setting_again("org", self.org.as_deref())
     }
 
     /// The options that select the store, for hints about the sessions of everyone in it.
     pub(crate) fn store_typed_again(&self) -> String {
-        let store = Some(&self.store).filter(|store| !store.is_empty() && *store != DEFAULT_STORE);
-        let config = self.config.as_ref().map(|file| file.display().to_string());
-        options([
-            ("--config", FILE_VARIABLE, config),
-            ("--store", STORE_VARIABLE, store.filter(|_| !self.from_file.contains("store")).cloned()),
-        ])
+        let config = self.config.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+        again("--config", FILE_VARIABLE, &config) + &self.setting_again("store", Some(&self.store))
     }
 
     /// [`Self::typed_again`] with `--embedding`, for hints about vectors.
     pub(crate) fn typed_again_with_embedding(&self) -> String {
-        let is_default = self.embedding == DEFAULT_EMBEDDING
-            || self.from_file.contains("embedding")
-            || is_said(EMBEDDING_VARIABLE, &self.embedding);
-        let embedding =
-            if is_default { String::new() } else { format!(" --embedding {}", quoted(&self.embedding)) };
         let allow = if self.allow_http { " --allow-http" } else { "" };
-        self.typed_again() + &embedding + allow
+        self.typed_again() + &self.setting_again("embedding", Some(&self.embedding)) + allow
     }
 
     /// Whether `--team` or `--org` were typed.
     pub(crate) fn typed_groups(&self) -> bool {
-        let team = self.team.join(",");
-        let team_is_typed = !team.is_empty() && !self.from_file.contains("teams");
-        let org_is_typed = |_: &&String| !self.from_file.contains("org");
-        team_is_typed && !is_said(TEAMS_VARIABLE, &team)
-            || self.org.as_ref().filter(org_is_typed).is_some_and(|org| !is_said(ORG_VARIABLE, org))
+        let team = self.setting_again("teams", Some(&self.team.join(",")));
+        !(team + &self.setting_again("org", self.org.as_deref())).is_empty()
+    }
+
+    /// The option for a setting with this value, unless the value is the default or comes from the configuration file.
+    fn setting_again(&self, key: &str, value: Option<&str>) -> String {
+        match (setting(key), value) {
+            (Some(Setting { option: Some(option), variable, default, .. }), Some(value))
+                if *default != Some(value) && !self.from_file.contains(key) =>
+            {
+                again(option, variable, value)
+            }
+            _ => String::new(),
+        }
     }
 
     /// What to log, in the syntax of `tracing_subscriber::EnvFilter`; nothing by default.
@@ -227,18 +212,12 @@ pub(crate) enum When {
     Never,
 }
 
-/// Whether the environment variable has this value.
-fn is_said(variable: &str, value: &str) -> bool {
-    std::env::var(variable).is_ok_and(|said| said == value)
-}
-
-/// The options that have a value, except those whose environment variable has the same value. Each begins with a space.
-fn options<const N: usize>(all: [(&str, &str, Option<String>); N]) -> String {
-    let typed = all.into_iter().filter_map(|(option, variable, value)| {
-        let value = value.filter(|value| !is_said(variable, value))?;
-        Some(format!(" {option} {}", quoted(&value)))
-    });
-    typed.collect()
+/// An option with its value after a space, unless the value is empty or that of the environment variable.
+fn again(option: &str, variable: &str, value: &str) -> String {
+    if value.is_empty() || std::env::var(variable).is_ok_and(|set| set == value) {
+        return String::new();
+    }
+    format!(" {option} {}", quoted(value))
 }
 
 /// `text`, quoted for a shell if it must be.
@@ -256,10 +235,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defaults_are_those_of_the_configuration() {
-        let configuration = Configuration::read(&ConfigSources::default()).unwrap();
-        assert_eq!(configuration.text("store"), Some(DEFAULT_STORE));
-        assert_eq!(configuration.text("embedding"), Some("local"));
+    fn options_are_settings() {
+        for (key, option) in [
+            ("store", "--store"),
+            ("user", "--user"),
+            ("teams", "--team"),
+            ("org", "--org"),
+            ("embedding", "--embedding"),
+            ("redact", "--redact"),
+        ] {
+            assert_eq!(setting(key).and_then(|setting| setting.option), Some(option));
+        }
     }
 
     #[test]
