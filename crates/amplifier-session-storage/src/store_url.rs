@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     #[cfg(not(feature = "duckdb-system"))]
-    fn without_its_feature_duckdb_is_left_out() {
+    fn builds_without_duckdb_do_not_list_it() {
         let says = "this build has no DuckDB stores; build it with `--features duckdb`";
         assert_refused("duckdb:x", ErrorKind::Unsupported, says);
     }

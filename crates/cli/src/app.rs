@@ -1,4 +1,4 @@
-//! What the commands share: the store, who is asking, and what time it is.
+//! What the commands share: the store, the user and the time.
 
 use std::path::{Path, PathBuf};
 
@@ -24,20 +24,20 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) global: GlobalArgs,
-    /// What is configured.
+    /// The configuration.
     pub(crate) config: Configuration,
-    /// Where results go.
+    /// The output.
     pub(crate) out: Out,
     /// When the program began, in the local time zone.
     pub(crate) now: Zoned,
     home: Option<PathBuf>,
 }
 
-/// A store that is read.
+/// A store opened for reading.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) storage: SessionStorage,
-    /// Whose sessions.
+    /// The scope of the sessions.
     pub(crate) scope: Scope,
 }
 
@@ -50,19 +50,19 @@ impl Reader {
         Ok((name(id), parent.map(name)))
     }
 
-    /// The short form of `id`, which leads to its session.
+    /// The short form of `id`, which is an address of its session.
     pub(crate) async fn short_id(&self, id: &SessionId) -> Result<String, Failure> {
         let mut short = self.storage.short_ids(&self.scope, [id]).await?;
         Ok(short.remove(id).unwrap_or_else(|| id.to_string()))
     }
 
-    /// Whether what is shown has to say whose it is.
+    /// Whether output must name the owners.
     pub(crate) fn names_owners(&self) -> bool {
         !matches!(self.scope, Scope::User(_))
     }
 }
 
-/// A store that is written, and for whom.
+/// A store opened for writing, and its user.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) storage: SessionStorage,
@@ -76,14 +76,14 @@ impl App {
         Self { global, config, out, now: Zoned::now(), home: std::env::home_dir() }
     }
 
-    /// The folder that holds the sessions of Amplifier, unless another one is configured.
+    /// The folder with the sessions of Amplifier: `~/.amplifier`, unless another one is configured.
     pub(crate) fn default_root(&self) -> Result<PathBuf, Failure> {
         self.config
             .root()
             .ok_or_else(|| Failure::failed("the home folder is unknown", "pass the folder with --root DIR"))
     }
 
-    /// The settings of a store as they are configured.
+    /// The configured settings of a store.
     pub(crate) fn settings(&self) -> Result<StorageSettings, Failure> {
         Ok(StorageSettings::default().with_events(self.config.event_detail()?))
     }
@@ -93,7 +93,7 @@ impl App {
         self.home.as_deref()
     }
 
-    /// Who is asking, and from which machine.
+    /// The user and the host.
     pub(crate) fn who(&self) -> Result<(Identity, HostId), Failure> {
         Ok((self.identity()?, self.sources().host_id()?))
     }
@@ -102,22 +102,22 @@ impl App {
         Ok(self.sources().user()?)
     }
 
-    /// Opens the store that is named, which must exist, to read what `--scope` says; with what makes vectors where
-    /// `with_embedding`. Somebody waits for the answer: a sync beside it gives way.
+    /// Opens the selected store, which must exist, to read the sessions that `--scope` selects. A sync at the same time
+    /// gives way to this reader. `with_embedding` also opens the embedding provider.
     pub(crate) async fn reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let reader = self.patient_reader(with_embedding).await?;
         reader.storage.backend().come_first();
         Ok(reader)
     }
 
-    /// As [`App::reader`], for what takes its time itself.
+    /// As [`App::reader`], for commands that take long themselves.
     pub(crate) async fn patient_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let reader = self.open_reader(with_embedding).await?;
         note_read_only(&reader.storage);
         Ok(reader)
     }
 
-    /// As [`App::reader`], for a command whose answer says itself that the store is read-only.
+    /// As [`App::reader`], for commands that report a read-only store in their results.
     pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let reader = self.open_reader(with_embedding).await?;
         reader.storage.backend().come_first();
@@ -134,22 +134,21 @@ impl App {
         Ok(Reader { storage, scope })
     }
 
-    /// The store in files that is named, if it exists, and whose sessions are meant: for a shell that completes what is
-    /// typed, which is told nothing.
+    /// The selected store if it is a file that exists, and the scope: for shell completion, which prints no errors.
     pub(crate) async fn for_completion(&self) -> Option<(SessionStorage, Scope)> {
         let scope = self.scope(self.identity().ok()?.user_id).ok()?;
         let url = self.store_url().ok()?;
         if !url.file()?.exists() {
             return None;
         }
-        // A file that one process at a time can write must not be kept from others.
+        // Only one process at a time can open such a file for writing.
         let read_only = self.global.read_only || url.backend().read_only;
         let options = self.open_options().ok()?.with_existing(true).with_read_only(read_only);
         Some((self.open(&url, options).await.ok()?, scope))
     }
 
-    /// Opens the store that is named, which must exist, to change one's own sessions: `--scope` widens what is read,
-    /// never what is written. With what makes vectors where `with_embedding`.
+    /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to reading.
+    /// `with_embedding` also opens the embedding provider.
     pub(crate) async fn editor(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let storage = self.existing_storage(with_embedding).await?;
@@ -158,7 +157,7 @@ impl App {
         Ok(Reader { storage, scope: Scope::from(user) })
     }
 
-    /// Opens the store that is named, which must exist, to read one's own sessions, whatever `--scope` says.
+    /// Opens the selected store, which must exist, to read the user's own sessions, regardless of `--scope`.
     pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
         let storage = self.existing_storage(with_embedding).await?;
@@ -169,7 +168,7 @@ impl App {
 
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
         check_provider(self.config.text("embedding").unwrap_or("local"))?;
-        // A model that is read from a folder takes its time, and is of no use to most commands.
+        // Reading a model from a folder takes time, and most commands need no model.
         let provider = if with_embedding { self.embedding()? } else { None };
         self.check_existence()?;
         let url = self.store_url()?;
@@ -223,14 +222,14 @@ impl App {
         }
     }
 
-    /// Opens the store that is named, which is made when it does not exist.
+    /// Opens the selected store, and creates it if it does not exist.
     pub(crate) async fn writer(&self, settings: StorageSettings) -> Result<Writer, Failure> {
         let writer = self.writer_on(&self.store_url()?, settings).await?;
         check_writable(&writer.storage)?;
         Ok(writer)
     }
 
-    /// Opens the store at `url`, which is made when it does not exist. Whether it can be written is not checked.
+    /// Opens the store at `url`, and creates it if it does not exist. Does not check whether it can be written.
     pub(crate) async fn writer_on(
         &self,
         url: &StoreUrl,
@@ -242,7 +241,7 @@ impl App {
         Ok(Writer { storage, user, host })
     }
 
-    /// The store at `url`, which is made when it does not exist, for whomever.
+    /// The store at `url`, for any user. It is created if it does not exist.
     pub(crate) async fn storage(
         &self,
         url: &StoreUrl,
@@ -252,12 +251,12 @@ impl App {
         self.open(url, options).await
     }
 
-    /// The URL of a store in `folder`, which is removed soon.
+    /// The URL of a store in a temporary folder.
     pub(crate) fn temporary_store(folder: &Path) -> Result<StoreUrl, Failure> {
         Ok(StoreUrl::parse(&format!("sqlite:{}", folder.join("sessions.sqlite").display()), None)?)
     }
 
-    /// How all commands open stores.
+    /// The options with which all commands open stores.
     fn open_options(&self) -> Result<OpenOptions, Failure> {
         Ok(OpenOptions::default()
             .with_redaction(self.config.redaction()?)
@@ -265,13 +264,13 @@ impl App {
             .with_configuration(self.config.clone()))
     }
 
-    /// Whether there is a store to open. One that can't be looked at is left to the backend, which says why.
+    /// Checks that the store exists. If that can't be determined, the backend reports why.
     pub(crate) fn store_exists(&self) -> Result<bool, Failure> {
         let url = self.store_url()?;
         Ok(url.file().is_none_or(|file| file.try_exists().unwrap_or(true)))
     }
 
-    /// What makes vectors.
+    /// The embedding provider.
     pub(crate) fn embedding(&self) -> Result<Option<std::sync::Arc<dyn EmbeddingProvider>>, Failure> {
         let provider = self.config.embedding()?;
         if let Some(address) = self.config.plain_http_address() {
@@ -283,17 +282,17 @@ impl App {
         Ok(provider)
     }
 
-    /// The name of the program with what says which sessions, for hints that can be typed.
+    /// The name of the program with the options that select store and sessions, for hints.
     pub(crate) fn program(&self) -> String {
         program::name() + &self.global.typed_again()
     }
 
-    /// The same with what makes vectors, for hints to make them.
+    /// The same with the options of the embedding provider.
     pub(crate) fn program_with_embedding(&self) -> String {
         program::name() + &self.global.typed_again_with_embedding()
     }
 
-    /// Warns when there is no session of `project`: the folder's name is easily mistyped.
+    /// Warns if `project` has no sessions: it may be mistyped.
     pub(crate) async fn warn_of_unknown_project(
         &self,
         reader: &Reader,
@@ -310,7 +309,7 @@ impl App {
         Ok(())
     }
 
-    /// Names who has sessions, when the user has none at all and others do.
+    /// Names a user with sessions if this user has none.
     pub(crate) async fn hint_at_others(&self, reader: &Reader) -> Result<(), Failure> {
         use amplifier_session_storage::backend::SessionQuery;
         let Scope::User(user) = &reader.scope else { return Ok(()) };
@@ -319,7 +318,7 @@ impl App {
             return Ok(());
         }
         if let Some(other) = reader.storage.search_sessions(&one(Scope::Everyone)).await?.first() {
-            // Everyone's sessions are the same, whoever asks.
+            // With --scope all, the user does not matter.
             let (program, other) = (program::name() + &self.global.store_typed_again(), &other.user_id);
             let text = format!(
                 "{user} has no sessions in this store, but others do, for example {other}; `{program} sessions --scope all` \
@@ -334,13 +333,13 @@ impl App {
         Sources::from_env().with_configured_user(self.global.user.clone())
     }
 
-    /// The URL of the store that is named, which must exist.
+    /// The URL of the selected store, which must exist.
     pub(crate) fn existing_store(&self) -> Result<StoreUrl, Failure> {
         self.check_existence()?;
         self.store_url()
     }
 
-    /// Refuses to write what was asked for over the store that it is of.
+    /// Refuses to overwrite the store with output.
     pub(crate) fn check_out(&self, out: &Path) -> Result<(), Failure> {
         if file::is_stdout(out) {
             return Ok(());
@@ -357,7 +356,7 @@ impl App {
         Ok(StoreUrl::parse(&self.global.store, self.home.as_deref())?)
     }
 
-    /// Reading must not make an empty store that looks as if there were no sessions.
+    /// Checks that the store exists: reading must not create an empty one.
     fn check_existence(&self) -> Result<(), Failure> {
         if self.store_exists()? {
             return Ok(());
@@ -366,7 +365,7 @@ impl App {
         Err(Failure::failed(format!("no store at {}", self.store_url()?), hint))
     }
 
-    /// Another user than the store's is most likely a change of account, not a second person.
+    /// Warns if the user is not the store's: probably, the account has changed.
     async fn warn_of_other_user(&self, storage: &SessionStorage, user: &UserId) -> Result<(), Failure> {
         if self.global.user.is_some() {
             return Ok(());
@@ -384,14 +383,14 @@ impl App {
     }
 }
 
-/// Says that what is read can't be written.
+/// Notes that the store is read-only.
 fn note_read_only(storage: &SessionStorage) {
     if let Some(reason) = storage.backend().info().read_only {
         say("note", &format!("the store is read-only: {reason}"));
     }
 }
 
-/// Refuses a store that takes no writes before anything is done for them.
+/// Fails if the store is read-only, before any work is done.
 pub(crate) fn check_writable(storage: &SessionStorage) -> Result<(), Failure> {
     match storage.backend().info().read_only {
         Some(reason) => Err(Failure::failed(

@@ -223,7 +223,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::StorageFull => "choose a file on a disk with more space",
         _ => "choose a file in a folder where you can write",
     };
-    // The name of the incomplete file is of no use to the user.
+    // The name of the temporary file would only confuse the user.
     let reason = error.to_string();
     let reason = reason.split(" at path ").next().unwrap_or_default();
     Failure::failed(format!("can't write {}: {reason}", path.display()), hint)

@@ -41,10 +41,11 @@ pub struct EmbeddingLimits {
     pub concurrent_calls: usize,
 }
 
-/// Every number of the vector of a text that a service made no usable vector of: zeros, or what is no number.
+/// Replaces a vector of a service that is unusable, because it contains only zeros or a NaN: all its numbers have this
+/// value.
 pub const NO_VECTOR: f32 = f32::NAN;
 
-/// Whether `vector` stands for none, see [`NO_VECTOR`].
+/// Whether `vector` is such a replacement, see [`NO_VECTOR`].
 #[must_use]
 pub fn is_no_vector(vector: &[f32]) -> bool {
     !vector.is_empty() && vector.iter().all(|x| x.is_nan())

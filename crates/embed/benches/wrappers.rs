@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 
 const DIMENSIONS: usize = 1_536;
 
-/// The most texts in a call.
+/// The maximum number of texts in a call.
 const BATCH: usize = 256;
 
 /// About twenty tokens, as people write to an agent.

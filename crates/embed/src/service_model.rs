@@ -46,7 +46,7 @@ pub struct ModelConfig {
     pub batch_texts: usize,
     /// How many vectors are kept in memory. Default: 1,000.
     pub cache_size: usize,
-    /// The most calls at the same time. Default: 8.
+    /// The maximum number of concurrent calls. Default: 8.
     pub concurrent_calls: usize,
     /// How long a call may take. Default: 120 seconds.
     pub timeout: Duration,

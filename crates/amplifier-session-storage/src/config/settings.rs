@@ -2,7 +2,7 @@
 
 use amplifier_session_core::config::Setting;
 
-use crate::BACKENDS;
+use crate::backends::BACKENDS;
 
 /// All settings, those of the backends of this build included, in the order in which they are shown.
 pub fn settings() -> impl Iterator<Item = &'static Setting> {
@@ -18,10 +18,10 @@ static GENERAL: &[Setting] = &[
     Setting::text("root", "AMPLIFIER_SESSIONS_ROOT", "The folder that sync reads")
         .with_option("--root")
         .with_default("~/.amplifier"),
-    Setting::text("user", "AMPLIFIER_SESSIONS_USER", "Who you are").with_option("--user"),
+    Setting::text("user", "AMPLIFIER_SESSIONS_USER", "Your user id").with_option("--user"),
     Setting::text("org", "AMPLIFIER_SESSIONS_ORG", "Your organisation").with_option("--org"),
     Setting::list("teams", "AMPLIFIER_SESSIONS_TEAMS", "Your teams").with_option("--team"),
-    Setting::list("exclude", "AMPLIFIER_SESSIONS_EXCLUDE", "Folders that sync leaves out")
+    Setting::list("exclude", "AMPLIFIER_SESSIONS_EXCLUDE", "Sessions that sync leaves out")
         .with_option("--exclude"),
     Setting::choice(
         "events",
@@ -31,8 +31,12 @@ static GENERAL: &[Setting] = &[
     )
     .with_option("--events")
     .with_default("full"),
-    Setting::switch("refresh", "AMPLIFIER_SESSIONS_REFRESH", "Let search and sessions take in what changed")
-        .with_default("true"),
+    Setting::switch(
+        "refresh",
+        "AMPLIFIER_SESSIONS_REFRESH",
+        "Let search and sessions read recent changes first",
+    )
+    .with_default("true"),
     Setting::text("embedding", "AMPLIFIER_SESSIONS_EMBEDDING", "The embedding model or service")
         .with_option("--embedding")
         .with_default("local"),
@@ -53,7 +57,7 @@ static GENERAL: &[Setting] = &[
     Setting::number(
         "price_per_million_tokens",
         "AMPLIFIER_SESSIONS_PRICE_PER_MILLION_TOKENS",
-        "What the embedding service charges, for estimates",
+        "The price of the embedding service, for estimates",
     ),
 ];
 
@@ -64,7 +68,7 @@ static EMBEDDING: &[Setting] = &[
     Setting::count(
         "cache.max_megabytes",
         "AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES",
-        "The largest size of that cache",
+        "The maximum size of that cache",
     )
     .with_default("1024"),
     Setting::text("openai.base_url", "OPENAI_BASE_URL", "The address of the service")
@@ -94,7 +98,7 @@ static EMBEDDING: &[Setting] = &[
     Setting::text(
         "azure_openai.model",
         "AZURE_OPENAI_EMBEDDING_MODEL",
-        "The model, unless the deployment is called like it",
+        "The model, unless the deployment has its name",
     ),
     Setting::count("azure_openai.dimensions", "AZURE_OPENAI_EMBEDDING_DIMENSIONS", DIMENSIONS),
     Setting::switch(
@@ -119,11 +123,11 @@ static EMBEDDING: &[Setting] = &[
 
 const DIMENSIONS: &str = "The length of the vectors";
 const REQUEST_DIMENSIONS: &str = "Whether requests name that length";
-const MAX_TOKENS: &str = "The most tokens of a text";
-const BATCH_TEXTS: &str = "The most texts in a call";
-const CONCURRENT_CALLS: &str = "The most calls at the same time";
+const MAX_TOKENS: &str = "The maximum number of tokens of a text";
+const BATCH_TEXTS: &str = "The maximum number of texts in a call";
+const CONCURRENT_CALLS: &str = "The maximum number of concurrent calls";
 const TIMEOUT: &str = "How long to wait for an answer";
-const CACHE_SIZE: &str = "The most vectors to keep in memory";
+const CACHE_SIZE: &str = "The maximum number of vectors to keep in memory";
 
 #[cfg(test)]
 mod tests {

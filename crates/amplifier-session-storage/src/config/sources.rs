@@ -1,4 +1,4 @@
-//! Where values of settings are looked for.
+//! The sources of settings.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use amplifier_session_core::config::Variables;
 
 use super::FILE_VARIABLE;
 
-/// Where values of settings are looked for.
+/// The sources of settings.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ConfigSources {

@@ -29,7 +29,7 @@ fn the_command_line_comes_before_the_environment_before_the_file_before_the_defa
 }
 
 #[test]
-fn the_file_is_the_one_that_is_named() {
+fn the_named_configuration_file_is_read() {
     let (home, sources) = home("user = 'ana'");
     let other = home.path().join("other.toml");
     std::fs::write(&other, "user = 'bob'").unwrap();

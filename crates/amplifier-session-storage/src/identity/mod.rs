@@ -1,4 +1,4 @@
-//! Who is asking, and from which machine.
+//! The user and the host.
 //!
 //! | | the first of these that is known |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! What the commands print that make vectors.
+//! Output of the commands that make vectors.
 
 use crate::{
     output::{check, text},
@@ -19,7 +19,7 @@ fn help() {
     text("help_embeddings_estimate", &["embeddings", "estimate", "--help"]);
 }
 
-/// Taken in without vectors, estimated, made, and made anew.
+/// Sync without vectors, then estimate, make and rebuild them.
 #[test]
 fn the_life_of_vectors() {
     let home = Home::with_samples();
@@ -29,7 +29,7 @@ fn the_life_of_vectors() {
     };
     let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
     pipe("embeddings_none", &["embeddings"]);
-    pipe("estimate_owed", &["embeddings", "estimate"]);
+    pipe("estimate_pending", &["embeddings", "estimate"]);
     terminal("estimate_terminal", &["embeddings", "estimate", "--price", "0.02", "--color", "never"]);
     pipe("backfill_session", &["backfill", "--session", "38e6d1f5"]);
     terminal("embeddings_terminal", &["embeddings", "--color", "never"]);

@@ -32,7 +32,7 @@ pub trait Events: Send + Sync {
     /// Events in the order of [`EventSearchOptions`]. Fewer than `limit` means the end of the list.
     async fn search_events(&self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>>;
 
-    /// Counts the events that `scope` and `filter` admit by what they have in common, in any order. A backend that has
+    /// Counts the events that `scope` and `filter` admit, grouped by their common fields, in any order. A backend that has
     /// to look at each event uses [`EventCounter`](super::EventCounter).
     ///
     /// A model call counts once: the usage of events that repeat a response's usage ([`REPEATS`](super::REPEATS))

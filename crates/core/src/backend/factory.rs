@@ -70,7 +70,7 @@ impl fmt::Debug for Open {
 pub struct OpenRequest {
     /// Whether it is opened read-only: writes then fail with `Unsupported`.
     pub read_only: bool,
-    /// Whether it must exist. Otherwise it is created if it is missing. Files have been looked for before.
+    /// Whether it must exist. Otherwise it is created if it is missing. The caller has checked that files exist.
     pub must_exist: bool,
     /// The length of the vectors that the embedding provider makes, if there is one.
     pub dimensions: Option<usize>,

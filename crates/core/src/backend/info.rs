@@ -1,4 +1,4 @@
-//! What a backend says about itself.
+//! The description of a backend: its capabilities, places and usage.
 
 use std::{fs, path::PathBuf};
 
@@ -58,7 +58,7 @@ impl StoreInfo {
         self
     }
 
-    /// Sets what was used of a service.
+    /// Sets the usage of a service.
     #[must_use]
     pub fn with_usage(mut self, usage: ServiceUsage) -> Self {
         self.usage = Some(usage);

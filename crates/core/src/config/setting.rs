@@ -1,8 +1,8 @@
-//! What a setting is called, and what it may hold.
+//! Names and values of settings.
 
 use std::borrow::Cow;
 
-/// A setting: its names, what it may hold, and what it is for.
+/// A setting: its names, its kind of value, and its purpose.
 ///
 /// ```
 /// use amplifier_session_core::config::Setting;

@@ -13,7 +13,7 @@ pub trait Redactor: Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// When secrets can't be looked for; then the text is not sent.
+    /// If the search for secrets fails. Then the text is not sent.
     fn mask<'a>(&self, text: &'a str) -> Result<Masked<'a>>;
 }
 
@@ -27,7 +27,7 @@ pub struct Masked<'a> {
 }
 
 impl<'a> Masked<'a> {
-    /// `text` as it is.
+    /// `text` unchanged.
     #[must_use]
     pub fn nothing(text: &'a str) -> Self {
         Self { text: Cow::Borrowed(text), secrets: 0 }

@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(units in any::<i64>(), more in any::<u32>()) {
+        fn written_costs_can_be_parsed(units in any::<i64>(), more in any::<u32>()) {
             let cost = Cost(i128::from(units) * i128::from(more));
             prop_assert_eq!(cost.to_string().parse::<Cost>().unwrap(), cost);
             prop_assert_eq!(Cost::from_json(&cost.to_json()), Some(cost));

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_was_put_in() {
+    fn sets_contain_their_elements() {
         let set: ContentTypes = [ContentType::ToolOutput, ContentType::UserQuery].into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [ContentType::UserQuery, ContentType::ToolOutput]);
         assert!(ContentTypes::NONE.is_empty());

@@ -207,7 +207,7 @@ impl SessionStorage {
                 }
             }
             if before == (report.messages, report.refused) && report.failure.is_none() {
-                let message = "messages owe vectors that can't be read; the rebuild is not complete";
+                let message = "vectors of some messages are pending, but the messages can't be read; the rebuild is not complete";
                 report.failure = Some(Error::new(ErrorKind::StorageIo, message).retryable());
             }
         }

@@ -289,7 +289,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_looked_for_is_found(text in "([a-z]{1,9}(s|ed|ing|ies|ly|ness)?|[A-Zé漢_\n ]| ){0,40}", letters in "[a-z]{1,3}") {
+        fn terms_of_a_query_are_found_where_the_analysis_finds_them(text in "([a-z]{1,9}(s|ed|ing|ies|ly|ness)?|[A-Zé漢_\n ]| ){0,40}", letters in "[a-z]{1,3}") {
             let all = |analyzer: &mut Analyzer| {
                 let mut tokens = analyzer.tokens(&text);
                 let mut found = Vec::new();

@@ -31,7 +31,7 @@ pub struct StackOptions {
     pub retry: RetryOptions,
     /// When a service counts as down.
     pub breaker: BreakerOptions,
-    /// The most calls at the same time. Default: the provider's limit.
+    /// The maximum number of concurrent calls. Default: the provider's limit.
     pub concurrent_calls: Option<usize>,
     /// The clock to read and to wait with. Default: the system's.
     pub clock: Arc<dyn Clock>,

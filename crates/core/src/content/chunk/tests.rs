@@ -6,7 +6,7 @@ use super::*;
 const SMALL: ChunkSettings =
     ChunkSettings { threshold_tokens: 64, target_tokens: 64, overlap_tokens: 0, min_tokens: 8 };
 
-/// Cuts `text` and checks what is true of all chunks.
+/// Cuts `text` and checks the properties of all chunks.
 fn checked<'a>(content_type: ContentType, text: &'a str, settings: &ChunkSettings) -> Vec<Chunk<'a>> {
     let chunks = chunk(content_type, text, settings);
     let characters: Vec<char> = text.chars().collect();

@@ -129,7 +129,7 @@ fn tool_output_is_what_a_person_reads() {
 }
 
 #[test]
-fn what_earlier_rules_read_otherwise_is_known() {
+fn texts_that_earlier_rules_read_differently_are_recognized() {
     let of = |role, content: Value| {
         let line = json!({"content": content});
         let Renewed { texts, embedded } = renewed(line.as_object().unwrap(), role);

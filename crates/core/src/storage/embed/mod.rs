@@ -110,7 +110,7 @@ impl SessionStorage {
         }
     }
 
-    /// Makes the pending vectors of `owing`. The provider has the space of the generation.
+    /// Makes the vectors that `pending` selects. The provider has the space of the generation.
     pub(super) async fn embed_generation(
         &self,
         pending: PendingQuery,

@@ -19,7 +19,7 @@ const REFUSED_ALIKE: usize = 5;
 /// The reason for a text whose vector can't be compared with others.
 const UNUSABLE: &str = "the model returned a vector of zeros, or one that contains NaN or infinity";
 
-/// Where a text is cut off, secrets are also looked for in this many characters after the cut, which may go through one.
+/// If a text is cut off, this many characters after the cut are also searched for secrets: the cut may go through one.
 const MASKED_AFTER_CHARS: usize = 4_096;
 
 /// How texts are cut into chunks.
