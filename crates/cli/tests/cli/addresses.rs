@@ -1,4 +1,4 @@
-//! What names a session, a message or a project on the command line.
+//! Addresses of sessions, messages and projects on the command line.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn shown(arguments: &[&str]) -> Vec<u64> {
 }
 
 #[test]
-fn what_search_prints_leads_to_the_message() {
+fn addresses_in_search_results_find_the_message() {
     let found = SYNCED.json(&["search", "charged twice", "--limit", "3"]);
     for result in found["results"].as_array().unwrap() {
         let address = result["address"].as_str().unwrap();
@@ -31,7 +31,7 @@ fn what_search_prints_leads_to_the_message() {
 }
 
 #[test]
-fn a_message_is_named_in_many_ways() {
+fn a_message_has_several_addresses() {
     let upper = FLAKY.to_uppercase();
     for address in [
         format!("{FLAKY}#2"),
@@ -74,7 +74,7 @@ fn latest_is_the_newest_session() {
 }
 
 #[test]
-fn an_address_is_taken_where_a_session_is() {
+fn commands_accept_message_addresses_as_sessions() {
     let home = Home::with_samples();
     home.ok(&["sync", "--embedding", "none"]);
     assert_eq!(home.json(&["edit", "38e6d1f5#2", "--name", "x"])["session"]["name"], "x");
@@ -100,7 +100,7 @@ fn projects() -> Home {
 }
 
 #[test]
-fn a_project_is_named_by_its_slug_a_part_of_it_or_its_folder() {
+fn projects_are_found_by_slug_part_of_slug_or_folder() {
     let home = projects();
     let found = |folder: &str, project: &str| {
         let mut command = home.command(&["sessions", "--project", project]);
@@ -129,7 +129,7 @@ fn a_project_is_named_by_its_slug_a_part_of_it_or_its_folder() {
     let (_, ids, stderr) = found("shop/deep/down", ".");
     assert!(ids == "s3" && stderr.contains("is in the project"), "{ids} {stderr}");
     let (code, _, stderr) = found("", "bakery-");
-    assert_eq!(code, 0, "only one slug goes on: {stderr}");
+    assert_eq!(code, 0, "only one slug matches: {stderr}");
     let (code, _, stderr) = found("", "baker");
     assert_eq!(code, 2);
     assert!(stderr.contains("may be ") && stderr.contains("-bakery-ovens"), "{stderr}");

@@ -1,4 +1,4 @@
-//! `export` and `import`: from store to store.
+//! `export` and `import`.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn sessions_go_from_store_to_store() {
+fn sessions_can_be_moved_between_stores() {
     let home = Home::with_samples();
     home.ok(&["sync", "--embedding", "none"]);
     home.ok(&["edit", "38e6d1f5", "--name", "By hand"]);
@@ -27,11 +27,11 @@ fn sessions_go_from_store_to_store() {
         let (ours, theirs) = (home.ok(reading), home.ok(&[reading, &["--store", other]].concat()));
         assert!(ours == theirs, "{reading:?}");
     }
-    // What was imported needs no sync, and a sync changes nothing of it.
+    // A sync does not change imported sessions.
     let synced = home.json(&["sync", "--embedding", "none", "--store", other]);
     assert_eq!(synced["sessions"]["unchanged"], 12);
 
-    // As a copy that broke off between two sessions.
+    // Like a copy that was truncated between two sessions.
     let whole = fs::read_to_string(at("a.jsonl")).unwrap();
     let cut: String = whole.split_inclusive('\n').take_while(|line| !line.contains("\"complete\"")).collect();
     fs::write(at("cut.jsonl"), cut).unwrap();
@@ -57,7 +57,7 @@ fn sessions_go_from_store_to_store() {
 
 #[cfg(feature = "parquet")]
 #[test]
-fn parquet_is_a_folder_that_comes_back() {
+fn parquet_folders_can_be_imported() {
     let home = Home::with_samples();
     home.ok(&["sync", "--embedding", "none"]);
     home.ok(&["edit", "38e6d1f5", "--name", "By hand"]);
@@ -78,7 +78,7 @@ fn parquet_is_a_folder_that_comes_back() {
         assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
-    // Again in the same place, but not where something else is.
+    // A folder can be replaced by another export, but not by anything else.
     let again = ["export", "--out", folder.as_str(), "--session", "38e6d1f5"];
     assert_eq!(home.json(&again)["sessions"], 1);
     assert_eq!(home.json(&[&["import", folder.as_str(), "--replace"], &other[..]].concat())["replaced"], 1);
@@ -90,7 +90,7 @@ fn parquet_is_a_folder_that_comes_back() {
 }
 
 #[test]
-fn others_have_to_be_meant() {
+fn sessions_of_others_are_read_only_on_request() {
     let home = Home::with_samples();
     home.ok(&["sync", "--embedding", "none"]);
     let file = home.path().join("a.jsonl").display().to_string();
@@ -105,7 +105,7 @@ fn others_have_to_be_meant() {
 }
 
 #[test]
-fn what_is_no_export_is_named() {
+fn files_that_are_not_exports_are_reported() {
     let home = Home::new();
     let file = home.path().join("a.jsonl");
     fs::write(&file, "{\"record\":\"archive\",\"format\":1,\"writer\":\"x\"}\n{\"role\":\"user\"}\n")
@@ -117,7 +117,7 @@ fn what_is_no_export_is_named() {
 }
 
 #[test]
-fn the_former_name_of_a_count_is_read() {
+fn archives_with_the_former_name_of_a_count_can_be_imported() {
     let home = Home::with_samples();
     home.ok(&["sync", "--embedding", "none"]);
     let archive = home.path().join("a.jsonl");

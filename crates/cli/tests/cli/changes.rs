@@ -1,4 +1,4 @@
-//! Editing, tagging, sharing and deleting, from the command line to what is found afterwards.
+//! Editing, tagging, sharing and deleting, and their effect on searches.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn folder(home: &Home) -> PathBuf {
     home.amplifier().join("projects/-home-dana-storefront-web/sessions").join(FLAKY)
 }
 
-/// Changes what the session's metadata file says, as if it had been a while ago.
+/// Changes the session's metadata file, with an older modification time.
 fn rewrite_metadata(home: &Home, change: impl Fn(&mut Value), days_ago: u64) {
     let file = folder(home).join("metadata.json");
     let mut metadata: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -42,7 +42,7 @@ fn rewrite_metadata(home: &Home, change: impl Fn(&mut Value), days_ago: u64) {
 }
 
 #[test]
-fn what_a_person_sets_survives_a_sync_until_it_is_reset() {
+fn edits_survive_a_sync_until_they_are_reset() {
     let home = synced();
     home.ok(&["edit", "38e6", "--name", "Port clash", "--description", "One port, two runs"]);
     home.ok(&["tag", "38e6", "ports", "--remove", "ci"]);
@@ -67,7 +67,7 @@ fn what_a_person_sets_survives_a_sync_until_it_is_reset() {
 }
 
 #[test]
-fn clearing_leaves_nothing_and_the_title_is_what_was_asked_first() {
+fn a_cleared_title_is_the_first_prompt_again() {
     let home = synced();
     let cleared = home.json(&["edit", "38e6", "--clear", "name,tags"])["session"].clone();
     assert_eq!((&cleared["name"], &cleared["tags"]), (&json!(null), &json!([])));
@@ -95,7 +95,7 @@ fn a_pipe_deletes_nothing_without_yes() {
 }
 
 #[test]
-fn an_id_that_is_not_found_or_not_clear_deletes_nothing() {
+fn unknown_and_ambiguous_ids_delete_nothing() {
     let home = synced();
     assert_eq!(home.run(&["delete", "38e6", "ffff", "--yes"]).code, 1);
     assert_eq!(home.run(&["delete", "38e6", "5", "--yes"]).code, 0, "only one begins with 5");
@@ -112,7 +112,7 @@ fn an_id_that_is_not_found_or_not_clear_deletes_nothing() {
 }
 
 #[test]
-fn what_is_deleted_is_not_found_and_the_rest_stays() {
+fn deleted_sessions_are_not_found_and_others_stay() {
     let home = Home::with_samples();
     home.ok(&["sync"]);
     let found = |words: &str, session: &str| {
@@ -146,7 +146,7 @@ fn what_is_deleted_is_not_found_and_the_rest_stays() {
 }
 
 #[test]
-fn nobody_changes_the_sessions_of_others() {
+fn sessions_of_others_cannot_be_changed() {
     let home = synced();
     home.ok(&["share", "38e6", "--public"]);
     for command in [
@@ -163,7 +163,7 @@ fn nobody_changes_the_sessions_of_others() {
 }
 
 #[test]
-fn who_it_is_shared_with_sees_it_and_nobody_else() {
+fn shared_sessions_are_visible_only_to_their_audience() {
     let home = synced();
     let seen = |reader: &[&str]| {
         home.run(&[&["show", "38e6", "--limit", "1", "--scope", "visible"], reader].concat()).code == 0
@@ -198,7 +198,7 @@ fn who_it_is_shared_with_sees_it_and_nobody_else() {
 }
 
 #[test]
-fn a_session_is_shared_with_whom_is_typed_not_with_the_groups_of_the_environment() {
+fn sharing_ignores_teams_and_organisation_from_the_environment() {
     let home = synced();
     let share = |with: &[&str]| -> Value {
         let mut command = home.command(&[&["share", "38e6", "--json"], with].concat());
@@ -223,7 +223,7 @@ fn a_session_is_shared_with_whom_is_typed_not_with_the_groups_of_the_environment
 }
 
 #[test]
-fn when_a_session_was_first_shared_is_kept() {
+fn the_time_of_first_sharing_is_kept() {
     let home = synced();
     let share = |with: &[&str]| home.json(&[&["share", "38e6"], with].concat())["session"].clone();
     assert_eq!(share(&["--private"])["shared_at"], json!(null));
@@ -236,7 +236,7 @@ fn when_a_session_was_first_shared_is_kept() {
 }
 
 #[test]
-fn statistics_have_their_fields_and_exit_codes() {
+fn statistics_have_the_documented_fields_and_exit_codes() {
     let home = synced();
     let all = home.json(&["stats"]);
     for field in

@@ -1,4 +1,4 @@
-//! What shells complete.
+//! Shell completion.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use crate::support::{Home, Ran, SYNCED};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_amplifier-sessions");
 
-/// What Bash offers for words that are typed, the last of which is not finished.
+/// The candidates of Bash for the typed words, the last of which is incomplete.
 fn bash(home: &Home, words: &[&str]) -> Vec<String> {
     let script = r#"source <("$1" completions bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); "$FUNCTION"
         printf '%s\n' "${COMPREPLY[@]}""#;
@@ -39,7 +39,7 @@ fn bash_completes_commands_options_and_values() {
 }
 
 #[test]
-fn bash_completes_what_is_in_the_store() {
+fn bash_completes_values_from_the_store() {
     let offered = |words: &[&str]| bash(&SYNCED, words);
     assert_eq!(offered(&["show", "38e6"]), ["38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72"]);
     assert!(offered(&["show", ""]).len() > 10);
@@ -54,11 +54,11 @@ fn bash_completes_what_is_in_the_store() {
 }
 
 #[test]
-fn completion_looks_into_the_store_that_is_named_and_makes_none() {
+fn completion_reads_the_given_store_and_creates_none() {
     let home = Home::new();
     let store = SYNCED.amplifier().join("sessions.sqlite");
     let store = store.to_str().unwrap();
-    // Bash takes words apart at colons.
+    // Bash splits words at colons.
     let named = ["--store", "sqlite", ":", store, "--user", "dana", "show", "38e6"];
     assert_eq!(bash(&home, &named), ["38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72"]);
     let options = |offered: Vec<String>| offered.iter().all(|word| word.starts_with("--"));
@@ -68,7 +68,7 @@ fn completion_looks_into_the_store_that_is_named_and_makes_none() {
 }
 
 #[test]
-fn other_shells_get_what_candidates_are() {
+fn other_shells_get_descriptions_of_candidates() {
     let asked = |shell: &str, words: &[&str]| {
         let mut command = SYNCED.command(&[&["--", "amplifier-sessions"], words].concat());
         let ran = Ran::from(command.env("_AMPLIFIER_SESSIONS_COMPLETE", shell).output().unwrap());

@@ -1,4 +1,4 @@
-//! What is configured, and where.
+//! Configuration: the file, the environment and the command line.
 
 use std::{fs, process::Output};
 
@@ -20,7 +20,7 @@ model = 'nomic-embed-text'
 dimensions = 768
 ";
 
-/// A home whose configuration file says `text`.
+/// A home folder whose configuration file contains `text`.
 fn home(text: &str) -> Home {
     let home = Home::new();
     let folder = home.path().join(".config/amplifier-sessions");
@@ -49,7 +49,7 @@ fn config() {
 }
 
 #[test]
-fn no_key_is_shown_by_anything() {
+fn no_output_contains_a_key() {
     let home = home(FILE);
     for arguments in [
         &["config", "show", "-vv"][..],
@@ -71,12 +71,12 @@ fn mistakes_in_the_file_are_reported_with_their_line() {
 }
 
 #[test]
-fn the_file_says_which_store_and_the_command_line_says_otherwise() {
+fn the_file_selects_the_store_and_the_command_line_overrides_it() {
     let home = home("store = 'sqlite:~/kept.sqlite'\nuser = 'ana'\nembedding = 'none'\n");
     let missing = home.run(&["sessions"]);
     assert_eq!(missing.code, 1);
     assert!(missing.stderr.contains("kept.sqlite"), "{}", missing.stderr);
-    // What the file says need not be typed again.
+    // Hints do not repeat options that are in the file.
     assert!(missing.stderr.contains("sync`"), "{}", missing.stderr);
     assert!(!missing.stderr.contains("--store"), "{}", missing.stderr);
     assert_eq!(home.json(&["user"])["user_id"], "ana");
@@ -86,7 +86,7 @@ fn the_file_says_which_store_and_the_command_line_says_otherwise() {
 }
 
 #[test]
-fn another_file_can_be_named_also_after_the_command() {
+fn the_configuration_option_may_follow_the_command() {
     let home = home("user = 'ana'\n");
     let other = home.path().join("other.toml");
     fs::write(&other, "user = 'bob'\n").unwrap();

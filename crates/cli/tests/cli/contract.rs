@@ -1,4 +1,4 @@
-//! What others build upon: exit codes, where output goes, the fields of JSON.
+//! What scripts rely on: exit codes, stdout and stderr, the fields of JSON.
 
 use std::{io::Read, process::Stdio};
 
@@ -77,7 +77,7 @@ fn every_error_has_a_hint_and_leaves_stdout_alone() {
 }
 
 #[test]
-fn fields_of_a_search() {
+fn search_output_has_the_documented_fields() {
     let found = SYNCED.json(&["search", "charged twice", "--limit", "3"]);
     has_fields(&found, &["mode", "notices", "results"]);
     assert_eq!(found["mode"], "hybrid");
@@ -100,7 +100,7 @@ fn fields_of_a_search() {
 }
 
 #[test]
-fn nothing_found_is_an_empty_list() {
+fn without_results_the_list_is_empty() {
     let ran = SYNCED.run(&["search", "xyzzyplugh", "--mode", "full-text", "--json"]);
     let found: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((ran.code, &found["results"]), (3, &serde_json::json!([])));
@@ -132,7 +132,7 @@ fn filters_narrow() {
 }
 
 #[test]
-fn fields_of_the_other_commands() {
+fn other_output_has_the_documented_fields() {
     let list = SYNCED.json(&["sessions"]);
     assert_eq!(list["has_more"], false);
     let sessions = list["sessions"].as_array().unwrap();
@@ -173,7 +173,7 @@ fn fields_of_the_other_commands() {
 }
 
 #[test]
-fn quickstart_takes_the_newest_and_tells_of_the_rest() {
+fn quickstart_reads_the_newest_sessions_and_reports_the_rest() {
     let home = Home::new();
     for n in 0..205 {
         let folder = home.amplifier().join(format!("projects/p/sessions/s{n}"));
@@ -191,7 +191,7 @@ fn quickstart_takes_the_newest_and_tells_of_the_rest() {
 }
 
 #[test]
-fn json_shows_a_line_as_it_came_in() {
+fn json_output_has_the_original_line() {
     let home = Home::new();
     let folder = home.amplifier().join("projects/p/sessions/s1");
     std::fs::create_dir_all(&folder).unwrap();
@@ -202,7 +202,7 @@ fn json_shows_a_line_as_it_came_in() {
 }
 
 #[test]
-fn skipped_lines_are_reported_and_are_no_failure() {
+fn skipped_lines_are_reported_without_failing() {
     let home = Home::new();
     let folder = home.amplifier().join("projects/p/sessions/s1");
     std::fs::create_dir_all(&folder).unwrap();
@@ -218,7 +218,7 @@ fn skipped_lines_are_reported_and_are_no_failure() {
 }
 
 #[test]
-fn reading_makes_no_store() {
+fn reading_creates_no_store() {
     let home = Home::new();
     for command in [&["search", "x"][..], &["sessions"], &["show", "x"], &["context", "x", "--turn", "1"]] {
         let ran = home.run(command);
@@ -231,7 +231,7 @@ fn reading_makes_no_store() {
 }
 
 #[test]
-fn another_user_is_warned_of_unless_named() {
+fn deleting_warns_about_another_user_unless_named() {
     let as_bob = |arguments: &[&str]| {
         let output = SYNCED.command(arguments).env("USER", "bob").output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
@@ -244,7 +244,7 @@ fn another_user_is_warned_of_unless_named() {
 }
 
 #[test]
-fn colours_are_for_terminals_or_those_who_ask() {
+fn colours_are_only_for_terminals_unless_forced() {
     let shown = |color: &str| SYNCED.ok(&["show", "38e6d1f5", "--limit", "1", "--color", color]);
     assert!(!shown("auto").contains('\x1b'));
     assert!(!shown("never").contains('\x1b'));
@@ -252,7 +252,7 @@ fn colours_are_for_terminals_or_those_who_ask() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = SYNCED
         .command(&["show", "38e6d1f5", "--full"])
         .stdout(Stdio::piped())
@@ -266,7 +266,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 }
 
 #[test]
-fn the_environment_is_heard_and_the_command_line_goes_first() {
+fn the_command_line_overrides_the_environment() {
     let home = Home::new();
     let run = |arguments: &[&str]| {
         let mut command = home.command(arguments);
@@ -287,7 +287,7 @@ fn the_environment_is_heard_and_the_command_line_goes_first() {
 }
 
 #[test]
-fn pages_of_events_follow_each_other() {
+fn pages_of_events_are_contiguous() {
     let events = |arguments: &[&str]| SYNCED.json(&[&["events", "--category", "tool"], arguments].concat());
     let ids = |page: &Value| {
         let events = page["events"].as_array().unwrap().iter();
@@ -307,7 +307,7 @@ fn pages_of_events_follow_each_other() {
 }
 
 #[test]
-fn a_pipe_looks_like_a_terminal_where_asked() {
+fn terminal_output_can_be_forced_in_a_pipe() {
     let run = |columns: &str| {
         let mut command = SYNCED.command(&["sessions", "--limit", "1"]);
         let output = command.env("AMPLIFIER_SESSIONS_FORCE_TTY", columns).output().unwrap();
@@ -318,7 +318,7 @@ fn a_pipe_looks_like_a_terminal_where_asked() {
 }
 
 #[test]
-fn help_is_the_same_however_it_is_asked_for() {
+fn help_of_a_command_is_the_same_with_help_and_as_an_option() {
     assert_eq!(SYNCED.ok(&["help", "events"]), SYNCED.ok(&["events", "--help"]));
     assert!(SYNCED.ok(&["events", "-h"]).lines().count() < SYNCED.ok(&["events", "--help"]).lines().count());
 }

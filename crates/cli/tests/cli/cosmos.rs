@@ -1,4 +1,4 @@
-//! The program with a store in an account of Azure Cosmos DB, which is a server of the test.
+//! The program with a store in Azure Cosmos DB, a server that the test runs.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use crate::support::{Home, Ran, SYNCED};
 
-/// An account, and what it runs on.
+/// An account and its runtime.
 struct Account {
     account: CosmosAccount,
     _runtime: Runtime,
@@ -42,7 +42,7 @@ impl Account {
     }
 }
 
-/// The messages that were found, in order.
+/// The messages of the results, in order.
 fn places(found: &Value) -> Vec<(String, u64)> {
     let place =
         |hit: &Value| (hit["session_id"].as_str().unwrap().to_owned(), hit["sequence"].as_u64().unwrap());
@@ -50,7 +50,7 @@ fn places(found: &Value) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn an_account_finds_what_a_file_does() {
+fn a_cosmos_account_finds_the_same_as_a_file() {
     let (account, home) = (Account::start(), Home::with_samples());
     let first = account.json(&home, &["sync"]);
     assert_eq!(first["sessions"]["new"], 12, "{first}");
@@ -80,14 +80,14 @@ fn the_cost_is_reported() {
 }
 
 #[test]
-fn reading_makes_no_database() {
+fn reading_creates_no_database() {
     let (account, home) = (Account::start(), Home::new());
     for arguments in [&["sessions"][..], &["search", "x"]] {
         let ran = account.run(&home, arguments);
         assert_eq!(ran.code, 1);
         assert!(ran.stderr.contains("no store"), "{}", ran.stderr);
     }
-    // Databases are made at one address, containers at the other.
+    // Databases are created at one address, containers at the other.
     let calls = account.account.calls();
     let makes = |path: &str| ["dbs", "colls"].contains(&path.trim_matches('/').rsplit('/').next().unwrap());
     assert!(!calls.iter().any(|call| makes(&call.path)), "{calls:?}");

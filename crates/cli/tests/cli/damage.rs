@@ -1,4 +1,4 @@
-//! Rows that can't be read: they are left out, named, and the exit code says so.
+//! Unreadable rows are left out and reported, also by the exit code.
 
 use std::{fs, path::Path};
 
@@ -9,7 +9,7 @@ use super::support::{Home, Ran};
 
 const SESSION: &str = "d0000000-0000-4000-8000-000000000001";
 
-/// A home with one session: nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
+/// A home folder with one session of nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
 fn home() -> Home {
     let home = Home::new();
     let folder = home.amplifier().join("projects/-home-dana-shop/sessions").join(SESSION);
@@ -34,14 +34,14 @@ fn home() -> Home {
     home
 }
 
-/// What the damage of a store is, as every command has to find it.
+/// The damage of a store, which every command must find.
 struct Damaged<'a> {
     home: &'a Home,
     store: String,
     messages: &'a [u32],
-    /// Whose fields can't be read.
+    /// Rows with unreadable fields.
     events: &'a [u32],
-    /// Whose lines can't be read.
+    /// Rows with unreadable lines.
     payloads: &'a [u32],
 }
 
@@ -50,7 +50,7 @@ impl Damaged<'_> {
         self.home.run(&[arguments, &["--store", &self.store]].concat())
     }
 
-    /// Runs a command that is to leave rows out; returns what it prints as JSON.
+    /// Runs a command that must leave out rows. Returns its JSON.
     fn leaves_out(&self, arguments: &[&str], kind: &str, sequences: &[u32]) -> Value {
         let ran = self.run(arguments);
         assert_eq!(ran.code, 1, "{arguments:?}: {}", ran.all());
@@ -91,7 +91,7 @@ impl Damaged<'_> {
             &[3, 4],
         );
         assert_eq!((sequences(&around["messages"]), sequences(&around["damaged"])), (vec![1, 2], vec![3, 4]));
-        // What a row that can't be read says of itself counts for nothing.
+        // The content of an unreadable row is not used.
         let counted = self.run(&["stats", "--json"]);
         let counted: Value =
             serde_json::from_str(&counted.stdout).unwrap_or_else(|_| panic!("{}", counted.all()));
@@ -108,7 +108,7 @@ impl Damaged<'_> {
         self.check_export(but(&[self.messages]).len(), but(&[&without_lines]).len());
     }
 
-    /// The index has the message still that can't be read.
+    /// The index still contains the unreadable message.
     fn check_search(&self, readable: &[u32]) {
         let search = ["search", "zebra", "--mode", "full-text", "--limit", "20", "--full", "--json"];
         let ran = self.run(&search);
@@ -121,7 +121,7 @@ impl Damaged<'_> {
             .collect();
         found.sort_unstable();
         assert_eq!((ran.code, found.as_slice()), (1, readable), "{}", ran.all());
-        // Without it, the rows are looked at one by one. A digest is none of what a search looks at before it shows a message.
+        // Without the index, the rows are searched one by one. A search reads no digest before it shows a message.
         let file = self.store.split_once(':').unwrap().1;
         fs::remove_dir_all(format!("{file}.index")).unwrap();
         let ran = self.run(&search);
@@ -134,7 +134,7 @@ impl Damaged<'_> {
         );
     }
 
-    /// What is left can be imported, as a session that is whole.
+    /// The readable rows can be imported as a complete session.
     fn check_export(&self, messages: usize, events: usize) {
         let archive = self.home.path().join("archive.jsonl");
         let out = archive.to_str().unwrap();
@@ -212,7 +212,7 @@ fn a_damaged_session_does_not_block_an_export() {
 }
 
 #[test]
-fn damaged_sessions_are_left_out_of_lists_and_named() {
+fn damaged_sessions_are_left_out_of_lists_and_reported() {
     let home = Home::with_samples();
     home.ok(&["sync"]);
     let file = home.amplifier().join("sessions.sqlite");

@@ -1,4 +1,4 @@
-//! Dates that sessions state, and those that only their files give.
+//! Dates that sessions state, and dates of their files.
 
 use std::{
     fs,
@@ -22,14 +22,14 @@ fn touch(folder: &Path, year: u64) {
     }
 }
 
-/// What a command prints, but for where the store lies and how large it is.
+/// The output of a command, without location and size of the store.
 fn printed(home: &Home, arguments: &[&str]) -> String {
     let stdout = home.ok(arguments);
     stdout.lines().filter(|line| !line.starts_with("place\t")).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]
-fn a_copy_of_the_tree_shows_the_same_dates() {
+fn copied_files_show_the_same_dates() {
     let (original, copy) = (Home::with_samples(), Home::with_samples());
     for (home, year) in [(&original, 2020), (&copy, 2022)] {
         touch(&home.amplifier(), year);
@@ -71,7 +71,7 @@ fn a_copy_of_the_tree_shows_the_same_dates() {
     }
 }
 
-/// A home with two sessions: `stated` says when it was, `silent` does not.
+/// A home folder with two sessions: `stated` states its times, `silent` does not.
 fn with_a_silent_session() -> Home {
     let home = Home::new();
     for (session, line) in [

@@ -1,4 +1,4 @@
-//! `kill -9` at many moments of a sync, then one sync: equal to a store that was never killed.
+//! After `kill -9` at any moment of a sync, the next sync completes the store.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use crate::support::Home;
 const SESSIONS: usize = 20;
 const QUERIES: [&str; 3] = ["violin in the harbour", "deadlock of a ledger import", "needle17"];
 
-/// Everything that a store holds and finds, as text.
+/// All rows and search results of a store, as text.
 async fn dump(url: &str) -> Vec<String> {
     let options = OpenOptions::default().with_embedding(embedding::provider("local").unwrap());
     let storage = amplifier_session_storage::open(url, options).await.unwrap();
@@ -49,7 +49,7 @@ async fn dump(url: &str) -> Vec<String> {
     dump
 }
 
-/// The places that a search finds, in order.
+/// The messages that a search finds, in order.
 async fn found(storage: &SessionStorage, scope: &Scope, query: &str) -> String {
     let found = storage.search_transcripts(scope, &SearchOptions::new(query)).await.unwrap();
     assert!(!found.results.is_empty(), "{query}");
@@ -57,7 +57,7 @@ async fn found(storage: &SessionStorage, scope: &Scope, query: &str) -> String {
     format!("{query}: {}", places.collect::<Vec<_>>().join(", "))
 }
 
-/// Sessions with thinking, tool output, events of all sizes and lines that name no time.
+/// Sessions with thinking, tool output, events of all sizes and lines without times.
 fn folders() -> AmplifierHome {
     let home = AmplifierHome::new().unwrap();
     for n in 0..SESSIONS {
@@ -90,7 +90,7 @@ fn folders() -> AmplifierHome {
     home
 }
 
-/// Words by chance, always the same for a seed: no two texts are equally good answers to a query.
+/// Pseudorandom words for a seed: no two texts match a query equally well.
 fn sentence(seed: usize, words: usize) -> String {
     const WORDS: [&str; 24] = [
         "basket", "login", "import", "retry", "invoice", "cache", "deadlock", "customer", "token", "queue",
@@ -105,7 +105,7 @@ fn sentence(seed: usize, words: usize) -> String {
     picked.collect::<Vec<_>>().join(" ")
 }
 
-/// The bytes in a folder.
+/// The number of bytes in a folder.
 fn size(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let sizes = entries.flatten().map(|entry| match entry.metadata() {
@@ -137,12 +137,12 @@ fn a_killed_sync_to_duckdb_with_an_hnsw_index_is_completed_by_the_next() {
     kill_and_go_on("duckdb", &settings, kills(4));
 }
 
-/// How many syncs are killed: `AMPLIFIER_TEST_KILLS` sets more.
+/// The number of syncs to kill; `AMPLIFIER_TEST_KILLS` sets another one.
 fn kills(usual: u32) -> u32 {
     std::env::var("AMPLIFIER_TEST_KILLS").map_or(usual, |number| number.parse().unwrap())
 }
 
-/// Syncs to stores of this kind are killed, each at another moment, and then run to the end.
+/// Kills syncs to stores of this kind, each at another moment, and completes them.
 fn kill_and_go_on(kind: &str, settings: &[(&str, &str)], moments: u32) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let folders = folders();
@@ -168,7 +168,7 @@ fn kill_and_go_on(kind: &str, settings: &[(&str, &str)], moments: u32) {
         let mut child = sync(&name).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         let folder = home.path().join(&name);
-        // Half of the moments are told by what is written, half by the time, which also meets those without writing.
+        // Half of the moments depend on the bytes written, half on the time, which includes moments without writes.
         let reached = || match moment % 2 {
             0 => size(&folder) >= whole_size * u64::from(moment) / u64::from(moments),
             _ => begun.elapsed() >= whole_time * moment / moments,
@@ -188,8 +188,8 @@ fn kill_and_go_on(kind: &str, settings: &[(&str, &str)], moments: u32) {
         assert_eq!(dump.len(), whole.len(), "moment {moment}");
         fs::remove_dir_all(folder).unwrap();
     }
-    // The machine may be faster than in the measured run, so that the moments told by the time come too late; those told
-    // by what is written, half of them, do not.
+    // If the machine is faster than in the measured run, the moments that depend on the time come too late. The other
+    // half does not.
     assert!(killed >= moments * 2 / 5, "only {killed} syncs were killed before they ended");
     assert!(seen.len() > moments as usize / 5, "all were killed at the same moments: {seen:?}");
 }

@@ -1,4 +1,4 @@
-//! How much is shown: `--max-chars` and `--budget`.
+//! Limits of output: `--max-chars` and `--budget`.
 
 use amplifier_session_storage::content::tokens::count;
 
@@ -25,7 +25,7 @@ fn long() -> Home {
 }
 
 #[test]
-fn a_pipe_gets_4000_characters_of_a_message_unless_it_asks_for_more() {
+fn in_a_pipe_messages_are_cut_at_4000_characters_by_default() {
     let home = long();
     let message =
         |arguments: &[&str]| home.json(&[&["show", "s1#1"], arguments].concat())["messages"][0].clone();
@@ -57,7 +57,7 @@ fn search_cuts_whole_messages_too() {
     assert!(whole["results"][0].get("truncated").is_none());
 }
 
-/// What is written for a budget, which it keeps.
+/// The output for a budget. Checks that it stays within.
 fn within(home: &Home, budget: usize, arguments: &[&str]) -> Ran {
     let ran = home.run(&[arguments, &["--budget", &budget.to_string()]].concat());
     assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
@@ -66,7 +66,7 @@ fn within(home: &Home, budget: usize, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn an_answer_keeps_within_its_budget() {
+fn output_stays_within_its_budget() {
     for budget in [600, 1_500, 100_000] {
         for arguments in [
             &["show", "38e6d1f5", "--full"][..],
@@ -82,7 +82,7 @@ fn an_answer_keeps_within_its_budget() {
 }
 
 #[test]
-fn what_does_not_fit_is_counted() {
+fn omitted_items_are_counted() {
     let home = long();
     let ran = within(&home, 1_000, &["show", "s1", "--max-chars", "0", "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -99,7 +99,7 @@ fn what_does_not_fit_is_counted() {
 }
 
 #[test]
-fn context_keeps_what_was_asked_for() {
+fn context_keeps_the_requested_message() {
     let ran = within(&SYNCED, 900, &["context", "38e6d1f5#4", "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let messages = shown["messages"].as_array().unwrap();

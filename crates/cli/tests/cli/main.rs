@@ -1,4 +1,4 @@
-//! The program as its users meet it: a process with a home, arguments, output and an exit code.
+//! Tests of the program as a process with a home folder, arguments, output and an exit code.
 
 #[cfg(test)]
 mod addresses;

@@ -1,4 +1,4 @@
-//! What the program prints, over the samples.
+//! Output of the program for the samples.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// What differs from run to run or from machine to machine.
+/// Replaces what differs between runs and machines.
 fn filters(home: &Home) -> Vec<(String, &'static str)> {
     let program = env!("CARGO_BIN_EXE_amplifier-sessions").replace('.', r"\.");
     vec![
@@ -18,7 +18,7 @@ fn filters(home: &Home) -> Vec<(String, &'static str)> {
         (r#""seconds": [\d.e-]+"#.to_owned(), r#""seconds": "[SECONDS]""#),
         (r#""host_id": "[^"]+""#.to_owned(), r#""host_id": "[HOST]""#),
         (r"(?m)^(machine\s+)\S+$".to_owned(), "$1[HOST]"),
-        // The order of results tells enough: scores move with every change of a weight.
+        // The order of results is enough: scores change with every weight.
         (r#""(score|text_score|similarity)": -?\d+\.\d+"#.to_owned(), r#""$1": "[SCORE]""#),
         (r"(?m)^[01]\.\d{3}\t".to_owned(), "[SCORE]\t"),
         (r"(?m)· [01]\.\d\d(\x1b\[0m)?$".to_owned(), "· [SCORE]$1"),

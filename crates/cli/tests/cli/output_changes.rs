@@ -1,4 +1,4 @@
-//! What the commands print that change a session.
+//! Output of the commands that change sessions.
 
 use crate::{
     output::{check, text},
@@ -117,7 +117,7 @@ fn user() {
 }
 
 #[test]
-fn everything_is_found_under_the_new_name() {
+fn after_a_rename_everything_has_the_new_owner() {
     let home = synced();
     let found = |user: &str| {
         let ran = home.run(&["search", "outbox", "--mode", "full-text", "--user", user, "--json"]);
@@ -129,7 +129,7 @@ fn everything_is_found_under_the_new_name() {
     assert_eq!((found("dana") > 0, found("dana@example.com")), (true, 0));
     home.ok(&["user", "rename", "dana", "dana@example.com"]);
     assert_eq!((found("dana"), found("dana@example.com") > 0), (0, true));
-    // The store's user is the new one too, and a sync under the new name takes nothing in again.
+    // The store belongs to the new user too, and a sync as that user reads nothing again.
     let again = home.json(&["sync", "--embedding", "none", "--user", "dana@example.com"]);
     assert_eq!(again["sessions"]["unchanged"], again["sessions"]["found"]);
 }

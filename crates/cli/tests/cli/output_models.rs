@@ -1,4 +1,4 @@
-//! What `models` prints.
+//! Output of `models`.
 
 use std::fs;
 

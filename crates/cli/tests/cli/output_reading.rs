@@ -1,4 +1,4 @@
-//! What the commands print that read, over the samples.
+//! Output of the commands that read, for the samples.
 
 use crate::{
     output::{check, json, text},

@@ -1,10 +1,10 @@
-//! What those see who look at more than their own sessions.
+//! Output for sessions of several users.
 
 use std::sync::LazyLock;
 
 use crate::{output::check, support::Home, terminal::Terminal};
 
-/// A home whose store holds the samples, which are Dana's, and sessions of Eve's, one of which she shares.
+/// A home folder whose store contains Dana's samples and sessions of Eve, one of which is shared.
 static SHARED: LazyLock<Home> = LazyLock::new(|| Home::shared("scopes", fill));
 
 fn fill(home: &Home) {
@@ -65,7 +65,7 @@ fn who_sees_what() {
 }
 
 #[test]
-fn the_environment_says_who_is_looking() {
+fn the_environment_names_the_viewer() {
     let mut command = SHARED.command(&["show", "e7e00001"]);
     command.env("AMPLIFIER_SESSIONS_SCOPE", "visible").env("AMPLIFIER_SESSIONS_TEAMS", "core,payments");
     assert!(command.output().unwrap().status.success());
@@ -75,7 +75,7 @@ fn the_environment_says_who_is_looking() {
 }
 
 #[test]
-fn what_is_written_is_ones_own() {
+fn written_files_are_private() {
     for command in [
         &["edit", "e7e00001", "--name", "x"][..],
         &["tag", "e7e00001", "x"],
@@ -110,7 +110,7 @@ fn owners_are_named() {
 }
 
 #[test]
-fn hints_say_again_what_was_typed() {
+fn hints_repeat_the_options_of_the_command() {
     let home = Home::new();
     let store = format!("sqlite:{}", home.path().join("a b.sqlite").display());
     check("error_missing_named_store", &home, &home.run(&["search", "x", "--store", &store]).all());

@@ -1,4 +1,4 @@
-//! What `sql` prints, over the samples in a DuckDB store.
+//! Output of `sql` for the samples in a DuckDB store.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use crate::{output::check, support::Home, terminal::Terminal};
 
 const STORE: &str = "duckdb:~/s.duckdb";
 
-/// A home where the samples are in a DuckDB store, which processes can't share. Tests that use it only read.
+/// A home folder with the samples in a DuckDB store, which processes can't share. Tests that use it only read.
 static ASKED: LazyLock<Home> = LazyLock::new(asked);
 
 fn asked() -> Home {
@@ -104,7 +104,7 @@ fn views_agree_with_the_statistics() {
 }
 
 #[test]
-fn files_are_written_as_their_names_say() {
+fn the_file_extension_selects_the_format() {
     let file = |name: &str| ASKED.path().join(name).display().to_string();
     for (name, begins) in
         [("a.csv", "day,messages"), ("a.json", "{\"columns\":"), ("a.parquet", "PAR1"), ("a.txt", "day ")]
@@ -119,7 +119,7 @@ fn files_are_written_as_their_names_say() {
 }
 
 #[test]
-fn a_table_in_a_file_is_whole() {
+fn tables_in_files_are_not_cut() {
     let file = ASKED.path().join("whole.txt").display().to_string();
     let long =
         "SELECT repeat('x', 300) AS x, [TIMESTAMP '2026-01-05 08:00:00.5', NULL] AS times FROM range(1200)";
@@ -131,7 +131,7 @@ fn a_table_in_a_file_is_whole() {
 }
 
 #[test]
-fn the_store_is_no_place_for_answers() {
+fn output_cannot_overwrite_the_store() {
     let home = asked();
     let store = home.path().join("s.duckdb");
     std::os::unix::fs::symlink(&store, home.path().join("link.csv")).unwrap();
@@ -152,7 +152,7 @@ fn the_store_is_no_place_for_answers() {
 }
 
 #[test]
-fn pipes_and_devices_stay_what_they_are() {
+fn pipes_and_devices_are_not_replaced() {
     let pipe = ASKED.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let reader = std::thread::spawn({
@@ -167,7 +167,7 @@ fn pipes_and_devices_stay_what_they_are() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_no_json() {
+fn truncated_output_is_not_valid_json() {
     for arguments in [
         &["sql", "SELECT CAST('x' || n AS INTEGER) FROM range(3) t(n)", "--json"][..],
         &["stats", "--json", "--plot", "missing/folder.svg"],
@@ -178,7 +178,7 @@ fn an_answer_that_breaks_off_is_no_json() {
 }
 
 #[test]
-fn others_have_to_be_meant() {
+fn sessions_of_others_are_read_only_on_request() {
     let home = asked();
     let root = home.amplifier().display().to_string();
     home.ok(&of_store(&["sync", "--embedding", "none", "--user", "eve", "--root", &root]));

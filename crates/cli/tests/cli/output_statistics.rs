@@ -1,4 +1,4 @@
-//! What `stats` prints, over the samples.
+//! Output of `stats` for the samples.
 
 use crate::{
     output::{check, json, text},
@@ -73,7 +73,7 @@ fn a_picture() {
     assert_eq!((ran.code, ran.stderr.contains("hint: ")), (1, true), "{}", ran.stderr);
 }
 
-/// Days that lie far apart, many tools of which one has a name that would break a picture, and a use that failed.
+/// Days far apart, many tools, a tool name with characters that are special in SVG, and a failed call.
 #[test]
 fn a_picture_of_much() {
     let home = Home::new();

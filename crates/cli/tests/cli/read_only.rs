@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use super::support::{Home, Ran};
 
-/// A home with a synced store in `~/kept`, where nothing can be written once [`Kept::protect`] was called.
+/// A home folder with a synced store in `~/kept`, which is read-only after [`Kept::protect`].
 struct Kept {
     home: Home,
     scheme: &'static str,
@@ -36,7 +36,7 @@ impl Kept {
         format!("{}:{}", self.scheme, self.file().display())
     }
 
-    /// Takes the right to write from the folder and from everything in it.
+    /// Removes the permission to write from the folder and everything in it.
     fn protect(&self) {
         self.set_modes(0o400, 0o500);
     }
@@ -49,11 +49,11 @@ impl Kept {
         set_mode(&self.folder(), folder);
     }
 
-    /// Runs the program as somebody whom modes of files bind.
+    /// Runs the program as a user to whom file permissions apply.
     fn run(&self, arguments: &[&str]) -> Ran {
         let store = self.store();
         let command = self.home.command(&[arguments, &["--store", &store]].concat());
-        // Whoever makes a folder owns it.
+        // The creator of a folder owns it.
         let is_root = fs::metadata(self.home.path()).unwrap().uid() == 0;
         let mut command = if is_root { without_rights_of_root(&command) } else { command };
         Ran::from(command.output().unwrap())
@@ -81,7 +81,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Root may do everything, until it runs without the capabilities to.
+/// Root ignores permissions, unless it runs without its capabilities.
 fn without_rights_of_root(command: &Command) -> Command {
     let mut bound = Command::new("/usr/bin/setpriv");
     assert!(Path::new(bound.get_program()).exists(), "as root this test needs setpriv, of util-linux");
@@ -95,7 +95,7 @@ fn notes(ran: &Ran) -> Vec<&str> {
     ran.stderr.lines().filter(|line| line.starts_with("note:")).collect()
 }
 
-/// Every command that reads answers as before, with one note, and leaves nothing.
+/// Commands that read have the same results as before, with one note, and create no files.
 fn answers_as_before(kept: &Kept) {
     let archive = kept.home.path().join("archive.jsonl");
     let archive = archive.to_str().unwrap();
@@ -132,7 +132,7 @@ fn answers_as_before(kept: &Kept) {
     assert!(notices.len() == 1 && notices[0].as_str().unwrap().contains("read-only"), "{notices:?}");
 }
 
-/// What writes says why it can't.
+/// Commands that write fail with the reason.
 fn refuses_to_write(kept: &Kept) {
     let session = kept.run(&["sessions", "--limit", "1", "--json"]);
     let session: serde_json::Value = serde_json::from_str(&session.stdout).unwrap();
@@ -165,7 +165,7 @@ fn a_duckdb_store_that_cannot_be_written_is_read() {
 }
 
 #[test]
-fn a_file_alone_that_cannot_be_written_gets_no_files_beside_it() {
+fn reading_an_unwritable_file_creates_no_files_beside_it() {
     let kept = Kept::new("sqlite");
     set_mode(&kept.file(), 0o400);
     let names = kept.names();
@@ -174,9 +174,9 @@ fn a_file_alone_that_cannot_be_written_gets_no_files_beside_it() {
     assert_eq!(kept.names(), names);
 }
 
-/// Another program was killed, or the folder was copied while one was at work: the newest rows are in the log alone.
+/// Another program was killed, or the folder was copied while one was writing: the newest rows are only in the log.
 #[test]
-fn rows_that_are_only_in_the_log_are_read_too() {
+fn rows_in_the_write_ahead_log_are_read() {
     let kept = Kept::new("sqlite");
     let (writing, log) = (kept.home.path().join("writing.db"), "sessions.db-wal");
     fs::copy(kept.file(), &writing).unwrap();
@@ -222,7 +222,7 @@ fn an_earlier_layout_that_cannot_be_upgraded_is_read_from_a_copy() {
 }
 
 #[test]
-fn a_search_goes_around_an_index_that_cannot_be_opened() {
+fn a_search_works_without_an_unreadable_index() {
     let kept = Kept::new("sqlite");
     let search = ["search", "two workers", "--limit", "3"];
     let before = kept.run(&search);

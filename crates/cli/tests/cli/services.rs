@@ -1,4 +1,4 @@
-//! The program with an embedding service, which is a server of the test.
+//! The program with an embedding service, a server that the test runs.
 
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ use crate::support::{Home, Ran};
 
 const MODEL: &str = "text-embedding-3-small";
 
-/// A service, and what it runs on.
+/// A service and its runtime.
 struct Service {
     mock: MockEmbeddings,
     runtime: Runtime,
@@ -45,7 +45,7 @@ impl Service {
         json(self.command(home, &[arguments, &["--json"]].concat()))
     }
 
-    /// How many messages owe vectors.
+    /// The number of messages with pending vectors.
     fn pending(&self, home: &Home) -> u64 {
         self.json(home, &["embeddings"])["current"]["owing"].as_u64().unwrap()
     }
@@ -59,14 +59,14 @@ fn json(mut command: Command) -> Value {
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
-/// Without vectors kept beside the store, so that every one is asked for.
+/// Without the cache of vectors, so that each one is requested.
 fn uncached(mut command: Command) -> Command {
     command.env("AMPLIFIER_SESSIONS_CACHE_MAX_MEGABYTES", "0");
     command
 }
 
 #[test]
-fn nothing_is_paid_twice() {
+fn no_text_is_embedded_twice() {
     let (service, home) = (Service::start(), Home::with_samples());
     service.json(&home, &["sync"]);
     assert!(service.mock.calls() > 10 && service.pending(&home) == 0);
@@ -81,7 +81,7 @@ fn nothing_is_paid_twice() {
     assert_eq!(vectors(&["embeddings"]), made);
     assert_eq!(service.mock.calls(), 0);
 
-    // The service is asked all the same where nothing is kept.
+    // Without the cache, the service is called again.
     json(uncached(service.command(&home, &["rebuild", "--json"])));
     assert!(service.mock.calls() > 10);
 }
@@ -111,7 +111,7 @@ fn two_programs_fill_the_cache_at_the_same_time() {
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_when_a_third_of_the_calls_fails() {
+fn no_vector_is_lost_or_repeated_if_a_third_of_the_calls_fails() {
     let (service, well, ill) = (Service::start(), Home::with_samples(), Home::with_samples());
     json(uncached(service.command(&well, &["sync", "--json"])));
     let wanted = service.json(&well, &["embeddings"]);
@@ -134,7 +134,7 @@ fn nothing_is_lost_or_doubled_when_a_third_of_the_calls_fails() {
     }
 }
 
-/// A home with one session of so many messages.
+/// A home folder with one session of `messages` messages.
 fn one_session(messages: usize) -> Home {
     let home = Home::new();
     let folders = AmplifierHome::new().unwrap();
@@ -146,7 +146,7 @@ fn one_session(messages: usize) -> Home {
 }
 
 #[test]
-fn a_killed_rebuild_is_gone_on_with_and_what_was_there_is_searched_until_then() {
+fn a_killed_rebuild_continues_and_old_vectors_serve_until_it_ends() {
     const MESSAGES: usize = 1_100;
     let (service, other, home) = (Service::start(), Service::start(), one_session(MESSAGES));
     let command = |service: &Service, arguments: &[&str]| {
@@ -167,7 +167,7 @@ fn a_killed_rebuild_is_gone_on_with_and_what_was_there_is_searched_until_then() 
     assert_eq!(found(), 10);
 
     service.mock.reset_counts();
-    // Vectors are stored 512 messages at a time, while those after the next 512 are not yet asked for.
+    // Vectors are stored 512 messages at a time, while those after the next 512 are not yet requested.
     service.mock.hold_after(4);
     let mut child = rebuild().stdout(Stdio::null()).spawn().unwrap();
     service.runtime.block_on(service.mock.until_calls(5));
@@ -189,15 +189,15 @@ fn a_killed_rebuild_is_gone_on_with_and_what_was_there_is_searched_until_then() 
 }
 
 #[test]
-fn secrets_stay_home() {
+fn secrets_are_not_sent_to_other_machines() {
     let (service, home) = (Service::start(), Home::new());
     let folders = AmplifierHome::new().unwrap();
     let folder = folders.session("notes", "with-a-key").unwrap();
-    // In two parts, so that nobody takes it for a real one.
+    // In two parts, so that no scanner takes it for a real one.
     let secret = format!("ghp_{}", "v3Jx0QmT8sKp2RbY7nLcW5dHf1ZgA9eUoX4i");
     folder.transcript([lines::user(&format!("Why is {secret} refused?")).raw()]).unwrap();
     std::fs::rename(folders.path(), home.amplifier()).unwrap();
-    // A service that is elsewhere, which a proxy on this machine stands for.
+    // A service on another machine, which a proxy on this machine replaces.
     let remote = |arguments: &[&str]| {
         let mut command = uncached(service.command(&home, arguments));
         command
@@ -216,12 +216,12 @@ fn secrets_stay_home() {
     assert_eq!(report["secrets_masked"], 1);
     json(remote(&["rebuild", "--redact", "off", "--json"]));
     assert!(sent().contains(&secret));
-    // The text itself is stored as it is.
+    // The stored text is not masked.
     assert!(home.ok(&["--embedding", "none", "search", &secret]).contains("refused"));
 }
 
 #[test]
-fn a_service_that_is_down_costs_no_message_and_no_search() {
+fn messages_are_stored_and_found_while_the_service_is_down() {
     let (service, home) = (Service::start(), Home::with_samples());
     service.json(&home, &["sync"]);
     let before = service.json(&home, &["embeddings"])["current"]["vectors"].as_u64().unwrap();

@@ -1,4 +1,4 @@
-//! A home folder of its own for each run of the program, or one that tests share.
+//! Home folders for runs of the program, and a shared one.
 
 use std::{
     fs::{self, File},
@@ -16,11 +16,11 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_amplifier-sessions");
 /// A home folder.
 pub(crate) struct Home {
     folder: PathBuf,
-    /// Removes the folder in the end, unless other processes use it too.
+    /// Removes the folder on drop, unless other processes use it too.
     _temporary: Option<TempDir>,
 }
 
-/// What a run of the program left behind.
+/// The result of a run of the program.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -34,7 +34,7 @@ impl Home {
         Self { folder: temporary.path().to_owned(), _temporary: Some(temporary) }
     }
 
-    /// One where the samples lie in `~/.amplifier`.
+    /// A home folder with the samples in `~/.amplifier`.
     pub(crate) fn with_samples() -> Self {
         let home = Self::new();
         home.put_samples();
@@ -84,22 +84,22 @@ impl Home {
         &self.folder
     }
 
-    /// Where Amplifier keeps its sessions, and the program its store.
+    /// The folder of Amplifier's sessions and of the default store.
     pub(crate) fn amplifier(&self) -> PathBuf {
         self.path().join(".amplifier")
     }
 
-    /// The program, in an environment that holds nothing of this machine's.
+    /// The program, in an environment without variables of this machine.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(arguments).env_clear().stdin(Stdio::null());
-        // Hints name the program as it was typed: by a name that breaks lines at the same place on every machine.
+        // Hints name the program as it was typed. A fixed name makes lines break equally on every machine.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::arg0(&mut command, "amplifier-sessions");
         let folder = self.path().join("tmp");
         fs::create_dir_all(&folder).unwrap();
         command.env("HOME", self.path()).env("TMPDIR", folder).env("USER", "dana");
-        // Where the system's loader finds DuckDB, for a program that is linked with it.
+        // The folder where the system's loader finds DuckDB.
         command.envs(std::env::var_os("LD_LIBRARY_PATH").map(|folders| ("LD_LIBRARY_PATH", folders)));
         command.env("TZ", "UTC").env("COLUMNS", "100").env("LC_ALL", "C.UTF-8");
         command
@@ -131,13 +131,13 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// Everything, as one text.
+    /// All output as one text.
     pub(crate) fn all(&self) -> String {
         format!("exit code {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)
     }
 }
 
-/// A home whose default store holds the samples. Tests that use it only read.
+/// A home folder whose default store contains the samples. Tests that use it only read.
 pub(crate) static SYNCED: LazyLock<Home> = LazyLock::new(|| {
     Home::shared("synced", |home| {
         home.put_samples();
@@ -145,14 +145,14 @@ pub(crate) static SYNCED: LazyLock<Home> = LazyLock::new(|| {
     })
 });
 
-/// What tells the program from one that was built later.
+/// Identifies this build of the program.
 fn version_of_program() -> String {
     let file = fs::metadata(PROGRAM).unwrap();
     let modified = file.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
     format!("{} {}", modified.as_nanos(), file.len())
 }
 
-/// The samples' folder, which holds `projects/`.
+/// The folder of the samples, with `projects/`.
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
 }
@@ -166,7 +166,7 @@ fn copy(from: &Path, to: &Path) {
             copy(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), &target).unwrap();
-            // A file that changed a moment ago may change again without showing it, and is read again.
+            // A file that has just changed may change again within the same time stamp, so it is read again.
             let last_week = SystemTime::now() - Duration::from_secs(7 * 24 * 3600);
             fs::File::options().write(true).open(target).unwrap().set_modified(last_week).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The program on a terminal, as a person sees it.
+//! The program on a terminal.
 
 use std::{
     io::Write as _,
@@ -23,7 +23,7 @@ impl<'a> Terminal<'a> {
         Self { columns, ..self }
     }
 
-    /// What a person types while the program runs.
+    /// Input that is typed while the program runs.
     pub(crate) fn with_typed(self, typed: &'a str) -> Self {
         Self { typed, ..self }
     }
@@ -38,7 +38,7 @@ impl<'a> Terminal<'a> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
-        // A program that asks nothing may be gone already.
+        // A program without a question may have ended already.
         let _ = stdin.write_all(self.typed.as_bytes());
         drop(stdin);
         child.wait_with_output().unwrap()

@@ -1,11 +1,11 @@
-//! What is typed: unusual words, other names of commands, and characters that nobody sees.
+//! Unusual arguments: odd words, commands of other programs, and invisible characters.
 
 use crate::{
     support::{Home, Ran, SYNCED},
     terminal::Terminal,
 };
 
-/// An escape sequence, a control character of eight bits, zero width, another direction, TAG and a variation selector.
+/// An escape sequence, an 8-bit control character, zero width, a change of direction, TAG and a variation selector.
 const HIDDEN: &str = "a\u{1b}[31mb\u{9b}c\u{200b}\u{200d}\u{202e}\u{2066}\u{e0041}\u{e0101}\u{fe0f}\u{feff}d";
 
 fn is_clean(text: &str) -> bool {
@@ -16,7 +16,7 @@ fn is_clean(text: &str) -> bool {
 }
 
 #[test]
-fn what_was_typed_does_not_act_on_the_terminal() {
+fn escape_sequences_in_arguments_do_not_reach_the_terminal() {
     for arguments in [
         &["search", HIDDEN, "--mode", "full-text"][..],
         &["search", "x", "--project", HIDDEN],
@@ -42,7 +42,7 @@ fn what_was_typed_does_not_act_on_the_terminal() {
 }
 
 #[test]
-fn json_on_a_terminal_is_safe_and_has_the_same_values() {
+fn json_on_a_terminal_is_escaped_and_has_the_same_values() {
     let home = Home::new();
     let folder = home.amplifier().join("projects/p/sessions/s1");
     std::fs::create_dir_all(&folder).unwrap();
@@ -68,7 +68,7 @@ fn words_after_dashes_are_words() {
 }
 
 #[test]
-fn names_of_other_programs_are_understood() {
+fn command_names_of_other_programs_get_a_hint() {
     for (typed, meant) in [
         ("find", "search"),
         ("grep", "search"),
@@ -94,7 +94,7 @@ fn names_of_other_programs_are_understood() {
 }
 
 #[test]
-fn dates_are_written_as_people_say_them() {
+fn dates_can_be_given_in_words() {
     for date in
         ["monday", "last week", "3 months ago", "last month", "2 weeks ago", "10 hours ago", "Last Friday"]
     {
@@ -105,7 +105,7 @@ fn dates_are_written_as_people_say_them() {
 }
 
 #[test]
-fn a_hyphen_is_stdout_and_nothing_else_is_written_there() {
+fn a_hyphen_writes_to_stdout_and_notes_go_to_stderr() {
     let lines = SYNCED.ok(&["export", "--out", "-"]);
     let record = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["record"].clone();
     assert_eq!(record(lines.lines().next().unwrap()), "archive");
@@ -152,7 +152,7 @@ fn a_build_without_models_says_so() {
 }
 
 #[test]
-fn a_user_without_sessions_is_pointed_to_those_of_others() {
+fn without_own_sessions_a_hint_names_other_users() {
     let ran = |user: &str| Ran::from(SYNCED.command(&["sessions", "--user", user]).output().unwrap());
     let eve = ran("eve");
     assert_eq!(eve.code, 3);

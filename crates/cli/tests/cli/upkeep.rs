@@ -1,4 +1,4 @@
-//! What keeps a store in step with its files, and what does not take anything out of it.
+//! Refreshes, deletions and kept rows.
 
 use std::{fs, io::Write as _, path::PathBuf, process::Command};
 
@@ -19,7 +19,7 @@ fn append(home: &Home, session: &str, text: &str) {
     file.write_all(line(text).as_bytes()).unwrap();
 }
 
-/// A home with the sessions `one` and `two`, of three messages each.
+/// A home folder with the sessions `one` and `two`, of three messages each.
 fn home() -> Home {
     let home = Home::new();
     for session in ["one", "two"] {
@@ -30,7 +30,7 @@ fn home() -> Home {
     home
 }
 
-/// A home whose sessions are synced.
+/// A home folder with synced sessions.
 fn synced() -> Home {
     let home = home();
     home.ok(&["sync"]);
@@ -43,7 +43,7 @@ fn configure(home: &Home, text: &str) {
     fs::write(folder.join("config.toml"), text).unwrap();
 }
 
-/// Exit code of a search for `word`, and what stands on stderr.
+/// The exit code and stderr of a search for `word`.
 fn search(home: &Home, word: &str, more: &[&str]) -> (i32, String) {
     let ran = home.run(&[&["search", word, "--mode", "full-text", "--project", "shop"], more].concat());
     (ran.code, ran.stderr)
@@ -65,7 +65,7 @@ fn sync_kept() {
 }
 
 #[test]
-fn what_changed_is_found_without_a_sync() {
+fn changes_are_found_without_a_sync() {
     let home = synced();
     append(&home, "one", "okapi");
     assert_eq!(search(&home, "okapi", &["--no-refresh"]).0, 3);
@@ -92,7 +92,7 @@ fn slow_commands_report_progress_on_stderr() {
 }
 
 #[test]
-fn other_stores_and_other_roots_are_left_as_they_are() {
+fn a_refresh_needs_the_configured_store_user_and_root() {
     let home = synced();
     append(&home, "one", "okapi");
     let store = format!("sqlite:{}/sessions.sqlite", home.amplifier().display());
@@ -116,16 +116,16 @@ fn other_stores_and_other_roots_are_left_as_they_are() {
 }
 
 #[test]
-fn a_service_is_not_paid_for_a_refresh() {
+fn a_refresh_makes_no_paid_calls() {
     let home = synced();
     append(&home, "one", "okapi");
-    // It would fail: there is no key, and nobody to ask.
+    // A call would fail: there is no key and no service.
     configure(&home, "embedding = 'openai'\n[openai]\nbase_url = 'http://127.0.0.1:9/v1'\n");
     assert_eq!(search(&home, "okapi", &[]).0, 0);
 }
 
 #[test]
-fn settings_of_the_file_hold_for_a_sync() {
+fn sync_uses_the_configuration_file() {
     let home = home();
     let log = "{\"event\":\"tool:pre\",\"ts\":\"2026-01-05T10:00:00Z\",\"data\":{\"tool\":\"bash\"}}\n";
     fs::write(transcript(&home, "one").with_file_name("events.jsonl"), log).unwrap();
@@ -138,7 +138,7 @@ fn settings_of_the_file_hold_for_a_sync() {
     assert!(events["events"][0]["line"].is_null(), "{events}");
     home.ok(&["sync", "--events", "full"]);
     assert!(home.json(&["events", "--session", "one", "--full"])["events"][0]["line"].is_object());
-    // A team of the file is for --scope visible, and says nothing otherwise.
+    // A team in the file has an effect only with --scope visible.
     assert_eq!(home.run(&["sessions"]).code, 0);
     home.ok(&["share", "one", "--team", "payments"]);
     let visible = home.json(&["sessions", "--user", "eve", "--scope", "visible"]);
@@ -146,7 +146,7 @@ fn settings_of_the_file_hold_for_a_sync() {
 }
 
 #[test]
-fn a_note_about_missing_vectors_says_what_it_counts_and_what_helps() {
+fn a_note_counts_missing_vectors_and_names_the_command_to_make_them() {
     let home = synced();
     append(&home, "one", "okapi");
     home.ok(&["sync", "--embedding", "none"]);
@@ -171,7 +171,7 @@ fn a_note_about_missing_vectors_says_what_it_counts_and_what_helps() {
 }
 
 #[test]
-fn a_refresh_tells_of_rows_that_it_keeps() {
+fn a_refresh_reports_damaged_files_whose_rows_are_kept() {
     let home = synced();
     fs::write(transcript(&home, "one"), "").unwrap();
     let (code, stderr) = search(&home, "numbat", &[]);

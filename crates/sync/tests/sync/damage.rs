@@ -1,4 +1,4 @@
-//! A damaged file takes nothing out of the store.
+//! A damaged file removes nothing from the store.
 
 use std::{fs, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::fixture::{Fixture, NOW, set_modified};
 
 const TRANSCRIPT: &str = "transcript.jsonl";
 
-/// A transcript of user messages, one a line.
+/// A transcript of user messages, one per line.
 fn transcript(texts: &[&str]) -> Vec<u8> {
     texts.iter().flat_map(|text| [lines::user(text).raw().as_bytes(), b"\n"].concat()).collect()
 }
@@ -19,7 +19,7 @@ fn log(types: &[&str]) -> Vec<u8> {
     types.iter().flat_map(|kind| [lines::logger_event(kind).raw().as_bytes(), b"\n"].concat()).collect()
 }
 
-/// What a report says of kept rows: the file, what is wrong with it, messages and events.
+/// The kept rows in a report: the file, its damage, messages and events.
 fn kept(report: &SyncReport) -> Vec<(&str, &str, u64, u64)> {
     report.kept.iter().map(|kept| (&*kept.file, &*kept.reason, kept.messages, kept.events)).collect()
 }
@@ -39,8 +39,8 @@ async fn damaged(damaged: impl AsRef<[u8]>) -> (Fixture, Vec<Message>, SyncRepor
     (fixture, before, report)
 }
 
-/// Checks that a damaged transcript keeps `missing` messages: the messages are as they were, with their vectors, every
-/// sync says so, the file as it was changes nothing, and removals that are accepted leave `left`.
+/// Checks that `missing` messages of a damaged transcript stay, with their vectors; that every sync reports them; that
+/// the restored file changes nothing; and that `left` remain after accepting removals.
 async fn keeps(content: impl AsRef<[u8]>, reason: &str, missing: u64, left: &[&str]) {
     let (fixture, before, report) = damaged(&content).await;
     assert_eq!(kept(&report), [(TRANSCRIPT, reason, missing, 0)]);
@@ -69,34 +69,34 @@ async fn keeps(content: impl AsRef<[u8]>, reason: &str, missing: u64, left: &[&s
 }
 
 #[tokio::test]
-async fn an_empty_file_keeps_everything() {
+async fn an_empty_file_removes_nothing() {
     keeps("", "is empty", 4, &[]).await;
 }
 
 #[tokio::test]
-async fn a_file_of_white_space_keeps_everything() {
+async fn a_blank_file_removes_nothing() {
     keeps("\n  \n\n", "has no readable line", 4, &[]).await;
     keeps("   ", "ends in the middle of line 1", 4, &[]).await;
 }
 
 #[tokio::test]
-async fn a_file_of_nuls_keeps_everything() {
+async fn a_file_of_nuls_removes_nothing() {
     keeps([0; 5_000], "contains binary data in line 1", 4, &[]).await;
 }
 
 #[tokio::test]
-async fn a_file_of_other_data_keeps_everything() {
+async fn a_file_of_other_data_removes_nothing() {
     let noise: Vec<u8> = (0..20_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     keeps(noise, "contains binary data in line 1", 4, &[]).await;
 }
 
 #[tokio::test]
-async fn a_file_whose_lines_are_all_broken_keeps_everything() {
+async fn a_file_of_broken_lines_removes_nothing() {
     keeps("{bad\n{worse\n{worst\n", "can't be read in line 1", 4, &[]).await;
 }
 
 #[tokio::test]
-async fn a_file_that_ends_within_a_line_keeps_what_came_after() {
+async fn a_file_that_ends_within_a_line_removes_nothing() {
     let whole = transcript(&["one", "two", "three", "four"]);
     let half = &whole[..transcript(&["one", "two"]).len() + 7];
     keeps(half, "ends in the middle of line 3", 2, &["one", "two"]).await;
@@ -105,7 +105,7 @@ async fn a_file_that_ends_within_a_line_keeps_what_came_after() {
 }
 
 #[tokio::test]
-async fn a_last_line_that_is_not_the_stored_one_waits_for_its_newline() {
+async fn a_different_last_line_waits_for_its_newline() {
     let (fixture, before, report) =
         damaged([&transcript(&["one"])[..], lines::user("x").raw().as_bytes()].concat()).await;
     assert_eq!(kept(&report), [(TRANSCRIPT, "ends without a newline in line 2", 3, 0)]);
@@ -117,19 +117,19 @@ async fn a_last_line_that_is_not_the_stored_one_waits_for_its_newline() {
 }
 
 #[tokio::test]
-async fn nuls_in_the_middle_keep_the_lines_in_their_place() {
+async fn nuls_in_the_middle_do_not_shift_messages() {
     let content = [&transcript(&["one"])[..], &[0; 60], b"\n", &transcript(&["four"])].concat();
     keeps(content, "contains binary data in line 2", 2, &["one", "four"]).await;
 }
 
 #[tokio::test]
-async fn a_line_that_breaks_keeps_its_message() {
+async fn a_line_that_becomes_unreadable_keeps_its_message() {
     let content = [&transcript(&["one"])[..], b"{\"role\":\"us\n", &transcript(&["three", "four"])].concat();
     keeps(content, "can't be read in line 2", 1, &["one", "three", "four"]).await;
 }
 
 #[tokio::test]
-async fn new_lines_after_a_damaged_place_follow_what_is_kept() {
+async fn new_lines_after_damage_follow_the_kept_rows() {
     let content = [&transcript(&["one", "two"])[..], &[0; 99], b"\n", &transcript(&["five", "six"])].concat();
     let (fixture, before, report) = damaged(content).await;
     assert_eq!(kept(&report), [(TRANSCRIPT, "contains binary data in line 3", 2, 0)]);
@@ -152,7 +152,7 @@ async fn new_lines_after_a_damaged_place_follow_what_is_kept() {
 }
 
 #[tokio::test]
-async fn lines_that_follow_after_a_file_was_emptied_are_added() {
+async fn lines_appended_to_an_emptied_file_are_added() {
     // Whether a sync saw the empty file or not.
     for seen in [true, false] {
         let (fixture, before, _) = damaged(if seen { Vec::new() } else { transcript(&["five"]) }).await;
@@ -168,14 +168,14 @@ async fn lines_that_follow_after_a_file_was_emptied_are_added() {
 }
 
 #[tokio::test]
-async fn a_larger_file_that_begins_otherwise_is_mirrored() {
+async fn a_larger_file_with_another_beginning_replaces_the_rows() {
     let (fixture, _, report) = damaged(transcript(&["another beginning", "two", "three", "four"])).await;
     assert_eq!((report.kept_rows, report.messages.written), (0, 1));
     assert_eq!(fixture.texts().await, ["another beginning", "two", "three", "four"]);
 }
 
 #[tokio::test]
-async fn a_broken_line_that_was_there_before_is_no_damage() {
+async fn a_line_that_was_always_broken_is_not_damage() {
     let fixture = Fixture::new();
     let with_broken =
         |before: &[&str], after: &[&str]| [&transcript(before)[..], b"{bad\n", &transcript(after)].concat();
@@ -193,7 +193,7 @@ async fn a_broken_line_that_was_there_before_is_no_damage() {
 }
 
 #[tokio::test]
-async fn a_broken_line_stays_damage_when_the_file_changes() {
+async fn a_broken_line_counts_as_damage_after_the_file_changes() {
     let content = |more: &[&str]| [&transcript(&["one"])[..], b"{bad\n", &transcript(more)].concat();
     let (fixture, _, _) = damaged(content(&["three", "four"])).await;
     fixture.folder().file(TRANSCRIPT, content(&["other"])).unwrap();
@@ -202,7 +202,7 @@ async fn a_broken_line_stays_damage_when_the_file_changes() {
 }
 
 #[tokio::test]
-async fn whole_lines_are_a_rewind_however_few_they_are() {
+async fn complete_lines_are_a_rewind_even_if_they_are_few() {
     let (fixture, _, report) = damaged(transcript(&["one"])).await;
     assert_eq!((report.kept_rows, report.messages.removed), (0, 3));
     assert_eq!(fixture.texts().await, ["one"]);
@@ -212,7 +212,7 @@ async fn whole_lines_are_a_rewind_however_few_they_are() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_just_written_is_reported_too() {
+async fn damage_of_a_recently_written_file_is_reported() {
     let (fixture, before, _) = damaged("").await;
     set_modified(&fixture.folder().path().join(TRANSCRIPT), NOW);
     assert_eq!(kept(&fixture.sync().await), [(TRANSCRIPT, "is empty", 4, 0)]);
@@ -226,13 +226,13 @@ async fn damage_is_reported_when_another_file_of_the_session_changes() {
     fixture.folder().events([lines::logger_event("a")]).unwrap();
     let report = fixture.sync().await;
     assert_eq!((kept(&report).len(), report.events.written), (1, 1));
-    // The events say when they were written.
+    // The events give the times.
     let lines: Vec<_> = before.iter().map(|message| message.raw.to_text().into_owned()).collect();
     assert_eq!(fixture.transcript().await, lines);
 }
 
 #[tokio::test]
-async fn a_folder_in_the_place_of_a_file_keeps_everything() {
+async fn a_folder_in_the_place_of_a_file_removes_nothing() {
     let fixture = Fixture::new();
     fixture.folder().file(TRANSCRIPT, transcript(&["one", "two"])).unwrap();
     fixture.sync().await;
@@ -246,7 +246,7 @@ async fn a_folder_in_the_place_of_a_file_keeps_everything() {
 }
 
 #[tokio::test]
-async fn a_session_that_begins_damaged_stores_what_can_be_read() {
+async fn readable_lines_of_a_damaged_new_session_are_stored() {
     let fixture = Fixture::new();
     let content = [&transcript(&["one"])[..], &[0; 60], b"\n", &transcript(&["two"])].concat();
     fixture.folder().file(TRANSCRIPT, content).unwrap();
@@ -265,7 +265,7 @@ async fn damaged_log(content: &[u8]) -> (Fixture, SyncReport) {
 }
 
 #[tokio::test]
-async fn an_event_log_is_kept_like_a_transcript() {
+async fn a_damaged_event_log_removes_nothing() {
     let whole = log(&["a", "b", "c", "d"]);
     let half = &whole[..whole.len() / 2 + 5];
     let nuls = [&log(&["a"])[..], &[0; 300], b"\n", &log(&["d"])].concat();
@@ -283,7 +283,7 @@ async fn an_event_log_is_kept_like_a_transcript() {
         assert_eq!(fixture.event_types().await, ["a", "b", "c", "d"], "{reason}");
         let (again, read) = fixture.sync_and_count().await;
         assert_eq!((kept(&again), read), (kept(&report), 0));
-        // What is whole again is compared from its beginning, and then read on.
+        // A repaired file is compared from its beginning, and then appended to.
         fixture.folder().file("events.jsonl", log(&["a", "b", "c", "d", "e"])).unwrap();
         let report = fixture.sync().await;
         assert_eq!((report.kept_rows, report.events.written, report.events.removed), (0, 1, 0), "{reason}");
@@ -301,7 +301,7 @@ async fn removals_of_events_can_be_accepted() {
 }
 
 #[tokio::test]
-async fn a_log_that_goes_on_after_lost_events_is_read_on() {
+async fn a_log_that_continues_after_lost_events_is_appended() {
     let content = [&log(&["a", "b"])[..], &[0; 300], &log(&["e"]), &log(&["f"])].concat();
     let (fixture, report) = damaged_log(&content).await;
     assert_eq!(kept(&report), [("events.jsonl", "contains binary data in line 3", 0, 2)]);

@@ -26,7 +26,7 @@ async fn two_sessions() -> Fixture {
 }
 
 #[tokio::test]
-async fn a_deleted_session_is_passed_over() {
+async fn deleted_sessions_are_skipped() {
     let fixture = two_sessions().await;
     for _ in 0..2 {
         fixture.session("p", "gone").append_transcript([lines::user("more")]).unwrap();
@@ -34,13 +34,13 @@ async fn a_deleted_session_is_passed_over() {
         assert_eq!((report.sessions.found, report.sessions.deleted, report.sessions.new), (1, 1, 0));
         assert!(fixture.stored("gone").await.is_none());
     }
-    // It does not count among the newest either.
+    // It does not count as one of the newest either.
     let report = fixture.sync_with(fixture.options().with_newest(Some(1))).await;
     assert_eq!((report.sessions.unchanged, report.sessions.deleted), (1, 1));
 }
 
 #[tokio::test]
-async fn a_deleted_session_comes_back_when_it_is_asked_for() {
+async fn deleted_sessions_can_be_read_again_on_request() {
     let fixture = two_sessions().await;
     let report = fixture.sync_with(fixture.options().with_include_deleted(true)).await;
     assert_eq!((report.sessions.found, report.sessions.new, report.sessions.deleted), (2, 1, 0));
@@ -78,7 +78,7 @@ async fn a_session_that_is_deleted_while_it_is_read_stays_deleted() {
 }
 
 #[tokio::test]
-async fn the_folder_that_a_session_came_from_is_known() {
+async fn the_folder_of_a_session_is_stored() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("one")]).unwrap();
     fixture.sync().await;

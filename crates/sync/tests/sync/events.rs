@@ -1,4 +1,4 @@
-//! Event logs: appended to, large, read from where the last sync stopped.
+//! Event logs: appended, large, and read from the last position.
 
 use std::{
     fs::{self, File},
@@ -17,7 +17,7 @@ fn events<const N: usize>(types: [&str; N]) -> [lines::Line; N] {
 }
 
 #[tokio::test]
-async fn all_envelopes_are_taken() {
+async fn events_in_all_envelopes_are_stored() {
     let fixture = Fixture::new();
     let all = [lines::logger_event("a"), lines::hook_event("b"), lines::context_event("c")];
     fixture.folder().events(all).unwrap();
@@ -26,7 +26,7 @@ async fn all_envelopes_are_taken() {
 }
 
 #[tokio::test]
-async fn of_an_appended_log_only_the_new_part_is_read() {
+async fn only_the_new_part_of_a_log_is_read() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(events(["a", "b"])).unwrap();
@@ -52,7 +52,7 @@ async fn a_truncated_log_is_compared_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn a_longer_log_with_another_last_line_is_compared_from_its_beginning() {
+async fn a_log_with_another_last_line_is_compared_from_its_beginning() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(events(["a", "b"])).unwrap();
@@ -77,7 +77,7 @@ async fn a_log_changed_in_place_is_compared_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn another_file_with_the_same_beginning_is_read_on() {
+async fn a_replaced_log_with_the_same_beginning_is_continued() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(events(["a", "b"])).unwrap();
@@ -90,7 +90,7 @@ async fn another_file_with_the_same_beginning_is_read_on() {
 }
 
 #[tokio::test]
-async fn half_a_last_event_waits_and_the_completed_one_is_taken() {
+async fn an_incomplete_last_event_is_stored_when_complete() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(events(["a"])).unwrap().append("events.jsonl", r#"{"event":"b","#).unwrap();
@@ -102,7 +102,7 @@ async fn half_a_last_event_waits_and_the_completed_one_is_taken() {
 }
 
 #[tokio::test]
-async fn a_last_event_without_newline_is_taken_once() {
+async fn a_last_event_without_newline_is_stored_once() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder
@@ -119,7 +119,7 @@ async fn a_last_event_without_newline_is_taken_once() {
 }
 
 #[tokio::test]
-async fn bad_lines_are_noted_across_appends_and_go_when_they_are_mended() {
+async fn invalid_lines_are_recorded_until_they_are_repaired() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(events(["a"])).unwrap().append("events.jsonl", "{bad\n").unwrap();
@@ -134,7 +134,7 @@ async fn bad_lines_are_noted_across_appends_and_go_when_they_are_mended() {
 }
 
 #[tokio::test]
-async fn windows_line_endings_and_a_byte_order_mark_do_not_hinder_reading_on() {
+async fn logs_with_windows_line_endings_and_a_byte_order_mark_are_continued() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let line = |kind| lines::logger_event(kind).raw().to_text().into_owned();
@@ -153,26 +153,26 @@ async fn windows_line_endings_and_a_byte_order_mark_do_not_hinder_reading_on() {
 }
 
 #[tokio::test]
-async fn a_log_still_being_written_is_read_on_not_anew() {
+async fn a_growing_log_is_read_from_the_last_position() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let path = folder.path().join("events.jsonl");
     folder.events(events(["a", "b"])).unwrap();
     set_modified(&path, NOW);
     fixture.sync().await;
-    assert_eq!(fixture.sync_and_count().await.1, 0, "looked at again, behind what was read");
+    assert_eq!(fixture.sync_and_count().await.1, 0, "only lines after the last position are read");
     folder.append_events(events(["c"])).unwrap();
     assert_eq!(fixture.sync().await.events.written, 1);
 }
 
 #[tokio::test]
-async fn the_log_of_context_intelligence_serves_where_the_session_has_none() {
+async fn without_its_own_log_a_session_uses_that_of_context_intelligence() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let line = |kind| lines::context_event(kind).raw().to_text().into_owned() + "\n";
     folder.file("context-intelligence/events.jsonl", line("a")).unwrap();
     assert_eq!(fixture.sync().await.events.written, 1);
-    // The session stays with the log that was read first: the other tells the same in other words.
+    // The session keeps using the log that was read first: the other contains the same events in another form.
     folder.events(events(["x", "y"])).unwrap();
     assert_eq!(fixture.sync().await.events.written, 0);
     folder.append("context-intelligence/events.jsonl", line("b")).unwrap();
@@ -183,7 +183,7 @@ async fn the_log_of_context_intelligence_serves_where_the_session_has_none() {
 }
 
 #[tokio::test]
-async fn of_two_logs_the_sessions_own_is_read_unless_it_is_empty() {
+async fn the_sessions_own_log_is_preferred_unless_empty() {
     let fixture = Fixture::new();
     let other = lines::context_event("other").raw().to_text().into_owned() + "\n";
     fixture
@@ -214,7 +214,7 @@ fn large_events(count: usize) -> Vec<lines::Line> {
 }
 
 #[tokio::test]
-async fn a_sync_that_failed_in_a_large_log_goes_on_where_it_was() {
+async fn an_interrupted_sync_of_a_large_log_continues() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(large_events(130)).unwrap();
@@ -267,7 +267,7 @@ async fn a_failed_comparison_of_a_shorter_log_still_removes_the_tail() {
 }
 
 #[tokio::test]
-async fn a_line_above_64_mb_is_passed_over_and_reported() {
+async fn lines_above_64_mb_are_skipped_and_reported() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.events(events(["a"])).unwrap();
@@ -285,17 +285,17 @@ async fn a_line_above_64_mb_is_passed_over_and_reported() {
 }
 
 #[tokio::test]
-async fn without_events_nothing_of_their_files_is_stored() {
+async fn with_events_turned_off_none_are_stored() {
     let mut fixture = Fixture::new();
     fixture.keep_events(EventDetail::None);
     fixture.folder().transcript([lines::user("one")]).unwrap().events(events(["a", "b"])).unwrap();
     let report = fixture.sync().await;
     assert_eq!((report.events.written, report.messages.written), (0, 1));
     assert_eq!(fixture.sync().await.sessions.unchanged, 1);
-    // Asked for later, they are all taken.
+    // With events turned on later, all are stored.
     fixture.keep_events(EventDetail::Full);
     assert_eq!(fixture.sync().await.events.written, 2);
-    // Not wanted any more: those that are stored stay.
+    // With events turned off again, the stored ones stay.
     fixture.keep_events(EventDetail::None);
     fixture.folder().append_events(events(["c"])).unwrap();
     assert_eq!(fixture.sync().await.sessions.unchanged, 1);
@@ -303,7 +303,7 @@ async fn without_events_nothing_of_their_files_is_stored() {
 }
 
 #[tokio::test]
-async fn payloads_are_added_when_they_are_wanted_later() {
+async fn payloads_can_be_added_later() {
     let mut fixture = Fixture::new();
     fixture.keep_events(EventDetail::Summary);
     fixture.folder().events(events(["a", "b"])).unwrap();
@@ -313,7 +313,7 @@ async fn payloads_are_added_when_they_are_wanted_later() {
     assert_eq!(fixture.sync().await.events.written, 2);
     assert!(fixture.events("s").await.iter().all(|event| event.raw.is_some()));
     assert_eq!(fixture.sync().await.sessions.unchanged, 1);
-    // Wanting less than there is takes nothing away.
+    // Storing less from now on removes nothing.
     fixture.keep_events(EventDetail::Summary);
     assert_eq!(fixture.sync().await.sessions.unchanged, 1);
 }

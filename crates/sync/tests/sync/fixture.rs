@@ -1,4 +1,4 @@
-//! A home with session folders, and a store to sync them into.
+//! A root with session folders, and a store to sync them into.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ use amplifier_session_testkit::{
     AmplifierHome, FlakyBackend, MemoryBackend, SessionFolder as Folder, TestClock,
 };
 
-/// The time by the storage's clock: later than all files, so that they have settled.
+/// The time of the storage's clock: later than all files, so that their stamps are trusted.
 pub(crate) const NOW: &str = "2100-01-01T00:00:00Z";
 
 pub(crate) struct Fixture {
@@ -44,7 +44,7 @@ impl Fixture {
         self
     }
 
-    /// Sets how much of events is kept from now on.
+    /// Sets how much of event logs is stored from now on.
     pub(crate) fn keep_events(&mut self, detail: EventDetail) {
         self.storage = self.storage.clone().with_settings(StorageSettings::default().with_events(detail));
     }
@@ -74,7 +74,7 @@ impl Fixture {
         sync(&self.storage, &options, &NoProgress).await.unwrap()
     }
 
-    /// Syncs, and says how many bytes were read.
+    /// Syncs, and returns the number of bytes read.
     pub(crate) async fn sync_and_count(&self) -> (SyncReport, u64) {
         let seen = Seen::default();
         let report = sync(&self.storage, &self.options(), &seen).await.unwrap();
@@ -114,7 +114,7 @@ impl Fixture {
         self.events("s").await.into_iter().map(|line| line.event.event_type).collect()
     }
 
-    /// File, line and reason of what is noted in the store as left out of session `s`.
+    /// File, line and reason of the invalid lines of session `s` that the store records.
     pub(crate) async fn noted(&self) -> Vec<(String, u64)> {
         let stored = self.stored("s").await.unwrap();
         stored.skipped.into_iter().map(|skipped| (skipped.file, skipped.line)).collect()
@@ -129,19 +129,19 @@ pub(crate) fn scope() -> Scope {
     Scope::from(user())
 }
 
-/// Sets when a file changed.
+/// Sets the modification time of a file.
 pub(crate) fn set_modified(path: &Path, time: &str) {
     let micros = Timestamp::parse(time).unwrap().as_micros();
     let time = UNIX_EPOCH + Duration::from_micros(micros.try_into().unwrap());
     File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// File and line of what a report names as left out.
+/// File and line of the invalid lines in a report.
 pub(crate) fn skipped(report: &SyncReport) -> Vec<(Option<&str>, Option<u64>)> {
     report.skipped.iter().map(|skipped| (skipped.file.as_deref(), skipped.line)).collect()
 }
 
-/// Remembers what it is told.
+/// Records what is reported.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) begun: Mutex<Option<(u64, u64)>>,

@@ -1,6 +1,6 @@
-//! What a sync promises, one test a promise.
+//! What a sync promises: one test for each promise.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on panics")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod damage;
 mod deletion;

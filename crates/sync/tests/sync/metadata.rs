@@ -5,7 +5,7 @@ use amplifier_session_testkit::lines;
 use crate::fixture::{Fixture, skipped};
 
 #[tokio::test]
-async fn the_sessions_own_file_wins_and_the_other_fills_gaps() {
+async fn the_sessions_own_metadata_takes_precedence() {
     let fixture = Fixture::new();
     fixture
         .folder()
@@ -25,7 +25,7 @@ async fn the_sessions_own_file_wins_and_the_other_fills_gaps() {
 }
 
 #[tokio::test]
-async fn a_file_that_appears_later_takes_its_place_before_the_other() {
+async fn the_sessions_own_metadata_takes_precedence_even_if_it_appears_later() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.file("context-intelligence/metadata.json", r#"{"name":"other"}"#).unwrap();
@@ -36,7 +36,7 @@ async fn a_file_that_appears_later_takes_its_place_before_the_other() {
 }
 
 #[tokio::test]
-async fn a_broken_file_is_reported_and_the_rest_goes_on() {
+async fn a_broken_file_is_reported_and_others_are_read() {
     let fixture = Fixture::new();
     fixture
         .folder()
@@ -55,7 +55,7 @@ async fn a_broken_file_is_reported_and_the_rest_goes_on() {
 }
 
 #[tokio::test]
-async fn of_a_file_that_broke_or_vanished_what_is_stored_stays() {
+async fn metadata_stays_if_its_file_is_broken_or_gone() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.metadata(r#"{"name":"own"}"#).unwrap().transcript([lines::user("one")]).unwrap();
@@ -97,7 +97,7 @@ async fn two_working_folders_may_share_a_slug() {
 }
 
 #[tokio::test]
-async fn a_time_that_can_not_be_read_is_a_warning() {
+async fn unreadable_times_are_warnings() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.metadata(r#"{"name":"own","created":"yesterday","updated":""}"#).unwrap();

@@ -1,4 +1,4 @@
-//! A refresh takes in what changed since the last sync, where that takes but a moment.
+//! A refresh reads what changed since the last sync, if that takes only a moment.
 
 use amplifier_session_core::{model::SessionId, storage::EventDetail};
 use amplifier_session_sync::{RefreshLimits, Refreshed, SyncOptions, refresh};
@@ -15,7 +15,7 @@ fn taken(sessions: &[&str]) -> Refreshed {
     Refreshed::Taken { sessions, kept: Vec::new() }
 }
 
-/// A root with two sessions, of which `options` were synced.
+/// A root with two sessions, synced with `options`.
 async fn synced(options: impl Fn(SyncOptions) -> SyncOptions) -> Fixture {
     let fixture = Fixture::new();
     for session in ["a", "b"] {
@@ -26,7 +26,7 @@ async fn synced(options: impl Fn(SyncOptions) -> SyncOptions) -> Fixture {
 }
 
 #[tokio::test]
-async fn what_is_unchanged_costs_no_write() {
+async fn unchanged_rows_are_not_written() {
     let fixture = synced(|options| options).await;
     fixture.backend.reset_counts();
     assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
@@ -34,7 +34,7 @@ async fn what_is_unchanged_costs_no_write() {
 }
 
 #[tokio::test]
-async fn what_changed_is_taken_in() {
+async fn changes_are_read() {
     let fixture = synced(|options| options).await;
     fixture.session("p", "a").append_transcript([lines::user("more")]).unwrap();
     let new = fixture.session("p", "c");
@@ -50,7 +50,7 @@ async fn what_changed_is_taken_in() {
 }
 
 #[tokio::test]
-async fn what_would_take_too_long_is_counted_and_left() {
+async fn too_many_changes_are_counted_and_not_read() {
     let fixture = synced(|options| options).await;
     fixture.session("p", "a").append_transcript([lines::user("more")]).unwrap();
     let limits = RefreshLimits::default().with_seconds(0.001);
@@ -62,7 +62,7 @@ async fn what_would_take_too_long_is_counted_and_left() {
 }
 
 #[tokio::test]
-async fn what_looks_as_it_did_is_not_counted() {
+async fn young_files_with_the_same_stamp_do_not_count_as_changes() {
     let fixture = Fixture::new();
     for session in ["a", "b", "c"] {
         let session = fixture.session("p", session);
@@ -70,7 +70,7 @@ async fn what_looks_as_it_did_is_not_counted() {
         set_modified(&session.path().join("transcript.jsonl"), NOW);
     }
     fixture.sync_with(fixture.options()).await;
-    // So young that they are read again where that is cheap, and no reason to speak of changes where it is not.
+    // The files are so young that they are read again if that is cheap, but they do not count as changes.
     let little = RefreshLimits::default().with_seconds(0.005);
     assert_eq!(refreshed(&fixture, little).await, taken(&[]));
     let session = fixture.session("p", "a");
@@ -79,13 +79,13 @@ async fn what_looks_as_it_did_is_not_counted() {
 }
 
 #[tokio::test]
-async fn what_the_last_sync_left_out_is_left_out() {
+async fn sessions_that_the_last_sync_left_out_are_left_out() {
     // Excluded, also when it changes.
     let fixture = synced(|options| options.with_exclude(["p/b"])).await;
     fixture.session("p", "b").append_transcript([lines::user("more")]).unwrap();
     set_modified(&fixture.session("p", "b").path().join("transcript.jsonl"), NOW);
     assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
-    // Not reached: until it changes.
+    // Not reached by the sync: left out until it changes.
     let fixture = synced(|options| options.with_newest(Some(0))).await;
     assert_eq!(refreshed(&fixture, RefreshLimits::default()).await, taken(&[]));
     set_modified(&fixture.session("p", "b").path().join("transcript.jsonl"), NOW);
@@ -98,7 +98,7 @@ async fn what_the_last_sync_left_out_is_left_out() {
 }
 
 #[tokio::test]
-async fn events_are_kept_as_the_last_sync_kept_them() {
+async fn a_refresh_stores_as_much_of_events_as_the_last_sync() {
     let mut fixture = Fixture::new();
     fixture.keep_events(EventDetail::Summary);
     fixture.folder().events([lines::logger_event("a")]).unwrap();

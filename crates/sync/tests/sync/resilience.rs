@@ -1,4 +1,4 @@
-//! What goes wrong, and what is left afterwards.
+//! Failures, and the state after them.
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ async fn an_unreadable_file_fails_its_session_and_not_the_others() {
     let failure = &report.failures[0];
     assert_eq!((failure.project.as_str(), failure.session.as_deref()), ("p", Some("s")));
     assert!(failure.error.contains("transcript.jsonl"), "{}", failure.error);
-    // What can be read of it is taken.
+    // Its readable lines are stored.
     assert_eq!(fixture.event_types().await, ["a"]);
     assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("half"));
     // It is tried again until it can be read.
@@ -46,7 +46,7 @@ async fn an_unreadable_file_fails_its_session_and_not_the_others() {
 }
 
 #[tokio::test]
-async fn a_session_of_which_nothing_can_be_read_is_not_stored() {
+async fn unreadable_sessions_are_not_stored() {
     let fixture = Fixture::new();
     fs::create_dir(fixture.folder().path().join("transcript.jsonl")).unwrap();
     let report = fixture.sync().await;
@@ -65,7 +65,7 @@ async fn unreadable_metadata_and_events_are_reported_too() {
     assert_eq!((report.sessions.failed, report.failures.len(), report.messages.written), (1, 2, 1));
 }
 
-/// Another writer of the same session, who is quicker so many times.
+/// Another writer of the same session, which is faster N times.
 struct Rival {
     storage: SessionStorage,
     times: AtomicUsize,
@@ -80,7 +80,7 @@ impl Progress for Rival {
     }
 }
 
-/// Writes session `s` as it is, which gives it another version.
+/// Writes session `s` unchanged, which gives it another version.
 #[tokio::main(flavor = "current_thread")]
 async fn write_session(storage: SessionStorage) {
     let key = SessionKey::new(user(), "s".parse().unwrap());
@@ -89,7 +89,7 @@ async fn write_session(storage: SessionStorage) {
 }
 
 #[tokio::test]
-async fn a_session_that_somebody_else_wrote_in_between_is_begun_anew() {
+async fn a_session_that_another_process_wrote_is_read_again() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("one")]).unwrap();
     fixture.sync().await;
@@ -104,7 +104,7 @@ async fn a_session_that_somebody_else_wrote_in_between_is_begun_anew() {
 }
 
 #[tokio::test]
-async fn an_error_that_concerns_one_session_does_not_stop_the_others() {
+async fn an_error_of_one_session_does_not_stop_the_others() {
     let fixture = Fixture::new();
     let [first, last] = ["00000000-0000-4000-8000-000000000001", "ffffffff-ffff-4fff-8fff-ffffffffffff"];
     for session in [first, "b", last] {
@@ -118,9 +118,9 @@ async fn an_error_that_concerns_one_session_does_not_stop_the_others() {
     assert_eq!(fixture.sync().await.sessions.new, 1);
 }
 
-/// Where one of several sessions can't be written for now, it is begun anew.
+/// If one of several sessions has a conflict, it is read again.
 #[tokio::test]
-async fn of_sessions_that_are_written_together_one_may_fail() {
+async fn one_of_several_sessions_in_a_write_may_fail() {
     let fixture = Fixture::new();
     for n in 0..20 {
         fixture.session("p", &format!("s{n}")).transcript([lines::user("hello")]).unwrap();
@@ -132,7 +132,7 @@ async fn of_sessions_that_are_written_together_one_may_fail() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_for_all_stops_the_sync_and_says_how_far_it_came() {
+async fn an_error_of_the_store_stops_the_sync_and_names_its_progress() {
     let fixture = Fixture::new();
     for session in ["a", "b", "c"] {
         fixture.session("p", session).transcript([lines::user(session)]).unwrap();
@@ -144,7 +144,7 @@ async fn a_store_that_fails_for_all_stops_the_sync_and_says_how_far_it_came() {
     assert_eq!(fixture.sync().await.sessions.new, 3);
 }
 
-/// Everything that is stored of the sessions, in a form that can be compared.
+/// All stored rows of the sessions, in a form that can be compared.
 async fn contents(fixture: &Fixture, sessions: &[&str]) -> BTreeMap<String, String> {
     let mut contents = BTreeMap::new();
     for session in sessions {
@@ -197,7 +197,7 @@ async fn after_two_states(failing_call: Option<usize>) -> (BTreeMap<String, Stri
 }
 
 #[tokio::test]
-async fn after_a_failure_at_any_moment_one_sync_leads_to_the_same_store() {
+async fn one_sync_repairs_a_failure_at_any_moment() {
     let (expected, _) = after_two_states(None).await;
     let mut failures = 0;
     for call in 0..40 {
@@ -234,7 +234,7 @@ async fn session_folders_are_never_written_to() {
 }
 
 #[tokio::test]
-async fn a_state_of_another_version_is_no_obstacle() {
+async fn a_sync_state_of_another_version_is_ignored() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("one")]).unwrap().events([lines::logger_event("a")]).unwrap();
     fixture.sync().await;
@@ -261,7 +261,7 @@ async fn the_user_is_pinned_once() {
 }
 
 #[tokio::test]
-async fn the_index_is_brought_up_to_date_at_the_end() {
+async fn the_index_is_updated_at_the_end() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("one")]).unwrap();
     fixture.sync().await;

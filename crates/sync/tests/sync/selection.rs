@@ -1,4 +1,4 @@
-//! Which folders are taken in.
+//! Which folders are read.
 
 use std::{fs, path::Path};
 
@@ -26,7 +26,7 @@ async fn stored(fixture: &Fixture) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn newest_takes_those_that_changed_last() {
+async fn newest_selects_the_last_changed_sessions() {
     let fixture = Fixture::new();
     three_sessions(&fixture);
     let report = fixture.sync_with(fixture.options().with_newest(Some(2))).await;
@@ -35,7 +35,7 @@ async fn newest_takes_those_that_changed_last() {
 }
 
 #[tokio::test]
-async fn since_takes_those_that_changed_then_or_later() {
+async fn since_selects_sessions_changed_then_or_later() {
     let fixture = Fixture::new();
     three_sessions(&fixture);
     let since = Timestamp::parse("2026-01-05T08:02:00Z").unwrap();
@@ -53,7 +53,7 @@ async fn excluded_sessions_are_left_out() {
 }
 
 #[tokio::test]
-async fn a_bad_glob_is_an_error_that_names_its_field() {
+async fn errors_about_globs_name_the_field() {
     let fixture = Fixture::new();
     three_sessions(&fixture);
     let options = fixture.options().with_exclude(["p/[a"]);
@@ -62,7 +62,7 @@ async fn a_bad_glob_is_an_error_that_names_its_field() {
 }
 
 #[tokio::test]
-async fn a_root_without_projects_is_an_error_that_names_it() {
+async fn a_root_without_projects_is_an_error() {
     let fixture = Fixture::new();
     let error = fixture.try_sync().await.unwrap_err();
     assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("root")));
@@ -70,7 +70,7 @@ async fn a_root_without_projects_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
+async fn a_dry_run_reports_changes_and_makes_none() {
     let fixture = Fixture::new();
     three_sessions(&fixture);
     fixture.sync().await;
@@ -98,7 +98,7 @@ async fn a_dry_run_says_what_would_be_done_and_does_nothing() {
 }
 
 #[tokio::test]
-async fn unchanged_sessions_cost_no_query_each() {
+async fn unchanged_sessions_need_no_query() {
     let fixture = Fixture::new();
     for n in 0..20 {
         fixture.session("p", &format!("s{n}")).transcript([lines::user("hello")]).unwrap();
@@ -132,7 +132,7 @@ async fn a_moved_project_folder_moves_the_session() {
 }
 
 #[tokio::test]
-async fn of_two_folders_of_a_session_the_newer_is_taken() {
+async fn the_newer_of_two_folders_of_a_session_is_read() {
     let fixture = Fixture::new();
     for (project, minute) in [("old", 1), ("new", 2)] {
         let folder = fixture.session(project, "s");
@@ -148,7 +148,7 @@ async fn of_two_folders_of_a_session_the_newer_is_taken() {
 }
 
 #[test]
-fn unknown_folders_are_reported_and_empty_ones_are_not() {
+fn only_unknown_folders_with_content_are_reported() {
     let fixture = Fixture::new();
     fixture.session("p", "not an id").transcript([lines::user("one")]).unwrap();
     fixture.session("p", "no session either").file("notes.txt", "x").unwrap();
@@ -166,7 +166,7 @@ fn unknown_folders_are_reported_and_empty_ones_are_not() {
 }
 
 #[tokio::test]
-async fn a_folder_with_another_name_is_reported_as_left_out() {
+async fn folders_with_other_names_are_reported() {
     let fixture = Fixture::new();
     fixture.session("p", "not an id").transcript([lines::user("one")]).unwrap();
     let report = fixture.sync().await;
@@ -176,7 +176,7 @@ async fn a_folder_with_another_name_is_reported_as_left_out() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn links_are_followed_but_not_in_circles() {
+async fn links_are_followed_without_loops() {
     use std::os::unix::fs::symlink;
 
     let fixture = Fixture::new();

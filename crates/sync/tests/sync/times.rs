@@ -1,4 +1,4 @@
-//! When messages were written, and when sessions began and last changed.
+//! Times of messages and sessions.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ fn event(name: &str, ts: &str, data: Value) -> Line {
     lines::logger_event(name).at(format!("2026-01-05T08:00:{ts}Z")).with("data", data)
 }
 
-/// A prompt, a tool call, its result and an answer, none of which states a time.
+/// A prompt, a tool call, its result and an answer, without times.
 fn conversation() -> [Line; 4] {
     let call = json!([{"type": "tool_call", "id": "toolu_1", "name": "bash", "input": {}}]);
     [
@@ -27,7 +27,7 @@ fn conversation() -> [Line; 4] {
     ]
 }
 
-/// What the log says of the conversation.
+/// The log of the conversation.
 fn log() -> [Line; 7] {
     let call = json!({"tool_call_id": "toolu_1", "tool_name": "bash"});
     [
@@ -41,13 +41,13 @@ fn log() -> [Line; 7] {
     ]
 }
 
-/// Seconds, and where each comes from.
+/// The seconds of the times, with their sources.
 async fn times(fixture: &Fixture, session: &str) -> Vec<(String, TimeSource)> {
     let messages = fixture.messages(session).await;
     messages.iter().map(|message| (message.ts.to_string()[17..19].to_owned(), message.ts_source)).collect()
 }
 
-/// When a session began and last changed.
+/// The times when a session began and last changed.
 async fn dates(fixture: &Fixture, session: &str) -> [String; 2] {
     let session = fixture.stored(session).await.unwrap().session;
     [session.created, session.updated].map(|ts| ts.to_string()[..19].to_owned())
@@ -63,7 +63,7 @@ fn touch(folder: &Path, time: &str) {
 }
 
 #[tokio::test]
-async fn a_log_that_comes_later_corrects_the_times_and_nothing_else() {
+async fn a_later_log_corrects_only_times() {
     let embedding = Arc::new(FakeEmbedding::new());
     let fixture = Fixture::new().with_embedding(embedding.clone());
     let folder = fixture.folder();
@@ -92,7 +92,7 @@ async fn a_log_that_comes_later_corrects_the_times_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn messages_that_come_later_find_their_events_in_the_store() {
+async fn appended_messages_get_times_of_stored_events() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript(conversation().into_iter().take(2)).unwrap().events(log()).unwrap();
@@ -104,7 +104,7 @@ async fn messages_that_come_later_find_their_events_in_the_store() {
 }
 
 #[tokio::test]
-async fn a_log_gives_times_also_where_no_events_are_stored() {
+async fn logs_give_times_even_if_no_events_are_stored() {
     let mut fixture = Fixture::new();
     fixture.keep_events(EventDetail::None);
     let folder = fixture.folder();
@@ -120,11 +120,11 @@ async fn a_log_gives_times_also_where_no_events_are_stored() {
     folder.append_transcript(conversation().into_iter().skip(2)).unwrap();
     fixture.sync().await;
     assert_eq!(times(&fixture, "s").await, expected);
-    // Asked for later, all events are taken.
+    // With events turned on later, all are stored.
     fixture.keep_events(EventDetail::Full);
     assert_eq!(fixture.sync().await.events.written, 7);
     assert_eq!(times(&fixture, "s").await, expected);
-    // What is stored and what the log says is the same, counted once.
+    // Stored events and those of the log are the same and count once.
     fixture.keep_events(EventDetail::None);
     folder.append_events([event("session:end", "10", json!({}))]).unwrap();
     fixture.sync().await;
@@ -135,7 +135,7 @@ async fn a_log_gives_times_also_where_no_events_are_stored() {
 }
 
 #[tokio::test]
-async fn times_stay_when_a_log_is_gone_of_which_no_events_are_stored() {
+async fn times_stay_if_a_log_without_stored_events_is_gone() {
     let mut fixture = Fixture::new();
     fixture.keep_events(EventDetail::None);
     let folder = fixture.folder();
@@ -149,7 +149,7 @@ async fn times_stay_when_a_log_is_gone_of_which_no_events_are_stored() {
     assert!(times[4].1.is_estimated());
 }
 
-/// Sessions of several shapes: what their files state differs.
+/// Sessions whose files state different things.
 fn shapes(fixture: &Fixture) {
     let session = |name: &str| fixture.session("p", name);
     session("events").transcript(conversation()).unwrap().events(log()).unwrap();
@@ -201,7 +201,7 @@ async fn a_copy_of_the_tree_has_the_same_dates() {
 }
 
 #[tokio::test]
-async fn without_any_stated_time_dates_stay_what_they_were_first_seen() {
+async fn without_a_stated_time_the_first_seen_dates_stay() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript(conversation()).unwrap();
@@ -220,7 +220,7 @@ async fn without_any_stated_time_dates_stay_what_they_were_first_seen() {
 }
 
 #[tokio::test]
-async fn dates_that_only_files_give_are_estimates() {
+async fn dates_from_files_are_estimates() {
     let fixture = Fixture::new();
     shapes(&fixture);
     let session = |name: &str| fixture.session("p", name);
@@ -229,7 +229,7 @@ async fn dates_that_only_files_give_are_estimates() {
     session("empty").metadata("{}").unwrap();
     session("log-without-times").events([lines::logger_event("e").with("ts", json!(null))]).unwrap();
     fixture.sync().await;
-    // Somebody creates a session, and says when.
+    // A session is created with a time.
     let mut said = fixture.stored("silent").await.unwrap().session;
     said.session_id = SessionId::new("said").unwrap();
     (said.message_count, said.event_count) = (0, 0);
@@ -249,7 +249,7 @@ async fn dates_that_only_files_give_are_estimates() {
     assert_eq!(estimated().await, ["log-without-times"]);
 }
 
-/// What a store of an earlier version says of a session that was synced with it.
+/// A session as an earlier version stored it.
 async fn make_earlier(fixture: &Fixture) {
     let stored = fixture.stored("s").await.unwrap();
     let mut state: Value = serde_json::from_str(stored.sync_state.as_deref().unwrap()).unwrap();
@@ -266,7 +266,7 @@ async fn make_earlier(fixture: &Fixture) {
 }
 
 #[tokio::test]
-async fn a_session_of_an_earlier_version_is_examined_once_more() {
+async fn sessions_read_by_an_earlier_version_are_read_again() {
     let embedding = Arc::new(FakeEmbedding::new());
     let fixture = Fixture::new().with_embedding(embedding.clone());
     fixture.folder().transcript(conversation()).unwrap().events(log()).unwrap();
@@ -282,7 +282,7 @@ async fn a_session_of_an_earlier_version_is_examined_once_more() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_read_in_a_line_is_a_warning() {
+async fn unreadable_values_in_a_line_are_warnings() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let transcript = [
@@ -304,7 +304,7 @@ async fn what_can_not_be_read_in_a_line_is_a_warning() {
 }
 
 #[tokio::test]
-async fn turns_are_counted_and_not_their_numbers() {
+async fn the_turn_count_is_the_number_of_different_turns() {
     let fixture = Fixture::new();
     let turn = |n: u32| lines::user("go on").with("turn", json!(n));
     fixture.folder().transcript([turn(3), lines::assistant("so be it"), turn(7), turn(7)]).unwrap();
@@ -313,7 +313,7 @@ async fn turns_are_counted_and_not_their_numbers() {
 }
 
 #[tokio::test]
-async fn the_model_is_the_one_that_events_name_most_where_none_is_stated() {
+async fn without_a_stated_model_the_most_frequent_one_of_events_is_used() {
     let fixture = Fixture::new();
     let model = |model: &str| event("llm:response", "03", json!({"model": model}));
     let folder = fixture.folder();
@@ -333,7 +333,7 @@ async fn the_model_is_the_one_that_events_name_most_where_none_is_stated() {
 }
 
 #[tokio::test]
-async fn a_session_goes_by_its_first_real_prompt() {
+async fn the_title_is_the_first_real_prompt() {
     let fixture = Fixture::new();
     let reminder = "<system-reminder>be careful</system-reminder>";
     fixture.folder().transcript([lines::user(reminder), lines::user("Fix the tests")]).unwrap();

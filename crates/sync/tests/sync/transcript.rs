@@ -1,4 +1,4 @@
-//! Transcripts: replaced as a whole by their writers, compared line by line.
+//! Transcripts, which writers replace, and which are compared line by line.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use amplifier_session_testkit::lines;
 use crate::fixture::{Fixture, NOW, set_modified, skipped};
 
 #[tokio::test]
-async fn a_new_session_is_taken_in_with_all_its_files() {
+async fn all_files_of_a_new_session_are_stored() {
     let fixture = Fixture::new();
     fixture
         .folder()
@@ -54,7 +54,7 @@ async fn appended_lines_are_added() {
 }
 
 #[tokio::test]
-async fn a_rewind_on_disk_is_a_rewind_in_the_store() {
+async fn a_rewind_on_disk_rewinds_the_store() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript(["one", "two", "three", "four"].map(lines::user)).unwrap();
@@ -68,7 +68,7 @@ async fn a_rewind_on_disk_is_a_rewind_in_the_store() {
 }
 
 #[tokio::test]
-async fn a_file_replaced_by_its_equal_writes_no_message() {
+async fn a_file_replaced_by_an_identical_one_writes_no_message() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript(["one", "two"].map(lines::user)).unwrap();
@@ -84,7 +84,7 @@ async fn a_file_replaced_by_its_equal_writes_no_message() {
 }
 
 #[tokio::test]
-async fn a_changed_line_in_the_middle_replaces_that_message_alone() {
+async fn a_changed_line_replaces_only_its_message() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript(["one", "two", "three"].map(lines::user)).unwrap();
@@ -98,7 +98,7 @@ async fn a_changed_line_in_the_middle_replaces_that_message_alone() {
 }
 
 #[tokio::test]
-async fn a_bad_line_is_reported_with_its_number_and_takes_no_sequence() {
+async fn invalid_lines_are_reported_and_have_no_sequence() {
     let fixture = Fixture::new();
     let good = |text| lines::user(text).raw().to_text().into_owned();
     let content = format!("{}\n\n{{bad\n{}\n{{\"role\":\"ghost\"}}\n", good("one"), good("two"));
@@ -118,7 +118,7 @@ async fn a_bad_line_is_reported_with_its_number_and_takes_no_sequence() {
 }
 
 #[tokio::test]
-async fn a_mended_line_takes_its_place() {
+async fn a_repaired_line_gets_its_place() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let good = |text| lines::user(text).raw().to_text().into_owned();
@@ -132,7 +132,7 @@ async fn a_mended_line_takes_its_place() {
 }
 
 #[tokio::test]
-async fn half_a_last_line_waits_until_it_is_complete() {
+async fn an_incomplete_last_line_waits_until_it_is_complete() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder
@@ -148,7 +148,7 @@ async fn half_a_last_line_waits_until_it_is_complete() {
 }
 
 #[tokio::test]
-async fn a_last_line_without_newline_is_taken() {
+async fn a_last_line_without_newline_is_stored() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.file("transcript.jsonl", lines::user("one").raw().as_bytes()).unwrap();
@@ -159,7 +159,7 @@ async fn a_last_line_without_newline_is_taken() {
 }
 
 #[tokio::test]
-async fn a_bad_last_line_without_newline_is_reported_like_any_other() {
+async fn an_invalid_last_line_without_newline_is_reported() {
     let fixture = Fixture::new();
     fixture.folder().transcript([lines::user("one")]).unwrap().append("transcript.jsonl", "[]").unwrap();
     assert_eq!(skipped(&fixture.sync().await), [(Some("transcript.jsonl"), Some(2))]);
@@ -183,14 +183,14 @@ async fn while_an_append_is_pending_the_backup_is_read() {
     folder.remove("transcript.jsonl.append-pending").unwrap();
     fixture.sync().await;
     assert_eq!(fixture.texts().await, ["one", "two", "do not trust"]);
-    // Back to the backup: the transcript that was read in between must not hide it.
+    // The backup is used again: the transcript that was read in between must not hide it.
     folder.file("transcript.jsonl.append-pending", "").unwrap();
     fixture.sync().await;
     assert_eq!(fixture.texts().await, ["one", "two"]);
 }
 
 #[tokio::test]
-async fn bad_lines_of_the_backup_are_forgotten_with_it() {
+async fn invalid_lines_of_the_backup_are_removed_with_it() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript([lines::user("one")]).unwrap().file("transcript.jsonl.append-pending", "").unwrap();
@@ -229,7 +229,7 @@ async fn a_pending_append_of_a_new_session_stores_nothing() {
 }
 
 #[tokio::test]
-async fn a_transcript_that_vanished_stays_in_the_store() {
+async fn messages_stay_in_the_store_if_the_transcript_is_gone() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript([lines::user("one")]).unwrap().events([lines::logger_event("a")]).unwrap();
@@ -241,7 +241,7 @@ async fn a_transcript_that_vanished_stays_in_the_store() {
 }
 
 #[tokio::test]
-async fn a_folder_that_vanished_stays_in_the_store() {
+async fn sessions_stay_in_the_store_if_their_folder_is_gone() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript([lines::user("one")]).unwrap();
@@ -254,14 +254,14 @@ async fn a_folder_that_vanished_stays_in_the_store() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_a_moment_ago_is_read_again() {
+async fn a_file_that_has_just_changed_is_read_again() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let path = folder.path().join("transcript.jsonl");
     folder.transcript([lines::user("one")]).unwrap();
     set_modified(&path, NOW);
     fixture.sync().await;
-    // The same size and time, as on a file system that tells time in seconds.
+    // The same size and time, as on a file system with times in seconds.
     folder.file("transcript.jsonl", fs::read_to_string(&path).unwrap().replace("one", "two")).unwrap();
     set_modified(&path, NOW);
     fixture.clock.advance(3_000_000);
@@ -271,7 +271,7 @@ async fn a_file_that_changed_a_moment_ago_is_read_again() {
 }
 
 #[tokio::test]
-async fn lines_without_time_have_that_of_the_file_and_keep_it() {
+async fn lines_without_a_time_keep_that_of_the_file() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let path = folder.path().join("transcript.jsonl");
@@ -306,7 +306,7 @@ async fn lines_are_kept_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn windows_line_endings_blank_lines_and_a_byte_order_mark_are_no_content() {
+async fn windows_line_endings_blank_lines_and_a_byte_order_mark_are_ignored() {
     let fixture = Fixture::new();
     let line = |text| lines::user(text).raw().to_text().into_owned();
     let content = format!("\u{feff}{}\r\n\r\n  \n{}\r\n", line("one"), line("two"));
@@ -316,7 +316,7 @@ async fn windows_line_endings_blank_lines_and_a_byte_order_mark_are_no_content()
 }
 
 #[tokio::test]
-async fn a_line_of_600_kb_is_an_ordinary_line() {
+async fn lines_of_600_kb_are_stored() {
     let fixture = Fixture::new();
     let text = "long ".repeat(120_000);
     fixture.folder().transcript([lines::user("one"), lines::tool(&text), lines::user("two")]).unwrap();
@@ -325,7 +325,7 @@ async fn a_line_of_600_kb_is_an_ordinary_line() {
 }
 
 #[tokio::test]
-async fn other_files_of_the_folder_are_not_read() {
+async fn other_files_in_the_folder_are_not_read() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     folder.transcript([lines::user("one")]).unwrap();

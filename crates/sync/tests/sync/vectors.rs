@@ -1,4 +1,4 @@
-//! Vectors are made beside the reading, and those that are owed by the next sync.
+//! Vectors are made while sessions are read; pending ones by the next sync.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ async fn vectors_are_made_and_counted_by_content_type() {
 }
 
 #[tokio::test]
-async fn a_rewind_takes_the_vectors_of_what_is_gone() {
+async fn a_rewind_removes_vectors_of_removed_messages() {
     let fixture = Fixture::new().with_embedding(Arc::new(FakeEmbedding::new()));
     fixture.folder().transcript(["one", "two", "three"].map(lines::user)).unwrap();
     fixture.sync().await;
@@ -34,7 +34,7 @@ async fn a_rewind_takes_the_vectors_of_what_is_gone() {
 }
 
 #[tokio::test]
-async fn a_failing_provider_loses_no_message_and_is_not_asked_again() {
+async fn a_failing_provider_loses_no_message_and_gets_no_more_calls() {
     let provider = Arc::new(FakeEmbedding::new());
     let fixture = Fixture::new().with_embedding(provider.clone());
     for n in 0..10 {
@@ -72,7 +72,7 @@ async fn a_dry_run_embeds_nothing() {
 }
 
 #[tokio::test]
-async fn more_sessions_than_may_wait_lose_no_vector() {
+async fn many_sessions_lose_no_vector() {
     let fixture = Fixture::new().with_embedding(Arc::new(FakeEmbedding::new()));
     for n in 0..150 {
         fixture.session("p", &format!("s{n}")).transcript([lines::user("hello")]).unwrap();
