@@ -34,8 +34,7 @@ fn message(sequence: u32, raw: impl Into<Vec<u8>>) -> Record {
         role: "assistant".parse().unwrap(),
         turn: sequence.checked_sub(1),
         ts: Timestamp::from_micros(i64::from(sequence) * 1_000_001 - 62_000_000_000_000_000),
-        ts_estimated: sequence % 2 == 1,
-        ts_source: (sequence % 2 == 1).then_some(TimeSource::Interpolated),
+        ts_source: if sequence % 2 == 1 { TimeSource::Interpolated } else { TimeSource::Stated },
         synced_at: Timestamp::from_micros(250_000_000_000_000_001),
         raw: Raw::from(RawJson::new(raw)),
     }))

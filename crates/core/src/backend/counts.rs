@@ -174,13 +174,12 @@ impl EventCounter {
         if usage.calls == 0 {
             return;
         }
-        let key = || SessionKey::new(event.user_id.clone(), event.session_id.clone());
         if repeats_usage(&event.event_type) {
-            self.repeated.entry(key()).or_default().push((group, usage));
+            self.repeated.entry(event.key()).or_default().push((group, usage));
             return;
         }
         if event.event_type == RESPONSE {
-            self.answered.insert(key());
+            self.answered.insert(event.key());
         }
         sum.add(usage);
     }
@@ -223,6 +222,20 @@ pub struct MessageCount {
     pub role: Role,
     /// How many there are.
     pub messages: u64,
+}
+
+impl MessageCount {
+    /// Counts messages one by one, for backends whose database can't do it. The counts are in order of day and role.
+    #[must_use]
+    pub fn of(messages: impl IntoIterator<Item = (Timestamp, Role)>) -> Vec<Self> {
+        let mut counts: BTreeMap<(String, &str), Self> = BTreeMap::new();
+        for (ts, role) in messages {
+            let day = ts.day();
+            let count = counts.entry((day.clone(), role.as_str()));
+            count.or_insert(Self { day, role, messages: 0 }).messages += 1;
+        }
+        counts.into_values().collect()
+    }
 }
 
 /// The rows of one kind in a session.
@@ -288,6 +301,16 @@ impl VectorCounts {
             if is_pending {
                 self.generations.entry(number).or_default().pending += 1;
             }
+        }
+    }
+
+    /// Counts the vectors that a generation has of one message, and why a text of it has none.
+    pub fn add_vectors(&mut self, generation: u32, vectors: u64, failure: Option<&str>) {
+        let counts = self.generations.entry(generation).or_default();
+        counts.vectors += vectors;
+        counts.messages += u64::from(vectors > 0);
+        if let Some(reason) = failure {
+            *counts.failed.entry(reason.to_owned()).or_default() += 1;
         }
     }
 }

@@ -17,6 +17,7 @@ mod counts;
 mod events;
 mod factory;
 mod info;
+mod locks;
 mod messages;
 pub mod meta;
 mod query;
@@ -39,6 +40,7 @@ pub use counts::{
 pub use events::Events;
 pub use factory::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening};
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
+pub use locks::SessionLocks;
 pub use messages::Messages;
 pub use meta::Meta;
 pub use query::{

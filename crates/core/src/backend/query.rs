@@ -1,5 +1,7 @@
 //! Queries for sessions, messages and vectors, and the candidates for a search.
 
+use serde::Deserialize;
+
 use crate::{
     Error, Result,
     model::{ContentType, ContentTypes, MessageRef, Session, SessionId, SessionKey, Timestamp, UserId},
@@ -9,7 +11,7 @@ use crate::{
 };
 
 /// The id of a session and of its parent.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[non_exhaustive]
 pub struct SessionName {
     /// Its id, unique per user.

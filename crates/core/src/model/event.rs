@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Digest, HostId, ProjectSlug, SessionId, Timestamp, UserId};
+use super::{Digest, HostId, ProjectSlug, SessionId, SessionKey, Timestamp, UserId};
 use crate::text::holds_words;
 
 /// The level of an event.
@@ -99,6 +99,12 @@ pub struct Event {
 }
 
 impl Event {
+    /// User and session.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        SessionKey::new(self.user_id.clone(), self.session_id.clone())
+    }
+
     /// The part of the type before the first colon: `llm` for `llm:request`. The whole type if it has no colon.
     #[must_use]
     pub fn category(&self) -> &str {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{
     Digest, HostId, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, TimeSource, Timestamp, UserId,
+    time_fields,
 };
 use crate::{Error, Result};
 
@@ -179,7 +180,7 @@ impl Message {
 }
 
 /// The state of a stored message that a sync compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct MessageState {
     /// The digest of the line. If digest and turn are the same, the message is not written.
     pub digest: Digest,
@@ -188,6 +189,7 @@ pub struct MessageState {
     /// Its time.
     pub ts: Timestamp,
     /// Where `ts` comes from.
+    #[serde(flatten, with = "time_fields")]
     pub ts_source: TimeSource,
 }
 

@@ -17,6 +17,6 @@ pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, Us
 pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;
 pub use session::{MetadataFile, Session, SessionField, Visibility};
-pub use time_source::TimeSource;
+pub use time_source::{TimeSource, time_fields};
 pub use timestamp::Timestamp;
 pub use vector::{ContentType, ContentTypes, EmbeddingSpace, VectorRecord};

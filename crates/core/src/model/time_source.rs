@@ -49,6 +49,40 @@ impl TimeSource {
     }
 }
 
+/// A [`TimeSource`] as serde writes it into documents and archives, with `flatten`: `ts_estimated` and `ts_source`. The
+/// second one is absent in those of earlier versions.
+pub mod time_fields {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::TimeSource;
+
+    #[derive(Serialize, Deserialize)]
+    struct Fields {
+        ts_estimated: bool,
+        #[serde(default)]
+        ts_source: Option<TimeSource>,
+    }
+
+    /// Writes both fields.
+    ///
+    /// # Errors
+    ///
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(source: &TimeSource, serializer: S) -> Result<S::Ok, S::Error> {
+        Fields { ts_estimated: source.is_estimated(), ts_source: Some(*source) }.serialize(serializer)
+    }
+
+    /// Reads one field or both.
+    ///
+    /// # Errors
+    ///
+    /// Those of the deserializer.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeSource, D::Error> {
+        let Fields { ts_estimated, ts_source } = Fields::deserialize(deserializer)?;
+        Ok(ts_source.unwrap_or(TimeSource::of_estimated(ts_estimated)))
+    }
+}
+
 impl std::str::FromStr for TimeSource {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {

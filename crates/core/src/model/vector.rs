@@ -186,7 +186,7 @@ impl fmt::Display for EmbeddingSpace {
 ///
 /// The embedded text is not stored a second time: it is the characters `span_start..span_end` of the message's text of
 /// this content type.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct VectorRecord {
     /// The content type of the text.
     pub content_type: ContentType,

@@ -3,7 +3,7 @@
 use crate::{
     Error, Result,
     events::normalised_type,
-    model::{Event, Level, MessageRef, SessionKey, Timestamp},
+    model::{Event, Level, MessageRef, Timestamp},
     search::SessionFilter,
 };
 
@@ -176,7 +176,7 @@ pub struct EventCursor {
 
 impl From<&Event> for EventCursor {
     fn from(event: &Event) -> Self {
-        let key = SessionKey::new(event.user_id.clone(), event.session_id.clone());
+        let key = event.key();
         Self { ts: event.ts, event: MessageRef::new(key, event.sequence) }
     }
 }

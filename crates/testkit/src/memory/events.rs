@@ -57,9 +57,7 @@ impl Events for MemoryBackend {
         // A model call counts once: the counter has to know which sessions have responses.
         let responses = EventFilter::default().with_event_type(RESPONSE.to_owned());
         let answers = rows.events(scope, &responses).filter(|event| Usage::of(&event.summary).calls > 0);
-        counter.set_answered(
-            answers.map(|event| SessionKey::new(event.user_id.clone(), event.session_id.clone())),
-        );
+        counter.set_answered(answers.map(|event| event.key()));
         Ok(counter.into_counts())
     }
 }

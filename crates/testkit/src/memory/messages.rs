@@ -1,7 +1,5 @@
 //! Messages.
 
-use std::collections::BTreeMap;
-
 use amplifier_session_core::{
     Result, Scope,
     backend::{MessageCount, Messages, SequenceRange},
@@ -43,12 +41,7 @@ impl Messages for MemoryBackend {
     }
 
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        let mut counts: BTreeMap<(String, &str), MessageCount> = BTreeMap::new();
-        for MessageRow { message, .. } in self.rows().messages(scope, filter) {
-            let (day, role) = (message.ts.day(), message.role);
-            let count = counts.entry((day.clone(), role.as_str()));
-            count.or_insert(MessageCount { day, role, messages: 0 }).messages += 1;
-        }
-        Ok(counts.into_values().collect())
+        let rows = self.rows();
+        Ok(MessageCount::of(rows.messages(scope, filter).map(|row| (row.message.ts, row.message.role))))
     }
 }

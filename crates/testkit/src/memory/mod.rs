@@ -14,14 +14,13 @@ mod vectors;
 mod write;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use amplifier_session_core::{
     Result,
-    backend::{Meta, Scheduling, SequenceRange, StorageBackend, StoreInfo, StorePlace, meta},
-    model::SessionKey,
+    backend::{Meta, Scheduling, SequenceRange, SessionLocks, StorageBackend, StoreInfo, StorePlace, meta},
 };
 use async_trait::async_trait;
 
@@ -48,7 +47,7 @@ pub struct MemoryBackend {
 struct Shared {
     rows: Mutex<Rows>,
     /// Allows one writer of a session at a time. A remote store uses a lease for this.
-    leases: Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>,
+    leases: SessionLocks,
     /// The number of batches until a write is interrupted.
     interruption: Mutex<Option<usize>>,
 }
@@ -68,7 +67,7 @@ impl MemoryBackend {
             (meta::WRITER.to_owned(), meta::WRITER_NAME.to_owned()),
         ]);
         let rows = Mutex::new(Rows::new(meta));
-        let shared = Shared { rows, leases: Mutex::default(), interruption: Mutex::default() };
+        let shared = Shared { rows, leases: SessionLocks::default(), interruption: Mutex::default() };
         Self { shared: Arc::new(shared), page_size: 7 }
     }
 

@@ -118,10 +118,7 @@ impl Vectors for MemoryBackend {
                 counts.generations.entry(number).or_default().pending += 1;
             }
             for (number, VectorRows { records, failure }) in &row.vectors {
-                let counts = counts.generations.entry(*number).or_default();
-                counts.messages += u64::from(!records.is_empty());
-                counts.vectors += records.len() as u64;
-                failure.iter().for_each(|reason| *counts.failed.entry(reason.clone()).or_default() += 1);
+                counts.add_vectors(*number, records.len() as u64, failure.as_deref());
             }
         }
         Ok(counts)

@@ -7,7 +7,6 @@ use amplifier_session_core::{
     backend::{SessionChange, StoredSession, Version},
     model::{Message, Retimed, SessionKey, StoredEvent},
 };
-use tokio::sync::OwnedMutexGuard;
 
 use super::{
     MemoryBackend,
@@ -30,7 +29,7 @@ impl MemoryBackend {
     /// Writes the rows first and the session last: until the session has its new version, the write can be repeated.
     pub(super) async fn write_change(&self, mut change: SessionChange) -> Result<Version> {
         let key = change.session.key();
-        let _lease = self.lease(&key).await;
+        let _lease = self.shared.leases.lock(&key).await;
         let steps = {
             let rows = self.rows();
             check(&rows, &key, &change)?;
@@ -47,7 +46,7 @@ impl MemoryBackend {
 
     /// Deletes the rows first and the session last: while the session exists, the deletion can be repeated.
     pub(super) async fn delete(&self, key: &SessionKey) -> Result<bool> {
-        let _lease = self.lease(key).await;
+        let _lease = self.shared.leases.lock(key).await;
         let steps = removals(&self.rows(), key, 0, 0);
         self.run(key, steps).await?;
         let rows = &mut *self.rows();
@@ -82,14 +81,6 @@ impl MemoryBackend {
             true => Err(Error::new(ErrorKind::StorageIo, "the write was interrupted on demand").retryable()),
             false => Ok(()),
         }
-    }
-
-    async fn lease(&self, key: &SessionKey) -> OwnedMutexGuard<()> {
-        let lease = {
-            let mut leases = self.shared.leases.lock().unwrap_or_else(PoisonError::into_inner);
-            leases.entry(key.clone()).or_default().clone()
-        };
-        lease.lock_owned().await
     }
 }
 

@@ -206,8 +206,7 @@ fn message_record(message: Message, sequence: u32) -> Record {
         role: message.role,
         turn: message.turn,
         ts: message.ts,
-        ts_estimated: message.ts_estimated(),
-        ts_source: Some(message.ts_source),
+        ts_source: message.ts_source,
         synced_at: message.synced_at,
         raw: Raw::from(message.raw),
     }))

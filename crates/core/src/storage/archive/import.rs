@@ -10,7 +10,7 @@ use crate::{
     events,
     model::{
         ContentType, Digest, Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey,
-        StoredEvent, TimeSource, UserId, VectorState,
+        StoredEvent, UserId, VectorState,
     },
 };
 
@@ -228,7 +228,7 @@ impl Reading {
             role: record.role,
             turn: record.turn,
             ts: record.ts,
-            ts_source: record.ts_source.unwrap_or(TimeSource::of_estimated(record.ts_estimated)),
+            ts_source: record.ts_source,
             synced_at: record.synced_at,
             vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
             digest: Digest::of(raw.as_bytes()),

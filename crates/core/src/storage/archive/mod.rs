@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use crate::{
     Error, Result,
     backend::SkippedLine,
-    model::{Digest, Level, RawJson, Role, Session, TimeSource, Timestamp},
+    model::{Digest, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
 };
 
 pub use export::ExportReport;
@@ -131,11 +131,9 @@ pub struct MessageRecord {
     pub turn: Option<u32>,
     /// When it was written.
     pub ts: Timestamp,
-    /// Whether the time is an estimate.
-    pub ts_estimated: bool,
-    /// Where the time comes from; absent in archives of earlier versions.
-    #[serde(default)]
-    pub ts_source: Option<TimeSource>,
+    /// Where the time comes from.
+    #[serde(flatten, with = "time_fields")]
+    pub ts_source: TimeSource,
     /// When it was stored.
     pub synced_at: Timestamp,
     /// Its line.
