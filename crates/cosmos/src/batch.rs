@@ -1,6 +1,6 @@
 //! Changes of documents, and their distribution over batches.
 
-use std::ops::Add;
+use std::{collections::HashSet, ops::Add};
 
 use amplifier_session_core::Result;
 use azure_data_cosmos::{
@@ -15,44 +15,43 @@ use crate::{documents::Document, error, limits};
 /// A change of one document.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    kind: Kind,
     id: String,
-    /// The ETag that the stored document must have.
-    etag: Option<String>,
     /// The new content; `None` for a deletion.
     json: Option<Box<RawValue>>,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Create,
-    Upsert,
-    Replace,
-    Delete,
+    /// The ETag that the stored document must have.
+    etag: Option<String>,
+    /// Whether any stored document is replaced.
+    is_upsert: bool,
 }
 
 impl Operation {
     /// Creates a document without an ETag; replaces one that was read. Refused if the stored one has changed since.
     pub(crate) fn save<T: Serialize>(document: &Document<T>) -> Result<Self> {
         let etag = Some(&document.etag).filter(|etag| !etag.is_empty()).cloned();
-        let kind = if etag.is_some() { Kind::Replace } else { Kind::Create };
-        Ok(Self { kind, etag, ..Self::upsert(document)? })
+        Ok(Self { etag, is_upsert: false, ..Self::upsert(document)? })
     }
 
     /// Creates or replaces a document, whatever is stored.
     pub(crate) fn upsert<T: Serialize>(document: &Document<T>) -> Result<Self> {
         let json = to_raw_value(document).map_err(error::malformed)?;
-        Ok(Self { kind: Kind::Upsert, id: document.id.clone(), etag: None, json: Some(json) })
+        Ok(Self { id: document.id.clone(), json: Some(json), etag: None, is_upsert: true })
     }
 
     /// Deletes a document. Refused if there is none.
     pub(crate) fn delete(id: String) -> Self {
-        Self { kind: Kind::Delete, id, etag: None, json: None }
+        Self { id, json: None, etag: None, is_upsert: false }
     }
 
     /// Deletes a document. Refused if there is none, or if its ETag differs.
     pub(crate) fn delete_if(id: String, etag: String) -> Self {
         Self { etag: Some(etag), ..Self::delete(id) }
+    }
+
+    /// Puts `documents` in the place of those with the ids `old`: deletes those that are not among them.
+    pub(crate) fn replace<T: Serialize>(old: Vec<String>, documents: &[Document<T>]) -> Result<Vec<Self>> {
+        let kept: HashSet<&str> = documents.iter().map(|document| document.id.as_str()).collect();
+        let deleted = old.into_iter().filter(|id| !kept.contains(id.as_str())).map(Self::delete).map(Ok);
+        deleted.chain(documents.iter().map(Self::upsert)).collect()
     }
 
     pub(crate) fn size(&self) -> Size {
@@ -62,21 +61,21 @@ impl Operation {
     /// Checks the limits of Cosmos DB.
     pub(crate) fn check(&self) -> Result<()> {
         limits::check_id(&self.id)?;
-        limits::check_item(self.size().bytes)
+        limits::at_most("document", self.size().bytes, limits::BYTES, "bytes")
     }
 
     pub(crate) fn add_to(self, batch: TransactionalBatch) -> Result<TransactionalBatch, CosmosError> {
         let matching = self.etag.map(|etag| Precondition::IfMatch(etag.into()));
-        match self.kind {
-            Kind::Create => batch.create_item(self.json),
-            Kind::Upsert => batch.upsert_item(self.json, None),
-            Kind::Replace => {
-                let options = matching.map(|etag| BatchReplaceOptions::default().with_precondition(etag));
-                batch.replace_item(self.id, self.json, options)
-            }
-            Kind::Delete => {
+        match (self.json, matching) {
+            (None, matching) => {
                 let options = matching.map(|etag| BatchDeleteOptions::default().with_precondition(etag));
                 Ok(batch.delete_item(self.id, options))
+            }
+            (json, _) if self.is_upsert => batch.upsert_item(json, None),
+            (json, None) => batch.create_item(json),
+            (json, Some(etag)) => {
+                let options = BatchReplaceOptions::default().with_precondition(etag);
+                batch.replace_item(self.id, json, Some(options))
             }
         }
     }
@@ -91,7 +90,7 @@ pub(crate) struct Size {
 
 impl Size {
     /// What a batch has room for.
-    pub(crate) const BATCH: Self = Self { operations: limits::BATCH_OPERATIONS, bytes: limits::BATCH_BYTES };
+    pub(crate) const BATCH: Self = Self { operations: limits::BATCH_OPERATIONS, bytes: limits::BYTES };
 
     pub(crate) fn of(operations: &[Operation]) -> Self {
         operations.iter().map(Operation::size).fold(Self::default(), Add::add)

@@ -15,7 +15,10 @@ use azure_data_cosmos::{
     models::BatchResponse,
     options::{MaxItemCountHint, QueryOptions},
 };
-use futures_util::{TryStreamExt as _, stream::MapErr};
+use futures_util::{
+    StreamExt as _, TryStreamExt as _,
+    stream::{self, MapErr},
+};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
@@ -30,29 +33,13 @@ const ATTEMPTS: u32 = 4;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
 /// The most reads of one call that run at the same time.
-pub(crate) const READS: usize = 8;
+const READS: usize = 8;
 
-/// The outcome of a batch.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Outcome {
-    /// All operations happened. Contains the ETags of the documents, in order of the operations.
-    Done(Vec<String>),
-    /// No operation happened, because one met a document other than expected (404, 409 or 412).
-    Refused,
-}
-
-impl Outcome {
-    /// The ETags of the documents.
-    ///
-    /// # Errors
-    ///
-    /// `Conflict` if the batch was refused.
-    pub(crate) fn etags(self) -> Result<Vec<String>> {
-        match self {
-            Self::Done(etags) => Ok(etags),
-            Self::Refused => Err(error::conflict()),
-        }
-    }
+/// The results of several reads, in their order.
+pub(crate) async fn parallel<T>(
+    reads: impl IntoIterator<Item = impl Future<Output = Result<T>>>,
+) -> Result<Vec<T>> {
+    stream::iter(reads).buffered(READS).try_collect().await
 }
 
 fn query_failed(error: CosmosError) -> Error {
@@ -61,7 +48,8 @@ fn query_failed(error: CosmosError) -> Error {
 
 fn sdk_query<T>(query: Query<T>) -> Result<SdkQuery> {
     let parameters = query.parameters.iter().map(|(name, value)| name.len() + value.to_string().len());
-    limits::check_query(query.text.len() + parameters.sum::<usize>())?;
+    let bytes = query.text.len() + parameters.sum::<usize>();
+    limits::at_most("query", bytes, limits::QUERY_BYTES, "bytes")?;
     let mut sdk = SdkQuery::from(query.text);
     for (name, value) in query.parameters {
         sdk = sdk.with_parameter(name, value).map_err(query_failed)?;
@@ -75,9 +63,9 @@ pub(crate) type Answers<T> = MapErr<QueryItemIterator<T>, fn(CosmosError) -> Err
 /// A container.
 #[derive(Clone)]
 pub(crate) struct Container {
-    sdk: ContainerClient,
+    pub(crate) sdk: ContainerClient,
     /// Limits the batches that are under way, in all containers of a store.
-    writes: Arc<Semaphore>,
+    pub(crate) writes: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Container {
@@ -87,10 +75,6 @@ impl std::fmt::Debug for Container {
 }
 
 impl Container {
-    pub(crate) fn new(sdk: ContainerClient, writes: Arc<Semaphore>) -> Self {
-        Self { sdk, writes }
-    }
-
     /// The document with this id, if there is one.
     pub(crate) async fn read<T: DeserializeOwned>(&self, partition: &str, id: &str) -> Result<Option<T>> {
         let failed = |failure| error::of_sdk("reading a document", failure);
@@ -104,12 +88,21 @@ impl Container {
         }
     }
 
-    /// Changes documents of one partition: all of them, or none. Sends no request if there are no operations.
-    pub(crate) async fn write(&self, partition: &str, operations: Vec<Operation>) -> Result<Outcome> {
-        if operations.is_empty() {
-            return Ok(Outcome::Done(Vec::new()));
-        }
-        limits::check_partition(partition)?;
+    /// Those of the documents with these ids that exist, in the order of the ids.
+    pub(crate) async fn read_all<T: DeserializeOwned>(
+        &self,
+        partition: &str,
+        ids: Vec<String>,
+    ) -> Result<Vec<T>> {
+        let reads = ids.into_iter().map(|id| async move { self.read(partition, &id).await });
+        let found: Vec<Option<T>> = parallel(reads).await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Changes documents of one partition: all of them, or none. Returns the new ETag of the first one, or `None` if the batch
+    /// was refused because an operation met a document other than expected (404, 409 or 412).
+    pub(crate) async fn write(&self, partition: &str, operations: Vec<Operation>) -> Result<Option<String>> {
+        limits::at_most("partition", partition.len(), limits::PARTITION_BYTES, "bytes")?;
         operations.iter().try_for_each(Operation::check)?;
         let failed = |failure| error::of_sdk("writing documents", failure);
         let batch = TransactionalBatch::new(partition.to_owned());
@@ -119,11 +112,10 @@ impl Container {
         // 424: did not happen because of another operation.
         match answer.results().iter().find(|result| !result.is_success() && result.status_code() != 424) {
             None => {
-                let etags =
-                    answer.results().iter().map(|result| result.etag().unwrap_or_default().to_owned());
-                Ok(Outcome::Done(etags.collect()))
+                let etag = answer.results().first().and_then(|result| result.etag());
+                Ok(Some(etag.unwrap_or_default().to_owned()))
             }
-            Some(refused) if matches!(refused.status_code(), 404 | 409 | 412) => Ok(Outcome::Refused),
+            Some(refused) if matches!(refused.status_code(), 404 | 409 | 412) => Ok(None),
             Some(refused) => {
                 let message = "Cosmos DB refused a batch of documents".to_owned();
                 Err(error::of_status(refused.status_code(), message, refused.retry_after()))
@@ -154,7 +146,7 @@ impl Container {
     pub(crate) async fn write_many(&self, partition: &str, operations: Vec<Operation>) -> Result<bool> {
         let mut all_done = true;
         for batch in pack(operations, Size::BATCH, Operation::size) {
-            all_done &= self.write(partition, batch).await? != Outcome::Refused;
+            all_done &= self.write(partition, batch).await?.is_some();
         }
         Ok(all_done)
     }

@@ -1,12 +1,14 @@
 //! How to reach an account, and the settings that say so.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use amplifier_session_core::{
-    Error, Result,
+    Error, Result, Secret,
     config::{Setting, Settings},
 };
 use azure_core::http::Url;
+use azure_data_cosmos::models::VectorIndexType;
+use serde_json::{from_value, json};
 
 /// The database unless another one is named.
 pub const DEFAULT_DATABASE: &str = "amplifier-db";
@@ -65,56 +67,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 /// How to sign in.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Authentication {
     /// With Microsoft Entra ID, and the credentials that the environment offers.
     DefaultCredential,
     /// With a key of the account.
-    Key(String),
-}
-
-impl fmt::Debug for Authentication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::DefaultCredential => "DefaultCredential",
-            Self::Key(_) => "Key(hidden)",
-        })
-    }
-}
-
-/// A kind of vector index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum VectorIndexKind {
-    /// Compares all vectors, compressed: for some ten thousand vectors in a partition.
-    #[default]
-    QuantizedFlat,
-    /// Follows a graph over compressed vectors: for more of them. Finds the nearest with high probability.
-    DiskAnn,
-    /// Compares all vectors as they are: exact, for at most 505 dimensions.
-    Flat,
-}
-
-impl VectorIndexKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::QuantizedFlat, Self::DiskAnn, Self::Flat];
-
-    /// Its name in the service.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::QuantizedFlat => "quantizedFlat",
-            Self::DiskAnn => "diskANN",
-            Self::Flat => "flat",
-        }
-    }
-
-    /// The kind of this name, in any case.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str().eq_ignore_ascii_case(name))
-    }
+    Key(Secret),
 }
 
 /// Where a store is, how it is created, and how patient its client is.
@@ -134,9 +93,12 @@ pub struct CosmosConfig {
     /// The length of the vectors that the container's index is for. Default: that of the existing container; a new one is
     /// made for 3072.
     pub vector_dimensions: Option<usize>,
-    /// The kind of that index. Default: that of the existing container; a new one gets
-    /// [`VectorIndexKind::QuantizedFlat`].
-    pub vector_index: Option<VectorIndexKind>,
+    /// The kind of that index. Default: that of the existing container; a new one gets `QuantizedFlat`.
+    ///
+    /// - `QuantizedFlat` compares all vectors, compressed: for some ten thousand vectors in a partition.
+    /// - `DiskANN` follows a graph over compressed vectors: for more of them. Finds the nearest with high probability.
+    /// - `Flat` compares all vectors as they are: exact, for at most 505 dimensions.
+    pub vector_index: Option<VectorIndexType>,
     /// Whether a missing database and missing containers are created, which needs a key. Default: true.
     pub create: bool,
     /// How long the write of another process, which may be throttled, can make no progress before that process counts as
@@ -170,32 +132,24 @@ impl CosmosConfig {
         }
     }
 
-    /// The account at `endpoint`, configured by [`SETTINGS`]. A file with the key is read.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` when a value is not what its setting holds, or there is no key to sign in with.
+    /// The account at `endpoint`, configured by [`SETTINGS`]. Reads the file with the key. `Validation` if a value is not
+    /// what its setting holds, or there is no key to sign in with.
     pub(crate) fn from_settings(endpoint: impl Into<String>, settings: &Settings) -> Result<Self> {
         let mut config = Self::new(endpoint);
-        if let Some(database) = settings.text("cosmos.database") {
-            config.database = database.to_owned();
-        }
+        config.database = settings.text("cosmos.database").unwrap_or(DEFAULT_DATABASE).to_owned();
         if settings.choice("cosmos.auth_method")? == Some("key") {
             config.authentication = Authentication::Key(key(settings)?);
         }
         config.enable_vector = settings.switch("cosmos.enable_vector")?;
         config.vector_dimensions =
             settings.count("cosmos.vector_dimensions")?.map(|length| length.try_into().unwrap_or(usize::MAX));
-        config.vector_index = settings.choice("cosmos.vector_index")?.and_then(VectorIndexKind::parse);
+        let index = settings.choice("cosmos.vector_index")?;
+        config.vector_index = index.and_then(|name| from_value(json!(name)).ok());
         Ok(config)
     }
 
-    /// The address of the account, and whether it is plain HTTP on this machine.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` when it is not an address, or asks for plain HTTP to another machine, which would expose keys and
-    /// tokens.
+    /// The address of the account, and whether it is plain HTTP on this machine. `Validation` if it is not an address, or
+    /// asks for plain HTTP to another machine, which would expose keys and tokens.
     pub(crate) fn address(&self) -> Result<(Url, bool)> {
         let wrong = |what| Error::validation("endpoint", what).with("value", &self.endpoint);
         let url: Url = self.endpoint.parse().map_err(|e| wrong("is not an address").with_source(e))?;
@@ -204,85 +158,14 @@ impl CosmosConfig {
         match url.scheme() {
             "https" => Ok((url, false)),
             "http" if is_here => Ok((url, true)),
-            "http" => Err(wrong("must begin with https://, unless it is on this machine")),
-            _ => Err(wrong("must begin with https://")),
+            _ => Err(wrong("must begin with https://, or with http:// on this machine")),
         }
-    }
-
-    /// Sets the database.
-    #[must_use]
-    pub fn with_database(mut self, database: impl Into<String>) -> Self {
-        self.database = database.into();
-        self
-    }
-
-    /// Sets how to sign in.
-    #[must_use]
-    pub fn with_authentication(mut self, authentication: Authentication) -> Self {
-        self.authentication = authentication;
-        self
-    }
-
-    /// Sets whether the service compares vectors.
-    #[must_use]
-    pub fn with_vector(mut self, enable_vector: bool) -> Self {
-        self.enable_vector = enable_vector;
-        self
-    }
-
-    /// Sets the length of vectors.
-    #[must_use]
-    pub fn with_vector_dimensions(mut self, dimensions: usize) -> Self {
-        self.vector_dimensions = Some(dimensions);
-        self
-    }
-
-    /// Sets the kind of the vector index.
-    #[must_use]
-    pub fn with_vector_index(mut self, kind: VectorIndexKind) -> Self {
-        self.vector_index = Some(kind);
-        self
-    }
-
-    /// Sets whether a missing database and missing containers are created.
-    #[must_use]
-    pub fn with_create(mut self, create: bool) -> Self {
-        self.create = create;
-        self
-    }
-
-    /// Sets how long the write of another process can make no progress.
-    #[must_use]
-    pub fn with_takeover_after(mut self, takeover_after: Duration) -> Self {
-        self.takeover_after = takeover_after;
-        self
-    }
-
-    /// Sets how long to wait, in total, for a throttled request.
-    #[must_use]
-    pub fn with_throttle_patience(mut self, patience: Duration) -> Self {
-        self.throttle_patience = patience;
-        self
-    }
-
-    /// Sets the most texts that are scored for one search by words.
-    #[must_use]
-    pub fn with_most_texts(mut self, most_texts: usize) -> Self {
-        self.most_texts = most_texts;
-        self
-    }
-
-    /// Sets how many batches of writes are sent at the same time.
-    #[must_use]
-    pub fn with_write_concurrency(mut self, batches: usize) -> Self {
-        self.write_concurrency = batches;
-        self
     }
 }
 
-fn key(settings: &Settings) -> Result<String> {
+fn key(settings: &Settings) -> Result<Secret> {
     if let Some(key) = settings.text("cosmos.key") {
-        return Ok(key.to_owned());
+        return Ok(Secret::new(key));
     }
     let Some(file) = settings.path("cosmos.key_file") else {
         let message =
@@ -293,7 +176,7 @@ fn key(settings: &Settings) -> Result<String> {
         let message = format!("the file of cosmos.key_file can't be read: {}: {error}", file.display());
         Error::validation("config", message).with_source(error)
     };
-    Ok(std::fs::read_to_string(&file).map_err(unreadable)?.trim().to_owned())
+    std::fs::read_to_string(&file).map_err(unreadable).map(|key| Secret::new(&key))
 }
 
 #[cfg(test)]
@@ -326,12 +209,12 @@ mod tests {
             ("cosmos.vector_dimensions", "1536"),
             ("cosmos.vector_index", "diskann"),
         ]);
-        let expected = CosmosConfig::new("https://a/")
-            .with_database("d")
-            .with_authentication(Authentication::Key("c2VjcmV0".to_owned()))
-            .with_vector(false)
-            .with_vector_dimensions(1536)
-            .with_vector_index(VectorIndexKind::DiskAnn);
+        let mut expected = CosmosConfig::new("https://a/");
+        expected.authentication = Authentication::Key(Secret::new("c2VjcmV0"));
+        expected.enable_vector = false;
+        expected.vector_dimensions = Some(1536);
+        expected.database = "d".to_owned();
+        expected.vector_index = Some(VectorIndexType::DiskANN);
         assert_eq!(config.unwrap(), expected);
         assert_eq!(read(&[]).unwrap(), CosmosConfig::new("https://a/"));
     }
@@ -342,7 +225,7 @@ mod tests {
         std::fs::write(&file, "c2VjcmV0\n").unwrap();
         let read = |file: &str| read(&[("cosmos.auth_method", "key"), ("cosmos.key_file", file)]);
         let config = read(file.path().to_str().unwrap()).unwrap();
-        assert_eq!(config.authentication, Authentication::Key("c2VjcmV0".to_owned()));
+        assert_eq!(config.authentication, Authentication::Key(Secret::new("c2VjcmV0")));
         let error = read("~/there/is/no/such/file").unwrap_err();
         assert!(error.message().contains("cosmos.key_file") && !error.message().contains('~'), "{error}");
     }
@@ -378,12 +261,5 @@ mod tests {
             let error = address(elsewhere).unwrap_err();
             assert_eq!(error.context("field"), Some("endpoint"), "{elsewhere}");
         }
-    }
-
-    #[test]
-    fn the_key_is_not_shown() {
-        let config =
-            CosmosConfig::new("https://a/").with_authentication(Authentication::Key("c2VjcmV0".into()));
-        assert!(!format!("{config:?}").contains("c2VjcmV0"));
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{Error, ErrorKind, Result};
+use amplifier_session_core::{Error, ErrorKind, Result, backend::SessionLocks};
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_data_cosmos::{
     AccountReference, ContainerClient, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
     models::ContainerProperties,
     options::{
-        BinaryEncodingOptions, ConnectionPoolOptions, OperationOptions, OperationOptionsBuilder,
-        ThrottlingRetryOptionsBuilder,
+        BinaryEncodingOptions, ConnectionPoolOptions, OperationOptionsBuilder, ThrottlingRetryOptionsBuilder,
     },
 };
 use tokio::sync::Semaphore;
@@ -18,13 +17,10 @@ use crate::{
     client::Container,
     config::{Authentication, CosmosConfig},
     containers, error, meta,
-    store::{CosmosBackend, SessionLocks, Store},
+    store::{CosmosBackend, Store},
     totals::CachedTotals,
     usage::Usage,
 };
-
-/// The most repetitions of a throttled request: more than fit in the time that the configuration allows.
-const MAX_REPETITIONS: u32 = 1_000;
 
 impl CosmosBackend {
     /// Connects to the account with a key. Creates the database and its containers if they do not exist.
@@ -49,17 +45,8 @@ impl CosmosBackend {
         Self::open(config, Some(credential), CosmosRuntimeBuilder::default()).await
     }
 
-    /// Connects with a key through another transport, for tests.
-    ///
-    /// # Errors
-    ///
-    /// As [`CosmosBackend::connect`].
-    #[doc(hidden)]
-    pub async fn connect_through(config: CosmosConfig, runtime: CosmosRuntimeBuilder) -> Result<Self> {
-        Self::open(config, None, runtime).await
-    }
-
-    async fn open(
+    /// Connects through this runtime: tests have one of their own.
+    pub(crate) async fn open(
         config: CosmosConfig,
         credential: Option<Arc<dyn TokenCredential>>,
         runtime: CosmosRuntimeBuilder,
@@ -80,8 +67,8 @@ async fn open_store(
     let account = client(&config, credential, runtime, Arc::clone(&usage)).await?;
     let writes = Arc::new(Semaphore::new(config.write_concurrency.max(1)));
     let open = async |expected: &ContainerProperties| {
-        let (container, found) = open_container(&config, &account, expected).await?;
-        Ok::<_, Error>((Container::new(container, Arc::clone(&writes)), found))
+        let (sdk, found) = open_container(&config, &account, expected).await?;
+        Ok::<_, Error>((Container { sdk, writes: Arc::clone(&writes) }, found))
     };
     let [sessions, messages, events, chunks] = containers::definitions(&config)?;
     let (sessions, _) = open(&sessions).await?;
@@ -120,7 +107,7 @@ async fn client(
     let (endpoint, is_plain) = config.address()?;
     let account = match (&config.authentication, credential) {
         (Authentication::Key(key), _) => {
-            AccountReference::with_authentication_key(endpoint.into(), Secret::new(key.clone()))
+            AccountReference::with_authentication_key(endpoint.into(), Secret::new(key.expose().to_owned()))
         }
         (Authentication::DefaultCredential, Some(credential)) => {
             AccountReference::with_credential(endpoint.into(), credential)
@@ -137,23 +124,19 @@ async fn client(
     } else {
         runtime
     };
+    // The sum of the waits that the service asks for limits how long a throttled request is repeated, not their number.
+    let throttling = ThrottlingRetryOptionsBuilder::new()
+        .with_max_retry_count(1_000)
+        .with_max_retry_wait_time(config.throttle_patience);
+    let options = OperationOptionsBuilder::new().with_throttling_retry_options(throttling.build());
     let builder = CosmosClient::builder()
         .with_runtime(runtime.build().await.map_err(failed)?)
-        .with_default_operation_options(operations(config))
+        .with_default_operation_options(options.build())
         .with_diagnostics_handler(usage)
         // A preview, which emulators do not support.
         .with_binary_encoding_options(BinaryEncodingOptions::new().with_enabled(false));
     let routing = RoutingStrategy::PreferredRegions(Vec::new());
     builder.build(account, routing).await.map_err(failed)
-}
-
-/// Limits how long a throttled request is repeated by the sum of the waits that the service asks for, not by their number.
-fn operations(config: &CosmosConfig) -> OperationOptions {
-    let throttling = ThrottlingRetryOptionsBuilder::new()
-        .with_max_retry_count(MAX_REPETITIONS)
-        .with_max_retry_wait_time(config.throttle_patience)
-        .build();
-    OperationOptionsBuilder::new().with_throttling_retry_options(throttling).build()
 }
 
 /// Opens a container. Creates it and the database if they do not exist and the configuration allows it.
@@ -179,16 +162,14 @@ async fn open_container(
 }
 
 async fn create(config: &CosmosConfig, account: &CosmosClient, expected: &ContainerProperties) -> Result<()> {
+    let name = &expected.id;
     let missing =
         |message| Err(Error::new(ErrorKind::StorageConnection, message).with("database", &config.database));
     if !config.create {
-        return missing(format!("there is no store: the container {} does not exist", expected.id));
+        return missing(format!("there is no store: the container {name} does not exist"));
     }
     if config.authentication == Authentication::DefaultCredential {
-        return missing(format!(
-            "the container {} does not exist; with Entra ID, create it first",
-            expected.id
-        ));
+        return missing(format!("the container {name} does not exist; with Entra ID, create it first"));
     }
     unless_present(account.create_database(&config.database, None).await)?;
     let database = account.database_client(config.database.clone());

@@ -1,16 +1,15 @@
 //! The containers of a store: partition keys, and what is indexed for which query.
 
-use std::fmt;
-
 use amplifier_session_core::{Error, Result};
 use azure_data_cosmos::models::{
     CompositeIndex, CompositeIndexOrder, CompositeIndexProperty, ContainerProperties, IndexingMode,
     IndexingPolicy, VectorDataType, VectorDistanceFunction, VectorEmbedding, VectorEmbeddingPolicy,
     VectorIndex, VectorIndexType,
 };
+use serde_json::json;
 
 use crate::{
-    config::{CosmosConfig, DEFAULT_DIMENSIONS, VectorIndexKind},
+    config::{CosmosConfig, DEFAULT_DIMENSIONS},
     limits,
 };
 
@@ -24,21 +23,12 @@ pub(crate) const EVENTS: &str = "events";
 pub(crate) const CHUNKS: &str = "event_chunks";
 
 /// What can be ordered by. An order by several properties needs a composite index.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Order(&'static str);
-
-impl Order {
-    pub(crate) const SESSIONS: Self = Self("c.updated DESC, c.user_id ASC, c.session_id ASC");
-    pub(crate) const MESSAGES: Self = Self("c.user_id ASC, c.session_id ASC, c.sequence ASC");
-    pub(crate) const EVENTS: Self = Self("c.ts DESC, c.user_id DESC, c.session_id DESC, c.sequence DESC");
-    pub(crate) const SESSION_ID: Self = Self("c.session_id ASC");
-    pub(crate) const SEQUENCE: Self = Self("c.sequence ASC");
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0)
-    }
+pub(crate) mod order {
+    pub(crate) const SESSIONS: &str = "c.updated DESC, c.user_id ASC, c.session_id ASC";
+    pub(crate) const MESSAGES: &str = "c.user_id ASC, c.session_id ASC, c.sequence ASC";
+    pub(crate) const EVENTS: &str = "c.ts DESC, c.user_id DESC, c.session_id DESC, c.sequence DESC";
+    pub(crate) const SESSION_ID: &str = "c.session_id ASC";
+    pub(crate) const SEQUENCE: &str = "c.sequence ASC";
 }
 
 /// Indexed paths. Only those that queries use, because every indexed path makes a write more expensive.
@@ -52,20 +42,17 @@ const EVENT_PATHS: &str = "user_id session_id type sequence event_id ts event_ty
 /// The path of vectors.
 const VECTOR: &str = "/vector";
 
-/// The containers as this library creates them: sessions, messages, events, chunks.
-///
-/// # Errors
-///
-/// `Validation` if no index supports vectors of the configured length.
+/// The containers as this library creates them: sessions, messages, events, chunks. `Validation` if no index supports vectors
+/// of the configured length.
 pub(crate) fn definitions(config: &CosmosConfig) -> Result<[ContainerProperties; 4]> {
-    let sessions = index(SESSION_PATHS).with_composite_index(composite(Order::SESSIONS));
-    let messages = index(MESSAGE_PATHS).with_composite_index(composite(Order::MESSAGES));
-    let events = index(EVENT_PATHS).with_composite_index(composite(Order::EVENTS));
+    let sessions = index(SESSION_PATHS).with_composite_index(composite(order::SESSIONS));
+    let messages = index(MESSAGE_PATHS).with_composite_index(composite(order::MESSAGES));
+    let events = index(EVENT_PATHS).with_composite_index(composite(order::EVENTS));
     let messages = if config.enable_vector {
         let dimensions = config.vector_dimensions.unwrap_or(DEFAULT_DIMENSIONS);
-        let kind = config.vector_index.unwrap_or_default();
-        limits::check_dimensions(dimensions, kind)?;
-        let messages = messages.with_vector_index(VectorIndex::new(VECTOR, index_type(kind)));
+        let kind = config.vector_index.clone().unwrap_or(VectorIndexType::QuantizedFlat);
+        limits::check_dimensions(dimensions, &kind)?;
+        let messages = messages.with_vector_index(VectorIndex::new(VECTOR, kind));
         container(MESSAGES, messages).with_vector_embedding_policy(vectors(dimensions))
     } else {
         container(MESSAGES, messages)
@@ -87,9 +74,9 @@ fn index(paths: &str) -> IndexingPolicy {
     paths.fold(policy, IndexingPolicy::with_included_path).with_excluded_path("/*")
 }
 
-fn composite(order: Order) -> CompositeIndex {
+fn composite(order: &str) -> CompositeIndex {
     let mut index = CompositeIndex::default();
-    for (property, direction) in order.0.split(", ").filter_map(|part| part.split_once(' ')) {
+    for (property, direction) in order.split(", ").filter_map(|part| part.split_once(' ')) {
         let is_ascending = direction == "ASC";
         let order =
             if is_ascending { CompositeIndexOrder::Ascending } else { CompositeIndexOrder::Descending };
@@ -105,19 +92,8 @@ fn vectors(dimensions: usize) -> VectorEmbeddingPolicy {
     VectorEmbeddingPolicy::default().with_embedding(embedding)
 }
 
-fn index_type(kind: VectorIndexKind) -> VectorIndexType {
-    match kind {
-        VectorIndexKind::QuantizedFlat => VectorIndexType::QuantizedFlat,
-        VectorIndexKind::DiskAnn => VectorIndexType::DiskANN,
-        VectorIndexKind::Flat => VectorIndexType::Flat,
-    }
-}
-
-/// Compares an existing container with what is expected of it. How the rest of it is indexed is up to its owner.
-///
-/// # Errors
-///
-/// `Validation` naming the difference.
+/// Compares an existing container with what is expected of it. `Validation` names the difference. How the rest of it is
+/// indexed is up to its owner.
 pub(crate) fn compare(
     config: &CosmosConfig,
     expected: &ContainerProperties,
@@ -141,11 +117,11 @@ pub(crate) fn compare(
         }
         _ => {}
     }
-    match (config.vector_index, index_of(found)) {
+    match (&config.vector_index, index_of(found)) {
         (Some(wanted), Some(present)) if wanted != present => differs(format!(
             "has a {} index for its vectors instead of {}; unset AMPLIFIER_COSMOS_VECTOR_INDEX to use it",
-            present.as_str(),
-            wanted.as_str()
+            name_of(present),
+            name_of(wanted)
         )),
         _ => Ok(()),
     }
@@ -156,10 +132,14 @@ fn key_paths(properties: &ContainerProperties) -> String {
 }
 
 /// The kind of index that a container has for its vectors.
-fn index_of(properties: &ContainerProperties) -> Option<VectorIndexKind> {
+fn index_of(properties: &ContainerProperties) -> Option<&VectorIndexType> {
     let indexes = &properties.indexing_policy.as_ref()?.vector_indexes;
-    let found = indexes.iter().find(|index| index.path == VECTOR)?;
-    VectorIndexKind::ALL.into_iter().find(|kind| index_type(*kind) == found.index_type)
+    indexes.iter().find(|index| index.path == VECTOR).map(|index| &index.index_type)
+}
+
+/// The name of a kind of index in the service.
+fn name_of(kind: &VectorIndexType) -> String {
+    json!(kind).as_str().unwrap_or_default().to_owned()
 }
 
 /// The length of the vectors that a container is made for.
@@ -176,7 +156,7 @@ pub(crate) fn has_full_text(properties: &ContainerProperties) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
 
@@ -231,23 +211,34 @@ mod tests {
             messages["indexingPolicy"]["vectorIndexes"],
             json!([{"path": "/vector", "type": "quantizedFlat"}])
         );
-        let without = as_json(&config().with_vector(false)).remove(1);
+        let without = as_json(&CosmosConfig { enable_vector: false, ..config() }).remove(1);
         assert!(without.get("vectorEmbeddingPolicy").is_none());
-        assert!(definitions(&config().with_vector_dimensions(5_000)).is_err());
+        assert!(definitions(&sized(5_000)).is_err());
+    }
+
+    /// The configuration for vectors of this length.
+    fn sized(dimensions: usize) -> CosmosConfig {
+        CosmosConfig { vector_dimensions: Some(dimensions), ..config() }
+    }
+
+    fn with_index(config: &CosmosConfig, kind: VectorIndexType) -> CosmosConfig {
+        CosmosConfig { vector_index: Some(kind), ..config.clone() }
     }
 
     #[test]
     fn the_kind_of_vector_index_can_be_chosen() {
-        for kind in VectorIndexKind::ALL {
-            let chosen = config().with_vector_dimensions(256).with_vector_index(kind);
+        for (kind, name) in [
+            (VectorIndexType::QuantizedFlat, "quantizedFlat"),
+            (VectorIndexType::DiskANN, "diskANN"),
+            (VectorIndexType::Flat, "flat"),
+        ] {
+            let chosen = with_index(&sized(256), kind);
             let messages = as_json(&chosen).remove(1);
             let index = &messages["indexingPolicy"]["vectorIndexes"];
-            assert_eq!(*index, json!([{"path": "/vector", "type": kind.as_str()}]));
+            assert_eq!(*index, json!([{"path": "/vector", "type": name}]));
         }
         // A flat index supports at most 505 dimensions.
-        let flat = |dimensions| {
-            definitions(&config().with_vector_index(VectorIndexKind::Flat).with_vector_dimensions(dimensions))
-        };
+        let flat = |dimensions| definitions(&with_index(&sized(dimensions), VectorIndexType::Flat));
         assert!(flat(505).is_ok() && flat(506).is_err());
     }
 
@@ -293,14 +284,14 @@ mod tests {
 
     #[test]
     fn a_container_that_differs_is_rejected_with_the_reason() {
-        let of = |dimensions| definitions(&config().with_vector_dimensions(dimensions)).unwrap()[1].clone();
-        let eight = config().with_vector_dimensions(8);
+        let of = |dimensions| definitions(&sized(dimensions)).unwrap()[1].clone();
+        let eight = sized(8);
         assert!(compare(&eight, &of(8), &of(8)).is_ok());
         // Without explicit dimensions, the existing container's are used.
         assert!(compare(&config(), &of(DEFAULT_DIMENSIONS), &of(9)).is_ok());
         let error = compare(&eight, &of(8), &of(9)).unwrap_err();
         assert!(error.to_string().contains("vectors of 9 dimensions instead of 8"), "{error}");
-        let graph = eight.clone().with_vector_index(VectorIndexKind::DiskAnn);
+        let graph = with_index(&eight, VectorIndexType::DiskANN);
         let of_graph = definitions(&graph).unwrap()[1].clone();
         assert!(compare(&graph, &of_graph, &of_graph).is_ok() && compare(&eight, &of(8), &of_graph).is_ok());
         let error = compare(&graph, &of_graph, &of(8)).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amplifier_session_core::{Error, ErrorKind};
+use amplifier_session_core::{Error, ErrorKind, Result};
 use azure_data_cosmos::{CosmosError, SubStatusCode};
 
 /// The error of an answer with this status code. `message` names the request.
@@ -59,19 +59,13 @@ fn is_unreachable(error: &CosmosError) -> bool {
 
 /// What went wrong, with the causes, which `Display` of the SDK's error leaves out. Nothing is said twice.
 fn describe(request: &str, error: &CosmosError) -> String {
-    let mut text = format!("{request} in Cosmos DB failed");
-    let mut cause: Option<&dyn std::error::Error> = Some(error);
-    while let Some(error) = cause {
-        let message = error.to_string();
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.fold(format!("{request} in Cosmos DB failed"), |text, cause| {
+        let message = cause.to_string();
         // Further lines of a message are advice.
         let line = message.lines().next().unwrap_or_default();
-        if !text.contains(line) {
-            text.push_str(": ");
-            text.push_str(line);
-        }
-        cause = error.source();
-    }
-    text
+        if text.contains(line) { text } else { format!("{text}: {line}") }
+    })
 }
 
 /// A document cannot be read.
@@ -83,6 +77,11 @@ pub(crate) fn malformed(source: serde_json::Error) -> Error {
 /// Another process wrote in the meantime.
 pub(crate) fn conflict() -> Error {
     Error::new(ErrorKind::Conflict, "another process wrote at the same time").retryable()
+}
+
+/// [`conflict`], unless `is_current`.
+pub(crate) fn check(is_current: bool) -> Result<()> {
+    if is_current { Ok(()) } else { Err(conflict()) }
 }
 
 #[cfg(test)]

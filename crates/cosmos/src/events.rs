@@ -1,6 +1,6 @@
 //! Events: reading, searching and counting.
 
-use std::{collections::HashMap, future::ready};
+use std::future::ready;
 
 use amplifier_session_core::{
     Result, Scope,
@@ -13,23 +13,17 @@ use futures_util::{
     StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{
-    containers::Order,
+    containers::order,
     documents::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, kind},
     ids,
-    query::{Query, Select},
+    query::{Query, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
 };
-
-/// The most events in a page.
-const PAGE: usize = 500;
-
-/// The most ids or sequences in a query.
-const VALUES: usize = 500;
 
 #[async_trait]
 impl Events for CosmosBackend {
@@ -51,10 +45,12 @@ impl Events for CosmosBackend {
         let mut payloads = Vec::new();
         for sequences in sequences.chunks(VALUES) {
             let select = Select::rows(kind::EVENT, &partition).at(sequences);
-            let stored: Vec<StoredPayload> =
-                self.0.events.all(select.fields("c.sequence, c.payload")).await?;
-            for StoredPayload { sequence, payload } in stored {
-                let chunks = chunks(&self.0, &partition, payload.chunk_ids()).await?;
+            let query = select.fields("VALUE [c.sequence, c.payload]");
+            let stored: Vec<(u32, PayloadDocument)> = self.0.events.all(query).await?;
+            for (sequence, payload) in stored {
+                let ids =
+                    if let PayloadDocument::Chunks { ids } = &payload { ids.clone() } else { Vec::new() };
+                let chunks: Vec<ChunkDocument> = self.0.chunks.read_all(&partition, ids).await?;
                 payloads.push((sequence, payload.into_payload(chunks)?));
             }
         }
@@ -64,9 +60,8 @@ impl Events for CosmosBackend {
     async fn find_events(&self, user: &UserId, event_ids: &[String]) -> Result<Vec<(String, MessageRef)>> {
         let mut found = Vec::new();
         for event_ids in event_ids.chunks(VALUES) {
-            for event in self.0.events.all(EventPlace::query(user, Some(event_ids))).await? {
-                let event_ref = MessageRef::new(ids::session_of(&event.user_id_session_id)?, event.sequence);
-                found.push((event.event_id, event_ref));
+            for (id, partition, sequence) in self.0.events.all(event_refs(user, Some(event_ids))).await? {
+                found.push((id, MessageRef::new(ids::session_of(&partition)?, sequence)));
             }
         }
         Ok(found)
@@ -76,7 +71,7 @@ impl Events for CosmosBackend {
         // Those with the time of `after` are skipped below.
         let select = matching(scope, &options.filter)
             .with_some("c.ts <= @", options.after.as_ref().map(|after| after.ts))
-            .ordered(Order::EVENTS);
+            .ordered(order::EVENTS);
         let query = select.fields(EVENT_FIELDS).for_about(options.limit);
         let events = found(&self.0, scope, &options.filter, query).await?;
         let events = events.try_filter(|event| {
@@ -106,27 +101,11 @@ impl Events for CosmosBackend {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct StoredPayload {
-    sequence: u32,
-    payload: PayloadDocument,
-}
-
-/// Where the event with an id is stored.
-#[derive(Debug, Deserialize)]
-pub(crate) struct EventPlace {
-    pub(crate) event_id: String,
-    pub(crate) user_id_session_id: String,
-    sequence: u32,
-}
-
-impl EventPlace {
-    /// Those of a user's events that have one of `event_ids`, or all of them.
-    pub(crate) fn query(user: &UserId, event_ids: Option<&[String]>) -> Query<Self> {
-        let select = Select::of(kind::EVENT).with("c.user_id = @", user);
-        let select = select.with_some("ARRAY_CONTAINS(@, c.event_id)", event_ids);
-        select.fields("c.event_id, c.user_id_session_id, c.sequence")
-    }
+/// The id, the partition and the sequence of a user's events: of those with one of `event_ids`, or of all.
+pub(crate) fn event_refs(user: &UserId, event_ids: Option<&[String]>) -> Query<(String, String, u32)> {
+    let select = Select::of(kind::EVENT).with("c.user_id = @", user);
+    let select = select.with_some("ARRAY_CONTAINS(@, c.event_id)", event_ids);
+    select.fields("VALUE [c.event_id, c.user_id_session_id, c.sequence]")
 }
 
 /// A page of a session's events, with these fields.
@@ -137,19 +116,7 @@ async fn page<T: DeserializeOwned + Send + 'static>(
     fields: &str,
 ) -> Result<Vec<T>> {
     let select = Select::rows(kind::EVENT, &ids::partition(key)).from(range.start);
-    store.rows(&store.events, key, select.top(range.limit.min(PAGE), fields)).await
-}
-
-/// The chunks with these ids, in their order.
-async fn chunks(store: &Store, partition: &str, ids: &[String]) -> Result<Vec<ChunkDocument>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let select = Select::rows(kind::CHUNK, partition).with("ARRAY_CONTAINS(@, c.id)", ids);
-    let chunks: Vec<ChunkDocument> = store.chunks.all(select.documents()).await?;
-    let mut chunks: HashMap<String, ChunkDocument> =
-        chunks.into_iter().map(|chunk| (chunk.id.clone(), chunk)).collect();
-    Ok(ids.iter().filter_map(|id| chunks.remove(id)).collect())
+    store.rows(&store.events, key, select.top(range.limit.min(VALUES), fields)).await
 }
 
 /// Events that `filter` admits. The caller checks their sessions, and what they say.

@@ -27,7 +27,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
 };
 
 async fn open(address: String, request: OpenRequest) -> Result<Arc<dyn StorageBackend>> {
-    let config = config(&Address::parse(&address)?, &request)?;
+    let config = config(&address, &request)?;
     Ok(Arc::new(match config.authentication {
         Authentication::DefaultCredential => {
             let variable = |name: &str| request.environment.get(name).map(str::to_owned);
@@ -40,55 +40,42 @@ async fn open(address: String, request: OpenRequest) -> Result<Arc<dyn StorageBa
 }
 
 /// The URL comes first, then the settings, then the embedding provider.
-fn config(address: &Address, request: &OpenRequest) -> Result<CosmosConfig> {
-    let endpoint = address.endpoint().or_else(|| request.settings.text("cosmos.endpoint").map(str::to_owned));
-    let endpoint = endpoint.ok_or_else(|| {
+fn config(address: &str, request: &OpenRequest) -> Result<CosmosConfig> {
+    let (host, database) = parse(address)?;
+    let of_host = (!host.is_empty()).then(|| endpoint(host));
+    let of_settings = || request.settings.text("cosmos.endpoint").map(str::to_owned);
+    let endpoint = of_host.or_else(of_settings).ok_or_else(|| {
         let message =
             "cosmos:// names no account, and neither do cosmos.endpoint and AMPLIFIER_COSMOS_ENDPOINT";
         Error::validation("store", message)
     })?;
-    let mut config =
-        CosmosConfig::from_settings(endpoint, &request.settings)?.with_create(!request.must_exist);
-    if let Some(database) = &address.database {
-        config.database.clone_from(database);
+    let mut config = CosmosConfig::from_settings(endpoint, &request.settings)?;
+    config.create = !request.must_exist;
+    if !database.is_empty() {
+        database.clone_into(&mut config.database);
     }
     config.vector_dimensions = config.vector_dimensions.or(request.dimensions);
     Ok(config)
 }
 
-/// The parts of a URL.
-#[derive(Debug, PartialEq, Eq)]
-struct Address {
-    /// Host of the account, perhaps with a port.
-    host: Option<String>,
-    database: Option<String>,
+/// Host and database in what follows `cosmos:` in a URL; an empty one is left out.
+fn parse(text: &str) -> Result<(&str, &str)> {
+    let is_plain = |part: &str| !part.contains(['/', '\\', '#', '@']) && !part.contains(char::is_whitespace);
+    let parts = text.strip_prefix("//").map(|rest| rest.split_once('/').unwrap_or((rest, "")));
+    let parts = parts.filter(|(host, database)| {
+        is_plain(host) && is_plain(database) && (!host.is_empty() || database.is_empty())
+    });
+    parts.ok_or_else(|| {
+        let message = format!("the URL of a store in Cosmos DB is {FORM}");
+        Error::validation("store", message).with("url", format_args!("\"cosmos:{text}\""))
+    })
 }
 
-impl Address {
-    /// Reads what follows `cosmos:`.
-    fn parse(text: &str) -> Result<Self> {
-        let wrong = || {
-            Error::validation("store", format!("the URL of a store in Cosmos DB is {FORM}"))
-                .with("url", format_args!("\"cosmos:{text}\""))
-        };
-        let rest = text.strip_prefix("//").ok_or_else(wrong)?;
-        let (host, database) = rest.split_once('/').unwrap_or((rest, ""));
-        let is_plain =
-            |part: &str| !part.contains(['/', '\\', '#', '@']) && !part.contains(char::is_whitespace);
-        if !is_plain(host) || !is_plain(database) || (host.is_empty() && !database.is_empty()) {
-            return Err(wrong());
-        }
-        let given = |part: &str| (!part.is_empty()).then(|| part.to_owned());
-        Ok(Self { host: given(host), database: given(database) })
-    }
-
-    /// The address of the account. A server on this machine, for tests, speaks no TLS.
-    fn endpoint(&self) -> Option<String> {
-        let host = self.host.as_ref()?;
-        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-        let scheme = if ["localhost", "127.0.0.1", "[::1]"].contains(&name) { "http" } else { "https" };
-        Some(format!("{scheme}://{host}/"))
-    }
+/// The address of the account with this host, perhaps with a port. A server on this machine, for tests, speaks no TLS.
+fn endpoint(host: &str) -> String {
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let scheme = if ["localhost", "127.0.0.1", "[::1]"].contains(&name) { "http" } else { "https" };
+    format!("{scheme}://{host}/")
 }
 
 #[cfg(test)]
@@ -99,18 +86,21 @@ mod tests {
 
     #[test]
     fn every_part_of_a_url_is_optional() {
-        let address = |rest: &str| Address::parse(rest).unwrap();
-        let all = address("//team.documents.azure.com/db");
-        assert_eq!(all.endpoint().unwrap(), "https://team.documents.azure.com/");
-        assert_eq!(all.database.as_deref(), Some("db"));
-        assert_eq!(address("//127.0.0.1:8081").endpoint().unwrap(), "http://127.0.0.1:8081/");
-        assert_eq!(address("//"), Address { host: None, database: None });
+        assert_eq!(parse("//team.documents.azure.com/db").unwrap(), ("team.documents.azure.com", "db"));
+        assert_eq!(parse("//127.0.0.1:8081").unwrap(), ("127.0.0.1:8081", ""));
+        assert_eq!(parse("//").unwrap(), ("", ""));
+    }
+
+    #[test]
+    fn only_local_servers_use_plain_http() {
+        assert_eq!(endpoint("team.documents.azure.com"), "https://team.documents.azure.com/");
+        assert_eq!(endpoint("127.0.0.1:8081"), "http://127.0.0.1:8081/");
     }
 
     #[test]
     fn malformed_urls_are_refused() {
         for rest in ["x", "//h/d/e", "//ana:secret@h/d", "///d", "//h/a b"] {
-            let error = Address::parse(rest).unwrap_err();
+            let error = parse(rest).unwrap_err();
             assert!(error.to_string().contains("cosmos://HOST"), "{error}");
         }
     }
@@ -128,7 +118,7 @@ mod tests {
         });
         let empty = OpenRequest::default().with_dimensions(Some(256));
         let request = empty.clone().with_settings(Settings::new(entries.collect(), None));
-        let read = |rest: &str, request| config(&Address::parse(rest).unwrap(), request);
+        let read = |rest: &str, request| config(rest, request);
         let url = read("//a.documents.azure.com/a", &request).unwrap();
         assert_eq!((url.endpoint.as_str(), url.database.as_str()), ("https://a.documents.azure.com/", "a"));
         let settings = read("//", &request).unwrap();

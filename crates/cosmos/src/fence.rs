@@ -15,7 +15,7 @@ use crate::{
     batch::{Operation, Size, batches},
     client::Container,
     documents::{Document, kind},
-    ids,
+    error, ids,
 };
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -72,11 +72,8 @@ impl<'a> Fence<'a> {
         if self.is_taken { Ok(()) } else { self.write_batch(Vec::new()).await }
     }
 
-    /// Changes documents, in as few batches as possible. The operations of a group are in one batch if they fit.
-    ///
-    /// # Errors
-    ///
-    /// `Conflict` if another writer has taken the fence, or has changed one of the documents.
+    /// Changes documents, in as few batches as possible. The operations of a group are in one batch if they fit. `Conflict` if
+    /// another writer has taken the fence, or has changed one of the documents.
     pub(crate) async fn write(&mut self, groups: Vec<Vec<Operation>>) -> Result<()> {
         // One operation of each batch is the fence's own.
         let room = Size { operations: Size::BATCH.operations - 1, ..Size::BATCH };
@@ -89,7 +86,7 @@ impl<'a> Fence<'a> {
     /// Deletes the fence of a partition without rows.
     pub(crate) async fn delete(self) -> Result<()> {
         let delete = Operation::delete_if(ids::FENCE.to_owned(), self.document.etag.clone());
-        self.container.write(self.partition(), vec![delete]).await?.etags().map(drop)
+        error::check(self.container.write(self.partition(), vec![delete]).await?.is_some())
     }
 
     async fn write_batch(&mut self, mut batch: Vec<Operation>) -> Result<()> {
@@ -99,8 +96,8 @@ impl<'a> Fence<'a> {
 
     /// Sends a batch that begins with the fence.
     async fn send(&mut self, batch: Vec<Operation>) -> Result<()> {
-        let etags = self.container.write(self.partition(), batch).await?.etags()?;
-        self.document.etag = etags.into_iter().next().unwrap_or_default();
+        let etag = self.container.write(self.partition(), batch).await?;
+        self.document.etag = etag.ok_or_else(error::conflict)?;
         self.is_taken = true;
         Ok(())
     }

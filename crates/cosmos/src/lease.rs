@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     batch::Operation,
-    client::{Container, Outcome},
+    client::Container,
     documents::{DeletedDocument, FilesDocument, KnownRows, RenamedFrom, Rows, SessionDocument, new_version},
     error,
     fence::{self, Fence},
@@ -39,7 +39,6 @@ pub(crate) struct WriteLease<'a> {
     store: &'a Store,
     /// The session as it was read, with the id of this writer.
     pub(crate) document: SessionDocument,
-    writer: String,
     /// What is known of the rows: nothing after a write that did not complete.
     pub(crate) known: KnownRows,
     /// Whether the session was taken over from a writer that may only be slow.
@@ -57,12 +56,10 @@ pub(crate) enum Expected {
 impl Expected {
     fn check(&self, found: Option<&SessionDocument>) -> Result<()> {
         let found = found.filter(|document| document.committed).map(|document| &document.version);
-        match self {
-            Self::Exactly(version) if version.as_ref().map(|version| &version.0) != found => {
-                Err(error::conflict())
-            }
-            _ => Ok(()),
-        }
+        error::check(match self {
+            Self::Exactly(version) => version.as_ref().map(|version| &version.0) == found,
+            Self::Any => true,
+        })
     }
 }
 
@@ -92,7 +89,7 @@ impl<'a> WriteLease<'a> {
                 }
                 document.pending = Some(writer.clone());
             }
-            let mut lease = Self { store, document, writer: writer.clone(), known, took_over };
+            let mut lease = Self { store, document, known, took_over };
             if !is_ours && !lease.put(Vec::new()).await? {
                 continue;
             }
@@ -113,15 +110,17 @@ impl<'a> WriteLease<'a> {
     ) -> Result<Option<Self>> {
         let found = store.session(&session.key()).await?;
         expected.check(found.as_ref())?;
-        let is_free = |found: &SessionDocument| {
+        let is_free = found.as_ref().is_none_or(|found| {
             found.committed && found.pending.is_none() && found.session.project_slug == session.project_slug
-        };
-        let document = match found {
-            Some(found) if !is_free(&found) => return Ok(None),
-            found => found.unwrap_or_else(|| SessionDocument::new(session.clone())),
-        };
-        let (writer, known) = (String::new(), KnownRows::default());
-        Ok(Some(Self { store, document, writer, known, took_over: false }))
+        });
+        let document = found.unwrap_or_else(|| SessionDocument::new(session.clone()));
+        let known = KnownRows::default();
+        Ok(is_free.then_some(Self { store, document, known, took_over: false }))
+    }
+
+    /// The id of this writer.
+    fn writer(&self) -> &str {
+        self.document.pending.as_deref().unwrap_or_default()
     }
 
     /// The fence of a partition. Takes it at once if nothing is known of the rows.
@@ -132,20 +131,17 @@ impl<'a> WriteLease<'a> {
         known: Option<&Rows>,
     ) -> Result<Fence<'f>> {
         if let Some(known) = known {
-            return Ok(Fence::known(container, partition, &self.writer, known.fence.clone()));
+            return Ok(Fence::known(container, partition, self.writer(), known.fence.clone()));
         }
-        let fence = Fence::take(container, partition, &self.writer).await?;
+        let fence = Fence::take(container, partition, self.writer()).await?;
         self.check_ownership().await?;
         Ok(fence)
     }
 
-    /// # Errors
-    ///
     /// `Conflict` if another writer has taken the session over.
     pub(crate) async fn check_ownership(&self) -> Result<()> {
         let found = self.store.session(&self.document.session.key()).await?;
-        let is_ours = found.is_some_and(|found| found.etag == self.document.etag);
-        if is_ours { Ok(()) } else { Err(error::conflict()) }
+        error::check(found.is_some_and(|found| found.etag == self.document.etag))
     }
 
     /// Completes the write with these fields of the session.
@@ -163,17 +159,12 @@ impl<'a> WriteLease<'a> {
         let files = files.map(Operation::upsert).transpose()?;
         let is_put = self.put(files.into_iter().collect()).await?;
         self.store.totals.clear();
-        // If the answer was lost, the repetition was refused.
-        if is_put || self.is_stored().await? {
-            Ok(Version(self.document.fields.version))
-        } else {
-            Err(error::conflict())
+        if !is_put {
+            // If the answer was lost, the repetition was refused.
+            let found = self.store.session(&self.document.session.key()).await?;
+            error::check(found.is_some_and(|found| found.version == self.document.version))?;
         }
-    }
-
-    async fn is_stored(&self) -> Result<bool> {
-        let found = self.store.session(&self.document.session.key()).await?;
-        Ok(found.is_some_and(|found| found.version == self.document.version))
+        Ok(Version(self.document.fields.version))
     }
 
     /// Completes a deletion: deletes what is left of the session, and records the deletion if `remember` is set.
@@ -186,29 +177,22 @@ impl<'a> WriteLease<'a> {
         if remember {
             operations.push(Operation::upsert(&DeletedDocument::new(&user_id, &session_id))?);
         }
-        let deleted = self.store.sessions.write(user_id.as_str(), operations).await?;
+        let is_deleted = self.store.sessions.write(user_id.as_str(), operations).await?.is_some();
         self.store.totals.clear();
-        match deleted {
-            Outcome::Done(_) => Ok(()),
-            // Or the answer was lost, and nothing is left to delete.
-            Outcome::Refused if self.store.session(&self.document.session.key()).await?.is_none() => Ok(()),
-            Outcome::Refused => Err(error::conflict()),
-        }
+        // Or the answer was lost, and nothing is left to delete.
+        error::check(is_deleted || self.store.session(&self.document.session.key()).await?.is_none())
     }
 
     /// Hides the session from reads, before its deletion.
     pub(crate) async fn hide(&mut self) -> Result<()> {
         self.document.committed = false;
-        if self.put(Vec::new()).await? { Ok(()) } else { Err(error::conflict()) }
+        error::check(self.put(Vec::new()).await?)
     }
 
     /// Abandons the write after `cause`, so that the next one does not have to wait. Changes the version, because the rows may
     /// be half changed.
     pub(crate) async fn abandon(mut self, cause: Error) -> Error {
-        self.document.pending = None;
-        self.document.version = new_version();
-        self.document.rows = KnownRows::default();
-        if let Err(error) = self.put(Vec::new()).await {
+        if let Err(error) = self.release().await {
             tracing::debug!(%error, "a failed write still holds its session; another writer has to take it over");
         }
         cause
@@ -217,23 +201,27 @@ impl<'a> WriteLease<'a> {
     /// Takes the fences of the writer that the session was taken over from, and ends its write.
     async fn revoke(mut self, key: &SessionKey) -> Result<()> {
         let partition = ids::partition(key);
-        Fence::take(&self.store.messages, &partition, &self.writer).await?;
-        Fence::take(&self.store.events, &partition, &self.writer).await?;
+        Fence::take(&self.store.messages, &partition, self.writer()).await?;
+        Fence::take(&self.store.events, &partition, self.writer()).await?;
+        self.release().await
+    }
+
+    /// Ends a write that has not completed.
+    async fn release(&mut self) -> Result<()> {
         self.document.pending = None;
         self.document.version = new_version();
+        self.document.rows = KnownRows::default();
         self.put(Vec::new()).await.map(drop)
     }
 
     /// Writes the session's document, and `others` with it. Returns whether it had not changed since it was read.
     async fn put(&mut self, mut others: Vec<Operation>) -> Result<bool> {
         others.insert(0, Operation::save(&self.document)?);
-        match self.store.sessions.write(self.document.session.user_id.as_str(), others).await? {
-            Outcome::Done(etags) => {
-                self.document.etag = etags.into_iter().next().unwrap_or_default();
-                Ok(true)
-            }
-            Outcome::Refused => Ok(false),
+        let etag = self.store.sessions.write(self.document.session.user_id.as_str(), others).await?;
+        if let Some(etag) = &etag {
+            self.document.etag.clone_from(etag);
         }
+        Ok(etag.is_some())
     }
 }
 

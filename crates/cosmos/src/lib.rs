@@ -2,10 +2,11 @@
 //!
 //! ```no_run
 //! # async fn open() -> amplifier_session_core::Result<()> {
+//! use amplifier_session_core::Secret;
 //! use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
 //!
-//! let config = CosmosConfig::new("https://team.documents.azure.com/")
-//!     .with_authentication(Authentication::Key("<key>".to_owned()));
+//! let mut config = CosmosConfig::new("https://team.documents.azure.com/");
+//! config.authentication = Authentication::Key(Secret::new("<key>"));
 //! let backend = CosmosBackend::connect(config).await?;
 //! # Ok(())
 //! # }
@@ -59,6 +60,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS, VectorIndexKind};
+pub use azure_data_cosmos::models::VectorIndexType;
+pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS};
 pub use factory::FACTORY;
 pub use store::CosmosBackend;

@@ -1,25 +1,26 @@
 //! Messages: reading and counting.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::ready,
+};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{MessageCount, Messages, SequenceRange},
-    model::{
-        Digest, Message, MessageRef, MessageState, Role, SessionKey, TimeSource, Timestamp, VectorState,
-    },
+    model::{Message, MessageRef, MessageState, Role, SessionKey, Timestamp, VectorState},
     search::SearchFilter,
 };
 use async_trait::async_trait;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use futures_util::{Stream, TryStreamExt as _};
 use serde::Deserialize;
 
 use crate::{
     batch::Operation,
-    client::READS,
-    documents::{GenerationState, MessageDocument, PieceDocument, kind, time_source},
+    client::parallel,
+    documents::{GenerationState, MessageDocument, PieceDocument, kind},
     error, ids,
-    query::{Query, Select},
+    query::{Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
 };
@@ -30,17 +31,12 @@ pub(crate) const PAGE: usize = 200;
 /// Up to this many messages are read by their ids, for a request unit each, which is cheaper than a query.
 const POINT_READS: usize = 2;
 
-/// The most sequences in a query.
-const SEQUENCES: usize = 500;
-
 #[async_trait]
 impl Messages for CosmosBackend {
     async fn message_states(&self, key: &SessionKey) -> Result<Vec<MessageState>> {
         let select = Select::rows(kind::MESSAGE, &ids::partition(key)).from(0);
         let query = select.fields("c.digest, c.turn, c.ts, c.ts_estimated, c.ts_source");
-        let states: Vec<State> = self.0.rows(&self.0.messages, key, query).await?;
-        let state = |State { digest, turn, ts, ts_source }| MessageState { digest, turn, ts, ts_source };
-        Ok(states.into_iter().map(state).collect())
+        self.0.rows(&self.0.messages, key, query).await
     }
 
     async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
@@ -53,37 +49,20 @@ impl Messages for CosmosBackend {
         let reads = by_partition(message_refs)
             .into_iter()
             .map(|(partition, sequences)| async move { documents_at(&self.0, &partition, &sequences).await });
-        let documents: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
-        complete(&self.0, documents.into_iter().flatten().collect()).await
+        complete(&self.0, parallel(reads).await?.into_iter().flatten().collect()).await
     }
 
     async fn count_messages(&self, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
-        let sessions = scope::sessions(&self.0, scope, &filter.sessions).await?;
-        let mut rows = self.0.messages.query(CountedMessage::query(scope, filter)).await?;
-        let mut counts: BTreeMap<(String, &str), (Role, u64)> = BTreeMap::new();
-        while let Some(row) = rows.try_next().await? {
-            if sessions.contains_key(&row.user_id_session_id) && filter.admits_message(row.role, row.ts) {
-                counts.entry((row.ts.day(), row.role.as_str())).or_insert((row.role, 0)).1 += 1;
-            }
-        }
-        let counts = counts.into_iter();
-        Ok(counts.map(|((day, _), (role, messages))| MessageCount { day, role, messages }).collect())
+        let messages = CountedMessage::select(&self.0, scope, filter).await?;
+        let messages: Vec<_> = messages.map_ok(|message| (message.ts, message.role)).try_collect().await?;
+        Ok(MessageCount::of(messages))
     }
-}
-
-#[derive(Debug, Deserialize)]
-struct State {
-    digest: Digest,
-    turn: Option<u32>,
-    ts: Timestamp,
-    #[serde(flatten, with = "time_source")]
-    ts_source: TimeSource,
 }
 
 /// What is counted of a message.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CountedMessage {
-    pub(crate) user_id_session_id: String,
+    user_id_session_id: String,
     pub(crate) sequence: u32,
     role: Role,
     pub(crate) ts: Timestamp,
@@ -97,9 +76,19 @@ impl CountedMessage {
     pub(crate) const FIELDS: &str =
         "c.user_id_session_id, c.sequence, c.role, c.ts, c.synced_at, c.vectors, c.generations, c.made";
 
-    /// Messages that `filter` admits. The caller checks their sessions.
-    pub(crate) fn query(scope: &Scope, filter: &SearchFilter) -> Query<Self> {
-        Select::of(kind::MESSAGE).of_user(scope).matching(filter).fields(Self::FIELDS)
+    /// The messages in scope that `filter` admits.
+    pub(crate) async fn select<'a>(
+        store: &Store,
+        scope: &Scope,
+        filter: &'a SearchFilter,
+    ) -> Result<impl Stream<Item = Result<Self>> + Unpin + 'a> {
+        let sessions = scope::sessions(store, scope, &filter.sessions).await?;
+        let select = Select::of(kind::MESSAGE).of_user(scope).matching(filter);
+        let rows = store.messages.query::<Self>(select.fields(Self::FIELDS)).await?;
+        Ok(rows.try_filter(move |row| {
+            let is_in_scope = sessions.contains_key(&row.user_id_session_id);
+            ready(is_in_scope && filter.admits_message(row.role, row.ts))
+        }))
     }
 }
 
@@ -121,43 +110,34 @@ pub(crate) async fn documents_at(
     partition: &str,
     sequences: &[u32],
 ) -> Result<Vec<MessageDocument>> {
-    let mut documents = Vec::new();
     if sequences.len() <= POINT_READS {
         let session = ids::session_of(partition)?.session_id;
-        for sequence in sequences {
-            documents.extend(store.messages.read(partition, &ids::message(&session, *sequence)).await?);
-        }
-        return Ok(documents);
+        let ids = sequences.iter().map(|sequence| ids::message(&session, *sequence)).collect();
+        return store.messages.read_all(partition, ids).await;
     }
-    for sequences in sequences.chunks(SEQUENCES) {
+    let mut documents = Vec::new();
+    for sequences in sequences.chunks(VALUES) {
         let select = Select::rows(kind::MESSAGE, partition).at(sequences);
         documents.extend(store.messages.all(select.documents()).await?);
     }
     Ok(documents)
 }
 
-/// Saves those of `documents` that `change` changes. Returns how many.
-///
-/// # Errors
-///
-/// `Conflict` if another process changed one of them at the same time.
+/// Saves what `change` makes of `documents`. Returns how many. `Conflict` if another process changed one of them at the
+/// same time.
 pub(crate) async fn update(
     store: &Store,
     documents: Vec<MessageDocument>,
-    change: impl Fn(&mut MessageDocument) -> bool,
+    change: impl Fn(MessageDocument) -> Option<MessageDocument>,
 ) -> Result<usize> {
     let mut operations: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
-    for mut document in documents {
-        if change(&mut document) {
-            let save = Operation::save(&document)?;
-            operations.entry(document.fields.user_id_session_id).or_default().push(save);
-        }
+    for document in documents.into_iter().filter_map(change) {
+        let save = Operation::save(&document)?;
+        operations.entry(document.fields.user_id_session_id).or_default().push(save);
     }
     let changed = operations.values().map(Vec::len).sum();
     for (partition, operations) in operations {
-        if !store.messages.write_many(&partition, operations).await? {
-            return Err(error::conflict());
-        }
+        error::check(store.messages.write_many(&partition, operations).await?)?;
     }
     Ok(changed)
 }
@@ -168,15 +148,13 @@ pub(crate) async fn complete(store: &Store, documents: Vec<MessageDocument>) -> 
         let pieces = if document.pieces > 0 { pieces(store, &document).await? } else { Vec::new() };
         document.into_message(pieces)
     });
-    stream::iter(completed).buffered(READS).try_collect().await
+    parallel(completed).await
 }
 
 async fn pieces(store: &Store, document: &MessageDocument) -> Result<Vec<PieceDocument>> {
-    let select = Select::rows(kind::PIECE, &document.user_id_session_id).at(&[document.message.sequence]);
-    let mut pieces: Vec<PieceDocument> = store.messages.all(select.documents()).await?;
-    // There may also be pieces of an earlier line, or of one that is being written.
-    pieces.retain(|piece| piece.digest == document.message.digest);
-    pieces.sort_by_key(|piece| piece.number);
+    let Message { session_id, sequence, digest, .. } = &document.message;
+    let ids = (0..document.pieces).map(|number| ids::piece(session_id, *sequence, *digest, number)).collect();
+    let pieces: Vec<PieceDocument> = store.messages.read_all(&document.user_id_session_id, ids).await?;
     if pieces.len() == document.pieces {
         return Ok(pieces);
     }

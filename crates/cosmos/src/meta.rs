@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     batch::Operation,
-    client::Outcome,
+    config::CosmosConfig,
     documents::{Document, kind},
     error,
     store::{CosmosBackend, Store},
@@ -38,9 +38,11 @@ type SchemaDocument = Document<SchemaFields>;
 #[async_trait]
 impl Meta for CosmosBackend {
     fn info(&self) -> StoreInfo {
+        let CosmosConfig { endpoint, database, .. } = &self.0.config;
+        let location = format!("{}/{database}", endpoint.trim_end_matches('/'));
         StoreInfo::new("cosmos")
             .with_atomic_writes(false)
-            .with_places(vec![StorePlace::remote("store", self.0.location())])
+            .with_places(vec![StorePlace::remote("store", location)])
             .with_usage(self.0.usage.total())
     }
 
@@ -57,7 +59,7 @@ impl Meta for CosmosBackend {
             document.entries.insert(key.to_owned(), value.to_owned());
             // Refused if another process has changed an entry in the meantime.
             let replace = vec![Operation::save(&document)?];
-            if self.0.sessions.write(PARTITION, replace).await? != Outcome::Refused {
+            if self.0.sessions.write(PARTITION, replace).await?.is_some() {
                 return Ok(Some(value.to_owned()));
             }
         }

@@ -1,15 +1,18 @@
 //! Queries, put together from conditions.
 //!
-//! The SDK (1.0.0) supports no `ORDER BY RANK`, aggregates only within one partition, and each [`Order`] by several properties
+//! The SDK (1.0.0) supports no `ORDER BY RANK`, aggregates only within one partition, and each [`order`] by several properties
 //! only with a composite index.
 
-use std::{collections::BTreeSet, fmt::Display, marker::PhantomData, num::NonZeroU32};
+use std::{collections::BTreeSet, marker::PhantomData, num::NonZeroU32};
 
 use amplifier_session_core::{Scope, search::SearchFilter};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::containers::Order;
+use crate::containers::order;
+
+/// The most values that one query looks for, and the most rows that a call reads at a time.
+pub(crate) const VALUES: usize = 500;
 
 /// A query with its parameters, whose answers are of type `T`.
 #[derive(Debug)]
@@ -93,7 +96,7 @@ impl Select {
 
     /// Only rows from this sequence on, in order.
     pub(crate) fn from(self, start: u32) -> Self {
-        self.with("c.sequence >= @", start).ordered(Order::SEQUENCE)
+        self.with("c.sequence >= @", start).ordered(order::SEQUENCE)
     }
 
     /// Only rows with these sequences: a range, which the index supports, and a list only if that has gaps.
@@ -125,7 +128,7 @@ impl Select {
             .with_some("c.ts < @", filter.until)
     }
 
-    pub(crate) fn ordered(mut self, order: impl Display) -> Self {
+    pub(crate) fn ordered(mut self, order: &str) -> Self {
         self.order = format!(" ORDER BY {order}");
         self
     }

@@ -53,8 +53,9 @@ impl<'a> Rewrite<'a> {
         self.truncate == u32::MAX && self.put.is_empty() && self.project.is_none()
     }
 
-    /// Reads the stored rows from the first changed one on, unless it is known that there are none. Returns the fence.
-    pub(crate) async fn begin(&mut self, lease: &WriteLease<'_>) -> Result<Fence<'a>> {
+    /// Reads the stored rows from the first changed one on, unless it is known that there are none. Returns the fence, and
+    /// what is to be done with the stored rows before others are put.
+    pub(crate) async fn begin(&mut self, lease: &WriteLease<'_>) -> Result<(Fence<'a>, Vec<Vec<Operation>>)> {
         let mut fence = lease.fence(self.container, self.partition, self.known).await?;
         if self.first() < self.known_end() {
             fence.hold().await?;
@@ -65,7 +66,9 @@ impl<'a> Rewrite<'a> {
                 self.stored.entry(row.sequence).or_default().push(row);
             }
         }
-        Ok(fence)
+        let mut operations = self.removals();
+        operations.extend(self.moves().await?);
+        Ok((fence, operations))
     }
 
     fn first(&self) -> u32 {
@@ -87,14 +90,14 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Removes rows, the last ones first, so that a removal that breaks off leaves no gap.
-    pub(crate) fn removals(&self) -> Vec<Vec<Operation>> {
+    fn removals(&self) -> Vec<Vec<Operation>> {
         let rows = self.stored.iter().rev();
         let removed = rows.filter(|(sequence, _)| !self.keeps(**sequence) && !self.put.contains(sequence));
         removed.flat_map(|(_, rows)| rows).map(|row| vec![delete(row)]).collect()
     }
 
     /// Gives the rows that stay the new project.
-    pub(crate) async fn moves(&self) -> Result<Vec<Vec<Operation>>> {
+    async fn moves(&self) -> Result<Vec<Vec<Operation>>> {
         let Some(project) = self.project else { return Ok(Vec::new()) };
         let mut moves = Vec::new();
         let kinds = format!("c.type IN ('{}', '{}', '{}')", kind::MESSAGE, kind::VECTOR, kind::EVENT);

@@ -1,9 +1,6 @@
 //! Candidates for searches, by words and by vectors.
 
-use std::{
-    collections::{HashMap, HashSet},
-    future::ready,
-};
+use std::{collections::HashMap, future::ready};
 
 use amplifier_session_core::{
     Result, Scope,
@@ -24,13 +21,10 @@ use crate::{
     client::Answers,
     documents::{TextDocument, TextTotals, kind, texts_of},
     ids, meta,
-    query::{Query, Select},
+    query::{Query, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
 };
-
-/// The most partitions in a query for vectors: a key takes up to 511 bytes of a query's 512 KB.
-const PARTITIONS: usize = 500;
 
 /// The most vectors that one query returns. The SDK keeps them all in memory, up to its own limit of 1,000.
 const VECTORS: usize = 1_000;
@@ -58,7 +52,11 @@ impl Search for CosmosBackend {
             });
             text.count(&query.terms, &mut found.terms);
         }
-        let statistics = statistics(totals, &query.terms, matches.values());
+        let mut statistics = CollectionStatistics::new(query.terms.len());
+        matches.values().for_each(|found| statistics.add_document(&found.terms));
+        // A session that is being written may have more texts than its document says.
+        statistics.documents = totals.texts.max(statistics.documents);
+        statistics.tokens = totals.text_tokens.max(statistics.tokens);
         let matches = matches.into_iter().filter(|(_, found)| found.in_scope && found.terms.matches());
         let mut items: Vec<TextCandidate> = matches
             .map(|((message_ref, content_type), found)| TextCandidate {
@@ -88,7 +86,8 @@ impl Search for CosmosBackend {
         let is_indexed = self.0.vector_dimensions == Some(dimensions);
         let partitions: Vec<String> = sessions.into_keys().collect();
         let mut items = Vec::new();
-        for partitions in partitions.chunks(PARTITIONS) {
+        // A key takes up to 511 bytes of a query's 512 KB.
+        for partitions in partitions.chunks(VALUES) {
             let rows = self.0.messages.query(vectors_in(partitions, query, is_indexed)).await?;
             items.extend(candidates(rows, query).await?);
             VectorCandidate::keep_nearest(&mut items, query.limit);
@@ -118,13 +117,9 @@ impl Search for CosmosBackend {
             let messages = self.messages_at(&message_refs).await?;
             let texts: Vec<_> =
                 messages.iter().flat_map(|message| texts_of(message, &mut analyzer)).collect();
-            let ids: HashSet<&str> = texts.iter().map(|text| text.id.as_str()).collect();
             let select = Select::rows(kind::TEXT, &partition).at(sequences);
             let stored: Vec<String> = self.0.messages.all(select.fields("VALUE c.id")).await?;
-            let mut operations: Vec<Operation> =
-                texts.iter().map(Operation::upsert).collect::<Result<_>>()?;
-            let obsolete = stored.into_iter().filter(|id| !ids.contains(id.as_str()));
-            operations.extend(obsolete.map(Operation::delete));
+            let operations = Operation::replace(stored, &texts)?;
             self.0.messages.write_many(&partition, operations).await?;
         }
         Ok(())
@@ -183,19 +178,6 @@ async fn totals(store: &Store) -> Result<TextTotals> {
     }
 }
 
-fn statistics<'a>(
-    totals: TextTotals,
-    terms: &[String],
-    matches: impl Iterator<Item = &'a Match>,
-) -> CollectionStatistics {
-    let mut statistics = CollectionStatistics::new(terms.len());
-    matches.for_each(|found| statistics.add_document(&found.terms));
-    // A session that is being written may have more texts than its document says.
-    statistics.documents = totals.texts.max(statistics.documents);
-    statistics.tokens = totals.text_tokens.max(statistics.tokens);
-    statistics
-}
-
 #[derive(Debug, Deserialize)]
 struct StoredVector {
     user_id_session_id: String,
@@ -223,7 +205,7 @@ fn vectors_in(partitions: &[String], query: &VectorQuery, is_indexed: bool) -> Q
     let vector = select.parameter(&query.vector);
     let similarity = format!("VectorDistance(c.vector, {vector})");
     let fields = format!("{fields}, {similarity} AS similarity");
-    select.ordered(similarity).top(query.limit.min(VECTORS), &fields)
+    select.ordered(&similarity).top(query.limit.min(VECTORS), &fields)
 }
 
 /// The nearest of the vectors. Compares those that the service has not compared.

@@ -12,12 +12,11 @@ use amplifier_session_core::{
     search::SessionFilter,
 };
 use async_trait::async_trait;
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use serde::Deserialize;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::json;
 
 use crate::{
-    containers::Order,
+    containers::order,
     documents::{SessionDocument, kind},
     ids,
     messages::CountedMessage,
@@ -27,25 +26,6 @@ use crate::{
     store::CosmosBackend,
     write,
 };
-
-#[derive(Debug, Deserialize)]
-struct Name {
-    session_id: SessionId,
-    #[serde(default)]
-    parent_id: Option<SessionId>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SyncState {
-    session_id: SessionId,
-    sync_state: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct EventTime {
-    sequence: u32,
-    ts: Timestamp,
-}
 
 #[async_trait]
 impl Sessions for CosmosBackend {
@@ -73,7 +53,7 @@ impl Sessions for CosmosBackend {
                 [json!(updated), json!(key.user_id), json!(key.session_id)],
             );
         }
-        let query_text = select.ordered(Order::SESSIONS).documents().for_about(query.limit);
+        let query_text = select.ordered(order::SESSIONS).documents().for_about(query.limit);
         let found = self.0.sessions.query::<SessionDocument>(query_text).await?;
         let sessions = found.map_ok(|document| document.fields.session);
         sessions.try_filter(|session| ready(query.admits(session))).take(query.limit).try_collect().await
@@ -81,8 +61,7 @@ impl Sessions for CosmosBackend {
 
     async fn session_names(&self, scope: &Scope) -> Result<Vec<SessionName>> {
         let select = scope::select(scope, &SessionFilter::default());
-        let names: Vec<Name> = self.0.sessions.all(select.fields("c.session_id, c.parent_id")).await?;
-        Ok(names.into_iter().map(|name| SessionName::new(name.session_id, name.parent_id)).collect())
+        self.0.sessions.all(select.fields("c.session_id, c.parent_id")).await
     }
 
     async fn session_rows(&self, key: &SessionKey) -> Result<SessionRows> {
@@ -97,9 +76,9 @@ impl Sessions for CosmosBackend {
             let of_current = message.generations.iter().filter(|of| of.number == current);
             rows.vectors += of_current.map(|of| u64::from(of.vectors)).sum::<u64>();
         }
-        let events = Select::rows(kind::EVENT, &partition).fields("c.sequence, c.ts");
-        for event in self.0.events.all::<EventTime>(events).await? {
-            rows.events.add(event.sequence, event.ts);
+        let events = Select::rows(kind::EVENT, &partition).fields("VALUE [c.sequence, c.ts]");
+        for (sequence, ts) in self.0.events.all::<(u32, Timestamp)>(events).await? {
+            rows.events.add(sequence, ts);
         }
         Ok(rows)
     }
@@ -113,18 +92,13 @@ impl Sessions for CosmosBackend {
         let select = Select::rows(kind::FILES, user.as_str())
             .and("IS_DEFINED(c.sync_state)")
             .with_some("c.session_id > @", after)
-            .ordered(Order::SESSION_ID);
-        let query = select.fields("c.session_id, c.sync_state").for_about(limit);
-        let states = self.0.sessions.query::<SyncState>(query).await?;
-        states.map_ok(|of| (of.session_id, of.sync_state)).take(limit).try_collect().await
+            .ordered(order::SESSION_ID);
+        let query = select.fields("VALUE [c.session_id, c.sync_state]").for_about(limit);
+        self.0.sessions.query(query).await?.take(limit).try_collect().await
     }
 
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
-        let mut versions = Vec::with_capacity(changes.len());
-        for change in changes {
-            versions.push(write::write(&self.0, change).await);
-        }
-        versions
+        stream::iter(changes).then(|change| write::write(&self.0, change)).collect().await
     }
 
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {

@@ -1,21 +1,18 @@
 //! An open store: its containers, and reading the documents of a session.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use amplifier_session_core::{
     Result,
+    backend::SessionLocks,
     model::{SessionKey, UserId},
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     client::Container,
     config::CosmosConfig,
-    containers::Order,
+    containers::order,
     documents::{DeletedDocument, FilesDocument, SessionDocument, kind},
     ids,
     query::{Query, Select},
@@ -41,17 +38,13 @@ pub(crate) struct Store {
     /// Whether the terms of texts have a full-text index.
     pub(crate) full_text: bool,
     pub(crate) totals: CachedTotals,
+    /// Keep writers in this process apart. Fences keep other processes apart.
     pub(crate) locks: SessionLocks,
 }
 
 impl Store {
     pub(crate) async fn session(&self, key: &SessionKey) -> Result<Option<SessionDocument>> {
         self.sessions.read(key.user_id.as_str(), key.session_id.as_str()).await
-    }
-
-    /// Whether reads show the session. They do not until its first write has completed.
-    pub(crate) async fn has_session(&self, key: &SessionKey) -> Result<bool> {
-        Ok(self.session(key).await?.is_some_and(|document| document.committed))
     }
 
     /// What is stored beside the fields of a session.
@@ -61,39 +54,19 @@ impl Store {
 
     /// The records of a user's deleted sessions. They are kept when a session is created again.
     pub(crate) async fn deletions(&self, user: &UserId) -> Result<Vec<DeletedDocument>> {
-        let select = Select::rows(kind::DELETED, user.as_str()).ordered(Order::SESSION_ID);
+        let select = Select::rows(kind::DELETED, user.as_str()).ordered(order::SESSION_ID);
         self.sessions.all(select.documents()).await
     }
 
-    /// The answers to a query for rows of a session; nothing if reads do not show the session.
+    /// The answers to a query for rows of a session; nothing if reads do not show the session. They do not until its first
+    /// write has completed.
     pub(crate) async fn rows<T: DeserializeOwned + Send + 'static>(
         &self,
         container: &Container,
         key: &SessionKey,
         query: Query<T>,
     ) -> Result<Vec<T>> {
-        if self.has_session(key).await? { container.all(query).await } else { Ok(Vec::new()) }
-    }
-
-    /// The address of the account, and the database.
-    pub(crate) fn location(&self) -> String {
-        format!("{}/{}", self.config.endpoint.trim_end_matches('/'), self.config.database)
-    }
-}
-
-/// One lock for each session that is being written: only one writer of a session at a time in this process. Fences keep other
-/// processes apart.
-#[derive(Debug, Default)]
-pub(crate) struct SessionLocks(Mutex<HashMap<SessionKey, Arc<tokio::sync::Mutex<()>>>>);
-
-impl SessionLocks {
-    pub(crate) async fn lock(&self, key: &SessionKey) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Drops the locks that nobody holds.
-            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
-            locks.entry(key.clone()).or_default().clone()
-        };
-        lock.lock_owned().await
+        let is_shown = self.session(key).await?.is_some_and(|document| document.committed);
+        if is_shown { container.all(query).await } else { Ok(Vec::new()) }
     }
 }

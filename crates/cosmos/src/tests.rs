@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use amplifier_session_core::{
-    ErrorKind,
+    ErrorKind, Secret,
     backend::{
         MessageVectors, RowChange, SequenceRange, SessionChange, SkippedLine, TextQuery, Version, meta,
         prelude::*,
@@ -37,17 +37,16 @@ async fn backend() -> CosmosBackend {
     backend_with(CosmosConfig::new(ENDPOINT)).await
 }
 
-async fn backend_with(config: CosmosConfig) -> CosmosBackend {
+async fn backend_with(mut config: CosmosConfig) -> CosmosBackend {
     let region = VirtualRegion::new("East US", ENDPOINT.parse().unwrap());
     let account =
         VirtualAccountConfig::new(vec![region]).unwrap().with_consistency(ConsistencyLevel::Session);
     let emulator = Arc::new(InMemoryEmulatorHttpClient::new(account));
-    let config = config
-        .with_authentication(Authentication::Key("dGVzdGtleQ==".to_owned()))
-        .with_vector(false)
-        .with_takeover_after(Duration::ZERO);
+    config.authentication = Authentication::Key(Secret::new("dGVzdGtleQ=="));
+    config.enable_vector = false;
+    config.takeover_after = Duration::ZERO;
     let runtime = CosmosRuntimeBuilder::from(emulator.runtime_builder());
-    CosmosBackend::connect_through(config, runtime).await.unwrap()
+    CosmosBackend::open(config, None, runtime).await.unwrap()
 }
 
 fn key() -> SessionKey {
@@ -209,7 +208,9 @@ async fn an_abandoned_first_write_does_not_block_the_next_generation() {
 
 #[tokio::test]
 async fn texts_of_others_do_not_displace_ones_own() {
-    let backend = backend_with(CosmosConfig::new(ENDPOINT).with_most_texts(4)).await;
+    let mut config = CosmosConfig::new(ENDPOINT);
+    config.most_texts = 4;
+    let backend = backend_with(config).await;
     put(&backend, None, 0..3).await.unwrap();
     let mut other = SessionChange::new(session(), None);
     other.session.user_id = UserId::new("aaa").unwrap();

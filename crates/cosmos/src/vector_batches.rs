@@ -1,6 +1,6 @@
 //! Writing vectors: those of a message together with its state, and as many messages in a batch as fit.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use amplifier_session_core::{
     ErrorKind, Result,
@@ -8,11 +8,10 @@ use amplifier_session_core::{
     model::{SessionKey, VectorState},
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use serde::Deserialize;
 
 use crate::{
     batch::{Operation, Size, pack},
-    client::{Container, Outcome},
+    client::Container,
     documents::{GenerationState, MessageDocument, kind, vectors_of},
     error, ids,
     messages::{self, documents_at},
@@ -70,12 +69,9 @@ async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequen
     for _ in 0..ATTEMPTS {
         let documents = documents_at(store, partition, sequences).await?;
         let updated = messages::update(store, documents, |document| {
-            let changes =
-                document.message.vectors == VectorState::Stored && !document.made.contains(&current);
-            if changes {
-                document.message.vectors = VectorState::Pending;
-            }
-            changes
+            let is_stored = document.message.vectors == VectorState::Stored;
+            let is_wrong = is_stored && !document.made.contains(&current);
+            is_wrong.then(|| document.with_vectors(VectorState::Pending))
         });
         match updated.await {
             Err(error) if error.kind() == ErrorKind::Conflict => {}
@@ -83,12 +79,6 @@ async fn mark_pending(store: &Store, partition: &str, held: &Generations, sequen
         }
     }
     Err(error::conflict())
-}
-
-#[derive(Debug, Deserialize)]
-struct VectorId {
-    id: String,
-    sequence: u32,
 }
 
 /// A message whose vectors are to be stored.
@@ -114,23 +104,20 @@ async fn made(
     let select = Select::rows(kind::VECTOR, partition).with("c.generation = @", generation).at(&sequences);
     let (documents, rows) = tokio::try_join!(
         documents_at(store, partition, &sequences),
-        store.messages.all::<VectorId>(select.fields("c.id, c.sequence"))
+        store.messages.all::<(u32, String)>(select.fields("VALUE [c.sequence, c.id]"))
     )?;
     let mut old: HashMap<u32, Vec<String>> = HashMap::new();
-    for row in rows {
-        old.entry(row.sequence).or_default().push(row.id);
+    for (sequence, id) in rows {
+        old.entry(sequence).or_default().push(id);
     }
     let mut documents: HashMap<u32, MessageDocument> =
         documents.into_iter().map(|document| (document.message.sequence, document)).collect();
-    let mut made = Vec::new();
-    for of in vectors {
-        let document = documents.remove(&of.sequence).filter(|document| document.message.digest == of.digest);
-        if let Some(document) = document {
-            let old = old.remove(&of.sequence).unwrap_or_default();
-            made.push(Made::new(document, of, old, (generation, held))?);
-        }
-    }
-    Ok(made)
+    let made = vectors.into_iter().filter_map(|of| {
+        let document = documents.remove(&of.sequence).filter(|found| found.message.digest == of.digest)?;
+        let old = old.remove(&of.sequence).unwrap_or_default();
+        Some(Made::new(document, of, old, (generation, held)))
+    });
+    made.collect()
 }
 
 impl Made {
@@ -141,12 +128,7 @@ impl Made {
         (generation, held): (u32, &Generations),
     ) -> Result<Self> {
         let new = vectors_of(&document, generation, &held.space(generation)?.model, &vectors);
-        let kept: HashSet<&str> = new.iter().map(|vector| vector.id.as_str()).collect();
-        let removed = old.into_iter().filter(|id| !kept.contains(id.as_str()));
-        let mut operations: Vec<Operation> = removed.map(Operation::delete).collect();
-        for vector in &new {
-            operations.push(Operation::upsert(vector)?);
-        }
+        let operations = Operation::replace(old, &new)?;
         let mut incomplete = document.clone();
         incomplete.forget_generations(|number| number == generation);
         document.set_generation(GenerationState {
@@ -188,15 +170,13 @@ async fn write_group(
             made.incomplete.etag = made.document.etag;
             let save = Operation::save(&made.incomplete)?;
             match container.write(partition, std::iter::once(save).chain(part).collect()).await? {
-                Outcome::Done(etags) => made.document.etag = etags.into_iter().next().unwrap_or_default(),
-                Outcome::Refused => return Ok((0, vectors)),
+                Some(etag) => made.document.etag = etag,
+                None => return Ok((0, vectors)),
             }
         }
         last_batch.push(Operation::save(&made.document)?);
         last_batch.extend(last_part);
     }
-    Ok(match container.write(partition, last_batch).await? {
-        Outcome::Done(_) => (records, Vec::new()),
-        Outcome::Refused => (0, vectors),
-    })
+    let is_stored = container.write(partition, last_batch).await?.is_some();
+    Ok(if is_stored { (records, Vec::new()) } else { (0, vectors) })
 }

@@ -15,44 +15,25 @@ use amplifier_session_core::{
     search::{SearchFilter, SessionFilter},
 };
 use async_trait::async_trait;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use serde::Deserialize;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use serde_json::json;
 
 use crate::{
     batch::Operation,
-    client::READS,
-    containers::Order,
+    client::parallel,
+    containers::order,
     documents::{MessageDocument, VectorDocument, kind},
     ids,
     messages::{self, CountedMessage},
     meta,
-    query::{Query, Select},
+    query::{Query, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
     vector_batches,
 };
 
-/// The codes of `VectorState::Owed` and `VectorState::Outdated`.
+/// The codes of `VectorState::Pending` and `VectorState::Outdated`.
 const PENDING: &str = "c.vectors IN (0, 3)";
-
-/// The most messages that are changed at a time.
-const MESSAGES: usize = 500;
-
-/// The most texts with vectors in a page.
-const PAGE: usize = 500;
-
-#[derive(Debug, Deserialize)]
-struct EmbeddedText {
-    sequence: u32,
-    content_type: ContentType,
-}
-
-#[derive(Debug, Deserialize)]
-struct VectorId {
-    id: String,
-    user_id_session_id: String,
-}
 
 #[async_trait]
 impl Vectors for CosmosBackend {
@@ -74,7 +55,7 @@ impl Vectors for CosmosBackend {
         let filter = SessionFilter::default().with_session(query.session.clone());
         let shown = scope::sessions(&self.0, &Scope::User(query.user.clone()), &filter).await?;
         let limit = query.limit.min(messages::PAGE);
-        let documents = select.ordered(Order::MESSAGES).documents().for_about(limit);
+        let documents = select.ordered(order::MESSAGES).documents().for_about(limit);
         let found = self.0.messages.query::<MessageDocument>(documents).await?;
         let found = found.try_filter(|of| ready(shown.contains_key(&of.user_id_session_id)));
         messages::complete(&self.0, found.take(limit).try_collect().await?).await
@@ -95,12 +76,8 @@ impl Vectors for CosmosBackend {
         let documents: Vec<MessageDocument> = self.0.messages.all(messages).await?;
         let changed = messages::update(&self.0, documents, |document| {
             let is_stored = document.message.vectors == VectorState::Stored;
-            let changes =
-                is_stored && which.means(document.message.sequence, document.has_failed(generation));
-            if changes {
-                document.message.vectors = VectorState::Outdated;
-            }
-            changes
+            let is_meant = which.means(document.message.sequence, document.has_failed(generation));
+            (is_stored && is_meant).then(|| document.with_vectors(VectorState::Outdated))
         });
         Ok(changed.await? as u64)
     }
@@ -123,11 +100,7 @@ impl Vectors for CosmosBackend {
         let pending = Select::of(kind::MESSAGE).and(PENDING).documents();
         change_messages(&self.0, pending, usize::MAX, |document| {
             // Of a message that came in the meantime, vectors of this generation are pending, too.
-            let is_made = document.made.contains(&generation);
-            if is_made {
-                document.message.vectors = VectorState::Stored;
-            }
-            is_made
+            document.made.contains(&generation).then(|| document.with_vectors(VectorState::Stored))
         })
         .await?;
         let stored = self.swap_meta(EMBEDDING_SPACE, Some(current), next).await?;
@@ -137,10 +110,10 @@ impl Vectors for CosmosBackend {
     async fn prune_vectors(&self, limit: usize) -> Result<usize> {
         let kept: Vec<u32> = meta::generations(&self.0).await?.numbers().collect();
         let select = Select::of(kind::VECTOR).with("NOT ARRAY_CONTAINS(@, c.generation)", &kept);
-        let query = select.top(limit, "c.id, c.user_id_session_id");
+        let query = select.top(limit, "VALUE [c.user_id_session_id, c.id]");
         let mut deletions: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
-        for VectorId { id, user_id_session_id } in self.0.messages.all(query).await? {
-            deletions.entry(user_id_session_id).or_default().push(Operation::delete(id));
+        for (partition, id) in self.0.messages.all::<(String, String)>(query).await? {
+            deletions.entry(partition).or_default().push(Operation::delete(id));
         }
         let pruned = deletions.values().map(Vec::len).sum();
         for (partition, deletions) in deletions {
@@ -151,10 +124,10 @@ impl Vectors for CosmosBackend {
             return Ok(pruned);
         }
         let with_vectors = Select::of(kind::MESSAGE).and("ARRAY_LENGTH(c.made) > 0").documents();
-        change_messages(&self.0, with_vectors, limit, |document| {
+        change_messages(&self.0, with_vectors, limit, |mut document| {
             let before = document.made.len();
             document.forget_generations(|number| !kept.contains(&number));
-            document.made.len() < before
+            (document.made.len() < before).then_some(document)
         })
         .await
     }
@@ -162,12 +135,12 @@ impl Vectors for CosmosBackend {
     async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
         let filter = SearchFilter::default();
         let held = meta::generations(&self.0).await?;
-        let sessions = scope::sessions(&self.0, scope, &filter.sessions).await?;
         let mut counts = VectorCounts::default();
-        let mut messages = self.0.messages.query(CountedMessage::query(scope, &filter)).await?;
+        let mut messages = CountedMessage::select(&self.0, scope, &filter).await?;
         while let Some(message) = messages.try_next().await? {
-            if sessions.contains_key(&message.user_id_session_id) {
-                add(&mut counts, &message, &held);
+            counts.add_message(message.vectors, &held, |number| message.made.contains(&number));
+            for of in &message.generations {
+                counts.add_vectors(of.number, of.vectors.into(), of.failure.as_deref());
             }
         }
         Ok(counts)
@@ -185,8 +158,11 @@ impl Vectors for CosmosBackend {
             let select = Select::rows(kind::VECTOR, &partition).with("c.generation = @", generation);
             self.0.messages.all::<VectorDocument>(select.at(&sequences).documents()).await
         });
-        let found: Vec<_> = stream::iter(reads).buffered(READS).try_collect().await?;
-        let found = found.into_iter().flatten().map(|of| (of.fields.of.message_ref(), of.fields.record));
+        let found = parallel(reads)
+            .await?
+            .into_iter()
+            .flatten()
+            .map(|of| (of.fields.of.message_ref(), of.fields.record));
         let mut vectors: Vec<(MessageRef, VectorRecord)> = found
             .filter(|(message_ref, record)| wanted.contains(&(message_ref, record.content_type)))
             .collect();
@@ -202,16 +178,16 @@ impl Vectors for CosmosBackend {
         key: &SessionKey,
         range: SequenceRange,
     ) -> Result<Vec<(u32, ContentTypes)>> {
-        let limit = range.limit.min(PAGE);
+        let limit = range.limit.min(VALUES);
         let select = Select::rows(kind::VECTOR, &ids::partition(key)).with("c.generation = @", generation);
-        let query = select.from(range.start).fields("c.sequence, c.content_type");
-        let mut rows = self.0.messages.query::<EmbeddedText>(query).await?;
+        let query = select.from(range.start).fields("VALUE [c.sequence, c.content_type]");
+        let mut rows = self.0.messages.query::<(u32, ContentType)>(query).await?;
         let mut types: BTreeMap<u32, Vec<ContentType>> = BTreeMap::new();
         // The types of the last message are complete once a further message has been read.
         while types.len() <= limit
-            && let Some(row) = rows.try_next().await?
+            && let Some((sequence, content_type)) = rows.try_next().await?
         {
-            types.entry(row.sequence).or_default().push(row.content_type);
+            types.entry(sequence).or_default().push(content_type);
         }
         let types = types.into_iter().take(limit);
         Ok(types.map(|(sequence, of)| (sequence, of.into_iter().collect())).collect())
@@ -246,9 +222,9 @@ async fn change_messages(
     store: &Store,
     query: Query<MessageDocument>,
     limit: usize,
-    change: impl Fn(&mut MessageDocument) -> bool,
+    change: impl Fn(MessageDocument) -> Option<MessageDocument>,
 ) -> Result<usize> {
-    let mut documents = store.messages.query(query).await?.try_chunks(MESSAGES).map_err(|error| error.1);
+    let mut documents = store.messages.query(query).await?.try_chunks(VALUES).map_err(|error| error.1);
     let mut changed = 0;
     while changed < limit
         && let Some(documents) = documents.try_next().await?
@@ -256,16 +232,4 @@ async fn change_messages(
         changed += messages::update(store, documents, &change).await?;
     }
     Ok(changed)
-}
-
-fn add(counts: &mut VectorCounts, message: &CountedMessage, held: &Generations) {
-    counts.add_message(message.vectors, held, |generation| message.made.contains(&generation));
-    for of in &message.generations {
-        let count = counts.generations.entry(of.number).or_default();
-        count.vectors += u64::from(of.vectors);
-        count.messages += u64::from(of.vectors > 0);
-        if let Some(reason) = &of.failure {
-            *count.failed.entry(reason.clone()).or_default() += 1;
-        }
-    }
 }

@@ -23,18 +23,17 @@ use crate::{
     fence::Fence,
     ids,
     lease::{Expected, WriteLease},
-    query::Select,
+    query::{Select, VALUES},
     rewrite::Rewrite,
     store::Store,
 };
-
-/// The most messages that get another time at once.
-const RETIMED: usize = 500;
 
 /// Writes one session.
 pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Version> {
     let key = change.session.key();
     let _lock = store.locks.lock(&key).await;
+    change.messages.put.sort_by_key(|message| message.sequence);
+    change.events.put.sort_by_key(|stored| stored.event.sequence);
     let expected = Expected::Exactly(change.expected.clone());
     let files = files(store, &mut change).await?;
     let has_rows = !(change.messages.is_empty() && change.retimed.is_empty() && change.events.is_empty());
@@ -54,11 +53,10 @@ async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<Files
     if change.metadata_files.is_none() && change.skipped.is_none() && change.sync_state.is_none() {
         return Ok(None);
     }
-    let found = match change.expected {
-        Some(_) => store.files(&change.session.key()).await?,
-        None => None,
-    };
-    let mut files = found.unwrap_or_else(|| FilesDocument::new(&change.session));
+    let mut files = FilesDocument::new(&change.session);
+    if change.expected.is_some() {
+        files = store.files(&change.session.key()).await?.unwrap_or(files);
+    }
     files.merge(change);
     Ok(Some(files))
 }
@@ -69,42 +67,23 @@ async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionC
     let known = lease.known.clone();
     let stored = &lease.document;
     let project = Some(&change.session.project_slug).filter(|slug| **slug != stored.session.project_slug);
-    // Unknown rows of a session that no write has completed are leftovers.
-    let is_leftover = |known: &Option<Rows>| !stored.committed && known.is_none();
-    let truncate =
-        |known, truncate: Option<u32>| if is_leftover(known) { 0 } else { truncate.unwrap_or(u32::MAX) };
-    let messages = Rewrite {
-        truncate: truncate(&known.messages, change.messages.truncate),
-        put: change.messages.put.iter().map(|message| message.sequence).collect(),
-        project,
-        ..Rewrite::none(&store.messages, &partition, known.messages.as_ref())
+    let rewrite = |container, known: Option<_>, truncate: Option<u32>, put| {
+        // Unknown rows of a session that no write has completed are leftovers.
+        let is_leftover = known.is_none() && !stored.committed;
+        let truncate = if is_leftover { 0 } else { truncate.unwrap_or(u32::MAX) };
+        Rewrite { truncate, put, project, ..Rewrite::none(container, &partition, known) }
     };
-    let events = Rewrite {
-        truncate: truncate(&known.events, change.events.truncate),
-        put: change.events.put.iter().map(|stored| stored.event.sequence).collect(),
-        project,
-        ..Rewrite::none(&store.events, &partition, known.events.as_ref())
-    };
+    let put = change.messages.put.iter().map(|message| message.sequence).collect();
+    let messages = rewrite(&store.messages, known.messages.as_ref(), change.messages.truncate, put);
+    let put = change.events.put.iter().map(|stored| stored.event.sequence).collect();
+    let events = rewrite(&store.events, known.events.as_ref(), change.events.truncate, put);
+    // Both come to an end, so that nothing is under way when the write is abandoned.
     let (messages, events) = tokio::join!(
-        async {
-            let is_needed = !messages.is_none() || !change.retimed.is_empty();
-            if is_needed { write_messages(store, lease, change, messages).await.map(Some) } else { Ok(None) }
-        },
-        async {
-            if events.is_none() {
-                Ok(None)
-            } else {
-                write_events(store, lease, change, events).await.map(Some)
-            }
-        }
+        write_messages(store, lease, change, messages),
+        write_events(store, lease, &change.events.put, events)
     );
-    let (messages, events) = (messages?, events?);
-    lease.document.rows.events = events.or(known.events);
-    lease.document.rows.messages = known.messages;
-    if let Some((rows, texts)) = messages {
-        lease.document.rows.messages = Some(rows);
-        lease.document.texts = texts;
-    }
+    (lease.document.rows.messages, lease.document.texts) = messages?;
+    lease.document.rows.events = events?;
     Ok(())
 }
 
@@ -114,15 +93,15 @@ async fn write_messages(
     lease: &WriteLease<'_>,
     change: &SessionChange,
     mut rewrite: Rewrite<'_>,
-) -> Result<(Rows, TextTotals)> {
-    let mut fence = rewrite.begin(lease).await?;
-    let mut operations = rewrite.removals();
-    operations.extend(rewrite.moves().await?);
+) -> Result<(Option<Rows>, TextTotals)> {
+    let texts_before = lease.document.texts;
+    if rewrite.is_none() && change.retimed.is_empty() {
+        return Ok((rewrite.known.cloned(), texts_before));
+    }
+    let (mut fence, mut operations) = rewrite.begin(lease).await?;
     let mut analyzer = Analyzer::new();
-    let mut put: Vec<&Message> = change.messages.put.iter().collect();
-    put.sort_by_key(|message| message.sequence);
     let mut added = TextTotals::default();
-    for message in put {
+    for message in &change.messages.put {
         let texts = texts_of(message, &mut analyzer);
         added = texts.iter().map(|text| text.totals()).fold(added, Add::add);
         operations.extend(put_message(&rewrite, message, &texts)?);
@@ -134,11 +113,11 @@ async fn write_messages(
     let texts = if replaces_all {
         added
     } else if rewrite.only_appends() {
-        lease.document.texts + added
+        texts_before + added
     } else {
         count_texts(store, rewrite.partition).await?
     };
-    Ok((rewrite.finish(fence), texts))
+    Ok((Some(rewrite.finish(fence)), texts))
 }
 
 /// Puts a message with its texts, in one batch if they fit. The pieces of its line come before it.
@@ -171,7 +150,7 @@ async fn retime(store: &Store, partition: &str, retimed: &[Retimed], fence: &mut
         return Ok(());
     }
     fence.hold().await?;
-    for some in retimed.chunks(RETIMED) {
+    for some in retimed.chunks(VALUES) {
         let times: BTreeMap<u32, &Retimed> = some.iter().map(|retimed| (retimed.sequence, retimed)).collect();
         let sequences: Vec<u32> = times.keys().copied().collect();
         let mut groups: BTreeMap<u32, Vec<Operation>> = BTreeMap::new();
@@ -214,15 +193,14 @@ async fn count_texts(store: &Store, partition: &str) -> Result<TextTotals> {
 async fn write_events(
     store: &Store,
     lease: &WriteLease<'_>,
-    change: &SessionChange,
+    put: &[StoredEvent],
     mut rewrite: Rewrite<'_>,
-) -> Result<Rows> {
+) -> Result<Option<Rows>> {
+    if rewrite.is_none() {
+        return Ok(rewrite.known.cloned());
+    }
     let partition = rewrite.partition;
-    let mut fence = rewrite.begin(lease).await?;
-    let mut operations = rewrite.removals();
-    operations.extend(rewrite.moves().await?);
-    let mut put: Vec<&StoredEvent> = change.events.put.iter().collect();
-    put.sort_by_key(|stored| stored.event.sequence);
+    let (mut fence, mut operations) = rewrite.begin(lease).await?;
     let (mut chunks, mut ids) = (Vec::new(), HashSet::new());
     for stored in put {
         let chunks_of_event = chunks_of(stored);
@@ -242,7 +220,7 @@ async fn write_events(
         // If another process deletes one at the same time, the others are deleted with the session.
         delete_chunks(store, partition, select).await?;
     }
-    Ok(rewrite.finish(fence))
+    Ok(Some(rewrite.finish(fence)))
 }
 
 /// Deletes chunks. Returns whether no other process deleted one at the same time, in which case some are left.
@@ -279,15 +257,13 @@ async fn delete_rows(store: &Store, lease: &WriteLease<'_>) -> Result<bool> {
     for container in [&store.messages, &store.events] {
         // Ignores what is known of the rows, because a fence that does not exist could not be deleted.
         let mut rewrite = Rewrite { truncate: 0, ..Rewrite::none(container, &partition, None) };
-        let mut fence = rewrite.begin(lease).await?;
-        fence.write(rewrite.removals()).await?;
+        let (mut fence, removals) = rewrite.begin(lease).await?;
+        fence.write(removals).await?;
         // A writer that only seemed dead must not find its fence gone: it could put rows of a session that does not exist.
         if !lease.took_over {
             fence.delete().await?;
         }
     }
-    if !delete_chunks(store, &partition, Select::rows(kind::CHUNK, &partition)).await? {
-        return Err(error::conflict());
-    }
+    error::check(delete_chunks(store, &partition, Select::rows(kind::CHUNK, &partition)).await?)?;
     Ok(store.files(&key).await?.is_some())
 }

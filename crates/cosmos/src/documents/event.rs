@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{Digest, Event, Payload, SessionKey, StoredEvent, Timestamp},
+    model::{Digest, Event, Payload, StoredEvent, Timestamp},
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ impl EventDocument {
         };
         let id = ids::event(&event.session_id, event.sequence);
         let (synced_at, digest) = (event.synced_at, event.digest);
-        let user_id_session_id = partition_of(&event);
+        let user_id_session_id = ids::partition(&event.key());
         Self::of(
             kind::EVENT,
             id,
@@ -54,10 +54,6 @@ impl EventDocument {
         let EventFields { event, synced_at, digest, .. } = self.fields;
         Event { synced_at, digest, ..event }
     }
-}
-
-fn partition_of(event: &Event) -> String {
-    ids::partition(&SessionKey::new(event.user_id.clone(), event.session_id.clone()))
 }
 
 /// The line of an event.
@@ -79,14 +75,7 @@ pub(crate) enum PayloadDocument {
 }
 
 impl PayloadDocument {
-    pub(crate) fn chunk_ids(&self) -> &[String] {
-        match self {
-            Self::Chunks { ids } => ids,
-            _ => &[],
-        }
-    }
-
-    /// The payload; `chunks` are those of [`chunk_ids`](Self::chunk_ids) that exist.
+    /// The payload; `chunks` are those of its chunks that exist.
     pub(crate) fn into_payload(self, chunks: Vec<ChunkDocument>) -> Result<Payload> {
         Ok(match self {
             Self::None => Payload::None,
@@ -129,7 +118,7 @@ pub(crate) fn chunks_of(StoredEvent { event, payload }: &StoredEvent) -> Vec<Chu
     numbered
         .map(|(data, chunk_index)| {
             let fields = ChunkFields {
-                user_id_session_id: partition_of(event),
+                user_id_session_id: ids::partition(&event.key()),
                 event_id: event.event_id.clone(),
                 chunk_index,
                 total_chunks,

@@ -4,7 +4,7 @@ use amplifier_session_core::{
     Result,
     model::{
         Digest, HostId, Message, ProjectSlug, RawJson, Role, SessionId, TimeSource, Timestamp, UserId,
-        VectorState,
+        VectorState, time_fields,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ struct StoredMessage {
     role: Role,
     turn: Option<u32>,
     ts: Timestamp,
-    #[serde(flatten, with = "time_source")]
+    #[serde(flatten, with = "time_fields")]
     ts_source: TimeSource,
     synced_at: Timestamp,
     vectors: VectorState,
@@ -86,6 +86,11 @@ impl MessageDocument {
         (Self::of(kind::MESSAGE, ids::message(&message.session_id, message.sequence), fields), pieces)
     }
 
+    pub(crate) fn with_vectors(mut self, state: VectorState) -> Self {
+        self.message.vectors = state;
+        self
+    }
+
     pub(crate) fn set_generation(&mut self, state: GenerationState) {
         self.forget_generations(|number| number == state.number);
         self.made.push(state.number);
@@ -115,8 +120,8 @@ pub(crate) struct PieceFields {
     user_id_session_id: String,
     sequence: u32,
     /// The digest of the whole line.
-    pub(crate) digest: Digest,
-    pub(crate) number: usize,
+    digest: Digest,
+    number: usize,
     raw: Bytes,
 }
 
@@ -136,28 +141,5 @@ impl PieceDocument {
             ids::piece(&message.session_id, message.sequence, message.digest, number),
             fields,
         )
-    }
-}
-
-/// Where the time of a message comes from, for serde: two fields, of which documents of earlier versions have only the
-/// first.
-pub(crate) mod time_source {
-    use super::{Deserialize, Serialize, TimeSource};
-    use serde::{Deserializer, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    struct Fields {
-        ts_estimated: bool,
-        #[serde(default)]
-        ts_source: Option<TimeSource>,
-    }
-
-    pub(crate) fn serialize<S: Serializer>(source: &TimeSource, serializer: S) -> Result<S::Ok, S::Error> {
-        Fields { ts_estimated: source.is_estimated(), ts_source: Some(*source) }.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeSource, D::Error> {
-        let Fields { ts_estimated, ts_source } = Fields::deserialize(deserializer)?;
-        Ok(ts_source.unwrap_or(TimeSource::of_estimated(ts_estimated)))
     }
 }

@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::ids;
 
 pub(crate) use event::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, chunks_of};
-pub(crate) use message::{GenerationState, MessageDocument, PieceDocument, time_source};
+pub(crate) use message::{GenerationState, MessageDocument, PieceDocument};
 pub(crate) use session::{
     DeletedDocument, FilesDocument, KnownRows, RenamedFrom, Rows, SessionDocument, TextTotals, new_version,
 };

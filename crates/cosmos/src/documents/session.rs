@@ -89,11 +89,10 @@ impl SessionDocument {
     }
 
     pub(crate) fn into_stored(self, files: Option<FilesDocument>) -> Result<StoredSession> {
-        let (metadata_files, skipped, sync_state) = match files {
-            Some(files) => (files.metadata_files()?, files.fields.skipped, files.fields.sync_state),
-            None => Default::default(),
-        };
         let SessionFields { session, version, .. } = self.fields;
+        let FilesFields { metadata_files, skipped, sync_state, .. } =
+            files.unwrap_or_else(|| FilesDocument::new(&session)).fields;
+        let metadata_files = metadata_files.into_iter().map(File::into_metadata).collect::<Result<_>>()?;
         Ok(StoredSession { session, version: Version(version), metadata_files, skipped, sync_state })
     }
 }
@@ -122,6 +121,12 @@ struct File {
     raw: Bytes,
 }
 
+impl File {
+    fn into_metadata(self) -> Result<MetadataFile> {
+        Ok(MetadataFile { name: self.name, raw: RawJson::new(self.raw.into_bytes()?) })
+    }
+}
+
 impl FilesDocument {
     pub(crate) fn new(session: &Session) -> Self {
         let fields = FilesFields {
@@ -146,13 +151,6 @@ impl FilesDocument {
         if let Some(state) = change.sync_state.take() {
             self.sync_state = Some(state);
         }
-    }
-
-    fn metadata_files(&self) -> Result<Vec<MetadataFile>> {
-        let files = self.metadata_files.iter().cloned();
-        files
-            .map(|file| Ok(MetadataFile { name: file.name, raw: RawJson::new(file.raw.into_bytes()?) }))
-            .collect()
     }
 }
 

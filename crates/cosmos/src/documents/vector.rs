@@ -2,25 +2,12 @@
 
 use amplifier_session_core::{
     backend::MessageVectors,
-    model::{ContentType, ProjectSlug, Timestamp, VectorRecord},
+    model::{ProjectSlug, Timestamp, VectorRecord},
 };
 use serde::{Deserialize, Serialize};
 
 use super::{Document, MessageDocument, OfMessage, kind};
 use crate::ids;
-
-/// The fields of a vector, as they are stored.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "VectorRecord")]
-struct StoredRecord {
-    content_type: ContentType,
-    chunk_index: u32,
-    total_chunks: u32,
-    span_start: u32,
-    span_end: u32,
-    token_count: u32,
-    vector: Vec<f32>,
-}
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct VectorFields {
@@ -35,7 +22,7 @@ pub(crate) struct VectorFields {
     embedding_model: Option<String>,
     generation: u32,
     created_at: Timestamp,
-    #[serde(flatten, with = "StoredRecord")]
+    #[serde(flatten)]
     pub(crate) record: VectorRecord,
 }
 
@@ -68,12 +55,12 @@ pub(crate) fn vectors_of(
 
 #[cfg(test)]
 mod tests {
+    use amplifier_session_core::model::ContentType;
+
     use super::*;
 
     #[test]
     fn numbers_are_short_and_survive() {
-        #[derive(Serialize, Deserialize)]
-        struct Only(#[serde(with = "StoredRecord")] VectorRecord);
         let vector = vec![0.1, -1.0 / 3.0, 1e-30, f32::MIN_POSITIVE, 0.0];
         let content_type = ContentType::UserQuery;
         let record = VectorRecord {
@@ -85,8 +72,8 @@ mod tests {
             token_count: 1,
             vector,
         };
-        let json = serde_json::to_string(&Only(record.clone())).unwrap();
+        let json = serde_json::to_string(&record).unwrap();
         assert!(json.contains("[0.1,-0.33333334,"), "{json}");
-        assert_eq!(serde_json::from_str::<Only>(&json).unwrap().0, record);
+        assert_eq!(serde_json::from_str::<VectorRecord>(&json).unwrap(), record);
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::SystemTime,
 };
 
-use amplifier_session_core::backend::prelude::*;
+use amplifier_session_core::{Secret, backend::prelude::*};
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
 use amplifier_session_testkit::{Subject, conformance_suite};
 use azure_data_cosmos::{
@@ -25,19 +25,21 @@ impl Live {
     fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
-        let config = CosmosConfig::new(variable("AMPLIFIER_COSMOS_ENDPOINT"))
-            .with_authentication(Authentication::Key(variable("AMPLIFIER_COSMOS_KEY")));
+        let mut config = CosmosConfig::new(variable("AMPLIFIER_COSMOS_ENDPOINT"));
+        config.authentication = Authentication::Key(Secret::new(&variable("AMPLIFIER_COSMOS_KEY")));
+        config.vector_dimensions = Some(64);
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("amplifier-live-{}-{}-{number}", since.as_nanos(), std::process::id());
-        Self(config.with_database(name).with_vector_dimensions(64))
+        config.database = format!("amplifier-live-{}-{}-{number}", since.as_nanos(), std::process::id());
+        Self(config)
     }
 
     async fn remove(&self) -> Result<(), Box<dyn std::error::Error>> {
         let Authentication::Key(key) = &self.0.authentication else {
             return Err("databases are made and removed with a key only".into());
         };
-        let account = AccountReference::with_authentication_key(self.0.endpoint.parse()?, key.clone());
+        let account =
+            AccountReference::with_authentication_key(self.0.endpoint.parse()?, key.expose().to_owned());
         let pool = ConnectionPoolOptions::builder().with_is_http2_allowed(false).build()?;
         let runtime = CosmosRuntimeBuilder::new().with_connection_pool(pool).build().await?;
         let builder = CosmosClient::builder().with_runtime(runtime);

@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use amplifier_session_core::backend::prelude::*;
+use amplifier_session_core::{Secret, backend::prelude::*};
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
 use amplifier_session_testkit::{
     Subject, conformance_suite,
@@ -41,11 +41,11 @@ impl Subject for Account {
     async fn open(&self) -> Arc<dyn StorageBackend> {
         let start = || async { CosmosAccount::start(self.options.clone()).await.unwrap() };
         let server = self.server.get_or_init(start).await;
-        let config = CosmosConfig::new(server.endpoint())
-            .with_authentication(Authentication::Key(server.key().to_owned()))
-            .with_vector(self.vector)
-            .with_vector_dimensions(64)
-            .with_takeover_after(Duration::from_millis(300));
+        let mut config = CosmosConfig::new(server.endpoint());
+        config.authentication = Authentication::Key(Secret::new(server.key()));
+        config.enable_vector = self.vector;
+        config.vector_dimensions = Some(64);
+        config.takeover_after = Duration::from_millis(300);
         Arc::new(CosmosBackend::connect(config).await.unwrap())
     }
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use amplifier_session_core::ErrorKind;
+use amplifier_session_core::{ErrorKind, Secret};
 use amplifier_session_cosmos::{Authentication, CosmosBackend, CosmosConfig};
 use amplifier_session_testkit::cosmos::{Calls, CosmosAccount};
 use azure_core::credentials::{AccessToken, TokenCredential, TokenRequestOptions};
@@ -31,7 +31,9 @@ impl TokenCredential for Tokens {
 }
 
 fn entra(account: &CosmosAccount) -> CosmosConfig {
-    config(account).with_authentication(Authentication::DefaultCredential)
+    let mut config = config(account);
+    config.authentication = Authentication::DefaultCredential;
+    config
 }
 
 #[tokio::test]
@@ -67,8 +69,10 @@ async fn a_missing_container_is_not_created_with_a_token() {
 #[tokio::test]
 async fn a_wrong_key_is_reported_at_once() {
     let account = account().await;
-    let wrong = Authentication::Key("YW5vdGhlciBrZXk=".to_owned());
-    let error = CosmosBackend::connect(config(&account).with_authentication(wrong)).await.unwrap_err();
+    let wrong = Authentication::Key(Secret::new("YW5vdGhlciBrZXk="));
+    let mut config = config(&account);
+    config.authentication = wrong;
+    let error = CosmosBackend::connect(config).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Authentication, false), "{error:?}");
     assert_eq!(account.count(&Calls::any()), 1, "{:?}", account.calls());
     assert!(!format!("{error:?}").contains("YW5vdGhlciBrZXk="));
@@ -87,7 +91,9 @@ async fn a_missing_account_is_reported() {
 async fn a_container_for_vectors_of_another_length_is_refused() {
     let account = account().await;
     host(&account).await;
-    let error = CosmosBackend::connect(config(&account).with_vector_dimensions(32)).await.unwrap_err();
+    let mut config = config(&account);
+    config.vector_dimensions = Some(32);
+    let error = CosmosBackend::connect(config).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Validation);
     let message = error.to_string();
     assert!(message.contains("vectors of 64 dimensions instead of 32"), "{message}");

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use amplifier_session_core::{
-    Result, Scope, SessionStorage,
+    Result, Scope, Secret, SessionStorage,
     backend::prelude::*,
     embedding::EmbeddingProvider,
     model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
@@ -24,10 +24,11 @@ pub(crate) async fn account() -> CosmosAccount {
 }
 
 pub(crate) fn config(account: &CosmosAccount) -> CosmosConfig {
-    CosmosConfig::new(account.endpoint())
-        .with_authentication(Authentication::Key(account.key().to_owned()))
-        .with_vector_dimensions(64)
-        .with_takeover_after(Duration::from_millis(100))
+    let mut config = CosmosConfig::new(account.endpoint());
+    config.authentication = Authentication::Key(Secret::new(account.key()));
+    config.vector_dimensions = Some(64);
+    config.takeover_after = Duration::from_millis(100);
+    config
 }
 
 /// A host with a client of its own.

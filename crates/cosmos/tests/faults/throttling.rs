@@ -32,7 +32,8 @@ async fn repeated_throttling_loses_nothing_and_is_waited_out() {
 #[tokio::test]
 async fn endless_throttling_reports_when_to_retry() {
     let account = account().await;
-    let impatient = config(&account).with_throttle_patience(Duration::from_millis(50));
+    let mut impatient = config(&account);
+    impatient.throttle_patience = Duration::from_millis(50);
     let host = storage(CosmosBackend::connect(impatient).await.unwrap());
     let wait = Duration::from_millis(2);
     account.fail_every(1, Calls::of(Kind::Batch), Fault::throttled(wait));
