@@ -90,6 +90,15 @@ impl StoreUrl {
         }
     }
 
+    /// The same kind of store with the same settings in another file. A store in a service stays as it is.
+    #[must_use]
+    pub fn with_file(mut self, file: PathBuf) -> Self {
+        if let Target::File(path, _) = &mut self.target {
+            *path = file;
+        }
+        self
+    }
+
     /// The settings that it gives values to.
     pub(crate) fn settings(&self) -> &[Entry] {
         &self.settings
@@ -227,6 +236,7 @@ mod tests {
         assert_eq!(file("sqlite:~ana/s.db"), "~ana/s.db");
         assert_eq!(file("sqlite:a:b?c"), "a:b?c");
         assert_eq!(file("sqlite:a?b=c?d"), "a?b=c?d");
+        assert_eq!(parse("sqlite:a").unwrap().with_file("b".into()).to_string(), "sqlite:b");
     }
 
     #[test]

@@ -1,37 +1,35 @@
-//! From files that the Python library `amplifier_session_storage` wrote to stores of this one.
+//! Copies the sessions in files of the Python library `amplifier_session_storage` to stores of this one.
 //!
-//! Opening such a file is an error, of which [`PythonDatabase::cause_of`] tells that an upgrade helps.
+//! Opening such a file as a store is an error; [`PythonDatabase::cause_of`] recognises it.
 
-use std::sync::Arc;
+use std::path::Path;
 
-use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sqlite::SqliteUpgrade;
+use amplifier_session_core::Result;
 pub use amplifier_session_upgrade::{
-    Counts, OnProgress, Outcome, Progress, PythonDatabase, Upgrade, UpgradeOptions,
+    Counts, OnProgress, Outcome, Progress, PythonDatabase, Upgrade, UpgradeOptions, is_interrupted,
 };
+use amplifier_session_upgrade::{NewStore, OpenStore};
 
-use crate::StoreUrl;
+use crate::{StoreUrl, config::Configuration};
 
-/// Makes a store of the file at `url`, if the Python library wrote it; a store is left alone. See
-/// [`amplifier_session_upgrade::upgrade`].
+/// Copies the sessions in the file `old` to the store at `url`, which is created if it is missing and may lie where `old`
+/// is. See [`amplifier_session_upgrade::upgrade`].
 ///
 /// # Errors
 ///
-/// Those of [`amplifier_session_upgrade::upgrade`]; `Unsupported` for a backend that is not built in.
-pub async fn upgrade(url: &StoreUrl, options: UpgradeOptions, progress: OnProgress) -> Result<Upgrade> {
-    match (url.backend().name, url.file()) {
-        ("SQLite", Some(file)) => {
-            amplifier_session_upgrade::upgrade(Arc::new(SqliteUpgrade::default()), file, options, progress)
-                .await
-        }
-        #[cfg(feature = "duckdb-system")]
-        ("DuckDB", Some(file)) => {
-            let driver = amplifier_session_duckdb::DuckDbUpgrade::default();
-            amplifier_session_upgrade::upgrade(Arc::new(driver), file, options, progress).await
-        }
-        (name, _) => {
-            let message = format!("the Python library wrote no {name} stores");
-            Err(Error::new(ErrorKind::Unsupported, message))
-        }
-    }
+/// Those of [`amplifier_session_upgrade::upgrade`].
+pub async fn upgrade(
+    old: &Path,
+    url: &StoreUrl,
+    configuration: &Configuration,
+    options: UpgradeOptions,
+    progress: OnProgress,
+) -> Result<Upgrade> {
+    let (store, request) = (url.clone(), configuration.open_request(url));
+    let open: OpenStore = Box::new(move |file, dimensions| {
+        let store = file.map_or_else(|| store.clone(), |file| store.clone().with_file(file));
+        store.open(request.clone().with_dimensions(dimensions))
+    });
+    let store = NewStore { name: url.to_string(), file: url.file().map(Path::to_owned), open };
+    amplifier_session_upgrade::upgrade(old, store, options, progress).await
 }

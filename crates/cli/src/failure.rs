@@ -353,7 +353,7 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
     let field = error.context("field").unwrap_or_default();
     if PythonDatabase::cause_of(error).is_some() {
         return Some(format!(
-            "`{program} upgrade` makes a store of it and keeps the old file; `upgrade --check` tells more"
+            "`{program} upgrade` makes a store of it and keeps the old file; `upgrade --check` reports what it would do"
         ));
     }
     let hint = match (error.kind(), field) {

@@ -20,7 +20,7 @@ use amplifier_session_sql::{
 use duckdb::Connection;
 
 use crate::{
-    connect::{self, Access},
+    connect::Access,
     connection::Write,
     hnsw_rows::HnswRows,
     open_files,

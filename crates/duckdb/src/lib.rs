@@ -13,7 +13,7 @@
 //! | `numbers.rs` | revisions and keys |
 //! | `payloads.rs` | a function for SQL that decodes compressed lines |
 //! | `hnsw_rows.rs` | the rows as the HNSW index reads them |
-//! | `python.rs` | files of the Python library |
+//! | `peek.rs` | opening a file to see what it is |
 //! | `error.rs` | errors of DuckDB as ours |
 //!
 //! The HNSW index is in the crate `amplifier-session-hnsw`; SQL queries over a store are in `amplifier-session-duckdb-sql`.
@@ -32,8 +32,8 @@ mod lookups;
 mod numbers;
 mod open_files;
 mod payloads;
+mod peek;
 mod pool;
-mod python;
 mod schema;
 mod tables;
 mod vectors;
@@ -44,5 +44,4 @@ pub use connect::Access;
 pub use error::storage as storage_error;
 pub use event_counts::{FAILED, counted_elsewhere, join_answered};
 pub use factory::FACTORY;
-pub use python::DuckDbUpgrade;
 pub use tables::VIEW_DIALECT;

@@ -57,11 +57,6 @@ pub(crate) fn shared<T: Send + Sync + 'static>(
     Ok(opened)
 }
 
-/// Whether this process has the file open.
-pub(crate) fn is_open(path: &Path) -> bool {
-    open_files().contains_key(&whole(path))
-}
-
 fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Open>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }

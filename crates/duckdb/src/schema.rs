@@ -6,14 +6,19 @@ use amplifier_session_core::{
     Error, Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{deletions, file::refused, quote, views::VECTORS_WITH_CONTEXT};
-use amplifier_session_upgrade::{Found, Origin, origin};
+use amplifier_session_sql::{
+    deletions,
+    file::refused,
+    python::{DUCKDB_TABLES, Origin, Tables},
+    quote,
+    views::VECTORS_WITH_CONTEXT,
+};
 use duckdb::{Connection, OptionalExt, params};
 
 use crate::{
     connect::{self, Access},
     error::storage,
-    python::{self, OldDuckDb},
+    peek::Peek,
     tables::{self, LAYOUT, LAYOUT_KEY, TABLES, UPGRADES},
 };
 
@@ -30,28 +35,13 @@ pub(crate) fn check(path: &Path) -> Result<Presence> {
     }
     if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
         // Whoever opens it to write works off the log first, which changes the file.
-        let database = OldDuckDb::open(path)?;
+        let database = Peek::open(path)?;
         match describe(&database.connection).map_err(storage("open"))? {
             Description::Ours | Description::Earlier { .. } => {}
             other => return Err(refusal(path, &other)),
         }
     }
     Ok(Presence::There)
-}
-
-/// What is in a file, which is not changed. One that is missing or empty is as good as ours.
-pub(crate) fn look(path: &Path) -> Result<Found> {
-    match presence(path) {
-        Ok(Presence::There) => {}
-        Ok(Presence::Missing) => return Ok(Found::Ours),
-        Err(error) => return Ok(Found::Other(error)),
-    }
-    let database = OldDuckDb::open(path)?;
-    Ok(match describe(&database.connection).map_err(storage("open"))? {
-        Description::Ours | Description::Earlier { .. } | Description::Empty => Found::Ours,
-        Description::NotOurs(Origin::Python { generation }) => Found::Python { generation },
-        other => Found::Other(refusal(path, &other)),
-    })
 }
 
 fn presence(path: &Path) -> Result<Presence> {
@@ -169,7 +159,10 @@ fn describe(connection: &Connection) -> duckdb::Result<Description> {
         });
     }
     let version = if has_table("schema_meta")? { entry(connection, VERSION)? } else { None };
-    Ok(Description::NotOurs(origin(&python::relations(connection)?, version.as_deref())))
+    let mut columns = connection.prepare(DUCKDB_TABLES)?;
+    let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let tables = columns.collect::<duckdb::Result<Tables>>()?;
+    Ok(Description::NotOurs(Origin::of(&tables, None, version.as_deref())))
 }
 
 fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {

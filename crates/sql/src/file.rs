@@ -79,6 +79,24 @@ pub fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The URI that opens a SQLite file as one that nobody changes: SQLite then takes no locks and makes no files. `None` if
+/// the path is not valid Unicode.
+#[must_use]
+pub fn immutable_uri(path: &Path) -> Option<String> {
+    let path = std::path::absolute(path).ok()?;
+    let escape = |c| match c {
+        '%' | '?' | '#' => format!("%{:02x}", u32::from(c)),
+        _ => c.to_string(),
+    };
+    Some(format!("file:{}?immutable=1", path.to_str()?.chars().map(escape).collect::<String>()))
+}
+
+/// Whether a file exists and is not empty.
+#[must_use]
+pub fn holds_something(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
+}
+
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);

@@ -11,7 +11,9 @@
 //! | `embedded/` | a backend on an embedded database, with the search index beside it |
 //! | `deletions.rs` | remembered deletions |
 //! | `views.rs` | the views for people and their tools |
-//! | `file.rs`, `quote.rs` | database files, which only their owner can read; quoted names and texts |
+//! | `file.rs`, `file_copy.rs` | database files, which only their owner can read; private copies of them |
+//! | `quote.rs` | quoted names and texts |
+//! | `python.rs` | recognises databases of the Python library |
 //!
 //! A backend describes what differs in its database with a [`Dialect`], and implements [`Columns`] for its driver's rows and
 //! [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
@@ -23,7 +25,9 @@ pub mod deletions;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 pub mod file;
+mod file_copy;
 mod numbers;
+pub mod python;
 mod query;
 pub mod quote;
 pub mod read;
@@ -33,6 +37,7 @@ pub mod views;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};
 pub use conditions::{Batch, Conditions, Dialect, Value, repeats_usage};
+pub use file_copy::FileCopy;
 pub use numbers::is_one_of;
 pub use query::{Query, Reader, Statement};
 pub use table::{Cell, Table};

@@ -9,7 +9,7 @@
 //! | `lookups.rs`, `event_counts.rs` | reads that SQLite does in its own way |
 //! | `functions.rs` | functions for SQL |
 //! | `read_only.rs` | files that can only be read |
-//! | `python.rs` | files of the Python library |
+//! | `peek.rs` | opening a file to see what it is |
 //! | `factory.rs` | opening a store by its URL |
 //! | `error.rs` | errors of SQLite as ours |
 //!
@@ -24,14 +24,13 @@ mod event_counts;
 mod factory;
 mod functions;
 mod lookups;
+mod peek;
 #[cfg(test)]
 mod plans;
 mod pool;
-mod python;
 mod read_only;
 mod schema;
 mod tables;
 
 pub use backend::{Sqlite, SqliteBackend};
 pub use factory::FACTORY;
-pub use python::SqliteUpgrade;

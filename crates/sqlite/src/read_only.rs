@@ -19,13 +19,15 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::file::{refused, refuses_writes};
-use amplifier_session_upgrade::FileCopy;
+use amplifier_session_sql::{
+    FileCopy,
+    file::{beside, holds_something, immutable_uri, refused, refuses_writes},
+};
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use crate::{
     connect::{READER_CACHE_KIB, configure_to_read, connect},
-    python::{LOGS, at_rest_uri, beside, holds_something, unopened},
+    peek::{LOGS, unopened},
     schema::{self, Holds},
 };
 
@@ -106,7 +108,7 @@ impl ReadOnlyStore {
             let connection = alone(path).map_err(failed)?;
             return Ok(ReadOnlyConnection { connection, seen: Some(seen) });
         }
-        let uri = at_rest_uri(path).ok_or_else(|| refused(path, "has a name that is no text"))?;
+        let uri = immutable_uri(path).ok_or_else(|| refused(path, "has a name that is no text"))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
         let connection = connection.and_then(configured).map_err(failed)?;

@@ -6,13 +6,16 @@ use amplifier_session_core::{
     Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
-use amplifier_session_sql::{deletions, file::refused};
-use amplifier_session_upgrade::{Found, Origin, origin};
+use amplifier_session_sql::{
+    deletions,
+    file::refused,
+    python::{Origin, SQLITE_TABLES, Tables},
+};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::{
     error::storage,
-    python::{self, OldSqlite, unopened},
+    peek::{Peek, unopened},
     tables::{LAYOUT, TABLES, UPGRADES, indexes, views},
 };
 
@@ -21,40 +24,31 @@ const APPLICATION_ID: i32 = 0x416d_5373;
 
 /// Refuses a file that is not ours, without touching it. A missing or empty file is fine.
 pub(crate) fn check(path: &Path) -> Result<()> {
-    accepted(path, look(path)?)
-}
-
-/// What is in a file, which is not touched. A missing or empty file is as good as ours.
-pub(crate) fn look(path: &Path) -> Result<Found> {
     match std::fs::metadata(path) {
         Ok(file) if file.is_file() && file.len() > 0 => {}
-        Ok(file) if file.is_dir() => return Ok(Found::Other(refused(path, "is a folder"))),
-        _ => return Ok(Found::Ours),
+        Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
+        _ => return Ok(()),
     }
-    let described = match describe(&OldSqlite::tell(path)?.connection) {
-        // A process was killed in the middle of a transaction. To take that back would change the file.
-        Err(error) if is_unfinished(&error) => describe(&OldSqlite::look_at_copy(path)?.connection),
+    let described = match describe(&Peek::open(path)?.connection) {
+        // A process was killed in the middle of a transaction. To roll that back would change the file.
+        Err(error) if is_unfinished(&error) => describe(&Peek::copy(path)?.connection),
         described => described,
     };
-    Ok(found(path, described.map_err(|error| unopened(path, error))?))
+    accept(path, &described.map_err(|error| unopened(path, error))?)
 }
 
-fn found(path: &Path, described: Description) -> Found {
+fn accept(path: &Path, described: &Description) -> Result<()> {
+    let unknown = |what: &str, found: &str, known: &str| {
+        Err(refused(
+            path,
+            &format!("has {what} {found}, which this program does not know (it knows {known})"),
+        ))
+    };
     match described {
-        Description::Empty | Description::Ours { layout: 0..=LAYOUT } => Found::Ours,
-        Description::Ours { layout } => {
-            let message =
-                format!("has layout {layout}, which this program does not know (it knows {LAYOUT})");
-            Found::Other(refused(path, &message))
-        }
-        Description::Other { version } => {
-            let message = format!(
-                "has schema version {version}, which this program does not know (it knows {SCHEMA_VERSION})"
-            );
-            Found::Other(refused(path, &message))
-        }
-        Description::NotOurs(Origin::Python { generation }) => Found::Python { generation },
-        Description::NotOurs(origin) => Found::Other(origin.refusal(path)),
+        Description::Empty | Description::Ours { layout: 0..=LAYOUT } => Ok(()),
+        Description::Ours { layout } => unknown("layout", &layout.to_string(), &LAYOUT.to_string()),
+        Description::Other { version } => unknown("schema version", version, &SCHEMA_VERSION.to_string()),
+        Description::NotOurs(origin) => Err(origin.refusal(path)),
     }
 }
 
@@ -70,20 +64,12 @@ pub(crate) enum Holds {
 /// What an open file holds; an error where that is not ours.
 pub(crate) fn holds(path: &Path, connection: &Connection) -> Result<Holds> {
     let described = describe(connection).map_err(|error| unopened(path, error))?;
-    let holds = match described {
+    accept(path, &described)?;
+    Ok(match described {
         Description::Ours { layout: LAYOUT } => Holds::Store,
         Description::Ours { .. } => Holds::EarlierLayout,
         _ => Holds::Nothing,
-    };
-    accepted(path, found(path, described)).map(|()| holds)
-}
-
-fn accepted(path: &Path, found: Found) -> Result<()> {
-    match found {
-        Found::Ours => Ok(()),
-        Found::Python { generation } => Err(Origin::Python { generation }.refusal(path)),
-        Found::Other(error) => Err(error),
-    }
+    })
 }
 
 enum Description {
@@ -115,11 +101,12 @@ fn describe(connection: &Connection) -> rusqlite::Result<Description> {
     if objects == 0 && (application == 0 || application == APPLICATION_ID) {
         return Ok(Description::Empty);
     }
-    let relations = python::relations(connection)?;
-    let has_meta =
-        relations.iter().any(|table| table.name == "schema_meta" && table.has("key") && table.has("value"));
+    let mut columns = connection.prepare(SQLITE_TABLES)?;
+    let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let tables = columns.collect::<rusqlite::Result<Tables>>()?;
+    let has_meta = tables.has("schema_meta", "key") && tables.has("schema_meta", "value");
     let version = if has_meta { version()?.flatten() } else { None };
-    Ok(Description::NotOurs(origin(&relations, version.as_deref())))
+    Ok(Description::NotOurs(Origin::of(&tables, None, version.as_deref())))
 }
 
 fn layout(connection: &Connection) -> rusqlite::Result<i32> {

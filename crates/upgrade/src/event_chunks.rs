@@ -1,32 +1,40 @@
-//! Payloads that stand in rows of `event_chunks`, because they were too large for one.
+//! Payloads in rows of `event_chunks`, which were too large for one row.
 
 use std::collections::HashMap;
 
 use amplifier_session_core::Result;
 
-use crate::{OldDatabase, Relation, tables::Table};
+use crate::{
+    old::{OldDatabase, OldFile},
+    tables::Table,
+};
 
 /// Which rows belong to which events.
 #[derive(Debug)]
 pub(crate) struct EventChunks {
     table: Table,
-    /// The numbers of the rows in order, by event and session. Not every file names the session.
+    /// The numbers of the rows in order, by event and session. Not every file has the session.
     rows: HashMap<[String; 2], Vec<i64>>,
 }
 
 impl EventChunks {
-    /// Those of a database, if it has any.
-    pub(crate) fn find(database: &dyn OldDatabase, relations: &[Relation]) -> Result<Option<Self>> {
+    /// The chunks of a database, if it has any.
+    pub(crate) fn find(old: &OldFile) -> Result<Option<Self>> {
         const COLUMNS: [&str; 4] = ["event_id", "session_id", "chunk_index", "chunk_data"];
-        let Some(table) = Table::of(relations, "event_chunks", &COLUMNS) else { return Ok(None) };
+        let Some(table) = Table::of(&old.tables, "event_chunks", &COLUMNS) else { return Ok(None) };
         let mut rows: HashMap<[String; 2], Vec<i64>> = HashMap::new();
-        table.places(database, ["event_id", "session_id"], Some("chunk_index"), &mut |number, key| {
-            rows.entry(key).or_default().push(number);
-        })?;
+        table.places(
+            old.database.as_ref(),
+            ["event_id", "session_id"],
+            Some("chunk_index"),
+            &mut |number, key| {
+                rows.entry(key).or_default().push(number);
+            },
+        )?;
         Ok(Some(Self { table, rows }))
     }
 
-    /// The payload of an event, put together.
+    /// The payload of an event, joined.
     pub(crate) fn payload(
         &self,
         database: &dyn OldDatabase,
@@ -43,7 +51,7 @@ impl EventChunks {
     }
 }
 
-/// Chunks are pieces of one text, as they are or each as a JSON string.
+/// Chunks are pieces of one text, plain or each as a JSON string.
 fn joined(chunks: &[String]) -> String {
     let decoded: Option<String> =
         chunks.iter().map(|chunk| serde_json::from_str::<String>(chunk).ok()).collect();

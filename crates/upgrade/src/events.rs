@@ -1,4 +1,4 @@
-//! From rows of `events`.
+//! Events, from rows of `events`.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use amplifier_session_core::{
 
 use crate::{json, tables::Row};
 
-/// What is read of an event.
+/// The columns that are read of an event.
 pub(crate) const COLUMNS: [&str; 17] = [
     "id",
     "event_id",
@@ -31,10 +31,10 @@ pub(crate) const COLUMNS: [&str; 17] = [
     "synced_at",
 ];
 
-/// Ids that were given already, by user.
+/// Ids in use, by user.
 pub(crate) type TakenIds = HashSet<(UserId, String)>;
 
-/// The event of a row with its payload, in the place `sequence` of `session`. `before` is the time of an event that says none.
+/// The event of a row with its payload, as number `sequence` of `session`. `before` is the time of an event that has none.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub(crate) fn event(
     Ok(StoredEvent { event, payload })
 }
 
-/// `data` where it is the whole line of the log, as the library mostly stored it, with what it says.
+/// `data` with its fields, if it is the whole line of the log, as the library mostly stored it.
 fn whole_line(row: &Row<'_>, data: Option<&str>) -> Option<(RawJson, EventFields)> {
     let line = RawJson::new(json::part(data?).into_bytes());
     let fields = parse_event_line(&line).ok()?;
@@ -97,12 +97,12 @@ fn whole_line(row: &Row<'_>, data: Option<&str>) -> Option<(RawJson, EventFields
     names.then_some((line, fields))
 }
 
-/// Whether two names are the same but for dots of older writers.
+/// Whether two names are the same, except for the dots of older writers.
 fn same_type(name: &str, other: &str) -> bool {
     name.trim().replace('.', ":") == other.replace('.', ":")
 }
 
-/// A line that says what the columns do.
+/// A line with the values of the columns.
 fn made_line(row: &Row<'_>, data: Option<String>) -> RawJson {
     let mut line = String::from("{");
     if let Some(ts) = row.time("ts").map(|ts| ts.to_string()).or_else(|| row.text(&["ts"])) {
@@ -123,18 +123,21 @@ fn made_line(row: &Row<'_>, data: Option<String>) -> RawJson {
     RawJson::new(line.into_bytes())
 }
 
-/// The id that the row has, unless it looks like one that is derived here or is another event's.
-fn id(row: &Row<'_>, session: &Session, sequence: u32, taken: &mut TakenIds) -> String {
-    let derived = format!("{}_evt_{sequence}", session.session_id);
-    let given = row.text(&["event_id", "id"]).filter(|id| {
+/// The id in a row, unless it looks like a derived one.
+pub(crate) fn given_id(row: &Row<'_>) -> Option<String> {
+    row.text(&["event_id", "id"]).filter(|id| {
         let mut parts = id.rsplit("_evt_");
         let looks_derived =
             parts.next().is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
                 && parts.next().is_some();
         !id.is_empty() && id.len() <= 255 && !looks_derived && !id.chars().any(char::is_control)
-    });
-    match given {
+    })
+}
+
+/// The given id, or a derived one if there is none or another event has it.
+fn id(row: &Row<'_>, session: &Session, sequence: u32, taken: &mut TakenIds) -> String {
+    match given_id(row) {
         Some(id) if taken.insert((session.user_id.clone(), id.clone())) => id,
-        _ => derived,
+        _ => format!("{}_evt_{sequence}", session.session_id),
     }
 }

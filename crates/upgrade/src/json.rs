@@ -1,11 +1,11 @@
-//! JSON of any quality, as a part of a line.
+//! Text of any quality as JSON in a line.
 
 use serde_json::{Value, value::RawValue};
 
-/// `text` as it stands where it is JSON, on one line; else as a JSON string.
+/// `text` unchanged, on one line, if it is JSON; else as a JSON string.
 pub(crate) fn part(text: &str) -> String {
     match serde_json::from_str::<&RawValue>(text) {
-        // Line breaks in JSON are outside of strings: nothing that is said changes.
+        // Line breaks in JSON are outside of strings, so no value changes.
         Ok(json) => json.get().replace(['\n', '\r'], " "),
         Err(_) => string(text),
     }

@@ -1,49 +1,48 @@
-//! From the databases that the Python library `amplifier_session_storage` wrote to stores of this library.
+//! Copies the sessions in databases of the Python library `amplifier_session_storage` to stores of this one.
 //!
-//! The library wrote three generations of tables, in SQLite and in DuckDB:
+//! The Python library wrote three generations of tables, to SQLite and DuckDB files:
 //!
-//! | generation | vectors | told by |
+//! | generation | vectors | recognised by |
 //! | --- | --- | --- |
-//! | 1 | four columns of `transcripts`, named `*_vector` or `*_vector_json` | those columns; `transcript_vectors` is a view, if it is there |
-//! | 2 | rows of the table `transcript_vectors` | that table; `schema_meta` says version 2 |
-//! | 3 | the same | `transcripts.has_vectors`; `schema_meta` says version 3 |
+//! | 1 | four columns of `transcripts`, named `*_vector` or `*_vector_json` | those columns; `transcript_vectors` is a view, if it exists |
+//! | 2 | rows of the table `transcript_vectors` | that table; `schema_meta` has version 2 |
+//! | 3 | the same | `transcripts.has_vectors`; `schema_meta` has version 3 |
 //!
-//! What becomes of their rows is the same for both databases and stands here. A backend brings a [`Driver`]: it opens the
-//! old file to read ([`OldDatabase`]), and a new one to write, with the statements that it writes all its stores with.
+//! [`upgrade`] reads such a file, never changes it, and writes to the backend of any store.
 //!
 //! | file | what is in it |
 //! | --- | --- |
-//! | `origin.rs` | what a file is, by its tables |
-//! | `driver.rs`, `tables.rs` | what is asked of a database; rows by the names of their columns |
-//! | `copy.rs` | files that can't be read where they are |
+//! | `old.rs`, `sqlite.rs`, `duckdb.rs` | old files and how they are read |
+//! | `tables.rs` | rows by the names of their columns |
 //! | `ids.rs`, `json.rs` | identifiers and JSON of any quality |
 //! | `sessions.rs`, `messages.rs`, `events.rs`, `event_chunks.rs`, `vectors.rs` | from old rows to the model |
-//! | `spaces.rs` | whose vectors the new store takes |
-//! | `transfer.rs`, `writing.rs` | all rows of a file, session by session; what is written of one |
-//! | `workshop.rs`, `place.rs` | where the new store is built; how it takes the place of the old file |
-//! | `run.rs`, `report.rs` | the whole, and what is told of it |
+//! | `spaces.rs` | which vectors the store takes |
+//! | `target.rs` | the store |
+//! | `transfer.rs`, `writing.rs` | all rows, session by session; the writes of one session |
+//! | `place.rs` | how the new store takes the place of the old file |
+//! | `run.rs`, `report.rs` | the whole upgrade and its report |
 
-mod copy;
-mod driver;
+#[cfg(feature = "duckdb")]
+mod duckdb;
 mod event_chunks;
 mod events;
 mod ids;
 mod json;
 mod messages;
-mod origin;
+mod old;
 mod place;
 mod report;
 mod run;
 mod sessions;
 mod spaces;
+mod sqlite;
 mod tables;
+mod target;
 mod transfer;
 mod vectors;
-mod workshop;
 mod writing;
 
-pub use copy::FileCopy;
-pub use driver::{Cell, Driver, Found, OldDatabase, Purpose};
-pub use origin::{Origin, PythonDatabase, Relation, origin};
+pub use amplifier_session_sql::python::PythonDatabase;
+pub use place::is_interrupted;
 pub use report::{Counts, OnProgress, Outcome, Progress, Upgrade};
-pub use run::{UpgradeOptions, upgrade};
+pub use run::{NewStore, OpenStore, UpgradeOptions, upgrade};

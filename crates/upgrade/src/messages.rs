@@ -1,4 +1,4 @@
-//! From rows of `transcripts`.
+//! Messages, from rows of `transcripts`.
 
 use amplifier_session_core::{
     content::{ExtractedText, extract, first_prompt},
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{json, tables::Row};
 
-/// What is read of a message, but for the vectors of the first generation.
+/// The columns that are read of a message, without the vectors of the first generation.
 pub(crate) const COLUMNS: [&str; 13] = [
     "id",
     "user_id",
@@ -25,22 +25,22 @@ pub(crate) const COLUMNS: [&str; 13] = [
     "synced_at",
 ];
 
-/// A message, and what a part of the rest is made of.
+/// A message, with what its vectors and its session need of it.
 #[derive(Debug)]
 pub(crate) struct OldMessage {
     pub(crate) message: Message,
     /// Its texts.
     pub(crate) texts: Vec<ExtractedText>,
-    /// What its session would go by, if it is the first.
+    /// The first prompt of its session, if it is the first message.
     pub(crate) first_prompt: Option<String>,
-    /// Whether its role was none that we know.
+    /// Whether its role is unknown.
     pub(crate) role_is_guessed: bool,
 }
 
-/// The message of a row, in the place `sequence` of `session`. `before` is the time of a message that says none.
+/// The message of a row, as number `sequence` of `session`. `before` is the time of a message that has none.
 ///
-/// Role, turn and time are those of the columns, also where the line would say something else: they are what the old
-/// library showed and searched.
+/// Role, turn and time are those of the columns, even if the line has others: they are what the old library showed and
+/// searched.
 pub(crate) fn message(
     row: &Row<'_>,
     session: &Session,
@@ -71,7 +71,7 @@ pub(crate) fn message(
             digest: Digest::of(raw.as_bytes()),
             raw,
         },
-        // Also where no turn is known: the library had none of lines that named none, as Amplifier's do.
+        // Also without a turn: the library knew none of lines without one, such as Amplifier's.
         first_prompt: first_prompt(&object),
         texts,
         role_is_guessed,
@@ -82,12 +82,12 @@ fn role(named: &str) -> (Role, bool) {
     match (named.parse(), named) {
         (Ok(role), _) => (role, false),
         (Err(_), "function") => (Role::Tool, false),
-        // Nothing is said in anybody's name; `--in system` finds it.
+        // Not attributed to a person or model; `--in system` finds it.
         (Err(_), _) => (Role::System, true),
     }
 }
 
-/// The line that the row was made of, as far as it can be told: the library kept `content`, and lost what stood beside it.
+/// The line that the row was made of, as far as it is known: of the line, the library kept only `content`.
 fn line(row: &Row<'_>, role: &str) -> RawJson {
     let content = row.text(&["content_json", "content"]);
     if let Some(line) = content.as_deref().and_then(|content| whole_line(content, role)) {
@@ -108,7 +108,7 @@ fn line(row: &Row<'_>, role: &str) -> RawJson {
     RawJson::new(line.into_bytes())
 }
 
-/// `content` where it is not only the content, but the whole line.
+/// `content`, if it is the whole line.
 fn whole_line(content: &str, role: &str) -> Option<RawJson> {
     if !content.trim_start().starts_with('{') {
         return None;

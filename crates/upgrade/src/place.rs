@@ -1,251 +1,254 @@
-//! How a new store takes the place of an old file.
+//! How the new store takes the place of the old file.
 //!
-//! A rename puts it there, in one step. Before it come the backup, which is the old file under another name, and the logs
-//! beside the old file, which must not be there when the new one is: DuckDB and SQLite would take them for its own. From
-//! the moment on in which something goes that the old file needs, a marker in the workshop says that the new store is
-//! whole: whoever finds it goes on from there.
+//! The store is built as `<old>.upgrading`. Two renames put it in place: `<old>` becomes `<old>.python-backup`, and
+//! `<old>.upgrading` becomes `<old>`. A process killed before the first leaves the old file; one killed between the two
+//! leaves a backup and no old file, which [`Place::recover`] undoes, so that the upgrade begins again.
 
 use std::{
-    fs::{self, File, Metadata},
-    io::{self, BufReader, Read},
+    ffi::{OsStr, OsString},
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
     path::{Path, PathBuf},
-    time::UNIX_EPOCH,
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    report::Upgrade,
-    workshop::{Workshop, beside, failed},
+use amplifier_session_sql::{
+    FileCopy,
+    file::{beside, folder_of},
 };
 
-/// The new store in the workshop. Its index lies beside it.
-pub(crate) const STORE: &str = "store";
-const INDEX: &str = ".index";
-const MARKER: &str = "ready.json";
+const STAGED: &str = ".upgrading";
+const LOCK: &str = ".upgrading.lock";
+const BACKUP: &str = ".python-backup";
 
-/// By what a file is known that nobody wrote to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Fingerprint {
-    file: Print,
-    /// Of each log, if it is there.
-    logs: Vec<Option<Print>>,
+/// What SQLite and DuckDB keep beside a file: of another file, they would take it for its own.
+const LOGS: [&str; 6] = ["-wal", "-journal", "-shm", ".wal", ".wal.checkpoint", ".wal.recovery"];
+
+/// The place of an old file. One process at a time has it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    old: PathBuf,
+    _lock: File,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Print {
-    bytes: u64,
-    modified_nanos: Option<u128>,
-    inode: Option<u64>,
-}
-
-impl Print {
-    fn of(metadata: &Metadata) -> Self {
-        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        #[cfg(unix)]
-        let inode = Some(std::os::unix::fs::MetadataExt::ino(metadata));
-        #[cfg(not(unix))]
-        let inode = None;
-        Self { bytes: metadata.len(), modified_nanos: modified.map(|time| time.as_nanos()), inode }
-    }
-}
-
-impl Fingerprint {
-    /// That of a file, which is not opened: closing it again would give up locks of this process.
-    pub(crate) fn of(file: &Path, logs: &[&str]) -> Result<Self> {
-        let metadata = fs::metadata(file).map_err(|error| failed("look at", file, error))?;
-        let log = |log: &&str| fs::metadata(beside(file, log)).ok().map(|metadata| Print::of(&metadata));
-        Ok(Self { file: Print::of(&metadata), logs: logs.iter().map(log).collect() })
+impl Place {
+    pub(crate) fn enter(old: &Path) -> Result<Self> {
+        let path = beside(old, LOCK);
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let lock = lock.map_err(|error| failed("create", &path, error))?;
+        match lock.try_lock() {
+            // The process that had it may be done, and have removed the file.
+            Ok(()) if is_at(&lock, &path) => Ok(Self { old: old.to_owned(), _lock: lock }),
+            Ok(()) | Err(TryLockError::WouldBlock) => {
+                let message = format!("another process is upgrading {}", old.display());
+                Err(Error::new(ErrorKind::StorageConnection, message).retryable())
+            }
+            Err(TryLockError::Error(error)) => Err(failed("lock", &path, error)),
+        }
     }
 
-    /// Whether a file that is `now` so is the same, but for logs that are gone.
-    fn is_of(&self, now: &Self) -> bool {
-        let mut logs = self.logs.iter().zip(&now.logs);
-        self.file == now.file && logs.all(|(then, now)| now.is_none() || then == now)
+    /// The file in which the store is built.
+    pub(crate) fn staged(&self) -> PathBuf {
+        beside(&self.old, STAGED)
     }
-}
 
-/// What the marker says.
-#[derive(Debug, Serialize, Deserialize)]
-struct Marker {
-    fingerprint: Fingerprint,
-    upgrade: Upgrade,
-}
-
-/// Puts the new store in the workshop into the place of the old file, which `fingerprint` is of.
-pub(crate) fn replace(
-    workshop: &mut Workshop,
-    file: &Path,
-    logs: &[&str],
-    fingerprint: &Fingerprint,
-    upgrade: Upgrade,
-) -> Result<Upgrade> {
-    let upgrade = prepare(workshop, file, logs, fingerprint, upgrade)?;
-    finish(workshop, file, logs, upgrade)
-}
-
-/// Makes the backup, and says that the new store is whole.
-fn prepare(
-    workshop: &mut Workshop,
-    file: &Path,
-    logs: &[&str],
-    fingerprint: &Fingerprint,
-    mut upgrade: Upgrade,
-) -> Result<Upgrade> {
-    sync(&workshop.join(STORE))?;
-    check_unchanged(file, logs, fingerprint)?;
-    let backup = backup_path(file, logs, upgrade.generation);
-    back_up(workshop, file, logs, &backup)?;
-    // Where it had to be copied, that took its time.
-    check_unchanged(file, logs, fingerprint)?;
-    upgrade.backup = Some(backup);
-    let marker = Marker { fingerprint: fingerprint.clone(), upgrade };
-    let (path, written) = (workshop.join(MARKER), workshop.join("marker"));
-    let json = serde_json::to_vec(&marker).map_err(|error| failed("write", &path, error.into()))?;
-    fs::write(&written, json).map_err(|error| failed("write", &written, error))?;
-    sync(&written)?;
-    fs::rename(&written, &path).map_err(|error| failed("write", &path, error))?;
-    sync_folder(&path);
-    workshop.keep(true);
-    Ok(marker.upgrade)
-}
-
-fn check_unchanged(file: &Path, logs: &[&str], fingerprint: &Fingerprint) -> Result<()> {
-    if Fingerprint::of(file, logs)? == *fingerprint {
-        return Ok(());
+    pub(crate) fn has_staged(&self) -> bool {
+        self.staged().exists()
     }
-    let message = format!("{} was changed by another program while it was upgraded", file.display());
-    Err(Error::new(ErrorKind::Conflict, message).with_operation("upgrade").retryable())
-}
 
-/// What was told of a new store that is whole, and only has to be put into its place: its process was killed.
-pub(crate) fn waiting(file: &Path, logs: &[&str]) -> Option<Upgrade> {
-    let folder = Workshop::folder_of(file);
-    let marker: Marker = serde_json::from_slice(&fs::read(folder.join(MARKER)).ok()?).ok()?;
-    let is_of = marker.fingerprint.is_of(&Fingerprint::of(file, logs).ok()?);
-    (is_of && folder.join(STORE).exists()).then_some(marker.upgrade)
-}
-
-/// Puts a new store that is whole into the place of the old file.
-pub(crate) fn finish(
-    workshop: &mut Workshop,
-    file: &Path,
-    logs: &[&str],
-    upgrade: Upgrade,
-) -> Result<Upgrade> {
-    workshop.keep(true);
-    let store = workshop.join(STORE);
-    own(&store)?;
-    for log in logs {
-        remove_file(&beside(file, log))?;
+    /// Takes back the renames of a process that was killed between them.
+    pub(crate) fn recover(&self) -> Result<()> {
+        match last_backup(&self.old) {
+            Some(backup) if is_interrupted(&self.old) => move_with_logs(&backup, &self.old),
+            _ => Ok(()),
+        }
     }
-    if let Err(error) = fs::rename(&store, file) {
-        // A file that is mounted by itself can't be replaced: it stays as it was, with its logs.
-        put_back(file, logs, upgrade.backup.as_deref())?;
-        workshop.keep(false);
-        return Err(failed("replace", file, error));
-    }
-    sync_folder(file);
-    workshop.keep(false);
-    // An index that can't be put there is built again.
-    let index = beside(file, INDEX);
-    let _ = fs::remove_dir_all(&index);
-    let _ = fs::rename(beside(&store, INDEX), index);
-    Ok(upgrade)
-}
 
-/// Puts the logs of the old file beside it again.
-fn put_back(file: &Path, logs: &[&str], backup: Option<&Path>) -> Result<()> {
-    for log in logs {
-        let Some(kept) = backup.map(|backup| beside(backup, log)).filter(|kept| kept.exists()) else {
-            continue;
+    /// Removes what an interrupted upgrade has left, except backups.
+    pub(crate) fn clear(&self) -> Result<()> {
+        FileCopy::remove_left(&self.old);
+        // DuckDB makes hidden folders too.
+        for start in ["", "."] {
+            self.parts(start)?.into_iter().try_for_each(|(path, _)| remove(&path))?;
+        }
+        Ok(())
+    }
+
+    /// Puts the staged store in place. Returns the new name of the old file.
+    pub(crate) fn put(&self) -> Result<PathBuf> {
+        let backup = next_backup(&self.old);
+        let rename = || fs::rename(&self.old, &backup).map_err(|error| failed("rename", &self.old, error));
+        let renamed = sync(&self.staged()).and_then(|()| check_unused(&self.old)).and_then(|()| rename());
+        match renamed.and_then(|()| self.finish(&backup)) {
+            Ok(()) => Ok(backup),
+            // The backup is the old file. With the staged store there, the next upgrade copies it.
+            Err(error) if backup.exists() && self.old.exists() => Err(error),
+            Err(error) => {
+                if !self.old.exists() {
+                    move_with_logs(&backup, &self.old)?;
+                }
+                let _ = self.clear();
+                Err(error)
+            }
+        }
+    }
+
+    fn finish(&self, backup: &Path) -> Result<()> {
+        let occupied = || {
+            let message = format!("another program made a file at {}", self.old.display());
+            Error::new(ErrorKind::Conflict, message).with_operation("upgrade").retryable()
         };
-        let log = beside(file, log);
-        let put = fs::hard_link(&kept, &log).or_else(|_| fs::copy(&kept, &log).map(drop));
-        put.map_err(|error| failed("write", &log, error))?;
+        move_logs(&self.old, backup)?;
+        if self.old.exists() {
+            return Err(occupied());
+        }
+        let staged = self.staged();
+        for (path, suffix) in self.parts("")?.into_iter().filter(|(path, _)| *path != staged) {
+            let to = beside(&self.old, &suffix);
+            remove(&to)?;
+            fs::rename(&path, &to).map_err(|error| failed("rename", &path, error))?;
+        }
+        // Unlike a rename, a link does not replace what another program has made there meanwhile.
+        match fs::hard_link(&staged, &self.old) {
+            Ok(()) => remove(&staged)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(occupied()),
+            Err(_) => fs::rename(&staged, &self.old).map_err(|error| failed("rename", &staged, error))?,
+        }
+        sync_folder(&self.old);
+        Ok(())
     }
-    Ok(())
+
+    /// The files and folders of the staged store, with what follows in their names. `start` precedes the name.
+    fn parts(&self, start: &str) -> Result<Vec<(PathBuf, String)>> {
+        let folder = folder_of(&self.old);
+        let mut name = OsString::from(start);
+        name.push(beside(Path::new(self.old.file_name().unwrap_or_default()), STAGED));
+        let entries = fs::read_dir(folder).map_err(|error| failed("list", folder, error))?;
+        let parts = entries.flatten().filter_map(|entry| {
+            let suffix = after(&entry.file_name(), &name)?;
+            (format!("{STAGED}{suffix}") != LOCK).then(|| (entry.path(), suffix))
+        });
+        Ok(parts.collect())
+    }
 }
 
-/// Where the old file is kept: a name that nothing else has, or the same file already.
-pub(crate) fn backup_path(file: &Path, logs: &[&str], generation: Option<u32>) -> PathBuf {
-    let first = beside(file, &format!(".v{}-backup", generation.unwrap_or(0)));
-    let is_free = |backup: &Path| {
-        let is_free_or_same = |suffix: &str| {
-            let (from, to) = (beside(file, suffix), beside(backup, suffix));
-            !to.exists() || is_same(&from, &to).unwrap_or(false)
-        };
-        is_free_or_same("") && logs.iter().all(|log| is_free_or_same(log))
+impl Drop for Place {
+    fn drop(&mut self) {
+        // While it is locked. If it stays, it is in nobody's way.
+        let _ = fs::remove_file(beside(&self.old, LOCK));
+    }
+}
+
+/// Whether an upgrade of this file was killed when the file had been renamed to the backup, and the store had not yet
+/// taken its place. [`upgrade`](crate::upgrade) then begins again.
+#[must_use]
+pub fn is_interrupted(old: &Path) -> bool {
+    !old.exists() && beside(old, STAGED).exists() && last_backup(old).is_some()
+}
+
+/// The path by which a file is compared, also of one that does not exist.
+pub(crate) fn resolved(path: &Path) -> PathBuf {
+    if let Ok(path) = path.canonicalize() {
+        return path;
+    }
+    let folder = folder_of(path).canonicalize();
+    let found = folder.ok().zip(path.file_name()).map(|(folder, name)| folder.join(name));
+    found.unwrap_or_else(|| path.to_owned())
+}
+
+/// The newest backup of a file.
+pub(crate) fn last_backup(old: &Path) -> Option<PathBuf> {
+    last_number(old).map(|number| backup_path(old, number))
+}
+
+/// The path of the next backup.
+pub(crate) fn next_backup(old: &Path) -> PathBuf {
+    backup_path(old, last_number(old).map_or(1, |last| last.saturating_add(1)))
+}
+
+fn backup_path(old: &Path, number: u32) -> PathBuf {
+    match number {
+        1 => beside(old, BACKUP),
+        _ => beside(old, &format!("{BACKUP}-{number}")),
+    }
+}
+
+fn last_number(old: &Path) -> Option<u32> {
+    let name = beside(Path::new(old.file_name()?), BACKUP).into_os_string();
+    let number = |found: OsString| {
+        let suffix = after(&found, &name)?;
+        if suffix.is_empty() { Some(1) } else { suffix.strip_prefix('-')?.parse().ok() }
     };
-    let mut others = (2u32..).map(|n| beside(&first, &format!("-{n}")));
-    let free = if is_free(&first) { None } else { others.find(|backup| is_free(backup)) };
-    free.unwrap_or(first)
+    fs::read_dir(folder_of(old)).ok()?.flatten().filter_map(|entry| number(entry.file_name())).max()
 }
 
-/// Keeps the old file with its logs under the name of the backup, without reading it where the file system can.
-fn back_up(workshop: &Workshop, file: &Path, logs: &[&str], backup: &Path) -> Result<()> {
-    for suffix in std::iter::once(&"").chain(logs) {
-        let (from, to) = (beside(file, suffix), beside(backup, suffix));
-        if !from.exists() || to.exists() {
-            continue;
+/// What follows `start` in a name.
+fn after(name: &OsStr, start: &OsStr) -> Option<String> {
+    Some(name.to_str()?.strip_prefix(start.to_str()?)?.to_owned())
+}
+
+/// Renames a file and its logs, the file last.
+fn move_with_logs(from: &Path, to: &Path) -> Result<()> {
+    move_logs(from, to)?;
+    fs::rename(from, to).map_err(|error| failed("rename", from, error))
+}
+
+fn move_logs(from: &Path, to: &Path) -> Result<()> {
+    for log in LOGS.map(|suffix| (beside(from, suffix), beside(to, suffix))) {
+        match fs::rename(&log.0, &log.1) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("rename", &log.0, error));
+            }
+            _ => {}
         }
-        if fs::hard_link(&from, &to).is_err() {
-            let copy = workshop.join("backup");
-            let copied = fs::copy(&from, &copy).map_err(|error| failed("copy", &from, error));
-            copied.and_then(|_| sync(&copy))?;
-            fs::rename(&copy, &to).map_err(|error| failed("write", &to, error))?;
-        }
-        own(&to)?;
     }
-    sync_folder(backup);
     Ok(())
 }
 
-/// Whether two files are one, or hold the same.
-fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
-    let (of_a, of_b) = (fs::metadata(a)?, fs::metadata(b)?);
+/// Fails if another process has a lock on a file: SQLite and DuckDB hold one while they read or write, and with a
+/// write-ahead log for as long as they have the file open.
+///
+/// This process must not have it open: its locks would be released.
+fn check_unused(file: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Flock, FlockType, fcntl_getlk};
+
+        let opened = File::open(file).map_err(|error| failed("open", file, error))?;
+        // Where locks are not supported, nobody has any.
+        if let Ok(Some(lock)) = fcntl_getlk(&opened, &Flock::from(FlockType::WriteLock)) {
+            let pid = lock.pid.map_or_else(String::new, |pid| format!(" (PID {})", pid.as_raw_nonzero()));
+            let message = format!("another program{pid} has {} open; close it first", file.display());
+            return Err(Error::new(ErrorKind::StorageConnection, message).retryable());
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+    Ok(())
+}
+
+/// Whether this is the file that lies at `path`.
+fn is_at(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt as _;
-        if (of_a.dev(), of_a.ino()) == (of_b.dev(), of_b.ino()) {
-            return Ok(true);
-        }
+        let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        file.metadata().map(id).ok() == fs::metadata(path).map(id).ok()
     }
-    if of_a.len() != of_b.len() {
-        return Ok(false);
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        path.exists()
     }
-    let (mut a, mut b) = (BufReader::new(File::open(a)?), BufReader::new(File::open(b)?));
-    let (mut from_a, mut from_b) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-    let mut left = of_a.len();
-    while left > 0 {
-        let next = from_a.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let (Some(from_a), Some(from_b)) = (from_a.get_mut(..next), from_b.get_mut(..next)) else { break };
-        a.read_exact(from_a)?;
-        b.read_exact(from_b)?;
-        if from_a != from_b {
-            return Ok(false);
-        }
-        left -= next as u64;
-    }
-    Ok(true)
 }
 
-fn remove_file(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
+/// Removes a file or folder, if it exists.
+fn remove(path: &Path) -> Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path, error)),
         _ => Ok(()),
     }
-}
-
-/// Makes a file its owner's alone.
-fn own(path: &Path) -> Result<()> {
-    #[cfg(unix)]
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
-        .map_err(|error| failed("set the permissions of", path, error))?;
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
 }
 
 /// Waits until a file is on the disk.
@@ -256,91 +259,103 @@ fn sync(path: &Path) -> Result<()> {
 
 /// Waits until the names in the folder of a file are on the disk, where the system can.
 fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+}
+
+fn failed(what: &str, path: &Path, source: io::Error) -> Error {
+    let message = match source.kind() {
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        _ => format!("can't {what} {}: {source}", path.display()),
+    };
+    Error::new(ErrorKind::StorageIo, message).with_operation("upgrade").with_source(source)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LOGS: [&str; 1] = [".wal"];
+    fn write(path: &Path, content: &str) {
+        fs::write(path, content).unwrap();
+    }
 
-    /// A folder with an old file and its log, and a new store in the workshop that is whole.
-    fn killed_before_the_end(old: &Path) -> Upgrade {
-        fs::write(old, "old").unwrap();
-        fs::write(beside(old, ".wal"), "log").unwrap();
-        let mut workshop = Workshop::enter(old).unwrap();
-        fs::write(workshop.join(STORE), "new").unwrap();
-        let fingerprint = Fingerprint::of(old, &LOGS).unwrap();
-        let upgrade = prepare(&mut workshop, old, &LOGS, &fingerprint, Upgrade::nothing(old)).unwrap();
-        workshop.keep(true);
-        upgrade
+    fn content(folder: &Path) -> Vec<(String, String)> {
+        let name = |entry: &fs::DirEntry| entry.file_name().into_string().unwrap();
+        let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let mut found: Vec<_> =
+            entries.map(|entry| (name(&entry), fs::read_to_string(entry.path()).unwrap())).collect();
+        found.sort();
+        found
+    }
+
+    fn texts(content: &[(String, String)]) -> Vec<(&str, &str)> {
+        content.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect()
+    }
+
+    /// A folder with an old file, its log, and a staged store.
+    fn staged() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let old = folder.path().canonicalize().unwrap().join("old");
+        write(&old, "old");
+        write(&beside(&old, "-wal"), "log");
+        write(&beside(&old, STAGED), "new");
+        write(&beside(&old, ".upgrading.index"), "index");
+        (folder, old)
     }
 
     #[test]
-    fn what_was_killed_before_the_end_is_ended() {
-        for log_is_gone in [false, true] {
-            let folder = tempfile::tempdir().unwrap();
-            let old = folder.path().join("old");
-            let upgrade = killed_before_the_end(&old);
-            if log_is_gone {
-                fs::remove_file(beside(&old, ".wal")).unwrap();
+    fn the_store_takes_the_place_of_the_old_file_and_its_log() {
+        let (folder, old) = staged();
+        write(&beside(&old, ".python-backup-2"), "somebody's");
+        let backup = Place::enter(&old).unwrap().put().unwrap();
+        assert_eq!(backup, beside(&old, ".python-backup-3"));
+        let expected = [
+            ("old", "new"),
+            ("old.index", "index"),
+            ("old.python-backup-2", "somebody's"),
+            ("old.python-backup-3", "old"),
+            ("old.python-backup-3-wal", "log"),
+        ];
+        assert_eq!(texts(&content(folder.path())), expected);
+    }
+
+    #[test]
+    fn renames_of_a_killed_process_are_taken_back() {
+        for log_was_moved in [false, true] {
+            let (folder, old) = staged();
+            assert!(!is_interrupted(&old));
+            fs::rename(&old, beside(&old, BACKUP)).unwrap();
+            if log_was_moved {
+                move_logs(&old, &beside(&old, BACKUP)).unwrap();
             }
-            assert_eq!(waiting(&old, &LOGS), Some(upgrade.clone()));
-            let mut workshop = Workshop::enter(&old).unwrap();
-            finish(&mut workshop, &old, &LOGS, upgrade.clone()).unwrap();
-            drop(workshop);
-            let backup = upgrade.backup.unwrap();
-            let read = |path: &Path| fs::read_to_string(path).unwrap();
-            assert_eq!([read(&old), read(&backup), read(&beside(&backup, ".wal"))], ["new", "old", "log"]);
-            assert!(!beside(&old, ".wal").exists() && !Workshop::folder_of(&old).exists());
-            assert_eq!(waiting(&old, &LOGS), None);
+            assert!(is_interrupted(&old));
+            let place = Place::enter(&old).unwrap();
+            place.recover().unwrap();
+            place.clear().unwrap();
+            drop(place);
+            assert_eq!(texts(&content(folder.path())), [("old", "old"), ("old-wal", "log")]);
         }
     }
 
     #[test]
-    fn a_file_that_can_not_be_replaced_stays_as_it_was() {
-        let folder = tempfile::tempdir().unwrap();
-        let old = folder.path().join("old");
-        let upgrade = killed_before_the_end(&old);
-        let mut workshop = Workshop::enter(&old).unwrap();
-        // No folder takes the place of a file.
-        fs::remove_file(workshop.join(STORE)).unwrap();
-        fs::create_dir(workshop.join(STORE)).unwrap();
-        let error = finish(&mut workshop, &old, &LOGS, upgrade).unwrap_err();
-        assert!(error.to_string().contains("can't replace"), "{error}");
-        drop(workshop);
-        let read = |path: &Path| fs::read_to_string(path).unwrap();
-        assert_eq!([read(&old), read(&beside(&old, ".wal"))], ["old", "log"]);
-        assert!(!Workshop::folder_of(&old).exists());
-    }
-
-    #[test]
-    fn a_file_that_was_written_to_since_is_not_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let old = folder.path().join("old");
-        killed_before_the_end(&old);
-        fs::write(&old, "older").unwrap();
-        assert_eq!(waiting(&old, &LOGS), None);
-        killed_before_the_end(&old);
-        fs::write(beside(&old, ".wal"), "more of it").unwrap();
-        assert_eq!(waiting(&old, &LOGS), None);
-
-        let mut workshop = Workshop::enter(&old).unwrap();
-        let fingerprint = Fingerprint::of(&old, &LOGS).unwrap();
-        fs::write(&old, "old, and more").unwrap();
-        let error = replace(&mut workshop, &old, &LOGS, &fingerprint, Upgrade::nothing(&old)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Conflict);
+    fn a_file_that_another_program_makes_meanwhile_is_not_replaced() {
+        let (folder, old) = staged();
+        let (place, backup) = (Place::enter(&old).unwrap(), beside(&old, BACKUP));
+        fs::rename(&old, &backup).unwrap();
+        write(&old, "other");
+        assert_eq!(place.finish(&backup).unwrap_err().kind(), ErrorKind::Conflict);
+        drop(place);
+        let found = content(folder.path());
+        for kept in [("old", "other"), ("old.python-backup", "old"), ("old.upgrading", "new")] {
+            assert!(texts(&found).contains(&kept), "{found:?}");
+        }
     }
 
     #[test]
     fn one_process_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let old = folder.path().join("old");
-        let workshop = Workshop::enter(&old).unwrap();
-        assert!(Workshop::enter(&old).unwrap_err().to_string().contains("another process is upgrading"));
-        drop(workshop);
-        assert!(!Workshop::folder_of(&old).exists());
+        let (_folder, old) = staged();
+        let place = Place::enter(&old).unwrap();
+        assert!(Place::enter(&old).unwrap_err().to_string().contains("another process is upgrading"));
+        drop(place);
+        Place::enter(&old).unwrap();
     }
 }

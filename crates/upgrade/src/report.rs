@@ -1,27 +1,24 @@
-//! What is told of an upgrade.
+//! The report of an upgrade.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use amplifier_session_core::model::EmbeddingSpace;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-/// What became of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The result of an upgrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is a store of this library already.
+    /// The file is a store of this library already.
     UpToDate,
     /// It would be upgraded.
     WouldUpgrade,
-    /// It is a store of this library now.
+    /// The store holds its sessions now.
     Upgraded,
 }
 
-/// How many rows there are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Numbers of rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Sessions.
     pub sessions: u64,
@@ -33,41 +30,48 @@ pub struct Counts {
     pub vectors: u64,
 }
 
-/// What was done, or would be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What an upgrade did, or would do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Upgrade {
-    /// What became of the file.
+    /// The result.
     pub outcome: Outcome,
-    /// The file.
+    /// The old file.
     pub file: PathBuf,
-    /// Which generation of the Python library's tables it had.
+    /// The new store.
+    pub store: String,
+    /// The generation of the Python library's tables in the file.
     pub generation: Option<u32>,
-    /// What the store holds.
+    /// What was written to the store, or would be written to an empty one.
     #[serde(flatten)]
     pub counts: Counts,
-    /// The model of its vectors and their dimensions.
+    /// Sessions that were left as they are, because the store has them or they were deleted from it.
+    pub skipped: u64,
+    /// The space of the store's vectors.
     pub space: Option<EmbeddingSpace>,
-    /// Messages with something to embed that have no vectors: a backfill makes them.
-    pub owing: u64,
-    /// Vectors that the store does not hold, by what they are: they are in the backup alone.
+    /// Written messages with something to embed that have no vectors: a backfill makes them.
+    #[serde(rename = "owing")]
+    pub pending: u64,
+    /// Vectors that were not written, by what they are.
     pub left_out: BTreeMap<String, u64>,
-    /// Messages whose role is none that is known here: they are kept as the system's.
+    /// Messages with an unknown role, which are stored as system messages.
     pub unknown_roles: u64,
-    /// The old file.
+    /// The new name of the old file, if the store took its place.
     pub backup: Option<PathBuf>,
 }
 
 impl Upgrade {
-    /// Nothing is done with `file`.
-    pub(crate) fn nothing(file: &Path) -> Self {
+    /// Nothing was done.
+    pub(crate) fn nothing(file: PathBuf, store: String) -> Self {
         Self {
             outcome: Outcome::UpToDate,
-            file: file.to_owned(),
+            file,
+            store,
             generation: None,
             counts: Counts::default(),
+            skipped: 0,
             space: None,
-            owing: 0,
+            pending: 0,
             left_out: BTreeMap::new(),
             unknown_roles: 0,
             backup: None,
@@ -75,14 +79,14 @@ impl Upgrade {
     }
 }
 
-/// How far an upgrade is.
+/// The progress of an upgrade.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Messages and events that are done.
     pub done: u64,
-    /// Messages and events in all.
+    /// All messages and events.
     pub total: u64,
 }
 
-/// Called from time to time with how far it is.
+/// Called from time to time with the progress.
 pub type OnProgress = Box<dyn FnMut(Progress) + Send>;

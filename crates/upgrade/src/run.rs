@@ -1,29 +1,25 @@
-//! The whole of an upgrade.
+//! The whole upgrade.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
-use amplifier_session_core::{Error, ErrorKind, Result, blocking, model::Timestamp};
+use amplifier_session_core::{Result, backend::Opening, blocking, model::Timestamp};
 use tokio::runtime::Handle;
 
 use crate::{
-    Driver, FileCopy, Found, OnProgress, Outcome, Purpose, Upgrade,
-    place::{self, Fingerprint, STORE},
+    old::{Found, OldFile},
+    place::{self, Place},
+    report::{OnProgress, Outcome, Upgrade},
+    target::Target,
     transfer::Transfer,
-    workshop::{Workshop, beside},
-    writing::Target,
 };
 
-/// What can be chosen of an upgrade.
+/// Options for an upgrade.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct UpgradeOptions {
-    /// Whether nothing is changed, and only told what would be. Default: no.
+    /// Whether to only report what would be done. Default: no.
     pub check: bool,
-    /// The time for what names none.
+    /// The time for what has none.
     pub now: Timestamp,
 }
 
@@ -34,7 +30,7 @@ impl UpgradeOptions {
         Self { check: false, now }
     }
 
-    /// Sets whether nothing is changed.
+    /// Sets whether to only report what would be done.
     #[must_use]
     pub fn with_check(mut self, check: bool) -> Self {
         self.check = check;
@@ -42,135 +38,135 @@ impl UpgradeOptions {
     }
 }
 
-/// Makes a store of this library of a file that the Python library wrote.
+/// Opens a store, which is created if it is missing. Gets the file of a store in a file, which may be another than that of
+/// [`NewStore`], and the length of the vectors that will be written.
+pub type OpenStore = Box<dyn Fn(Option<PathBuf>, Option<usize>) -> Opening + Send>;
+
+/// The store to which sessions are copied.
+pub struct NewStore {
+    /// What reports call it.
+    pub name: String,
+    /// Its file, if it is in a file.
+    pub file: Option<PathBuf>,
+    /// Opens it.
+    pub open: OpenStore,
+}
+
+impl std::fmt::Debug for NewStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewStore").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Copies the sessions in `old`, a file of the Python library, to `store`. Leaves alone the sessions that the store has or
+/// that were deleted from it.
 ///
-/// The new store is built beside the file and takes its place when it is whole; the old file stays as a backup. A process
-/// that is killed leaves the old file or the new one, and the next call goes on. A file that is a store of this library
-/// is left alone.
+/// If the store is to lie where `old` is, it is built beside it, as `<old>.upgrading`. When it is complete, `old` is renamed
+/// to `<old>.python-backup`, and the store takes its name. Otherwise `old` keeps its name. Its content never changes.
+///
+/// An upgrade that was interrupted is simply run again: see [`is_interrupted`]. A file that is a store of this library is
+/// left alone.
 ///
 /// # Errors
 ///
-/// `StorageConnection` when the file is neither, is in use by another process or can't be opened; `StorageIo` when it
-/// can't be read or the new one not written; `Conflict` when somebody wrote to the file meanwhile. The old file is as it
-/// was then.
+/// `StorageConnection` if `old` is neither, cannot be opened, or is in use by a program that may write to it when it is to
+/// be renamed; `Conflict` if another program changes it while it is read; `StorageIo` if it cannot be read; those of the
+/// store.
 pub async fn upgrade(
-    driver: Arc<dyn Driver>,
-    file: &Path,
+    old: &Path,
+    store: NewStore,
     options: UpgradeOptions,
     progress: OnProgress,
 ) -> Result<Upgrade> {
-    let (file, runtime) = (file.to_owned(), Handle::current());
-    blocking(move || Run { driver: driver.as_ref(), runtime, options, progress }.run(&file)).await?
+    let (old, runtime) = (old.to_owned(), Handle::current());
+    blocking(move || Run { store, runtime, options, progress }.run(&old)).await?
 }
 
-/// What is to be done with a file.
-enum Work {
-    /// It is a store already.
-    None,
-    /// A process was killed when the new store was whole: it has to be put in its place.
-    LastStep(Box<Upgrade>),
-    /// It is the Python library's.
-    All { generation: u32 },
-}
-
-struct Run<'a> {
-    driver: &'a dyn Driver,
+struct Run {
+    store: NewStore,
     runtime: Handle,
     options: UpgradeOptions,
     progress: OnProgress,
 }
 
-impl Run<'_> {
-    fn run(self, file: &Path) -> Result<Upgrade> {
-        // Behind a link it is the file that is replaced.
-        let file = fs::canonicalize(file).map_err(|source| {
-            let message = format!("there is no store at {}: {source}", file.display());
-            Error::new(ErrorKind::StorageConnection, message).with_source(source)
-        })?;
-        let found = self.find(&file)?;
-        match found {
-            Work::None => {
-                if !self.options.check {
-                    Workshop::remove_left(&file);
-                    FileCopy::remove_left(&file);
-                }
-                Ok(Upgrade::nothing(&file))
+impl Run {
+    fn run(self, old: &Path) -> Result<Upgrade> {
+        let old = place::resolved(old);
+        let in_place = self.store.file.as_deref().is_some_and(|file| place::resolved(file) == old);
+        match (in_place, self.options.check) {
+            (true, false) => self.replace(&old),
+            (true, true) if place::is_interrupted(&old) => {
+                let backup = place::last_backup(&old).unwrap_or(old);
+                self.copy(&backup)
             }
-            Work::All { generation } if self.options.check => self.check(&file, generation),
-            Work::LastStep(upgrade) if self.options.check => {
-                Ok(Upgrade { outcome: Outcome::WouldUpgrade, ..*upgrade })
+            _ => self.copy(&old),
+        }
+    }
+
+    /// Copies the sessions of a file to the store, or only counts them.
+    fn copy(self, old: &Path) -> Result<Upgrade> {
+        let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
+        if let Found::Python(old) = OldFile::open(old)? {
+            let (check, file) = (self.options.check, self.store.file.clone());
+            upgrade.outcome = if check { Outcome::WouldUpgrade } else { Outcome::Upgraded };
+            if check && file.is_some_and(|file| place::resolved(&file) == old.path) {
+                upgrade.backup = Some(place::next_backup(&old.path));
             }
-            Work::All { .. } | Work::LastStep(_) => self.replace(&file),
+            let file = self.store.file.clone();
+            self.transfer(&old, file, false, &mut upgrade)?;
         }
-    }
-
-    /// What is to be done with a file.
-    fn find(&self, file: &Path) -> Result<Work> {
-        // Without its last step the file may lack what was in its log.
-        if let Some(upgrade) = place::waiting(file, self.driver.logs()) {
-            return Ok(Work::LastStep(Box::new(upgrade)));
-        }
-        match self.driver.look(file)? {
-            Found::Other(error) => Err(error),
-            Found::Ours => Ok(Work::None),
-            Found::Python { generation } => Ok(Work::All { generation }),
-        }
-    }
-
-    fn replace(self, file: &Path) -> Result<Upgrade> {
-        let mut workshop = Workshop::enter(file)?;
-        FileCopy::remove_left(file);
-        // Another process may have been in it, and be done.
-        match self.find(file)? {
-            Work::None => Ok(Upgrade::nothing(file)),
-            Work::LastStep(upgrade) => place::finish(&mut workshop, file, self.driver.logs(), *upgrade),
-            Work::All { generation } => self.upgrade(workshop, file, generation),
-        }
-    }
-
-    fn check(self, file: &Path, generation: u32) -> Result<Upgrade> {
-        let database = self.driver.open_old(file, Purpose::Look)?;
-        let mut transfer = Transfer::new(database.as_ref(), None, self.options.now, self.progress)?;
-        transfer.run()?;
-        let mut upgrade = transfer.told(file, generation, Outcome::WouldUpgrade);
-        upgrade.backup = Some(place::backup_path(file, self.driver.logs(), Some(generation)));
         Ok(upgrade)
     }
 
-    fn upgrade(self, mut workshop: Workshop, file: &Path, generation: u32) -> Result<Upgrade> {
-        let logs = self.driver.logs();
-        workshop.clear()?;
-        // Held until the new store is in its place: nobody writes to the old one meanwhile.
-        let database = self.driver.open_old(file, Purpose::Replace)?;
-        let fingerprint = Fingerprint::of(file, logs)?;
-        let store = workshop.join(STORE);
-        let backend = self.runtime.block_on(self.driver.open_new(&store))?;
-        let target = Target::new(backend, self.runtime.clone());
-        let mut transfer =
-            Transfer::new(database.as_ref(), Some(target.clone()), self.options.now, self.progress)?;
-        transfer.run()?;
-        let upgrade = transfer.told(file, generation, Outcome::Upgraded);
-        drop(transfer);
-        target.close()?;
-        check_closed(&store, logs)?;
-        place::replace(&mut workshop, file, logs, &fingerprint, upgrade)
-    }
-}
-
-/// Rows that are not in the file yet would be lost with its log.
-fn check_closed(store: &Path, logs: &[&str]) -> Result<()> {
-    let left: Option<PathBuf> = logs
-        .iter()
-        .map(|log| beside(store, log))
-        .find(|log| fs::metadata(log).is_ok_and(|metadata| metadata.len() > 0));
-    match left {
-        Some(_) => {
-            let message =
-                "the rows of the new store could not be moved into its file, as when the disk is full";
-            Err(Error::new(ErrorKind::StorageIo, message)
-                .with_operation("upgrade")
-                .with("file", store.display()))
+    /// Puts the store in the place of the file.
+    fn replace(self, old: &Path) -> Result<Upgrade> {
+        let place = Place::enter(old)?;
+        place.recover()?;
+        let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
+        let found = match OldFile::open(old)? {
+            Found::Python(found) => found,
+            Found::Store => {
+                // Another program made a store there before the new one was in place: the backup fills it.
+                if let Some(backup) = place::last_backup(old).filter(|_| place.has_staged()) {
+                    upgrade = self.copy(&backup)?;
+                }
+                place.clear()?;
+                return Ok(upgrade);
+            }
+        };
+        place.clear()?;
+        upgrade.outcome = Outcome::Upgraded;
+        if let Err(error) = self.transfer(&found, Some(place.staged()), true, &mut upgrade) {
+            let _ = place.clear();
+            return Err(error);
         }
-        None => Ok(()),
+        drop(found);
+        upgrade.backup = Some(place.put()?);
+        Ok(upgrade)
+    }
+
+    fn transfer(
+        self,
+        old: &OldFile,
+        file: Option<PathBuf>,
+        is_new: bool,
+        upgrade: &mut Upgrade,
+    ) -> Result<()> {
+        upgrade.generation = Some(old.generation);
+        let (open, runtime) = (self.store.open, self.runtime);
+        let transferred = Transfer::new(old, self.options.now, self.progress).and_then(|mut transfer| {
+            let target = match self.options.check {
+                true => None,
+                false => {
+                    let backend = runtime.block_on(open(file, transfer.dimensions()))?;
+                    Some(Target::new(backend, runtime.clone(), is_new)?)
+                }
+            };
+            transfer.run(target)?;
+            transfer.report(upgrade);
+            Ok(())
+        });
+        // What was read while the file changed makes no sense, and its errors neither.
+        old.check_unchanged().and(transferred)
     }
 }

@@ -1,4 +1,4 @@
-//! From rows of `sessions`.
+//! Sessions, from rows of `sessions`.
 
 use amplifier_session_core::{
     Result,
@@ -8,7 +8,7 @@ use amplifier_session_core::{
 
 use crate::{ids, tables::Row};
 
-/// What is read of a session.
+/// The columns that are read of a session.
 pub(crate) const COLUMNS: [&str; 20] = [
     "user_id",
     "session_id",
@@ -32,19 +32,19 @@ pub(crate) const COLUMNS: [&str; 20] = [
     "shared_at",
 ];
 
-/// A session as its row has it, before anything is known of its messages and events.
+/// A session as its row has it, before its messages and events are read.
 #[derive(Debug)]
 pub(crate) struct OldSession {
     pub(crate) session: Session,
-    /// Its metadata, as they are.
+    /// Its metadata, unchanged.
     pub(crate) files: Vec<MetadataFile>,
-    /// When it began and last changed, where that is said.
+    /// When it began and last changed, if known.
     pub(crate) created: Option<Timestamp>,
     pub(crate) updated: Option<Timestamp>,
 }
 
 impl OldSession {
-    /// The session of a row; `row` is one of its messages or events where it has none of its own.
+    /// The session of a row. Without a row of its own, `row` is one of its messages or events.
     pub(crate) fn of(key: SessionKey, row: Option<&Row<'_>>, is_own: bool, now: Timestamp) -> Result<Self> {
         let text = |name| row.and_then(|row| row.text(&[name]));
         let (host, project) = (ids::host(text("host_id"))?, ids::project(text("project_slug"))?);
@@ -55,7 +55,7 @@ impl OldSession {
         let raw = row.text(&["metadata"]).map(|metadata| RawJson::from(metadata.as_str()));
         let files: Vec<_> =
             raw.into_iter().map(|raw| MetadataFile { name: "metadata.json".to_owned(), raw }).collect();
-        // Metadata that can't be read are kept all the same.
+        // Unreadable metadata is kept as well.
         let metadata = Metadata::read(&files).unwrap_or_default();
         metadata.apply(&mut session);
         apply(row, &mut session);
@@ -65,7 +65,7 @@ impl OldSession {
     }
 }
 
-/// Columns say it before metadata do: later versions of the library let them be set.
+/// Applies the columns. They take precedence over the metadata: later versions of the library could set them.
 fn apply(row: &Row<'_>, session: &mut Session) {
     let given = |name| row.text(&[name]).filter(|text| !text.trim().is_empty());
     let fill = |field: &mut Option<String>, name| {

@@ -1,4 +1,4 @@
-//! Whose vectors there are, and whose the new store takes: it has those of one model.
+//! Which vectors the new store takes: a store has those of one space.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use amplifier_session_core::model::EmbeddingSpace;
 
 use crate::vectors::OldVector;
 
-/// What a model goes by that is not named.
+/// The name of a model without one.
 const UNNAMED: &str = "unknown";
 
-/// How many vectors there are of each model and length.
+/// The number of vectors of each model and length.
 #[derive(Debug, Default)]
 pub(crate) struct Spaces {
     counts: HashMap<(Option<String>, usize), u64>,
@@ -23,7 +23,12 @@ impl Spaces {
         }
     }
 
-    /// Chooses the space of most vectors.
+    /// Chooses the space of the store instead.
+    pub(crate) fn choose_of_store(&mut self, space: EmbeddingSpace) {
+        self.chosen = Some(space);
+    }
+
+    /// Chooses the space with the most vectors.
     pub(crate) fn choose(&mut self) {
         let mut counts: HashMap<EmbeddingSpace, u64> = HashMap::new();
         for ((model, dimensions), count) in &self.counts {
@@ -35,18 +40,17 @@ impl Spaces {
         self.chosen = most.map(|(space, _)| space);
     }
 
-    /// The space that the store takes; none where there are no vectors.
+    /// The space whose vectors are written; `None` if there are no vectors.
     pub(crate) fn chosen(&self) -> Option<&EmbeddingSpace> {
         self.chosen.as_ref()
     }
 
-    /// The space of a vector, where it can be read.
+    /// The space of a vector, if it can be read.
     pub(crate) fn of(&self, vector: &OldVector) -> Option<EmbeddingSpace> {
         Some(self.space(vector.model.as_deref(), vector.dimensions()?))
     }
 
-    /// A vector names no model where the library was handed it by a program that made it: it is of the one model that the
-    /// others of its length are of.
+    /// A vector that a program made itself has no model: it counts as one of the only model with vectors of its length.
     fn space(&self, model: Option<&str>, dimensions: usize) -> EmbeddingSpace {
         let named = || {
             let mut named = self.counts.keys().filter(|(_, length)| *length == dimensions);

@@ -1,15 +1,16 @@
-//! Rows by the names of their columns, which not every generation has.
+//! Rows by the names of their columns, not all of which every generation has.
 
 use std::collections::HashMap;
 
 use amplifier_session_core::{Error, ErrorKind, Result, model::Timestamp};
+use amplifier_session_sql::python::Tables;
 
-use crate::{Cell, OldDatabase, Relation};
+use crate::old::{Cell, OldDatabase};
 
-/// Rows whose numbers are no further apart are read together, with those between them.
+/// Rows whose numbers differ by at most this are read together with those between them.
 const NEAR: i64 = 8;
 
-/// A table with those columns that are wanted and there.
+/// A table, with those of the wanted columns that it has.
 #[derive(Debug)]
 pub(crate) struct Table {
     name: &'static str,
@@ -25,22 +26,21 @@ pub(crate) struct Row<'a> {
 
 impl Table {
     /// The table of this name, if there is one.
-    pub(crate) fn of(relations: &[Relation], name: &'static str, wanted: &[&'static str]) -> Option<Self> {
-        let relation = relations.iter().find(|relation| relation.is_table && relation.name == name)?;
-        let columns = wanted.iter().copied().filter(|column| relation.has(column)).collect();
-        Some(Self { name, columns })
+    pub(crate) fn of(tables: &Tables, name: &'static str, wanted: &[&'static str]) -> Option<Self> {
+        let columns = wanted.iter().copied().filter(|column| tables.has(name, column)).collect();
+        tables.has_table(name).then_some(Self { name, columns })
     }
 
     pub(crate) fn has(&self, column: &str) -> bool {
         self.columns.contains(&column)
     }
 
-    /// The column in a statement; nothing where it is not there.
+    /// The column in a statement; `NULL` if it does not exist.
     fn quoted(&self, column: &str) -> String {
         if self.has(column) { format!("\"{column}\"") } else { "NULL".to_owned() }
     }
 
-    /// The numbers of all rows with what is in two columns, ordered by `order` where that is there.
+    /// The numbers of all rows with the values of two columns, ordered by the column `order` if it exists.
     pub(crate) fn places(
         &self,
         database: &dyn OldDatabase,
@@ -60,7 +60,7 @@ impl Table {
         })
     }
 
-    /// The rows of these numbers, in this order.
+    /// The rows with these numbers, in this order.
     pub(crate) fn rows(&self, database: &dyn OldDatabase, numbers: &[i64]) -> Result<Vec<(i64, Row<'_>)>> {
         if self.columns.is_empty() {
             return Ok(Vec::new());
@@ -70,7 +70,7 @@ impl Table {
         let mut found = HashMap::with_capacity(numbers.len());
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
-        // For a list of numbers DuckDB would read the whole table, for those between two only where they are.
+        // For a list of numbers, DuckDB would read the whole table; for a range, only a part.
         for run in sorted.chunk_by(|a, b| b - a <= NEAR) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let sql = format!("{select} WHERE rowid BETWEEN {first} AND {last}");
@@ -92,13 +92,13 @@ impl Table {
 }
 
 impl Row<'_> {
-    /// What is in a column; nothing where it is not there.
+    /// The value of a column; `Null` if it does not exist.
     pub(crate) fn get(&self, column: &str) -> &Cell {
         let index = self.columns.iter().position(|name| *name == column);
         index.and_then(|index| self.cells.get(index)).unwrap_or(&Cell::Null)
     }
 
-    /// The first of some columns that holds a text.
+    /// The first text in these columns.
     pub(crate) fn text(&self, columns: &[&str]) -> Option<String> {
         columns.iter().find_map(|column| text(self.get(column)))
     }
@@ -113,7 +113,7 @@ impl Row<'_> {
         }
     }
 
-    /// A number of a turn, from 1.
+    /// The number of a turn, from 1.
     pub(crate) fn turn(&self, column: &str) -> Option<u32> {
         self.integer(column).and_then(|turn| u32::try_from(turn).ok()).filter(|turn| *turn >= 1)
     }
@@ -130,7 +130,7 @@ impl Row<'_> {
     }
 }
 
-/// A point in time as a text: also a number of seconds, and with the name of the time zone behind it.
+/// A point in time as a text: also as a number of seconds, and with `UTC` after it.
 fn time(text: &str) -> Option<Timestamp> {
     let number = || serde_json::from_str(text).ok().and_then(|number| Timestamp::from_json(&number));
     Timestamp::parse(text.trim_end_matches(" UTC")).ok().or_else(number)

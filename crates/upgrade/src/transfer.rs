@@ -1,30 +1,29 @@
-//! All rows of an old database, session by session.
+//! Copies all rows of an old database, session by session.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    path::Path,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    model::{Session, SessionKey, Timestamp, UserId},
+    model::{Session, SessionKey, Timestamp},
 };
 
 use crate::{
-    Cell, Counts, OldDatabase, OnProgress, Outcome, Progress, Relation, Upgrade,
     event_chunks::EventChunks,
     events, ids, messages,
+    old::{Cell, OldDatabase, OldFile},
+    report::{Counts, OnProgress, Progress, Upgrade},
     sessions::{self, OldSession},
     spaces::Spaces,
     tables::{Row, Table},
+    target::{Start, Target},
     vectors::{self, LeftOut, OldVector},
-    writing::{Target, Writing},
+    writing::Writing,
 };
 
 /// How many rows are read and written at a time.
 const BATCH: usize = 256;
 
-/// The rows of a session, by their numbers.
+/// The numbers of the rows of a session.
 #[derive(Debug, Default)]
 struct Rows {
     own: Option<i64>,
@@ -32,7 +31,14 @@ struct Rows {
     events: Vec<i64>,
 }
 
-/// Brings all rows over, or only counts what would come of them.
+impl Rows {
+    /// How many messages and events it has.
+    fn count(&self) -> u64 {
+        self.messages.len() as u64 + self.events.len() as u64
+    }
+}
+
+/// Copies all rows, or only counts what would be written.
 pub(crate) struct Transfer<'a> {
     database: &'a dyn OldDatabase,
     target: Option<Target>,
@@ -44,86 +50,91 @@ pub(crate) struct Transfer<'a> {
     event_chunks: Option<EventChunks>,
     vectors: Option<Table>,
     has_inline: bool,
-    /// Of each vector in a row of its own the message and the row, in order.
+    rows: BTreeMap<[String; 2], Rows>,
+    /// The message and the row of each vector in a row of its own, in order.
     vector_rows: Vec<(i64, i64)>,
     spaces: Spaces,
     taken_ids: events::TakenIds,
     done: Progress,
     counts: Counts,
-    owing: u64,
+    skipped: u64,
+    pending: u64,
     unknown_roles: u64,
     left_out: LeftOut,
 }
 
 impl<'a> Transfer<'a> {
-    pub(crate) fn new(
-        database: &'a dyn OldDatabase,
-        target: Option<Target>,
-        now: Timestamp,
-        progress: OnProgress,
-    ) -> Result<Self> {
-        let relations: Vec<Relation> = database.relations()?;
+    /// Finds out what there is to copy.
+    pub(crate) fn new(old: &'a OldFile, now: Timestamp, progress: OnProgress) -> Result<Self> {
         let inline = vectors::INLINE.iter().flat_map(|(_, column, json)| [*column, *json]);
         let wanted: Vec<&'static str> =
             messages::COLUMNS.into_iter().chain(inline.clone()).chain(["embedding_model"]).collect();
         let missing = || Error::new(ErrorKind::StorageIo, "the old database has lost a table");
-        let messages = Table::of(&relations, "transcripts", &wanted).ok_or_else(missing)?;
-        Ok(Self {
-            database,
-            target,
+        let messages = Table::of(&old.tables, "transcripts", &wanted).ok_or_else(missing)?;
+        let mut transfer = Self {
+            database: old.database.as_ref(),
+            target: None,
             now,
             progress,
-            sessions: Table::of(&relations, "sessions", &sessions::COLUMNS).ok_or_else(missing)?,
+            sessions: Table::of(&old.tables, "sessions", &sessions::COLUMNS).ok_or_else(missing)?,
             has_inline: inline.into_iter().any(|column| messages.has(column)),
             messages,
-            events: Table::of(&relations, "events", &events::COLUMNS),
-            event_chunks: EventChunks::find(database, &relations)?,
-            vectors: Table::of(&relations, "transcript_vectors", &vectors::COLUMNS),
+            events: Table::of(&old.tables, "events", &events::COLUMNS),
+            event_chunks: EventChunks::find(old)?,
+            vectors: Table::of(&old.tables, "transcript_vectors", &vectors::COLUMNS),
+            rows: BTreeMap::new(),
             vector_rows: Vec::new(),
             spaces: Spaces::default(),
             taken_ids: events::TakenIds::default(),
             done: Progress::default(),
             counts: Counts::default(),
-            owing: 0,
+            skipped: 0,
+            pending: 0,
             unknown_roles: 0,
             left_out: LeftOut::new(),
-        })
+        };
+        transfer.find_rows()?;
+        transfer.done.total = transfer.rows.values().map(Rows::count).sum();
+        (transfer.progress)(transfer.done);
+        transfer.find_vectors()?;
+        transfer.choose_space()?;
+        Ok(transfer)
     }
 
-    pub(crate) fn run(&mut self) -> Result<()> {
-        let sessions = self.find_rows()?;
-        let rows = |rows: &Rows| rows.messages.len() as u64 + rows.events.len() as u64;
-        self.done.total = sessions.values().map(rows).sum();
-        (self.progress)(self.done);
-        self.find_vectors()?;
-        self.choose_space(&sessions)?;
-        if let (Some(target), Some(space)) = (&self.target, self.spaces.chosen()) {
-            target.claim(space)?;
+    /// The length of the vectors that will be written, unless the store has vectors of another space.
+    pub(crate) fn dimensions(&self) -> Option<usize> {
+        self.spaces.chosen().map(|space| space.dimensions)
+    }
+
+    /// Copies everything to `target`, and completes it. Without one, counts.
+    pub(crate) fn run(&mut self, target: Option<Target>) -> Result<()> {
+        self.target = target;
+        if let (Some(target), Some(space)) = (&mut self.target, self.spaces.chosen()) {
+            let space = target.claim(space)?;
+            self.spaces.choose_of_store(space);
         }
         let mut users = BTreeSet::new();
-        for (names, rows) in &sessions {
+        for (names, rows) in std::mem::take(&mut self.rows) {
             let key = SessionKey::new(ids::user(&names[0])?, ids::session(&names[1])?);
             users.insert(key.user_id.clone());
-            self.session(key, rows)?;
+            self.session(key, &rows)?;
         }
-        self.pin_user(&users)
+        let only_user = users.first().filter(|_| users.len() == 1);
+        self.target.take().map_or(Ok(()), |target| target.finish(only_user))
     }
 
-    /// What is told of it when it has run.
-    pub(crate) fn told(&self, file: &Path, generation: u32, outcome: Outcome) -> Upgrade {
-        let mut upgrade = Upgrade::nothing(file);
-        upgrade.outcome = outcome;
-        upgrade.generation = Some(generation);
+    /// Adds the results to a report.
+    pub(crate) fn report(self, upgrade: &mut Upgrade) {
         upgrade.counts = self.counts;
+        upgrade.skipped = self.skipped;
         upgrade.space = self.spaces.chosen().cloned();
-        upgrade.owing = self.owing;
-        upgrade.left_out = self.left_out.clone();
+        upgrade.pending = self.pending;
+        upgrade.left_out = self.left_out;
         upgrade.unknown_roles = self.unknown_roles;
-        upgrade
     }
 
-    /// The numbers of all rows, by user and session. Messages and events without a session get one.
-    fn find_rows(&self) -> Result<BTreeMap<[String; 2], Rows>> {
+    /// Finds the numbers of all rows, by user and session. Messages and events without a session get one.
+    fn find_rows(&mut self) -> Result<()> {
         const KEY: [&str; 2] = ["user_id", "session_id"];
         let mut sessions: BTreeMap<[String; 2], Rows> = BTreeMap::new();
         self.sessions.places(self.database, KEY, None, &mut |number, key| {
@@ -137,10 +148,11 @@ impl<'a> Transfer<'a> {
                 sessions.entry(key).or_default().events.push(number);
             })?;
         }
-        Ok(sessions)
+        self.rows = sessions;
+        Ok(())
     }
 
-    /// Which vectors belong to which messages; those of none are counted.
+    /// Finds out which vectors belong to which messages, and counts those of no message.
     fn find_vectors(&mut self) -> Result<()> {
         let Some(vectors) = &self.vectors else { return Ok(()) };
         let parent =
@@ -169,7 +181,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    fn choose_space(&mut self, sessions: &BTreeMap<[String; 2], Rows>) -> Result<()> {
+    fn choose_space(&mut self) -> Result<()> {
         let mut spaces = Spaces::default();
         if let Some(vectors) = &self.vectors {
             let numbers: Vec<i64> = self.vector_rows.iter().map(|(_, vector)| *vector).collect();
@@ -181,7 +193,7 @@ impl<'a> Transfer<'a> {
             }
         }
         if self.has_inline {
-            for numbers in sessions.values().flat_map(|rows| rows.messages.chunks(BATCH)) {
+            for numbers in self.rows.values().flat_map(|rows| rows.messages.chunks(BATCH)) {
                 let rows = self.messages.rows(self.database, numbers)?;
                 rows.iter()
                     .flat_map(|(_, row)| OldVector::inline(row))
@@ -194,8 +206,17 @@ impl<'a> Transfer<'a> {
     }
 
     fn session(&mut self, key: SessionKey, rows: &Rows) -> Result<()> {
-        let old = self.old_session(key, rows)?;
-        let mut writing = Writing::new(old, self.now);
+        let start = self.target.as_mut().map_or(Ok(Start::New), |target| target.begin(&key))?;
+        let version = match start {
+            Start::New => None,
+            Start::Again(version) => Some(version),
+            Start::Skip => {
+                self.skipped += 1;
+                self.advance(rows.messages.len() + rows.events.len());
+                return Ok(());
+            }
+        };
+        let mut writing = Writing::new(self.old_session(key, rows)?, version, self.now);
         for numbers in rows.messages.chunks(BATCH) {
             self.read_messages(numbers, &mut writing)?;
             writing.flush_when_full(self.target.as_ref())?;
@@ -228,7 +249,7 @@ impl<'a> Transfer<'a> {
             let (session, sequence) = (&writing.session, writing.messages);
             let old = messages::message(&row, session, sequence, writing.last_ts(), self.now);
             let mut found = of_messages.remove(&number).unwrap_or_default();
-            // A migration that was broken off leaves them in both places.
+            // An interrupted migration leaves them in both places.
             let is_new =
                 |vector: &OldVector| !found.iter().any(|known| known.content_type() == vector.content_type());
             let inline: Vec<_> = OldVector::inline(&row).into_iter().filter(is_new).collect();
@@ -236,13 +257,13 @@ impl<'a> Transfer<'a> {
             let vectors =
                 vectors::of_message(&old.message, &old.texts, found, &self.spaces, &mut self.left_out);
             self.unknown_roles += u64::from(old.role_is_guessed);
-            self.owing += u64::from(vectors.is_none() && old.message.vectors.is_pending());
+            self.pending += u64::from(vectors.is_none() && old.message.vectors.is_pending());
             writing.message(old, vectors);
         }
         Ok(())
     }
 
-    /// The vectors that stand in rows of their own, by message.
+    /// The vectors in rows of their own, by message.
     fn vectors_of(&self, messages: &[i64]) -> Result<HashMap<i64, Vec<OldVector>>> {
         let Some(table) = &self.vectors else { return Ok(HashMap::new()) };
         let mut places: Vec<(i64, i64)> = Vec::new();
@@ -263,7 +284,14 @@ impl<'a> Transfer<'a> {
 
     fn read_events(&mut self, numbers: &[i64], writing: &mut Writing) -> Result<()> {
         let Some(table) = &self.events else { return Ok(()) };
-        for (_, row) in table.rows(self.database, numbers)? {
+        let rows = table.rows(self.database, numbers)?;
+        if let Some(target) = &self.target {
+            let key = writing.session.key();
+            let ids: Vec<_> = rows.iter().filter_map(|(_, row)| events::given_id(row)).collect();
+            let taken = target.ids_of_others(&key, &ids)?.into_iter();
+            self.taken_ids.extend(taken.map(|id| (key.user_id.clone(), id)));
+        }
+        for (_, row) in rows {
             let (session, sequence) = (&writing.session, writing.events);
             let data = self.event_data(&row, session)?;
             let event = events::event(&row, data, session, sequence, writing.last_ts(), &mut self.taken_ids)?;
@@ -277,7 +305,7 @@ impl<'a> Transfer<'a> {
         let (data, id) = (row.text(&["data", "data_json"]), row.text(&["event_id", "id"]));
         match (data, &self.event_chunks, id) {
             (None, Some(chunks), Some(id)) => {
-                // By the name that it had there.
+                // With the name that it had there.
                 let of = row.text(&["session_id"]).unwrap_or_else(|| session.session_id.to_string());
                 chunks.payload(self.database, &id, &of)
             }
@@ -301,13 +329,5 @@ impl<'a> Transfer<'a> {
     fn advance(&mut self, rows: usize) {
         self.done.done += rows as u64;
         (self.progress)(self.done);
-    }
-
-    /// A store of one person is that person's.
-    fn pin_user(&self, users: &BTreeSet<UserId>) -> Result<()> {
-        match (&self.target, users.first(), users.len()) {
-            (Some(target), Some(user), 1) => target.pin(user),
-            _ => Ok(()),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! From vectors in columns of `transcripts` or in rows of `transcript_vectors`.
+//! Vectors, from columns of `transcripts` or rows of `transcript_vectors`.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,9 +8,9 @@ use amplifier_session_core::{
     model::{ContentType, Message, Timestamp, VectorRecord},
 };
 
-use crate::{Cell, spaces::Spaces, tables::Row};
+use crate::{old::Cell, spaces::Spaces, tables::Row};
 
-/// What is read of a row of `transcript_vectors`.
+/// The columns that are read of `transcript_vectors`.
 pub(crate) const COLUMNS: [&str; 12] = [
     "parent_id",
     "content_type",
@@ -26,7 +26,7 @@ pub(crate) const COLUMNS: [&str; 12] = [
     "created_at",
 ];
 
-/// The columns of `transcripts` in which the first generation kept its vectors, as DuckDB and as SQLite name them.
+/// The columns of `transcripts` with the vectors of the first generation, in DuckDB and in SQLite.
 pub(crate) const INLINE: [(ContentType, &str, &str); 4] = [
     (ContentType::UserQuery, "user_query_vector", "user_query_vector_json"),
     (ContentType::AssistantResponse, "assistant_response_vector", "assistant_response_vector_json"),
@@ -34,30 +34,30 @@ pub(crate) const INLINE: [(ContentType, &str, &str); 4] = [
     (ContentType::ToolOutput, "tool_output_vector", "tool_output_vector_json"),
 ];
 
-/// A vector is taken to be of unit length up to here: it stays as it is, bit by bit.
+/// How far the length of a vector may be from 1 for it to be kept bit by bit.
 const UNIT: f32 = 1e-3;
 
-/// Why a vector can't be taken along.
+/// Reasons not to copy a vector.
 pub(crate) const OF_ANOTHER_MESSAGE: &str = "of messages that are not there";
 const UNREADABLE: &str = "that can't be read";
 const UNKNOWN_TYPE: &str = "of an unknown content type";
 const TWICE: &str = "that are there twice";
 
-/// Vectors that are not taken along, by what they are.
+/// The number of vectors that are not copied, by reason.
 pub(crate) type LeftOut = BTreeMap<String, u64>;
 
 /// A vector as it was stored.
 #[derive(Debug)]
 pub(crate) struct OldVector {
     content_type: Option<ContentType>,
-    /// Where it is named.
+    /// Its model, if known.
     pub(crate) model: Option<String>,
     values: Option<Vec<f32>>,
     created_at: Option<Timestamp>,
     chunk: Option<Chunk>,
 }
 
-/// Which part of a text it is of; nothing is said where it is of all.
+/// The part of a text that a vector is of.
 #[derive(Debug)]
 struct Chunk {
     index: Option<i64>,
@@ -69,7 +69,7 @@ struct Chunk {
 }
 
 impl OldVector {
-    /// The vector of a row of `transcript_vectors`; none in a row that was waiting for it.
+    /// The vector of a row of `transcript_vectors`; `None` if the row was waiting for it.
     pub(crate) fn of_row(row: &Row<'_>) -> Option<Self> {
         let values = ["vector", "vector_json"].map(|name| row.get(name)).into_iter().find_map(values)?;
         Some(Self {
@@ -104,7 +104,7 @@ impl OldVector {
         self.content_type
     }
 
-    /// How many numbers it has, where it can be read.
+    /// How many numbers it has, if it can be read.
     pub(crate) fn dimensions(&self) -> Option<usize> {
         self.values.as_ref().map(Vec::len)
     }
@@ -114,7 +114,7 @@ fn model(row: &Row<'_>) -> Option<String> {
     row.text(&["embedding_model"]).filter(|name| !name.trim().is_empty())
 }
 
-/// The numbers of a vector, of unit length; nothing inside where they are none.
+/// The numbers of a vector, scaled to unit length; `Some(None)` if they cannot be read.
 fn values(cell: &Cell) -> Option<Option<Vec<f32>>> {
     let mut values = match cell {
         Cell::Null => return None,
@@ -136,7 +136,7 @@ fn values(cell: &Cell) -> Option<Option<Vec<f32>>> {
     Some(Some(values))
 }
 
-/// The vectors of a message, as they are stored; none where it has none.
+/// The vectors of a message, as they are stored; `None` if it has none.
 pub(crate) fn of_message(
     message: &Message,
     texts: &[ExtractedText],
@@ -158,7 +158,7 @@ pub(crate) fn of_message(
     if records.is_empty() {
         return None;
     }
-    // One that says it is the third of two makes three.
+    // If a chunk says that it is the third of two, there are three.
     for content_type in ContentType::EMBEDDED {
         let of_type = || records.iter().filter(|record| record.content_type == content_type);
         let total =
@@ -169,8 +169,7 @@ pub(crate) fn of_message(
     records.sort_by_key(|record| (record.content_type, record.chunk_index));
     let has = |text: &ExtractedText| records.iter().any(|record| record.content_type == text.content_type);
     let lacks = |text: &ExtractedText| !embeddable(text, TOOL_OUTPUT_LIMIT).is_empty() && !has(text);
-    let failure =
-        texts.iter().any(lacks).then(|| "a text had no vector in the database of before".to_owned());
+    let failure = texts.iter().any(lacks).then(|| "a text had no vector in the old database".to_owned());
     Some(MessageVectors {
         sequence: message.sequence,
         digest: message.digest,
@@ -210,8 +209,8 @@ fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result
     })
 }
 
-/// Where a chunk stands in the text that we make of the message. Blocks may have been joined differently, so that its
-/// text is looked for; where it is not found, the numbers are believed as far as the text goes.
+/// The position of a chunk in the text of the message. Blocks may have been joined differently, so the text of the chunk is
+/// searched for. If it is not found, the stored numbers count, up to the end of the text.
 fn span(chunk: &Chunk, text: &str) -> (u32, u32) {
     let length = characters(text);
     let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());

@@ -1,58 +1,19 @@
-//! The new store, and a session that is being written to it.
+//! A session that is being written.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{
-        MessageVectors, SessionChange, StorageBackend, StorageBackendExt, Version,
-        meta::{EMBEDDING_SPACE, Generation, USER_ID},
-    },
-    model::{EmbeddingSpace, Session, StoredEvent, Timestamp, UserId},
+    backend::{MessageVectors, SessionChange, StorageBackendExt, Version},
+    model::{Session, StoredEvent, Timestamp},
 };
-use tokio::runtime::Handle;
 
-use crate::{messages::OldMessage, sessions::OldSession};
+use crate::{messages::OldMessage, sessions::OldSession, target::Target};
 
-/// A write is made when so many bytes are waiting,
+/// The bytes of rows in a write, about,
 const FLUSH_BYTES: usize = 16 * 1024 * 1024;
-/// or so many messages.
+/// and the messages.
 const FLUSH_MESSAGES: usize = 256;
-
-/// Where rows go.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    backend: Arc<dyn StorageBackend>,
-    runtime: Handle,
-}
-
-impl Target {
-    pub(crate) fn new(backend: Arc<dyn StorageBackend>, runtime: Handle) -> Self {
-        Self { backend, runtime }
-    }
-
-    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
-        self.runtime.block_on(work)
-    }
-
-    /// Says whose vectors the store holds, before there are any.
-    pub(crate) fn claim(&self, space: &EmbeddingSpace) -> Result<()> {
-        let generation = Generation { space: space.clone(), number: 0 };
-        self.wait(self.backend.put_meta_if_absent(EMBEDDING_SPACE, &generation.to_value()))?;
-        Ok(())
-    }
-
-    /// Says whose store it is.
-    pub(crate) fn pin(&self, user: &UserId) -> Result<()> {
-        self.wait(self.backend.put_meta_if_absent(USER_ID, user.as_str()))?;
-        Ok(())
-    }
-
-    /// Builds the index and closes the store.
-    pub(crate) fn close(self) -> Result<()> {
-        self.wait(self.backend.update_index())
-    }
-}
 
 /// A session that is being written.
 pub(crate) struct Writing {
@@ -68,23 +29,27 @@ pub(crate) struct Writing {
     pub(crate) vectors: u64,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
-    /// The time of the row before.
+    /// The time of the previous row.
     before: Option<Timestamp>,
     turns: BTreeSet<u32>,
 }
 
 impl Writing {
-    pub(crate) fn new(old: OldSession, now: Timestamp) -> Self {
+    /// Begins to write a session. Of one that has a `version`, only its sync state remains.
+    pub(crate) fn new(old: OldSession, version: Option<Version>, now: Timestamp) -> Self {
         let mut session = old.session;
         session.created = old.created.unwrap_or(now);
         session.updated = old.updated.unwrap_or(session.created);
         let mut change = SessionChange::new(session.clone(), None);
         change.metadata_files = Some(old.files);
+        if version.is_some() {
+            (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
+        }
         Self {
             session,
             created: old.created,
             updated: old.updated,
-            version: None,
+            version,
             change,
             pending_vectors: Vec::new(),
             bytes: 0,
@@ -98,7 +63,7 @@ impl Writing {
         }
     }
 
-    /// The time of a row that says none.
+    /// The time of a row that has none.
     pub(crate) fn last_ts(&self) -> Timestamp {
         self.before.unwrap_or(self.session.created)
     }
@@ -132,7 +97,7 @@ impl Writing {
         }
     }
 
-    /// Sets what is known when all rows are read.
+    /// Sets what is known once all rows are read.
     pub(crate) fn describe(&mut self) {
         let session = &mut self.session;
         session.created = self.created.or(self.first).unwrap_or(session.created);
@@ -144,7 +109,7 @@ impl Writing {
         }
     }
 
-    /// Looks whether the store holds what was written.
+    /// Checks that the store holds what was written.
     pub(crate) fn check(&self, target: &Target) -> Result<()> {
         let rows = target.wait(target.backend.session_rows(&self.session.key()))?;
         let expected = (u64::from(self.messages), u64::from(self.events), self.vectors);
@@ -153,17 +118,17 @@ impl Writing {
             return Ok(());
         }
         let message =
-            format!("the new store does not hold what was written: {found:?} and not {expected:?} rows");
+            format!("the new store does not hold what was written: {found:?} rows, expected {expected:?}");
         Err(Error::new(ErrorKind::StorageIo, message).with("session", &self.session.session_id))
     }
 
-    /// [`Writing::flush`] where much waits.
+    /// [`flush`](Self::flush) if much is waiting.
     pub(crate) fn flush_when_full(&mut self, target: Option<&Target>) -> Result<()> {
         let is_full = self.bytes >= FLUSH_BYTES || self.change.messages.put.len() >= FLUSH_MESSAGES;
         if is_full { self.flush(target) } else { Ok(()) }
     }
 
-    /// Writes what waits; forgets it where there is no target.
+    /// Writes what is waiting; without a target, forgets it.
     pub(crate) fn flush(&mut self, target: Option<&Target>) -> Result<()> {
         let mut session = self.session.clone();
         (session.message_count, session.event_count) = (self.messages, self.events);
@@ -178,8 +143,8 @@ impl Writing {
         let key = self.session.key();
         self.version = Some(target.wait(target.backend.write_one(change))?);
         if !vectors.is_empty() {
-            target.wait(target.backend.write_vectors(&key, 0, vectors))?;
-            // Which may have made it another version.
+            target.wait(target.backend.write_vectors(&key, target.generation, vectors))?;
+            // The session may have a new version now.
             let stored = target.wait(target.backend.get_session(&key))?;
             self.version = stored.map(|stored| stored.version);
         }

@@ -1,21 +1,28 @@
 //! `upgrade`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
-/// Make a store of a database that the Python library wrote
+/// Copy sessions from a database of the Python library to a store
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For files of the Python library amplifier_session_storage, SQLite or DuckDB, of all its generations. All sessions, messages, \
-events and vectors are taken along; the old file stays beside the new one, as FILE.v2-backup. Close the programs that \
-use the file first.
+Reads SQLite and DuckDB files of the Python library amplifier_session_storage, of all its generations: all sessions, \
+messages, events and vectors. The content of OLD never changes.
 
-When it is broken off, the file is the old one or the new one; run it again. A file that needs no upgrade is left alone.
+Without --store, the sessions go to the configured store. If OLD lies where that store should be, OLD is renamed to \
+OLD.python-backup when the new store is complete. Close the programs that use OLD first.
+
+If an upgrade is interrupted, run it again. Sessions that the store already has are skipped.
 
 Examples:
   amplifier-sessions upgrade --check
-  amplifier-sessions --store sqlite:old.sqlite upgrade")]
+  amplifier-sessions upgrade
+  amplifier-sessions upgrade old.sqlite --store duckdb:new.duckdb")]
 pub(crate) struct UpgradeArgs {
-    /// Only say what would be done; nothing changes
+    /// The file of the Python library; by default that of the configured store
+    pub(crate) old: Option<PathBuf>,
+    /// Only report what would be done
     #[arg(long)]
     pub(crate) check: bool,
 }

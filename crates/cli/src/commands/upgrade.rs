@@ -1,10 +1,11 @@
-//! `upgrade`: a store of what the Python library wrote.
+//! `upgrade`: copies what the Python library wrote to a store.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use amplifier_session_storage::{
+    StoreUrl,
     model::Timestamp,
-    upgrade::{Outcome as Became, UpgradeOptions, upgrade},
+    upgrade::{Outcome as Became, UpgradeOptions, is_interrupted, upgrade},
 };
 use serde::Serialize;
 
@@ -25,14 +26,16 @@ struct Nothing<'a> {
 
 pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Failure> {
     if app.global.read_only && !args.check {
-        let message = "an upgrade writes, and --read-only says that nothing is written";
-        return Err(Failure::wrong_use(message, "`upgrade --check` tells what would be done"));
+        let message = "an upgrade writes, and --read-only forbids writing";
+        return Err(Failure::wrong_use(message, "`upgrade --check` reports what would be done"));
     }
-    let url = app.existing_store()?;
+    let url = app.store_url()?;
+    let old = old_file(app, &url, args.old)?;
     let options = UpgradeOptions::new(Timestamp::now()).with_check(args.check);
     let bar = RowBar::new();
     let shown = bar.clone();
-    let upgraded = upgrade(&url, options, Box::new(move |progress| shown.advance(progress))).await;
+    let on_progress = Box::new(move |progress| shown.advance(progress));
+    let upgraded = upgrade(&old, &url, &app.config, options, on_progress).await;
     bar.clear();
     let upgraded = upgraded?;
     if app.out.is_json() {
@@ -46,14 +49,31 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
     }
     app.out.finish()?;
     for (what, count) in &upgraded.left_out {
-        say("warning", &format!("left to the backup: {} {what}", counted(*count, "vector")));
+        say("warning", &format!("not copied: {} {what}", counted(*count, "vector")));
     }
     if upgraded.unknown_roles > 0 {
         let messages = counted(upgraded.unknown_roles, "message");
-        say("note", &format!("taken for the system's: {messages} whose role is not known"));
+        say("note", &format!("stored as system messages: {messages} with an unknown role"));
     }
     if upgraded.outcome == Became::WouldUpgrade {
-        say("hint", &format!("`{} upgrade` does it", app.program()));
+        say("hint", "run the same command without --check to do it");
     }
     Ok(Outcome::Done)
+}
+
+/// The named file, or that of the store.
+fn old_file(app: &App, url: &StoreUrl, named: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    match (named, url.file()) {
+        (Some(old), _) => Ok(old),
+        (None, Some(file)) => {
+            if !is_interrupted(file) {
+                app.existing_store()?;
+            }
+            Ok(file.to_owned())
+        }
+        (None, None) => {
+            let hint = format!("name it: `{} upgrade OLD`", app.program());
+            Err(Failure::wrong_use("the store is not in a file that could be upgraded", hint))
+        }
+    }
 }

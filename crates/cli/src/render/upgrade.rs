@@ -4,15 +4,18 @@ use amplifier_session_storage::upgrade::{Outcome, Upgrade};
 
 use super::text::{counted, grouped, one_line};
 
-/// A line for each thing that there is to know.
+/// The report, in lines.
 pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
     let file = one_line(&upgrade.file.display().to_string());
     let Some(generation) = upgrade.generation else {
         return vec![format!("{file} needs no upgrade: nothing to do")];
     };
-    let done = match upgrade.outcome {
-        Outcome::WouldUpgrade => "would be upgraded",
-        _ => "is upgraded",
+    let is_planned = upgrade.outcome == Outcome::WouldUpgrade;
+    let done = match (&upgrade.backup, is_planned) {
+        (Some(_), true) => "would be upgraded".to_owned(),
+        (Some(_), false) => "was upgraded".to_owned(),
+        (None, true) => format!("would be copied to {}", one_line(&upgrade.store)),
+        (None, false) => format!("was copied to {}", one_line(&upgrade.store)),
     };
     let count = |count: u64| if terminal { grouped(count) } else { count.to_string() };
     let mut rows = vec![
@@ -23,8 +26,11 @@ pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
         ("vectors", count(upgrade.counts.vectors)),
     ];
     rows.extend(upgrade.space.iter().map(|space| ("model", one_line(&space.to_string()))));
-    if upgrade.owing > 0 {
-        rows.push(("owed", format!("vectors of {}", counted(upgrade.owing, "message"))));
+    if upgrade.skipped > 0 {
+        rows.push(("skipped", format!("{} that the store has or had", counted(upgrade.skipped, "session"))));
+    }
+    if upgrade.pending > 0 {
+        rows.push(("pending", format!("vectors of {}", counted(upgrade.pending, "message"))));
     }
     rows.extend(upgrade.backup.iter().map(|backup| ("backup", one_line(&backup.display().to_string()))));
     let line = |(name, value): (&str, String)| match terminal {

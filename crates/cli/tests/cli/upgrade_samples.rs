@@ -25,8 +25,8 @@ fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/python-library-databases").join(name)
 }
 
-/// Upgrades a copy of a sample; returns its storage.
-async fn upgraded(home: &Home, scheme: &str, name: &str, generation: u64) -> SessionStorage {
+/// A copy of a sample, and its bytes.
+fn copied(home: &Home, name: &str) -> (PathBuf, Vec<u8>) {
     let mut bytes = fs::read(sample(name)).unwrap();
     if name.ends_with(".gz") {
         let mut plain = Vec::new();
@@ -35,6 +35,12 @@ async fn upgraded(home: &Home, scheme: &str, name: &str, generation: u64) -> Ses
     }
     let file = home.path().join("old");
     fs::write(&file, &bytes).unwrap();
+    (file, bytes)
+}
+
+/// Upgrades a copy of a sample in place; returns its storage.
+async fn upgraded(home: &Home, scheme: &str, name: &str, generation: u64) -> SessionStorage {
+    let (file, bytes) = copied(home, name);
     let url = format!("{scheme}:{}", file.display());
     assert_eq!(home.run(&["--store", &url, "sessions"]).code, 1);
     let planned = home.json(&["--store", &url, "upgrade", "--check"]);
@@ -147,4 +153,18 @@ async fn duckdb_of_the_first_generation() {
 async fn duckdb_of_the_second_generation_with_an_index() {
     let home = Home::new();
     assert_holds(&upgraded(&home, "duckdb", "v2-hnsw.duckdb.gz", 2).await, "v2.sqlite").await;
+}
+
+#[cfg(feature = "duckdb-system")]
+#[tokio::test(flavor = "multi_thread")]
+#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
+async fn sqlite_to_a_store_in_duckdb() {
+    let home = Home::new();
+    let (file, bytes) = copied(&home, "v2.sqlite");
+    let url = format!("duckdb:{}", home.path().join("new.duckdb").display());
+    let arguments = ["--store", &url, "upgrade", file.to_str().unwrap()];
+    assert_eq!(home.json(&arguments)["sessions"], 3);
+    assert_eq!(home.json(&arguments)["skipped"], 3);
+    assert!(fs::read(&file).unwrap() == bytes);
+    assert_holds(&open(&url, OpenOptions::default()).await.unwrap(), "v2.sqlite").await;
 }

@@ -9,4 +9,3 @@ mod opening;
 mod processes;
 mod support;
 mod tables;
-mod upgrade;

@@ -5,4 +5,3 @@
 mod erasure;
 mod layout;
 mod support;
-mod upgrade;

@@ -1,4 +1,4 @@
-//! Copies of files that can't be read without writing to them.
+//! Private copies of files that can't be read without writing to them.
 
 use std::{
     ffi::OsString,
@@ -9,20 +9,20 @@ use std::{
 use amplifier_session_core::{Error, ErrorKind, Result};
 use tempfile::TempDir;
 
-use crate::workshop::beside;
+use crate::file::{beside, folder_of};
 
-/// What the names of the folders end in, before what makes them different.
+/// The end of the folders' names, before a random part.
 const COPYING: &str = ".copying-";
 
-/// A copy of a file with its logs, for its owner alone. It is removed when it is dropped.
+/// A copy of a file with its logs, for its owner alone. Dropping it removes it.
 #[derive(Debug)]
 pub struct FileCopy {
     folder: TempDir,
 }
 
 impl FileCopy {
-    /// Copies `file` and those of its `logs` that there are: beside it, or where that is not allowed among the system's
-    /// temporary files.
+    /// Copies `file` and those of its `logs` that exist: beside it, or to the system's temporary files if that is not
+    /// allowed.
     ///
     /// # Errors
     ///
@@ -49,18 +49,17 @@ impl FileCopy {
         })
     }
 
-    /// Where it is.
+    /// The copy of the file.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("copy")
     }
 
-    /// Removes the copies that processes have left which were killed.
-    pub(crate) fn remove_left(file: &Path) {
+    /// Removes the copies of `file` that killed processes left.
+    pub fn remove_left(file: &Path) {
         let name = name(file);
         for entry in fs::read_dir(folder_of(file)).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
-                // What can't be removed goes with the next upgrade.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -74,10 +73,6 @@ fn private_folder(file: &Path) -> io::Result<TempDir> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     builder.tempdir_in(folder_of(file)).or_else(|_| builder.tempdir())
-}
-
-fn folder_of(file: &Path) -> &Path {
-    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn name(file: &Path) -> OsString {

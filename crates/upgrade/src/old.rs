@@ -1,0 +1,156 @@
+//! Old files, whatever database they are in.
+
+use std::{
+    fmt::Debug,
+    fs::{self, File},
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::meta::{VERSION, WRITER},
+    model::Timestamp,
+};
+use amplifier_session_sql::{
+    file::{beside, refused},
+    python::{Origin, Tables},
+};
+
+use crate::sqlite;
+
+/// A database opened to read.
+pub(crate) trait OldDatabase: Debug {
+    /// Its tables.
+    fn tables(&self) -> Result<Tables>;
+
+    /// Calls `each` with each row that a statement returns.
+    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<Cell>) -> Result<()>) -> Result<()>;
+}
+
+/// A value in a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    /// A whole number, or a truth value as 1 or 0.
+    Integer(i64),
+    Real(f64),
+    /// A text, also JSON.
+    Text(String),
+    /// A point in time; one without a time zone is in UTC.
+    Time(Timestamp),
+    Vector(Vec<f32>),
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A store of this library, or nothing.
+    Store,
+    /// A database of the Python library.
+    Python(OldFile),
+}
+
+/// A file of the Python library.
+#[derive(Debug)]
+pub(crate) struct OldFile {
+    pub(crate) path: PathBuf,
+    /// The generation of its tables, from 1 to 3.
+    pub(crate) generation: u32,
+    pub(crate) database: Box<dyn OldDatabase>,
+    pub(crate) tables: Tables,
+    seen: Fingerprint,
+}
+
+impl OldFile {
+    /// Opens a file without changing it or anything beside it.
+    ///
+    /// This process must not have it open as a store: closing it here would release the locks of the store.
+    pub(crate) fn open(path: &Path) -> Result<Found> {
+        let failed = |error: io::Error| {
+            let message = format!("can't read {}: {error}", path.display());
+            Error::new(ErrorKind::StorageConnection, message).with_source(error)
+        };
+        if fs::metadata(path).map_err(failed)?.is_dir() {
+            return Err(refused(path, "is a folder"));
+        }
+        let mut head = Vec::new();
+        File::open(path).and_then(|file| file.take(16).read_to_end(&mut head)).map_err(failed)?;
+        let (logs, open): (_, fn(&Path) -> Result<Box<dyn OldDatabase>>) = match head.as_slice() {
+            [] => return Ok(Found::Store),
+            head if head.starts_with(b"SQLite format 3\0") => (&sqlite::LOGS[..], sqlite::open),
+            #[cfg(feature = "duckdb")]
+            head if head.get(8..12) == Some(b"DUCK") => (&crate::duckdb::LOGS[..], crate::duckdb::open),
+            #[cfg(not(feature = "duckdb"))]
+            head if head.get(8..12) == Some(b"DUCK") => {
+                let message = "this build cannot read DuckDB files; build it with `--features duckdb`";
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+            _ => return Err(refused(path, "is neither a SQLite nor a DuckDB database")),
+        };
+        let seen = Fingerprint::of(path, logs);
+        let database = open(path)?;
+        // A copy that was made for it may be of two moments.
+        seen.check(path)?;
+        let tables = database.tables()?;
+        let [writer, version] = [WRITER, VERSION].map(|key| entry(database.as_ref(), &tables, key));
+        match Origin::of(&tables, writer?.as_deref(), version?.as_deref()) {
+            Origin::Python { generation } => {
+                Ok(Found::Python(Self { path: path.to_owned(), generation, database, tables, seen }))
+            }
+            Origin::Ours => Ok(Found::Store),
+            Origin::Foreign if tables.is_empty() => Ok(Found::Store),
+            origin => Err(origin.refusal(path)),
+        }
+    }
+
+    /// Fails with `Conflict` if another program has changed the file since it was opened: what was read may not belong
+    /// together.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        self.seen.check(&self.path)
+    }
+}
+
+/// A value in the table of the schema, whatever its columns are.
+fn entry(database: &dyn OldDatabase, tables: &Tables, key: &str) -> Result<Option<String>> {
+    if !tables.has("schema_meta", "key") || !tables.has("schema_meta", "value") {
+        return Ok(None);
+    }
+    let mut value = None;
+    let sql = format!("SELECT CAST(value AS VARCHAR) FROM schema_meta WHERE CAST(key AS VARCHAR) = '{key}'");
+    database.read(&sql, &mut |mut cells| {
+        if let Some(Cell::Text(text)) = cells.pop() {
+            value = Some(text);
+        }
+        Ok(())
+    })?;
+    Ok(value)
+}
+
+/// Tells whether a file or its logs were written to.
+#[derive(Debug)]
+struct Fingerprint(Vec<(PathBuf, Option<Print>)>);
+
+type Print = (u64, Option<SystemTime>);
+
+impl Fingerprint {
+    fn of(file: &Path, logs: &[&str]) -> Self {
+        let paths = std::iter::once(&"").chain(logs).map(|suffix| beside(file, suffix));
+        Self(paths.map(|path| (path.clone(), print(&path))).collect())
+    }
+
+    fn check(&self, file: &Path) -> Result<()> {
+        if self.0.iter().all(|(path, seen)| print(path) == *seen) {
+            return Ok(());
+        }
+        let message = format!("another program changed {} while it was read", file.display());
+        Err(Error::new(ErrorKind::Conflict, message).with_operation("upgrade").retryable())
+    }
+}
+
+/// The length and the time of the last change. Does not open the file: closing it would release locks of this process.
+fn print(path: &Path) -> Option<Print> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.len(), metadata.modified().ok()))
+}
