@@ -23,10 +23,6 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        self.0.path()
-    }
-
     pub(crate) fn database(&self) -> PathBuf {
         self.0.path().join("sessions.sqlite")
     }
