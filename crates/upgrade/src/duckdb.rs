@@ -16,7 +16,7 @@ use duckdb::{
     types::{ListType, Value, ValueRef},
 };
 
-use crate::old::{Cell, OldDatabase};
+use crate::database::{Cell, OldDatabase};
 
 /// The logs that DuckDB keeps beside a file: the last two while it works off the first.
 pub(crate) const LOGS: [&str; 3] = [".wal", ".wal.checkpoint", ".wal.recovery"];

@@ -4,10 +4,7 @@ use std::collections::HashMap;
 
 use amplifier_session_core::Result;
 
-use crate::{
-    old::{OldDatabase, OldFile},
-    tables::Table,
-};
+use crate::{database::OldDatabase, old::OldFile, tables::Table};
 
 /// Which rows belong to which events.
 #[derive(Debug)]

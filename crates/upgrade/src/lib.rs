@@ -12,7 +12,8 @@
 //!
 //! | file | what is in it |
 //! | --- | --- |
-//! | `old.rs`, `sqlite.rs`, `duckdb.rs` | old files and how they are read |
+//! | `old.rs` | old files |
+//! | `database.rs`, `sqlite.rs`, `duckdb.rs` | how they are read |
 //! | `tables.rs` | rows by the names of their columns |
 //! | `ids.rs`, `json.rs` | identifiers and JSON of any quality |
 //! | `sessions.rs`, `messages.rs`, `events.rs`, `event_chunks.rs`, `vectors.rs` | from old rows to the model |
@@ -22,6 +23,7 @@
 //! | `place.rs` | how the new store takes the place of the old file |
 //! | `run.rs`, `report.rs` | the whole upgrade and its report |
 
+mod database;
 #[cfg(feature = "duckdb")]
 mod duckdb;
 mod event_chunks;

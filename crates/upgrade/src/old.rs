@@ -1,7 +1,6 @@
-//! Old files, whatever database they are in.
+//! Old files: what they hold, and whether they change while they are read.
 
 use std::{
-    fmt::Debug,
     fs::{self, File},
     io::{self, Read as _},
     path::{Path, PathBuf},
@@ -11,37 +10,16 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::meta::{VERSION, WRITER},
-    model::Timestamp,
 };
 use amplifier_session_sql::{
     file::{beside, refused},
     python::{Origin, Tables},
 };
 
-use crate::sqlite;
-
-/// A database opened to read.
-pub(crate) trait OldDatabase: Debug {
-    /// Its tables.
-    fn tables(&self) -> Result<Tables>;
-
-    /// Calls `each` with each row that a statement returns.
-    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<Cell>) -> Result<()>) -> Result<()>;
-}
-
-/// A value in a row.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Cell {
-    Null,
-    /// A whole number, or a truth value as 1 or 0.
-    Integer(i64),
-    Real(f64),
-    /// A text, also JSON.
-    Text(String),
-    /// A point in time; one without a time zone is in UTC.
-    Time(Timestamp),
-    Vector(Vec<f32>),
-}
+use crate::{
+    database::{Cell, OldDatabase},
+    sqlite,
+};
 
 /// What a file holds.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use amplifier_session_sql::{
 };
 use rusqlite::{Connection, OpenFlags, types::ValueRef};
 
-use crate::old::{Cell, OldDatabase};
+use crate::database::{Cell, OldDatabase};
 
 /// The logs that SQLite keeps beside a file.
 pub(crate) const LOGS: [&str; 2] = ["-wal", "-journal"];

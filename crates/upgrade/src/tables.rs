@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use amplifier_session_core::{Error, ErrorKind, Result, model::Timestamp};
 use amplifier_session_sql::python::Tables;
 
-use crate::old::{Cell, OldDatabase};
+use crate::database::{Cell, OldDatabase};
 
 /// Rows whose numbers differ by at most this are read together with those between them.
 const NEAR: i64 = 8;

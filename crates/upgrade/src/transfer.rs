@@ -8,9 +8,10 @@ use amplifier_session_core::{
 };
 
 use crate::{
+    database::{Cell, OldDatabase},
     event_chunks::EventChunks,
     events, ids, messages,
-    old::{Cell, OldDatabase, OldFile},
+    old::OldFile,
     report::{Counts, OnProgress, Progress, Upgrade},
     sessions::{self, OldSession},
     spaces::Spaces,

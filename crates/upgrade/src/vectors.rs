@@ -8,7 +8,7 @@ use amplifier_session_core::{
     model::{ContentType, Message, Timestamp, VectorRecord},
 };
 
-use crate::{old::Cell, spaces::Spaces, tables::Row};
+use crate::{database::Cell, spaces::Spaces, tables::Row};
 
 /// The columns that are read of `transcript_vectors`.
 pub(crate) const COLUMNS: [&str; 12] = [

@@ -1,0 +1,29 @@
+//! What is asked of the database in an old file.
+
+use std::fmt::Debug;
+
+use amplifier_session_core::{Result, model::Timestamp};
+use amplifier_session_sql::python::Tables;
+
+/// A database opened to read.
+pub(crate) trait OldDatabase: Debug {
+    /// Its tables.
+    fn tables(&self) -> Result<Tables>;
+
+    /// Calls `each` with each row that a statement returns.
+    fn read(&self, sql: &str, each: &mut dyn FnMut(Vec<Cell>) -> Result<()>) -> Result<()>;
+}
+
+/// A value in a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Null,
+    /// A whole number, or a truth value as 1 or 0.
+    Integer(i64),
+    Real(f64),
+    /// A text, also JSON.
+    Text(String),
+    /// A point in time; one without a time zone is in UTC.
+    Time(Timestamp),
+    Vector(Vec<f32>),
+}
