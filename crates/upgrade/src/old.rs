@@ -21,6 +21,8 @@ use crate::{
     sqlite,
 };
 
+type OpenDatabase = fn(&Path) -> Result<Box<dyn OldDatabase>>;
+
 /// What a file holds.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -55,7 +57,7 @@ impl OldFile {
         }
         let mut head = Vec::new();
         File::open(path).and_then(|file| file.take(16).read_to_end(&mut head)).map_err(failed)?;
-        let (logs, open): (_, fn(&Path) -> Result<Box<dyn OldDatabase>>) = match head.as_slice() {
+        let (logs, open): (_, OpenDatabase) = match head.as_slice() {
             [] => return Ok(Found::Store),
             head if head.starts_with(b"SQLite format 3\0") => (&sqlite::LOGS[..], sqlite::open),
             #[cfg(feature = "duckdb")]
