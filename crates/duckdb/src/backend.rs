@@ -20,7 +20,7 @@ use amplifier_session_sql::{
 use duckdb::Connection;
 
 use crate::{
-    connect::Access,
+    connect::{self, Access},
     connection::Write,
     hnsw_rows::HnswRows,
     open_files,

@@ -42,7 +42,7 @@ async fn rows(reader: &SqlReader, query: &SqlQuery) -> Vec<SqlRow> {
 
 /// The cells of the only row.
 async fn row(reader: &SqlReader, sql: &str, form: SqlForm) -> Vec<String> {
-    let rows = rows(backend, &SqlQuery::new(sql).with_form(form)).await;
+    let rows = rows(reader, &SqlQuery::new(sql).with_form(form)).await;
     let [row] = rows.as_slice() else { panic!("{sql}: {rows:?}") };
     row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
 }
