@@ -11,7 +11,7 @@ use amplifier_session_core::{
     backend::{StoreInfo, StorePlace, VectorQuery},
     blocking,
 };
-use amplifier_session_hnsw::{Hnsw, HnswOptions};
+use amplifier_session_hnsw::{Hnsw, HnswOptions, VectorRows};
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     embedded::{Connections, Database, Embedded, Nearest, RowSnapshots},
@@ -22,7 +22,6 @@ use duckdb::Connection;
 use crate::{
     connect::{self, Access},
     connection::Write,
-    hnsw_rows::HnswRows,
     open_files,
     pool::{self, Pool},
 };
@@ -177,7 +176,7 @@ impl Database for DuckDb {
             return Ok(());
         }
         pool.read_snapshot(|reader| {
-            hnsw.update(&mut HnswRows::new(reader, store_id));
+            hnsw.update(&mut VectorRows::new(reader, store_id));
             Ok(())
         })
     }
@@ -187,6 +186,6 @@ impl Database for DuckDb {
         if !hnsw.is_enabled() {
             return Ok(Nearest::NotAsked);
         }
-        pool.read_snapshot(|reader| hnsw.nearest(&mut HnswRows::new(reader, store_id), query))
+        pool.read_snapshot(|reader| hnsw.nearest(&mut VectorRows::new(reader, store_id), query))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, EventGroup, Usage},
+    backend::{EventCount, EventCounter, Usage},
     model::{SessionId, SessionKey, UserId},
     search::EventFilter,
 };
@@ -59,14 +59,7 @@ pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> R
 }
 
 fn event_count(row: &dyn Columns) -> Result<EventCount> {
-    let group = EventGroup {
-        day: row.day(0)?,
-        event_type: row.text(1)?,
-        tool_name: row.maybe_text(2)?,
-        model: row.maybe_text(3)?,
-        provider: row.maybe_text(4)?,
-        failed: row.flag(5)?,
-    };
+    let group = rows::event_group(row)?;
     let mut usage = Usage::default();
     row.texts(7)?.iter().for_each(|summary| usage.add_summary(summary));
     Ok(EventCount { group, events: rows::count(row, 6)?, usage })

@@ -9,10 +9,10 @@
 //! | `pool.rs`, `open_files.rs` | connections: one that writes, several that read; one database per file and process |
 //! | `connection.rs`, `columns.rs` | DuckDB's dialect, connections and rows, as `amplifier-session-sql` uses them |
 //! | `vectors.rs` | the tables of vectors, and inserting into them in bulk |
+//! | `hnsw.rs` | reading vectors in columns, for the HNSW index |
 //! | `lookups.rs`, `event_counts.rs` | reads that DuckDB does in its own way |
 //! | `numbers.rs` | revisions and keys |
 //! | `payloads.rs` | a function for SQL that decodes compressed lines |
-//! | `hnsw_rows.rs` | the rows as the HNSW index reads them |
 //! | `peek.rs` | opening a file to see what it is |
 //! | `error.rs` | errors of DuckDB as ours |
 //!
@@ -27,7 +27,7 @@ mod connection;
 mod error;
 mod event_counts;
 mod factory;
-mod hnsw_rows;
+mod hnsw;
 mod lookups;
 mod numbers;
 mod open_files;

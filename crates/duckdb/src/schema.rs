@@ -1,13 +1,13 @@
-//! What makes a file ours, and how it is made.
+//! Recognising, creating and upgrading a file.
 
 use std::{fs::File, io::Read, path::Path};
 
 use amplifier_session_core::{
-    Error, Result,
+    Result,
     backend::meta::{SCHEMA_VERSION, STORE_ID, VERSION, WRITER, WRITER_NAME},
 };
 use amplifier_session_sql::{
-    deletions,
+    Contents, deletions,
     file::refused,
     python::{DUCKDB_TABLES, Origin, Tables},
     quote,
@@ -22,23 +22,26 @@ use crate::{
     tables::{self, LAYOUT, LAYOUT_KEY, TABLES, UPGRADES},
 };
 
-/// What a file of DuckDB has behind its first eight bytes.
+/// The bytes of a DuckDB file after the first eight.
 const MAGIC: &[u8] = b"DUCK";
 
-/// Refuses a file that is not ours as far as that can be told without changing it, and before DuckDB sees it: it would
-/// take a SQLite file for one to open with an extension.
+/// The first layout of this schema version.
+const FIRST_LAYOUT: usize = 1;
+
+/// Refuses a file that is not a store, as far as that can be decided without changing it, before DuckDB opens it: DuckDB would try
+/// to open a SQLite file with an extension.
 ///
-/// No process may have it open here: closing any handle to a file gives up the locks of this process on it.
+/// This process must not have it open: closing any handle to a file releases the locks of the process on it.
 pub(crate) fn check(path: &Path) -> Result<Presence> {
     if presence(path)? == Presence::Missing {
         return Ok(Presence::Missing);
     }
     if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
-        // Whoever opens it to write works off the log first, which changes the file.
+        // Opening it for writing would first replay the log, which changes the file.
         let database = Peek::open(path)?;
-        match describe(&database.connection).map_err(storage("open"))? {
-            Description::Ours | Description::Earlier { .. } => {}
-            other => return Err(refusal(path, &other)),
+        match contents(&database.connection).map_err(storage("open"))? {
+            Contents::Empty => return Err(refused(path, "holds no sessions")),
+            contents => contents.accept(path, FIRST_LAYOUT, LAYOUT)?,
         }
     }
     Ok(Presence::There)
@@ -67,22 +70,33 @@ pub(crate) enum Presence {
     Missing,
 }
 
-/// Refuses a database that is not ours, without changing it; makes one that holds nothing ours, where it may be written.
+/// Refuses a database that is not a store, without changing it. If it may be written, an empty one becomes a store, and one with
+/// an earlier layout is upgraded.
 pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Result<()> {
-    match describe(connection).map_err(storage("open"))? {
-        // Stores of before have no such table.
-        Description::Ours if access == Access::ReadWrite => {
+    let contents = contents(connection).map_err(storage("open"))?;
+    contents.accept(path, FIRST_LAYOUT, LAYOUT)?;
+    let can_write = access == Access::ReadWrite;
+    match contents {
+        // Stores of earlier versions lack this table.
+        Contents::Store { layout: Some(LAYOUT) } if can_write => {
             connection.execute_batch(deletions::TABLE).map_err(storage("open"))
         }
-        Description::Ours => Ok(()),
-        Description::Earlier { layout } if access == Access::ReadWrite => upgrade(connection, layout),
-        Description::Empty if access == Access::ReadWrite => create(connection),
-        other => Err(refusal(path, &other)),
+        Contents::Store { layout: Some(LAYOUT) } => Ok(()),
+        Contents::Store { layout: Some(layout) } if can_write => upgrade(connection, layout),
+        Contents::Store { layout } => {
+            let layout = layout.unwrap_or_default();
+            let why = format!(
+                "has layout {layout} of an earlier version: open it once to write, for example with `sync`"
+            );
+            Err(refused(path, &why))
+        }
+        _ if can_write => create(connection),
+        _ => Err(refused(path, "holds no sessions")),
     }
 }
 
-/// Removes indexes of a kind that only an extension knows, such as one by HNSW that somebody made: without the extension no
-/// row of its table could be written, and the next checkpoint would end the database.
+/// Removes indexes of extensions, such as an HNSW index that somebody created: without the extension no row of its table could be
+/// written, and the next checkpoint would shut down the database.
 pub(crate) fn drop_indexes_of_others(connection: &Connection) -> duckdb::Result<()> {
     let sql = "SELECT schema_name, index_name FROM duckdb_indexes()
         WHERE database_name = current_database() AND upper(sql) LIKE '% USING %' AND upper(sql) NOT LIKE '% USING ART%'";
@@ -97,40 +111,7 @@ pub(crate) fn drop_indexes_of_others(connection: &Connection) -> duckdb::Result<
     Ok(())
 }
 
-enum Description {
-    Empty,
-    Ours,
-    /// Of an earlier build.
-    Earlier {
-        layout: usize,
-    },
-    Layout(String),
-    Other {
-        version: String,
-    },
-    NotOurs(Origin),
-}
-
-/// Why a file that is described so is not opened.
-fn refusal(path: &Path, description: &Description) -> Error {
-    let unknown = |what: &str, found: &str, known: &str| {
-        refused(path, &format!("has {what} {found}, which this program does not know (it knows {known})"))
-    };
-    match description {
-        Description::Empty | Description::Ours => refused(path, "holds no sessions"),
-        Description::Earlier { layout } => {
-            let message = format!(
-                "has layout {layout} of an earlier version: open it once to write, for example with `sync`"
-            );
-            refused(path, &message)
-        }
-        Description::Layout(layout) => unknown("layout", layout, &LAYOUT.to_string()),
-        Description::Other { version } => unknown("schema version", version, &SCHEMA_VERSION.to_string()),
-        Description::NotOurs(origin) => origin.refusal(path),
-    }
-}
-
-fn describe(connection: &Connection) -> duckdb::Result<Description> {
+fn contents(connection: &Connection) -> duckdb::Result<Contents> {
     let has_table = |name: &str| {
         let sql = "SELECT count(*) > 0 FROM duckdb_tables()
             WHERE database_name = current_database() AND schema_name = 'main' AND table_name = ?1";
@@ -142,27 +123,19 @@ fn describe(connection: &Connection) -> duckdb::Result<Description> {
             SELECT view_oid FROM duckdb_views() WHERE database_name = current_database() AND NOT internal
         )";
     if connection.query_row(is_empty, [], |row| row.get(0))? {
-        return Ok(Description::Empty);
+        return Ok(Contents::Empty);
     }
     let is_ours = has_table("schema_meta")?
         && entry(connection, WRITER)?.is_some_and(|writer| writer.starts_with(WRITER_NAME));
     if is_ours {
-        let version = entry(connection, VERSION)?;
-        if version.as_deref() != Some(SCHEMA_VERSION.to_string().as_str()) {
-            return Ok(Description::Other { version: version.unwrap_or_else(|| "none".to_owned()) });
-        }
-        let layout = entry(connection, LAYOUT_KEY)?.unwrap_or_else(|| "none".to_owned());
-        return Ok(match layout.parse() {
-            Ok(LAYOUT) => Description::Ours,
-            Ok(layout) if (1..LAYOUT).contains(&layout) => Description::Earlier { layout },
-            _ => Description::Layout(layout),
-        });
+        let layout = entry(connection, LAYOUT_KEY)?.and_then(|layout| layout.parse().ok());
+        return Ok(Contents::of_store(entry(connection, VERSION)?, layout));
     }
     let version = if has_table("schema_meta")? { entry(connection, VERSION)? } else { None };
     let mut columns = connection.prepare(DUCKDB_TABLES)?;
     let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let tables = columns.collect::<duckdb::Result<Tables>>()?;
-    Ok(Description::NotOurs(Origin::of(&tables, None, version.as_deref())))
+    Ok(Contents::Other(Origin::of(&tables, None, version.as_deref())))
 }
 
 fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
@@ -174,7 +147,7 @@ fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
     }
 }
 
-/// Brings a database of an earlier layout up. One that is broken off is repeated.
+/// Upgrades a database with an earlier layout. An interrupted upgrade is repeated.
 fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
     let upgrade = || {
         connection.execute_batch(deletions::TABLE)?;
@@ -188,7 +161,7 @@ fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
     upgrade().map_err(storage("create"))
 }
 
-/// Makes the tables of an empty database, in one transaction.
+/// Creates the tables of an empty database, in one transaction.
 pub(crate) fn create(connection: &Connection) -> Result<()> {
     let create = || {
         let transaction = connection.unchecked_transaction()?;

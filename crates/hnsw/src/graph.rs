@@ -7,7 +7,7 @@ use amplifier_session_index::StoreRevision;
 use amplifier_session_sql::{file, is_one_of, quote};
 use duckdb::{Connection, params};
 
-use crate::{HnswOptions, VectorRows, error::database, extension, log_path};
+use crate::{HnswOptions, VectorReader, VectorRows, error::database, extension, log_path};
 
 /// The name of the index, as in databases of the Python library.
 const INDEX: &str = "idx_vectors_hnsw";
@@ -131,8 +131,8 @@ impl Graph {
     }
 
     /// Adds the vectors that are new in the store.
-    pub(crate) fn add_new(&mut self, rows: &impl VectorRows) -> Result<()> {
-        rows.vectors_above(self.held.last_key, &mut |batch| {
+    pub(crate) fn add_new(&mut self, rows: &VectorRows<'_, impl VectorReader>) -> Result<()> {
+        rows.reader.vectors_above(self.held.last_key, &mut |batch| {
             let append = || {
                 let mut appender = self.connection.appender("vectors")?;
                 appender.append_record_batch(batch)?;
@@ -155,7 +155,7 @@ impl Graph {
         &mut self,
         mark: StoreRevision,
         removed: &[u64],
-        rows: &impl VectorRows,
+        rows: &VectorRows<'_, impl VectorReader>,
     ) -> Result<()> {
         // DuckDB would create the log readable by everybody.
         file::create(&log_path(&self.file))?;

@@ -42,7 +42,7 @@ use amplifier_session_core::{
     model::ContentTypes,
     search::SearchFilter,
 };
-use amplifier_session_index::{StoreRevision, VectorRef};
+use amplifier_session_index::{RowRefs as _, Rows as _, StoreRevision, VectorRef};
 use amplifier_session_sql::{
     embedded::{Nearest, REWRITING, staging_folder},
     file,
@@ -54,7 +54,7 @@ use crate::{
 };
 
 pub use graph::OpenInMemory;
-pub use rows::VectorRows;
+pub use rows::{VectorReader, VectorRows};
 
 /// Vectors are only added: those that VSS removes take the places of other results, and compacting its graph crashes the process
 /// at the next row (1.5.5). So removed vectors stay and are skipped. If more than one in this many is removed, the graph is
@@ -126,7 +126,11 @@ impl Hnsw {
     /// # Errors
     ///
     /// Those of `rows`. An index that cannot be used is [`Nearest::Unavailable`].
-    pub fn nearest(&self, rows: &mut impl VectorRows, query: &VectorQuery) -> Result<Nearest> {
+    pub fn nearest(
+        &self,
+        rows: &mut VectorRows<'_, impl VectorReader>,
+        query: &VectorQuery,
+    ) -> Result<Nearest> {
         let Some(options) = self.options.get() else { return Ok(Nearest::NotAsked) };
         if !includes_everything(rows, query)? {
             return Ok(Nearest::NotAsked);
@@ -145,7 +149,7 @@ impl Hnsw {
 
     /// Brings the index up to date with the rows, or rebuilds it. Failing to is not an error: searches that miss it report the
     /// reason.
-    pub fn update(&self, rows: &mut impl VectorRows) {
+    pub fn update(&self, rows: &mut VectorRows<'_, impl VectorReader>) {
         let Some(options) = self.options.get().filter(|_| !self.read_only) else { return };
         self.is_being_updated.store(true, Ordering::Release);
         if let Err(error) = self.update_or_rebuild(rows, options) {
@@ -169,7 +173,11 @@ impl Hnsw {
         Some(path(&self.store)).filter(|file| file.exists())
     }
 
-    fn update_or_rebuild(&self, rows: &mut impl VectorRows, options: &HnswOptions) -> Result<()> {
+    fn update_or_rebuild(
+        &self,
+        rows: &mut VectorRows<'_, impl VectorReader>,
+        options: &HnswOptions,
+    ) -> Result<()> {
         let Some(current) = rows.current_generation()? else { return Ok(()) };
         let mut graph = self.graph();
         match self.opened(&mut graph, options).and_then(|graph| update(graph, rows, &current)) {
@@ -205,13 +213,13 @@ impl Hnsw {
     /// Builds the index in a staging folder and moves it into place when it is complete.
     fn build(
         &self,
-        rows: &mut impl VectorRows,
+        rows: &mut VectorRows<'_, impl VectorReader>,
         current: &Generation,
         options: &HnswOptions,
     ) -> Result<Graph> {
         let staging = staging_folder(&self.store, REWRITING).map_err(not_written)?;
         let fresh = staging.path().join("new.hnsw");
-        let held = Held::nothing(rows.index().mark()?, current);
+        let held = Held::nothing(rows.index.mark()?, current);
         let mut graph = Graph::create(&fresh, self.in_memory(options)?, held)?;
         graph.add_new(rows)?;
         graph.build()?;
@@ -247,7 +255,7 @@ fn remove_files(store: &Path) -> Result<()> {
 }
 
 /// Whether a search includes every vector: all texts, no filter, all users that have any.
-fn includes_everything(rows: &mut impl VectorRows, query: &VectorQuery) -> Result<bool> {
+fn includes_everything(rows: &mut VectorRows<'_, impl VectorReader>, query: &VectorQuery) -> Result<bool> {
     let is_every_text = ContentTypes::embedded().iter().all(|text| query.content_types.contains(text));
     if query.filter != SearchFilter::default() || !is_every_text {
         return Ok(false);
@@ -261,22 +269,30 @@ fn includes_everything(rows: &mut impl VectorRows, query: &VectorQuery) -> Resul
 }
 
 /// Brings `graph` up to date with `rows`. False if it has to be rebuilt.
-fn update(graph: &mut Graph, rows: &mut impl VectorRows, current: &Generation) -> Result<bool> {
-    let mark = rows.index().mark()?;
+fn update(
+    graph: &mut Graph,
+    rows: &mut VectorRows<'_, impl VectorReader>,
+    current: &Generation,
+) -> Result<bool> {
+    let mark = rows.index.mark()?;
     if !belongs(graph.held(), &mark, rows, current.number)? {
         return Ok(false);
     }
-    let removed = rows.index().removed_vectors_after(graph.held().mark.revision)?;
+    let removed = rows.index.removed_vectors_after(graph.held().mark.revision)?;
     graph.change(mark, &removed, rows)?;
     Ok(graph.held().removed * ONE_REMOVED_OF <= graph.held().rows)
 }
 
-fn search(graph: &Graph, rows: &mut impl VectorRows, query: &VectorQuery) -> Result<Nearest> {
-    let mark = rows.index().mark()?;
+fn search(
+    graph: &Graph,
+    rows: &mut VectorRows<'_, impl VectorReader>,
+    query: &VectorQuery,
+) -> Result<Nearest> {
+    let mark = rows.index.mark()?;
     let held = graph.held();
     let is_current = belongs(held, &mark, rows, query.generation)?
         && (held.mark == mark
-            || rows.index().removed_vectors_after(held.mark.revision)?.is_empty() && holds_all(held, rows)?);
+            || rows.index.removed_vectors_after(held.mark.revision)?.is_empty() && holds_all(held, rows)?);
     if !is_current {
         return Ok(unavailable("it is not up to date until the next sync"));
     }
@@ -290,22 +306,31 @@ fn search(graph: &Graph, rows: &mut impl VectorRows, query: &VectorQuery) -> Res
 }
 
 /// Whether the file belongs to this store, now or at an earlier revision, and to this generation of vectors.
-fn belongs(held: &Held, mark: &StoreRevision, rows: &mut impl VectorRows, generation: u32) -> Result<bool> {
+fn belongs(
+    held: &Held,
+    mark: &StoreRevision,
+    rows: &mut VectorRows<'_, impl VectorReader>,
+    generation: u32,
+) -> Result<bool> {
     Ok(held.mark.store == mark.store
         && held.generation == generation
         && held.mark.revision <= mark.revision
-        && rows.index().nonce(held.mark.revision)? == Some(held.mark.nonce))
+        && rows.index.nonce(held.mark.revision)? == Some(held.mark.nonce))
 }
 
 /// Whether no vector was added since. Keys only grow, and a vector never changes under its key.
-fn holds_all(held: &Held, rows: &mut impl VectorRows) -> Result<bool> {
+fn holds_all(held: &Held, rows: &mut VectorRows<'_, impl VectorReader>) -> Result<bool> {
     Ok(rows.last_vector_key()? <= held.last_key)
 }
 
 /// The rows of `keys` that still exist, with their exact similarity, best first.
-fn candidates(keys: &[u64], rows: &mut impl VectorRows, query: &VectorQuery) -> Result<Vec<VectorCandidate>> {
+fn candidates(
+    keys: &[u64],
+    rows: &mut VectorRows<'_, impl VectorReader>,
+    query: &VectorQuery,
+) -> Result<Vec<VectorCandidate>> {
     let mut near = Vec::with_capacity(keys.len());
-    rows.index().vectors(keys, &mut |key, vector| {
+    rows.index.vectors(keys, &mut |key, vector| {
         let similarity: f32 = query.vector.iter().zip(vector).map(|(a, b)| a * b).sum();
         near.push((key, similarity, vector.to_vec()));
         Ok(())
@@ -313,7 +338,7 @@ fn candidates(keys: &[u64], rows: &mut impl VectorRows, query: &VectorQuery) -> 
     near.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     near.truncate(query.limit);
     let keys: Vec<u64> = near.iter().map(|(key, ..)| *key).collect();
-    let message_refs = rows.index().vector_refs(&keys)?;
+    let message_refs = rows.index.vector_refs(&keys)?;
     let near = near.into_iter().zip(message_refs).filter_map(|((_, similarity, vector), message_ref)| {
         let VectorRef { message, content_type, span: (span_start, span_end) } = message_ref?;
         Some(VectorCandidate { message_ref: message, content_type, span_start, span_end, similarity, vector })

@@ -1,35 +1,13 @@
 //! What the index reads of the store.
 
+use std::sync::OnceLock;
+
 use amplifier_session_core::{Result, backend::meta::Generation, model::UserId};
-use amplifier_session_index::RowRefs;
+use amplifier_session_sql::{Query, Reader, embedded::IndexRows, read};
 use duckdb::arrow::record_batch::RecordBatch;
 
-/// The rows of a store, as one read transaction sees them.
-pub trait VectorRows {
-    /// The rows as the search index reads them.
-    fn index(&mut self) -> &mut dyn RowRefs;
-
-    /// The generation that is searched, if there are vectors.
-    ///
-    /// # Errors
-    ///
-    /// Those of the database, as in all methods.
-    fn current_generation(&self) -> Result<Option<Generation>>;
-
-    /// Whether every session is this user's.
-    ///
-    /// # Errors
-    ///
-    /// Those of the database.
-    fn are_all_of(&self, user: &UserId) -> Result<bool>;
-
-    /// The highest key of a vector of the current generation; 0 if there are no vectors.
-    ///
-    /// # Errors
-    ///
-    /// Those of the database.
-    fn last_vector_key(&self) -> Result<i64>;
-
+/// A connection that reads vectors in columns.
+pub trait VectorReader: Reader {
     /// Calls `each` with the vectors of the current generation above a key, in the order of their keys, in batches with the
     /// columns `key` and `vector`.
     ///
@@ -37,4 +15,38 @@ pub trait VectorRows {
     ///
     /// Those of the database, and of `each`.
     fn vectors_above(&self, key: i64, each: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()>;
+}
+
+/// The rows of a store, as one read transaction sees them.
+#[derive(Debug)]
+pub struct VectorRows<'a, R> {
+    pub(crate) reader: &'a R,
+    /// The rows as the search index reads them.
+    pub(crate) index: IndexRows<'a, R>,
+}
+
+impl<'a, R: VectorReader> VectorRows<'a, R> {
+    /// The rows that `reader` sees, which reads one snapshot. `store` remembers the store's identity.
+    #[must_use]
+    pub fn new(reader: &'a R, store: &'a OnceLock<[u8; 16]>) -> Self {
+        Self { reader, index: IndexRows::new(reader, store) }
+    }
+
+    /// The generation that is searched, if there are vectors.
+    pub(crate) fn current_generation(&self) -> Result<Option<Generation>> {
+        Ok(read::meta::generations(self.reader)?.current)
+    }
+
+    /// Whether every session is this user's.
+    pub(crate) fn are_all_of(&self, user: &UserId) -> Result<bool> {
+        let sql = "SELECT 1 FROM sessions WHERE user_id <> ?1 LIMIT 1";
+        let other = Query::new("read_rows", sql, [user.as_str().into()], |_| Ok(()));
+        Ok(self.reader.first(&other)?.is_none())
+    }
+
+    /// The highest key of a vector of the current generation; 0 if there are no vectors.
+    pub(crate) fn last_vector_key(&self) -> Result<i64> {
+        let sql = "SELECT coalesce(max(key), 0) FROM transcript_vectors";
+        Ok(self.reader.first(&Query::new("read_rows", sql, [], |row| row.integer(0)))?.unwrap_or(0))
+    }
 }

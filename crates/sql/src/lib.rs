@@ -13,7 +13,7 @@
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs`, `file_copy.rs` | database files, which only their owner can read; private copies of them |
 //! | `quote.rs` | quoted names and texts |
-//! | `python.rs` | recognises databases of the Python library |
+//! | `contents.rs`, `python.rs` | recognising stores, and databases of the Python library |
 //!
 //! A backend describes what differs in its database with a [`Dialect`], and implements [`Columns`] for its driver's rows and
 //! [`Reader`] for its connections. The tables have the same names and aliases in all databases: `sessions s`,
@@ -21,6 +21,7 @@
 
 mod columns;
 mod conditions;
+mod contents;
 pub mod deletions;
 #[cfg(feature = "embedded")]
 pub mod embedded;
@@ -37,6 +38,7 @@ pub mod views;
 
 pub use columns::{Columns, damaged, digest, number, unless_damaged};
 pub use conditions::{Batch, Conditions, Dialect, Value, repeats_usage};
+pub use contents::Contents;
 pub use file_copy::FileCopy;
 pub use numbers::is_one_of;
 pub use query::{Query, Reader, Statement};

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result,
-    backend::{EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version},
+    backend::{EventGroup, EventTime, MessageCount, RowSpan, SkippedLine, StoredSession, Version},
     model::{
         Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Role, Session, SessionId,
         UserId, VectorRecord, VectorState, Visibility,
@@ -239,6 +239,22 @@ pub fn span(row: &dyn Columns) -> Result<RowSpan> {
         last_sequence: maybe_number(row, 1)?,
         first_ts: unless_damaged(row.maybe_time(2))?.flatten(),
         last_ts: unless_damaged(row.maybe_time(3))?.flatten(),
+    })
+}
+
+/// Day, type, tool, model, provider and whether it failed: the first six columns of counted events.
+///
+/// # Errors
+///
+/// `Damaged` if a value is invalid; `StorageIo` if it cannot be read.
+pub fn event_group(row: &dyn Columns) -> Result<EventGroup> {
+    Ok(EventGroup {
+        day: row.day(0)?,
+        event_type: row.text(1)?,
+        tool_name: row.maybe_text(2)?,
+        model: row.maybe_text(3)?,
+        provider: row.maybe_text(4)?,
+        failed: row.flag(5)?,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventGroup, RESPONSE},
+    backend::{EventCount, RESPONSE},
     search::{EventFilter, SessionFilter},
 };
 use amplifier_session_sql::{
@@ -37,14 +37,7 @@ pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> R
 }
 
 fn event_count(row: &dyn Columns) -> Result<EventCount> {
-    let group = EventGroup {
-        day: row.day(0)?,
-        event_type: row.text(1)?,
-        tool_name: row.maybe_text(2)?,
-        model: row.maybe_text(3)?,
-        provider: row.maybe_text(4)?,
-        failed: row.flag(5)?,
-    };
+    let group = rows::event_group(row)?;
     Ok(EventCount { group, events: rows::count(row, 6)?, usage: read_usage(row.text_ref(7)?) })
 }
 

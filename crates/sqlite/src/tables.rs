@@ -8,7 +8,7 @@ use amplifier_session_sql::{
 /// The layout that this library writes, in the header of the file (`PRAGMA user_version`).
 ///
 /// Within a schema version, it only changes in ways that let a process with an earlier layout continue to write.
-pub(crate) const LAYOUT: i32 = UPGRADES.len() as i32;
+pub(crate) const LAYOUT: usize = UPGRADES.len();
 
 /// The tables of schema version 4.
 ///

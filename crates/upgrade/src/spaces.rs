@@ -4,8 +4,6 @@ use std::collections::HashMap;
 
 use amplifier_session_core::model::EmbeddingSpace;
 
-use crate::vectors::OldVector;
-
 /// The name of a model without one.
 const UNNAMED: &str = "unknown";
 
@@ -17,10 +15,9 @@ pub(crate) struct Spaces {
 }
 
 impl Spaces {
-    pub(crate) fn count(&mut self, vector: &OldVector) {
-        if let Some(dimensions) = vector.dimensions() {
-            *self.counts.entry((vector.model.clone(), dimensions)).or_default() += 1;
-        }
+    /// Counts a vector.
+    pub(crate) fn count(&mut self, model: Option<String>, dimensions: usize) {
+        *self.counts.entry((model, dimensions)).or_default() += 1;
     }
 
     /// Chooses the space of the store instead.
@@ -45,13 +42,9 @@ impl Spaces {
         self.chosen.as_ref()
     }
 
-    /// The space of a vector, if it can be read.
-    pub(crate) fn of(&self, vector: &OldVector) -> Option<EmbeddingSpace> {
-        Some(self.space(vector.model.as_deref(), vector.dimensions()?))
-    }
-
-    /// A vector that a program made itself has no model: it counts as one of the only model with vectors of its length.
-    fn space(&self, model: Option<&str>, dimensions: usize) -> EmbeddingSpace {
+    /// The space of a vector. One that a program made itself has no model: it counts as one of the only model with vectors of its
+    /// length.
+    pub(crate) fn space(&self, model: Option<&str>, dimensions: usize) -> EmbeddingSpace {
         let named = || {
             let mut named = self.counts.keys().filter(|(_, length)| *length == dimensions);
             let mut models = named.by_ref().filter_map(|(model, _)| model.as_deref());

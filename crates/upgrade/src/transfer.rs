@@ -184,21 +184,22 @@ impl<'a> Transfer<'a> {
 
     fn choose_space(&mut self) -> Result<()> {
         let mut spaces = Spaces::default();
+        let mut count = |vector: OldVector| {
+            if let Some(dimensions) = vector.dimensions() {
+                spaces.count(vector.model, dimensions);
+            }
+        };
         if let Some(vectors) = &self.vectors {
             let numbers: Vec<i64> = self.vector_rows.iter().map(|(_, vector)| *vector).collect();
             for numbers in numbers.chunks(BATCH) {
                 let rows = vectors.rows(self.database, numbers)?;
-                rows.iter()
-                    .filter_map(|(_, row)| OldVector::of_row(row))
-                    .for_each(|vector| spaces.count(&vector));
+                rows.iter().filter_map(|(_, row)| OldVector::of_row(row)).for_each(&mut count);
             }
         }
         if self.has_inline {
             for numbers in self.rows.values().flat_map(|rows| rows.messages.chunks(BATCH)) {
                 let rows = self.messages.rows(self.database, numbers)?;
-                rows.iter()
-                    .flat_map(|(_, row)| OldVector::inline(row))
-                    .for_each(|vector| spaces.count(&vector));
+                rows.iter().flat_map(|(_, row)| OldVector::inline(row)).for_each(&mut count);
             }
         }
         spaces.choose();

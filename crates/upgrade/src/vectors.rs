@@ -180,7 +180,8 @@ pub(crate) fn of_message(
 }
 
 fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result<VectorRecord, String> {
-    let of = spaces.of(&vector).ok_or(UNREADABLE)?;
+    let dimensions = vector.dimensions().ok_or(UNREADABLE)?;
+    let of = spaces.space(vector.model.as_deref(), dimensions);
     if Some(&of) != spaces.chosen() {
         return Err(format!("of {of}"));
     }
