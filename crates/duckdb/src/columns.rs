@@ -22,10 +22,6 @@ impl Columns for Cursor<'_, '_> {
         column(self.0, index)
     }
 
-    fn integer(&self, index: usize) -> Result<i64> {
-        column(self.0, index)
-    }
-
     fn maybe_integer(&self, index: usize) -> Result<Option<i64>> {
         column(self.0, index)
     }
@@ -36,10 +32,6 @@ impl Columns for Cursor<'_, '_> {
 
     fn day(&self, index: usize) -> Result<String> {
         self.time(index).map(Timestamp::day)
-    }
-
-    fn time(&self, index: usize) -> Result<Timestamp> {
-        self.maybe_time(index)?.ok_or_else(|| damaged("time"))
     }
 
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {

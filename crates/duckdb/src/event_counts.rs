@@ -1,17 +1,13 @@
 //! Counting events.
 
-use std::ops::ControlFlow;
-
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventCount, EventCounter, Usage},
-    model::{SessionId, SessionKey, UserId},
+    backend::{EventCount, Usage},
     search::EventFilter,
 };
 use amplifier_session_sql::{
-    Columns, Conditions, Query, Reader, repeats_usage,
-    rows::{self, EVENT, EVENT_OF_SESSION},
-    unless_damaged,
+    Columns, Conditions, Query, Reader, read, repeats_usage,
+    rows::{self, EVENT_OF_SESSION},
 };
 
 use crate::connection::{DUCKDB, Read};
@@ -43,7 +39,8 @@ pub fn counted_elsewhere() -> String {
 /// DuckDB counts the events. Usage is summed here, by the rules of `core` for what is a number.
 pub(crate) fn count(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
     if filter.text.is_some() {
-        return count_one_by_one(reader, scope, filter);
+        let answered = format!("SELECT user_id, session_id FROM ({ANSWERED})");
+        return read::events::count_each(reader, scope, filter, answered);
     }
     let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
     let sql = format!(
@@ -63,25 +60,4 @@ fn event_count(row: &dyn Columns) -> Result<EventCount> {
     let mut usage = Usage::default();
     row.texts(7)?.iter().for_each(|summary| usage.add_summary(summary));
     Ok(EventCount { group, events: rows::count(row, 6)?, usage })
-}
-
-/// [`count`] for filters that need each event.
-fn count_one_by_one(reader: &Read<'_>, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
-    let conditions = Conditions::of_events(DUCKDB, scope, filter)?;
-    let sql =
-        format!("SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}", conditions.sql());
-    let event = |row: &dyn Columns| unless_damaged(rows::event(row));
-    let mut counter = EventCounter::default();
-    reader.each(&Query::with_conditions("count_events", sql, conditions, event), |event| {
-        if let Some(event) = event.filter(|event| filter.admits(event)) {
-            counter.add(&event);
-        }
-        ControlFlow::Continue(())
-    })?;
-    let sql = format!("SELECT user_id, session_id FROM ({ANSWERED})");
-    let answered = Query::new("count_events", sql, [], |row| {
-        Ok(SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?))
-    });
-    counter.set_answered(reader.rows(&answered)?);
-    Ok(counter.into_counts())
 }

@@ -3,12 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Mutex, PoisonError, RwLock, RwLockReadGuard},
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
-    embedded::{Connections, REWRITING, remove_staging_folders, staging_folder},
+    embedded::{Connections, Idle, REWRITING, lock, remove_staging_folders, staging_folder},
     file, quote,
 };
 use duckdb::Connection;
@@ -19,11 +19,8 @@ use crate::{
     error::{opening, storage},
     numbers::Numbers,
     open_files::OpenFile,
-    schema::{self, Presence},
+    schema,
 };
-
-/// How many read connections are kept for later calls.
-const IDLE_READERS: usize = 4;
 
 /// The connections of this process to one database file.
 #[derive(Debug)]
@@ -41,7 +38,7 @@ struct Handles {
     writer: Mutex<Writer>,
     /// New connections are cloned from it, also while the writer is in use.
     root: Mutex<Connection>,
-    readers: Mutex<Vec<Connection>>,
+    readers: Idle<Connection>,
     /// Whether the file was replaced, so that writes would be lost.
     are_of_old_file: bool,
 }
@@ -56,7 +53,7 @@ struct Writer {
 impl Pool {
     /// Opens the file, which is created if it is missing and may be written.
     pub(crate) fn open(path: &Path, access: Access, file: OpenFile) -> Result<Self> {
-        if schema::check(path)? == Presence::Missing {
+        if !schema::check(path)? {
             match access {
                 Access::ReadWrite => connect::make(path, schema::create)?,
                 Access::ReadOnly => {
@@ -116,16 +113,9 @@ impl Pool {
     /// Runs `read` on a read connection.
     fn on_reader<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         let handles = self.handles()?;
-        let idle = lock(&handles.readers).pop();
-        let mut connection = match idle {
-            Some(connection) => connection,
-            None => self.connection(&handles)?,
-        };
+        let mut connection = handles.readers.take().map_or_else(|| self.connection(&handles), Ok)?;
         let answer = read(&mut connection);
-        let mut readers = lock(&handles.readers);
-        if readers.len() < IDLE_READERS {
-            readers.push(connection);
-        }
+        handles.readers.keep(connection);
         answer
     }
 
@@ -167,7 +157,7 @@ impl Pool {
         handles.check(&self.path)?;
         let folder = staging_folder(&self.path, REWRITING).map_err(not_written)?;
         let fresh = folder.path().join("new.duckdb");
-        lock(&handles.readers).clear();
+        handles.readers.clear();
         copy(&lock(&handles.writer).connection, &fresh).map_err(storage("rewrite"))?;
         file::make_private(&fresh).map_err(not_written)?;
         fs::File::open(&fresh).and_then(|file| file.sync_all()).map_err(not_written)?;
@@ -211,7 +201,7 @@ impl Handles {
         let connection = root.try_clone().map_err(|error| opening(path, error))?;
         let numbers = Numbers::read(&connection).map_err(storage("open"))?;
         let writer = Mutex::new(Writer { connection, numbers });
-        Ok(Self { writer, root: Mutex::new(root), readers: Mutex::default(), are_of_old_file: false })
+        Ok(Self { writer, root: Mutex::new(root), readers: Idle::default(), are_of_old_file: false })
     }
 
     fn check(&self, path: &Path) -> Result<()> {
@@ -241,11 +231,6 @@ impl Drop for Closing {
         // It stays if another process keeps files there.
         let _ = fs::remove_dir(connect::spill_folder(&self.path));
     }
-}
-
-/// A panic in another thread rolled its transaction back, so the locked data is intact.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Connections for Pool {

@@ -28,13 +28,13 @@ const MAGIC: &[u8] = b"DUCK";
 /// The first layout of this schema version.
 const FIRST_LAYOUT: usize = 1;
 
-/// Refuses a file that is not a store, as far as that can be decided without changing it, before DuckDB opens it: DuckDB would try
-/// to open a SQLite file with an extension.
+/// Refuses a file that is not a store, as far as that can be decided without changing it, before DuckDB opens it: it
+/// would open a SQLite file with an extension. Returns whether there is a database.
 ///
 /// This process must not have it open: closing any handle to a file releases the locks of the process on it.
-pub(crate) fn check(path: &Path) -> Result<Presence> {
-    if presence(path)? == Presence::Missing {
-        return Ok(Presence::Missing);
+pub(crate) fn check(path: &Path) -> Result<bool> {
+    if !exists(path)? {
+        return Ok(false);
     }
     if std::fs::metadata(connect::log_path(path)).is_ok_and(|log| log.len() > 0) {
         // Opening it for writing would first replay the log, which changes the file.
@@ -44,10 +44,10 @@ pub(crate) fn check(path: &Path) -> Result<Presence> {
             contents => contents.accept(path, FIRST_LAYOUT, LAYOUT)?,
         }
     }
-    Ok(Presence::There)
+    Ok(true)
 }
 
-fn presence(path: &Path) -> Result<Presence> {
+fn exists(path: &Path) -> Result<bool> {
     if path.to_string_lossy().contains('?') {
         let why = "has a question mark in its path: DuckDB would put the log of such a file elsewhere";
         return Err(refused(path, why));
@@ -55,19 +55,12 @@ fn presence(path: &Path) -> Result<Presence> {
     match std::fs::metadata(path) {
         Ok(file) if file.is_dir() => return Err(refused(path, "is a folder")),
         Ok(file) if file.len() > 0 => {}
-        _ => return Ok(Presence::Missing),
+        _ => return Ok(false),
     }
     let mut head = [0; 12];
     let is_duckdb =
         File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head[8..] == *MAGIC);
-    if is_duckdb { Ok(Presence::There) } else { Err(refused(path, "is no DuckDB database")) }
-}
-
-/// Whether there is a database in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Presence {
-    There,
-    Missing,
+    if is_duckdb { Ok(true) } else { Err(refused(path, "is no DuckDB database")) }
 }
 
 /// Refuses a database that is not a store, without changing it. If it may be written, an empty one becomes a store, and one with

@@ -22,7 +22,9 @@ pub trait Columns {
     fn maybe_text(&self, index: usize) -> Result<Option<String>>;
 
     /// A number of any width.
-    fn integer(&self, index: usize) -> Result<i64>;
+    fn integer(&self, index: usize) -> Result<i64> {
+        self.maybe_integer(index)?.ok_or_else(|| damaged("number"))
+    }
 
     /// A number of any width, or `NULL`.
     fn maybe_integer(&self, index: usize) -> Result<Option<i64>>;
@@ -33,8 +35,10 @@ pub trait Columns {
     /// A day, as [`Timestamp::day`] writes it.
     fn day(&self, index: usize) -> Result<String>;
 
-    /// A point in time.
-    fn time(&self, index: usize) -> Result<Timestamp>;
+    /// A time.
+    fn time(&self, index: usize) -> Result<Timestamp> {
+        self.maybe_time(index)?.ok_or_else(|| damaged("time"))
+    }
 
     /// A time, or `NULL`.
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>>;

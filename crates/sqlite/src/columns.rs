@@ -15,10 +15,6 @@ impl Columns for Cursor<'_> {
         column(self.0, index)
     }
 
-    fn integer(&self, index: usize) -> Result<i64> {
-        column(self.0, index)
-    }
-
     fn maybe_integer(&self, index: usize) -> Result<Option<i64>> {
         column(self.0, index)
     }
@@ -31,15 +27,10 @@ impl Columns for Cursor<'_> {
         column(self.0, index)
     }
 
-    fn time(&self, index: usize) -> Result<Timestamp> {
-        self.text_ref(index).map_err(|_| damaged("time")).and_then(Timestamp::parse)
-    }
-
     fn maybe_time(&self, index: usize) -> Result<Option<Timestamp>> {
-        match column::<Option<String>>(self.0, index)? {
-            Some(_) => self.time(index).map(Some),
-            None => Ok(None),
-        }
+        let time =
+            self.0.get_ref(index).map_err(error::column)?.as_str_or_null().map_err(|_| damaged("time"))?;
+        time.map(Timestamp::parse).transpose()
     }
 
     fn bytes_ref(&self, index: usize) -> Result<&[u8]> {

@@ -3,14 +3,17 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use amplifier_session_core::Result;
-use amplifier_session_sql::{embedded::Connections, file};
+use amplifier_session_sql::{
+    embedded::{Connections, Idle, lock},
+    file,
+};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::{
@@ -24,9 +27,6 @@ use crate::{
 /// How long emptying the log waits for readers of it: searches take milliseconds, updating the index may take seconds.
 const LOG_PATIENCE: Duration = Duration::from_millis(250);
 
-/// How many read connections are kept for later calls.
-const IDLE_READERS: usize = 4;
-
 /// The connections of this process to one database file.
 #[derive(Debug)]
 pub struct Pool {
@@ -39,9 +39,9 @@ pub struct Pool {
 #[derive(Debug)]
 enum Handles {
     /// The file can be written.
-    Writable { writer: Mutex<Connection>, readers: Mutex<Vec<Connection>> },
+    Writable { writer: Mutex<Connection>, readers: Idle<Connection> },
     /// The file can only be read.
-    ReadOnly { store: ReadOnlyStore, readers: Mutex<Vec<ReadOnlyConnection>> },
+    ReadOnly { store: ReadOnlyStore, readers: Idle<ReadOnlyConnection> },
 }
 
 impl Pool {
@@ -49,7 +49,8 @@ impl Pool {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if let Some(reason) = file::read_only(path) {
             let (store, connection) = ReadOnlyStore::open(path, reason)?;
-            let readers = Mutex::new(vec![connection]);
+            let readers = Idle::default();
+            readers.keep(connection);
             return Ok(Self::new(path, Handles::ReadOnly { store, readers }));
         }
         schema::check(path)?;
@@ -57,7 +58,7 @@ impl Pool {
         file::create(path)?;
         let mut writer = connect(path, WRITER_CACHE_KIB)?;
         schema::prepare(&mut writer)?;
-        let (writer, readers) = (Mutex::new(writer), Mutex::new(Vec::new()));
+        let (writer, readers) = (Mutex::new(writer), Idle::default());
         Ok(Self::new(path, Handles::Writable { writer, readers }))
     }
 
@@ -154,34 +155,21 @@ impl Pool {
     fn on_reader<T>(&self, read: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         match &self.handles {
             Handles::Writable { readers, .. } => {
-                let idle = lock(readers).pop();
-                let mut connection = idle.map_or_else(|| connect(&self.path, READER_CACHE_KIB), Ok)?;
+                let mut connection =
+                    readers.take().map_or_else(|| connect(&self.path, READER_CACHE_KIB), Ok)?;
                 let answer = read(&mut connection);
-                keep(readers, connection);
+                readers.keep(connection);
                 answer
             }
             Handles::ReadOnly { store, readers } => {
-                let idle = lock(readers).pop().filter(|idle| store.is_current(idle));
+                let idle = readers.take().filter(|idle| store.is_current(idle));
                 let mut opened = idle.map_or_else(|| store.connect(), Ok)?;
                 let answer = read(&mut opened.connection);
                 let answer = store.checked(&opened, answer);
-                keep(readers, opened);
+                readers.keep(opened);
                 answer
             }
         }
-    }
-}
-
-/// A panic in another thread rolled its transaction back, so the locked data is intact.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Keeps a connection for later calls.
-fn keep<T>(idle: &Mutex<Vec<T>>, connection: T) {
-    let mut idle = lock(idle);
-    if idle.len() < IDLE_READERS {
-        idle.push(connection);
     }
 }
 

@@ -4,15 +4,16 @@ use std::ops::ControlFlow;
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{EventTime, SequenceRange},
-    model::{Digest, Event, Payload, SessionKey},
-    search::EventSearchOptions,
+    backend::{EventCount, EventCounter, EventTime, SequenceRange},
+    model::{Digest, Event, Payload, SessionId, SessionKey, UserId},
+    search::{EventFilter, EventSearchOptions},
 };
 
 use super::{limit, of_session};
 use crate::{
     Columns, Conditions, Query, Reader, Value, damaged, digest, is_one_of, number,
     rows::{self, EVENT, EVENT_OF_SESSION, EVENT_TIME, PAGE, encoding},
+    unless_damaged,
 };
 
 /// Digests of a session's events, in order of sequence.
@@ -152,4 +153,34 @@ pub fn payload(reader: &impl Reader, key: &SessionKey, stored: StoredPayload) ->
         return Err(damaged("chunked payload"));
     }
     Ok((sequence, Payload::Chunks(chunks.into_iter().map(|(chunk, _)| chunk).collect())))
+}
+
+/// The events that match `filter`, counted by group, for filters that SQL cannot express: examines each event. `answered` selects
+/// the user and id of sessions that have a response with usage.
+///
+/// # Errors
+///
+/// Those of the database; `Validation` for an unknown scope.
+pub fn count_each<R: Reader>(
+    reader: &R,
+    scope: &Scope,
+    filter: &EventFilter,
+    answered: String,
+) -> Result<Vec<EventCount>> {
+    let conditions = Conditions::of_events(R::DIALECT, scope, filter)?;
+    let sql =
+        format!("SELECT {EVENT} FROM events e JOIN sessions s {EVENT_OF_SESSION} WHERE {}", conditions.sql());
+    let event = |row: &dyn Columns| unless_damaged(rows::event(row));
+    let mut counter = EventCounter::default();
+    reader.each(&Query::with_conditions("count_events", sql, conditions, event), |event| {
+        if let Some(event) = event.filter(|event| filter.admits(event)) {
+            counter.add(&event);
+        }
+        ControlFlow::Continue(())
+    })?;
+    let answered = Query::new("count_events", answered, [], |row| {
+        Ok(SessionKey::new(UserId::new(row.text(0)?)?, SessionId::new(row.text(1)?)?))
+    });
+    counter.set_answered(reader.rows(&answered)?);
+    Ok(counter.into_counts())
 }
