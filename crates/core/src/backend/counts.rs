@@ -268,9 +268,9 @@ pub struct SessionRows {
     pub messages: RowSpan,
     /// Its events.
     pub events: RowSpan,
-    /// Its vectors.
+    /// Its vectors of the current generation.
     pub vectors: u64,
-    /// Messages with pending vectors.
+    /// Messages with pending vectors of the current generation.
     pub pending_vectors: u64,
     /// The time when a message was last stored.
     pub synced_at: Option<Timestamp>,

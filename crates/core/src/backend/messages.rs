@@ -19,7 +19,7 @@ pub trait Messages: Send + Sync {
     /// A page of a session's messages, in order of sequence.
     async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>>;
 
-    /// The messages at `places`, in any order. Leaves out those that do not exist.
+    /// These messages, in any order. Leaves out those that do not exist.
     async fn messages_at(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>>;
 
     /// Counts the messages that `scope` and `filter` admit by day and role, in any order.

@@ -18,7 +18,7 @@ pub trait Vectors: Send + Sync {
     /// Messages whose vectors of a generation are pending, in order of session and sequence. An empty answer means the
     /// end.
     ///
-    /// Of the current generation, those in state `Owed` or `Outdated`. Of the next one, all that have something to
+    /// Of the current generation, those in state `Pending` or `Outdated`. Of the next one, all that have something to
     /// embed and have not been written with it since their line last changed. Of any other, none.
     async fn messages_pending_vectors(&self, query: &PendingQuery) -> Result<Vec<Message>>;
 
@@ -44,7 +44,8 @@ pub trait Vectors: Send + Sync {
     /// [`atomic_writes`](super::StoreInfo::atomic_writes), all of it happens or nothing; otherwise, repeating the call
     /// completes it.
     ///
-    /// Fails with `Validation` if `generation` is not the next one.
+    /// If `generation` is already the current one, changes nothing and returns true. Fails with `Validation` if it is
+    /// neither the current nor the next one.
     async fn complete_generation(&self, generation: u32) -> Result<bool>;
 
     /// Removes about `limit` vectors and failures of generations that are neither the current nor the next one. Returns
