@@ -258,12 +258,12 @@ async fn an_outdated_index_is_not_used_until_updated() {
     storage.update_index().await.unwrap();
     says("").await;
     put(&storage, 1, 0..5).await;
-    says("behind the rows").await;
+    says("not up to date").await;
     storage.update_index().await.unwrap();
     says("").await;
     // Truncates the transcript.
     put(&storage, 0, 0..19).await;
-    says("behind the rows").await;
+    says("not up to date").await;
     storage.update_index().await.unwrap();
     says("").await;
     // A write without vectors does not outdate the index.
