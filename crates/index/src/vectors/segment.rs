@@ -56,7 +56,8 @@ pub(super) struct SegmentEntry {
 impl SegmentEntry {
     /// The size of all codes in bytes, which is used as the size of the segment.
     pub(super) fn code_bytes(&self) -> u64 {
-        self.rows * self.kind.dimensions as u64
+        // Saturating, because a damaged manifest may have any numbers.
+        self.rows.saturating_mul(self.kind.dimensions as u64)
     }
 }
 
@@ -163,7 +164,7 @@ impl Table {
         let mut file = File::open(&self.path).map_err(failed)?;
         file.seek(SeekFrom::Start(HEADER_BYTES as u64 + self.header.table_bytes)).map_err(failed)?;
         let rows_in_piece = (PIECE / self.dimensions.max(1)).max(1);
-        let mut piece = vec![0; rows_in_piece * self.dimensions];
+        let mut piece = vec![0; rows_in_piece.min(self.keys.len()) * self.dimensions];
         let mut checksum = crc32fast::Hasher::new();
         for first in (0..self.keys.len()).step_by(rows_in_piece) {
             let rows = rows_in_piece.min(self.keys.len() - first);
@@ -213,7 +214,7 @@ fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
     let (rows, dimensions) = (reader.u64()?, reader.u64()?);
     let header =
         Header { table_bytes: reader.u64()?, table_checksum: reader.u32()?, codes_checksum: reader.u32()? };
-    let length = HEADER_BYTES as u64 + header.table_bytes + entry.code_bytes();
+    let length = header.table_bytes.checked_add(HEADER_BYTES as u64)?.checked_add(entry.code_bytes())?;
     (expected
         && (rows, dimensions) == (entry.rows, entry.kind.dimensions as u64)
         && file.metadata().ok()?.len() == length)
