@@ -23,7 +23,8 @@ use crate::backends::{BACKENDS, LEFT_OUT, forms};
 /// | `cosmos://HOST[:PORT][/DATABASE]` | a database in Azure Cosmos DB | `cosmos` |
 ///
 /// [`BACKENDS`](crate::BACKENDS) lists those of this build with their settings. A `~/` at the beginning of a path stands
-/// for the home folder; `sqlite://PATH` means the same as `sqlite:PATH`. In a value, `%26` stands for `&`, and so on.
+/// for the home folder; `sqlite://PATH` means the same as `sqlite:PATH`. In a value, `%26` stands for `&`, and so on. A
+/// path may contain a `?`; if `NAME=VALUE` follows, a `?` at the end of the URL says that it belongs to the path.
 ///
 /// ```
 /// use std::path::Path;
@@ -113,12 +114,17 @@ impl StoreUrl {
     }
 }
 
-/// Without the settings.
+/// Without the settings. Parsing it gives the same store.
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = self.backend.schemes.first().copied().unwrap_or_default();
         match &self.target {
-            Target::File(path, _) => write!(f, "{scheme}:{}", path.display()),
+            Target::File(path, _) => {
+                let path = path.to_string_lossy();
+                let slashes = if path.starts_with("//") { "//" } else { "" };
+                let end = if split_file(&path).0 == path { "" } else { "?" };
+                write!(f, "{scheme}:{slashes}{path}{end}")
+            }
             Target::Service(address, _) => write!(f, "{scheme}:{address}"),
         }
     }
@@ -144,12 +150,13 @@ fn backend(url: &str, scheme: &str) -> Result<&'static BackendFactory> {
 }
 
 /// The path of a file and the parameters after it. A path may contain a `?`: only what reads as `NAME=VALUE` after the
-/// last one is a parameter.
+/// last one is a parameter. After a `?` at the end, there are none.
 fn split_file(rest: &str) -> (&str, &str) {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
     let is_parameter = |text: &str| text.split_once('=').is_some_and(|(name, _)| is_name(name));
     match rest.rsplit_once('?') {
+        Some((path, "")) => (path, ""),
         Some((path, parameters)) if parameters.split('&').all(is_parameter) => (path, parameters),
         _ => (rest, ""),
     }
@@ -237,6 +244,15 @@ mod tests {
         assert_eq!(file("sqlite:a:b?c"), "a:b?c");
         assert_eq!(file("sqlite:a?b=c?d"), "a?b=c?d");
         assert_eq!(parse("sqlite:a").unwrap().with_file("b".into()).to_string(), "sqlite:b");
+    }
+
+    #[test]
+    fn a_printed_url_means_the_same_store() {
+        for (url, path) in
+            [("sqlite:a?b=c?", "a?b=c"), ("sqlite:a??", "a?"), ("sqlite:////a", "//a"), ("sqlite:a?b", "a?b")]
+        {
+            assert_eq!((file(url), parse(url).unwrap().to_string()), (path.to_owned(), url.to_owned()));
+        }
     }
 
     #[test]
