@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
 };
 
@@ -140,22 +141,22 @@ impl File {
     fn open(folder: &Path, table: &'static Table) -> Result<Self> {
         let path = folder.join(table.file);
         let file = std::fs::File::open(&path).map_err(|source| failed("read", &path)(source.into()))?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file)
+        let builder = unless_broken(&path, || ParquetRecordBatchReaderBuilder::try_new(file))?
             .map_err(|source| failed("read", &path)(source.into()))?;
         let header = builder.metadata().file_metadata().key_value_metadata();
         let header = |key: &str| header?.iter().find(|header| header.key == key)?.value.clone();
         let format = header(FORMAT_KEY).and_then(|format| format.parse().ok());
         let header = format.map(|format| (format, header(WRITER_KEY).unwrap_or_default()));
-        let batches =
-            builder.with_batch_size(ROWS).build().map_err(|source| failed("read", &path)(source.into()))?;
+        let batches = unless_broken(&path, || builder.with_batch_size(ROWS).build())?
+            .map_err(|source| failed("read", &path)(source.into()))?;
         Ok(Self { table, path, header, batches, rows: VecDeque::new(), taken: 0 })
     }
 
     fn peek(&mut self) -> Result<Option<&Fields>> {
         while self.rows.is_empty() {
-            let Some(batch) = self.batches.next() else { break };
+            let Some(batch) = unless_broken(&self.path, || self.batches.next())? else { break };
             let batch = batch.map_err(|source| failed("read", &self.path)(source.into()))?;
-            self.rows = batches::to_rows(&batch, self.table)?.into();
+            self.rows = unless_broken(&self.path, || batches::to_rows(&batch, self.table))??.into();
         }
         Ok(self.rows.front())
     }
@@ -181,4 +182,10 @@ impl File {
     fn place(&self) -> (&'static str, u64) {
         (self.table.file, self.taken)
     }
+}
+
+/// Calls `read`. The parquet crate panics on some damaged files, which is an error of the file. What it read from is not
+/// used again.
+fn unless_broken<T>(path: &Path, read: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| failed("read", path)("the file is damaged".into()))
 }

@@ -32,6 +32,7 @@ pub(super) const TARGET: Target = Target {
         "9999-12-31T23:59:59Z",
         "-009999-01-01T00:00:00Z",
     ],
+    caught: &[],
     check,
 };
 

@@ -33,6 +33,7 @@ pub(super) const TARGET: Target = Target {
         "\r\n",
         "[[[[[[[[[[[[[[[[",
     ],
+    caught: &[],
     check,
 };
 

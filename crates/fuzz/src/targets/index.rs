@@ -42,6 +42,7 @@ pub(super) const TARGET: Target = Target {
         "\"segments\":[]",
         "\"../",
     ],
+    caught: &[],
     check,
 };
 

@@ -35,6 +35,7 @@ pub(super) const TARGET: Target = Target {
         "\u{feff}",
         "[[[[[[[[[[[[[[[[",
     ],
+    caught: &[],
     check,
 };
 

@@ -15,6 +15,7 @@ pub(super) const TARGET: Target = Target {
     name: "parquet",
     seeds: || (0_u8..).zip(&*ARCHIVE).map(|(number, file)| [&[number], &**file].concat()).collect(),
     tokens: &["PAR1", "session_id", "sequence", "ARROW:schema"],
+    caught: &["parquet", "arrow"],
     check,
 };
 

@@ -47,6 +47,7 @@ pub(super) const TARGET: Target = Target {
         "\0",
         "a ",
     ],
+    caught: &[],
     check,
 };
 

@@ -39,6 +39,7 @@ pub(super) const TARGET: Target = Target {
         "hnsw=on",
         ":",
     ],
+    caught: &[],
     check,
 };
 

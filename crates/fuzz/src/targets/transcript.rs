@@ -39,6 +39,7 @@ pub(super) const TARGET: Target = Target {
         "é́",
         "👍🏽",
     ],
+    caught: &[],
     check,
 };
 
