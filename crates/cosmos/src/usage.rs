@@ -15,7 +15,7 @@ pub(crate) struct Usage(Mutex<ServiceUsage>);
 
 impl Usage {
     pub(crate) fn total(&self) -> ServiceUsage {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

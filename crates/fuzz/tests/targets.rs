@@ -1,5 +1,11 @@
 //! Every target on its seeds, on what was found before, and on mutated seeds for `FUZZ_SECONDS`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "tests fail by panicking and report what they did"
+)]
+
 use std::{path::Path, sync::Mutex, time::Duration};
 
 use amplifier_session_fuzz::{Fuzzing, TARGETS};
