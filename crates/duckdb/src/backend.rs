@@ -1,7 +1,6 @@
 //! The database: opening it, and what DuckDB does in its own way.
 
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -30,6 +29,7 @@ use crate::{
 pub type DuckDbBackend = Embedded<DuckDb>;
 
 /// A DuckDB file with its search index.
+#[derive(Debug)]
 pub struct DuckDb {
     inner: Arc<Inner>,
     access: Access,
@@ -37,6 +37,7 @@ pub struct DuckDb {
     protected: Option<String>,
 }
 
+#[derive(Debug)]
 struct Inner {
     /// Dropped first: nobody else opens its file while the store is open.
     hnsw: Hnsw,
@@ -119,12 +120,6 @@ impl DuckDb {
     }
 }
 
-impl fmt::Debug for DuckDb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DuckDb").field("path", &self.path()).finish_non_exhaustive()
-    }
-}
-
 impl Database for DuckDb {
     type Connections = Pool;
     type Writer<'a> = Write<'a>;
@@ -139,7 +134,7 @@ impl Database for DuckDb {
 
     fn info(&self) -> StoreInfo {
         let Inner { pool, index, hnsw, .. } = &*self.inner;
-        let store = StorePlace::local("store", pool.path().to_owned(), [pool.log_path()]);
+        let store = StorePlace::local("store", pool.path().to_owned(), [connect::log_path(pool.path())]);
         let index = StorePlace::local("index", index.index().dir().to_owned(), []);
         let hnsw = hnsw.file().map(|file| StorePlace::local("index", file, []));
         StoreInfo::new("duckdb")

@@ -85,11 +85,6 @@ impl Pool {
         self.access
     }
 
-    /// The write-ahead log beside it.
-    pub(crate) fn log_path(&self) -> PathBuf {
-        connect::log_path(&self.path)
-    }
-
     /// Runs `write` in one transaction; waits while another thread writes.
     pub(crate) fn transaction<T>(
         &self,
@@ -99,7 +94,7 @@ impl Pool {
         let handles = self.handles()?;
         let mut writer = lock(&handles.writer);
         // DuckDB would create the log readable by everybody.
-        file::create(&self.log_path())?;
+        file::create(&connect::log_path(&self.path))?;
         let Writer { connection, numbers } = &mut *writer;
         let transaction = connection.transaction().map_err(storage(operation))?;
         let mut writer = Write::new(&transaction, numbers);

@@ -63,8 +63,10 @@ pub struct VectorRef {
 /// An index with the rows that it is derived from. Cheap to clone; clones share the index.
 ///
 /// Its functions need a tokio runtime, and run on its threads for blocking work.
+#[derive(Debug)]
 pub struct IndexUpdater<S>(Arc<Inner<S>>);
 
+#[derive(Debug)]
 struct Inner<S> {
     index: SearchIndex,
     snapshots: S,

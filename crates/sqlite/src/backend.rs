@@ -1,7 +1,6 @@
 //! The database: opening it, and what SQLite does in its own way.
 
 use std::{
-    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -23,6 +22,7 @@ use crate::{connection::Write, pool::Pool};
 pub type SqliteBackend = Embedded<Sqlite>;
 
 /// An SQLite file with its search index.
+#[derive(Debug)]
 pub struct Sqlite {
     pool: Arc<Pool>,
     index: IndexUpdater<RowSnapshots<Pool>>,
@@ -56,12 +56,6 @@ impl Sqlite {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.pool.path()
-    }
-}
-
-impl fmt::Debug for Sqlite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sqlite").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
