@@ -16,6 +16,7 @@ pub(crate) trait OldDatabase: Debug {
 
 /// A value in a row.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(not(feature = "duckdb"), allow(dead_code, reason = "SQLite has no values of some types"))]
 pub(crate) enum Cell {
     Null,
     /// A whole number, or a truth value as 1 or 0.
