@@ -64,7 +64,7 @@ impl std::fmt::Debug for NewStore {
 /// If the store is to lie where `old` is, it is built beside it, as `<old>.upgrading`. When it is complete, `old` is renamed
 /// to `<old>.python-backup`, and the store takes its name. Otherwise `old` keeps its name. Its content never changes.
 ///
-/// An upgrade that was interrupted is simply run again: see [`is_interrupted`]. A file that is a store of this library is
+/// An upgrade that was interrupted is simply run again: see [`is_interrupted`](crate::is_interrupted). A file that is a store of this library is
 /// left alone.
 ///
 /// # Errors
