@@ -1,12 +1,9 @@
-//! Fuzz targets: everything that reads files and text which others wrote.
+//! Fuzz targets for everything that reads files and text from others.
 //!
-//! A [`Target`] is a function from bytes that panics when a promise is broken. Two things call it:
+//! A [`Target`] is a function from bytes that panics when a promise is broken. The tests of this crate check the seeds of
+//! each target and all files in `findings/`, then as many mutated seeds as fit into `FUZZ_SECONDS` (default: none).
 //!
-//! - the tests of this crate, on the stable toolchain: they check the seeds of each target and all files in
-//!   `findings/`, then as many mutated seeds as fit into `FUZZ_SECONDS` (default: none);
-//! - the program `guided`, with libFuzzer, which keeps the inputs that reach new code.
-//!
-//! | file | what is in it |
+//! | file | contents |
 //! | --- | --- |
 //! | `targets/` | a file for each kind of input: its seeds, and what holds for every input |
 //! | `target.rs` | runs a target, notices panics on all threads, and shortens and stores the input |
