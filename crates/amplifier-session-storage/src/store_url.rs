@@ -149,8 +149,8 @@ fn backend(url: &str, scheme: &str) -> Result<&'static BackendFactory> {
     Err(Error::new(ErrorKind::Unsupported, message))
 }
 
-/// The path of a file and the parameters after it. A path may contain a `?`: only what reads as `NAME=VALUE` after the
-/// last one is a parameter. After a `?` at the end, there are none.
+/// Splits the path of a file from its parameters. A path may contain a `?`: parameters are `NAME=VALUE` pairs after the
+/// last `?`. A `?` at the end means that there are no parameters.
 fn split_file(rest: &str) -> (&str, &str) {
     let is_name =
         |name: &str| !name.is_empty() && name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));

@@ -1,4 +1,4 @@
-//! What the commands share: the store, the user and the time.
+//! The state that all commands share: the store, the user and the time.
 
 use std::path::{Path, PathBuf};
 

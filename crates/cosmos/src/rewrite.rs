@@ -53,8 +53,8 @@ impl<'a> Rewrite<'a> {
         self.truncate == u32::MAX && self.put.is_empty() && self.project.is_none()
     }
 
-    /// Reads the stored rows from the first changed one on, unless it is known that there are none. Returns the fence, and
-    /// what is to be done with the stored rows before others are put.
+    /// Reads the stored rows from the first changed one on, unless none can exist. Returns the fence, and the operations on
+    /// stored rows that must precede the new ones.
     pub(crate) async fn begin(&mut self, lease: &WriteLease<'_>) -> Result<(Fence<'a>, Vec<Vec<Operation>>)> {
         let mut fence = lease.fence(self.container, self.partition, self.known).await?;
         if self.first() < self.known_end() {

@@ -11,7 +11,7 @@ use amplifier_session_duckdb::{FAILED, counted_elsewhere, join_answered};
 pub struct ReadyView {
     /// Its name.
     pub name: &'static str,
-    /// What a row describes.
+    /// A description of its rows.
     pub about: &'static str,
     /// Its columns, in order.
     pub columns: &'static [&'static str],

@@ -1,4 +1,4 @@
-//! What scripts rely on: exit codes, stdout and stderr, the fields of JSON.
+//! The interface for scripts: exit codes, stdout and stderr, and JSON fields.
 
 use std::{io::Read, process::Stdio};
 

@@ -130,7 +130,7 @@ fn a_killed_upgrade_is_ended_by_the_next() {
             home.command(&["upgrade"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
         let backup = home.amplifier().join("sessions.sqlite.python-backup");
-        // Half by the time, half by what is there: those meet the renames.
+        // Half of the runs are killed after a delay, the others when the backup exists, which hits the renames.
         let reached = || match moment % 2 {
             0 => begun.elapsed() >= whole * moment / MOMENTS,
             _ => backup.exists(),

@@ -16,7 +16,7 @@ pub struct SkippedLine {
     pub file: String,
     /// The line number, from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 

@@ -52,7 +52,7 @@ pub struct DamagedRow {
     pub session_id: SessionId,
     /// Its sequence; `None` for the session itself.
     pub sequence: Option<u32>,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: String,
 }
 

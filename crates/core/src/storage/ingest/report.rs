@@ -1,4 +1,4 @@
-//! What is ingested, and what became of it.
+//! The input and the report of ingesting a session.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub enum LineOutcome {
     Skipped {
         /// `Validation`, or `EventTooLarge`.
         kind: ErrorKind,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
