@@ -20,7 +20,7 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use crate::{clock::TestClock, embedding::FakeEmbedding, flaky::FlakyBackend};
+use crate::{clock::TestClock, embedding::FakeEmbedding, flaky::FlakyBackend, lines::Line};
 
 /// A kind of store under test. Each test creates its own subject and opens one store with it.
 #[async_trait]
@@ -268,6 +268,12 @@ impl Store {
 #[must_use]
 pub fn target(session: &str) -> IngestTarget {
     target_of("ana", "shop", session)
+}
+
+/// The lines of a whole file.
+#[must_use]
+pub fn whole(lines: Vec<Line>) -> SyncLines {
+    SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
 }
 
 /// A session of a user in a project.

@@ -6,14 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use amplifier_session_core::{
-    SessionStorage,
-    embedding::EmbeddingProvider,
-    model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
-    storage::{IngestTarget, SyncLines},
-};
+use amplifier_session_core::{SessionStorage, embedding::EmbeddingProvider};
 use amplifier_session_duckdb::{Access, DuckDb};
-use amplifier_session_testkit::{FakeEmbedding, lines::Line};
+use amplifier_session_testkit::FakeEmbedding;
+pub(crate) use amplifier_session_testkit::store::{target, whole};
 
 /// A folder for a store.
 pub(crate) struct Folder(tempfile::TempDir);
@@ -51,17 +47,4 @@ fn files(folder: &Path) -> Vec<String> {
             false => vec![entry.file_name().into_string().unwrap()],
         })
         .collect()
-}
-
-pub(crate) fn target(session: &str) -> IngestTarget {
-    IngestTarget {
-        key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new(session).unwrap()),
-        host_id: HostId::new("laptop").unwrap(),
-        project_slug: ProjectSlug::new("shop").unwrap(),
-    }
-}
-
-/// All lines of a file.
-pub(crate) fn whole(lines: Vec<Line>) -> SyncLines {
-    SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
 }

@@ -9,12 +9,11 @@ use std::{
 use amplifier_session_core::{
     Scope, SessionStorage,
     embedding::EmbeddingProvider,
-    model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
     search::{SearchMode, SearchOptions},
-    storage::{IngestTarget, SyncLines},
 };
 use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend};
-use amplifier_session_testkit::{FakeEmbedding, lines::Line};
+use amplifier_session_testkit::FakeEmbedding;
+pub(crate) use amplifier_session_testkit::store::{target, whole};
 use duckdb::{AccessMode, Config, Connection};
 
 /// A temporary folder for a store.
@@ -70,19 +69,6 @@ pub(crate) fn visit(folder: &Path, each: &mut dyn FnMut(&Path)) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.path().is_dir() { visit(&entry.path(), each) } else { each(&entry.path()) }
     }
-}
-
-pub(crate) fn target(session: &str) -> IngestTarget {
-    IngestTarget {
-        key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new(session).unwrap()),
-        host_id: HostId::new("laptop").unwrap(),
-        project_slug: ProjectSlug::new("shop").unwrap(),
-    }
-}
-
-/// All lines of a file.
-pub(crate) fn whole(lines: Vec<Line>) -> SyncLines {
-    SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
 }
 
 /// The number of messages that contain a word.

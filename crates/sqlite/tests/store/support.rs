@@ -6,14 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use amplifier_session_core::{
-    SessionStorage,
-    embedding::EmbeddingProvider,
-    model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
-    storage::{IngestTarget, SyncLines},
-};
+use amplifier_session_core::{SessionStorage, embedding::EmbeddingProvider};
 use amplifier_session_sqlite::{Sqlite, SqliteBackend};
-use amplifier_session_testkit::{FakeEmbedding, lines::Line};
+use amplifier_session_testkit::FakeEmbedding;
+pub(crate) use amplifier_session_testkit::store::{target, whole};
 
 /// A temporary folder for a store.
 pub(crate) struct Folder(tempfile::TempDir);
@@ -53,17 +49,4 @@ fn visit(folder: &Path, each: &mut dyn FnMut(&Path)) {
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.path().is_dir() { visit(&entry.path(), each) } else { each(&entry.path()) }
     }
-}
-
-pub(crate) fn target(session: &str) -> IngestTarget {
-    IngestTarget {
-        key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new(session).unwrap()),
-        host_id: HostId::new("laptop").unwrap(),
-        project_slug: ProjectSlug::new("shop").unwrap(),
-    }
-}
-
-/// All lines of a file.
-pub(crate) fn whole(lines: Vec<Line>) -> SyncLines {
-    SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
 }
