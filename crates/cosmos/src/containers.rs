@@ -92,8 +92,8 @@ fn vectors(dimensions: usize) -> VectorEmbeddingPolicy {
     VectorEmbeddingPolicy::default().with_embedding(embedding)
 }
 
-/// Compares an existing container with what is expected of it. `Validation` names the difference. How the rest of it is
-/// indexed is up to its owner.
+/// Compares an existing container with the required settings. A `Validation` error names the difference. The owner of
+/// the account decides how other fields are indexed.
 pub(crate) fn compare(
     config: &CosmosConfig,
     expected: &ContainerProperties,

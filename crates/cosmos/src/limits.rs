@@ -5,7 +5,7 @@
 use amplifier_session_core::{Error, Result};
 use azure_data_cosmos::models::VectorIndexType;
 
-/// The most bytes of a document, and of a batch: less than the service's 2 MB, which include what it adds.
+/// The maximum size of a document and of a batch, in bytes. The limit of the service is 2 MB, including its own fields.
 pub(crate) const BYTES: usize = 1_800_000;
 
 /// The most operations of a batch.

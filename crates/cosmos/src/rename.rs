@@ -132,8 +132,8 @@ async fn copy_rows(
     }))
 }
 
-/// Copies the rows of one container, of which `known` says what is known, and deletes what an earlier attempt left there.
-/// Returns what the next writer has to know.
+/// Copies the rows of one container and deletes those that an earlier attempt left. `known` selects what is known of the
+/// rows in this container. Returns the same for the next writer.
 async fn copy_container(
     container: &Container,
     old: &WriteLease<'_>,

@@ -87,7 +87,7 @@ async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionC
     Ok(())
 }
 
-/// Writes messages. Returns what the next writer has to know, and the totals of the session's texts.
+/// Writes messages. Returns the known rows for the next writer, and the totals of the session's texts.
 async fn write_messages(
     store: &Store,
     lease: &WriteLease<'_>,

@@ -1,4 +1,4 @@
-//! Every target on its seeds, on what was found before, and on mutated seeds for `FUZZ_SECONDS`.
+//! Runs every target on its seeds, on earlier findings, and on mutated seeds for `FUZZ_SECONDS`.
 
 #![allow(
     clippy::unwrap_used,

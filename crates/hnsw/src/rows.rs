@@ -1,4 +1,4 @@
-//! What the index reads of the store.
+//! The rows that the index reads.
 
 use std::sync::OnceLock;
 

@@ -184,8 +184,8 @@ impl File {
     }
 }
 
-/// Calls `read`. The parquet crate panics on some damaged files, which is an error of the file. What it read from is not
-/// used again.
+/// Calls `read`, and turns a panic into an error: the parquet crate panics on some damaged files. The reader is not
+/// used after a panic.
 fn unless_broken<T>(path: &Path, read: impl FnOnce() -> T) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).map_err(|_| failed("read", path)("the file is damaged".into()))
 }

@@ -37,7 +37,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     contents.map_err(|error| unopened(path, error))?.accept(path, 0, LAYOUT)
 }
 
-/// What a file that can only be read contains.
+/// The contents of a read-only file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Nothing,

@@ -1,4 +1,4 @@
-//! What is asked of the database in an old file.
+//! Reading the database in an old file.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! Old files: what they hold, and whether they change while they are read.
+//! Old files: recognising them, and detecting changes while they are read.
 
 use std::{
     fs::{self, File},
@@ -23,7 +23,7 @@ use crate::{
 
 type OpenDatabase = fn(&Path) -> Result<Box<dyn OldDatabase>>;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug)]
 pub(crate) enum Found {
     /// A store of this library, or nothing.

@@ -42,7 +42,7 @@ pub struct Upgrade {
     pub store: String,
     /// The generation of the Python library's tables in the file.
     pub generation: Option<u32>,
-    /// What was written to the store, or would be written to an empty one.
+    /// The rows that were written to the store, or would be written to an empty one.
     #[serde(flatten)]
     pub counts: Counts,
     /// Sessions that were left as they are, because the store has them or they were deleted from it.
@@ -52,7 +52,7 @@ pub struct Upgrade {
     /// Written messages with something to embed that have no vectors: a backfill makes them.
     #[serde(rename = "owing")]
     pub pending: u64,
-    /// Vectors that were not written, by what they are.
+    /// Vectors that were not written, by reason.
     pub left_out: BTreeMap<String, u64>,
     /// Messages with an unknown role, which are stored as system messages.
     pub unknown_roles: u64,

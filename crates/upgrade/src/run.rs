@@ -166,7 +166,7 @@ impl Run {
             transfer.report(upgrade);
             Ok(())
         });
-        // What was read while the file changed makes no sense, and its errors neither.
+        // If the file changed meanwhile, neither the rows nor the errors can be trusted.
         old.check_unchanged().and(transferred)
     }
 }

@@ -73,7 +73,7 @@ impl Target {
         }
         let name = format!("{}\t{}", key.user_id, key.session_id);
         if let Some(stored) = self.wait(self.backend.get_session(key))? {
-            // What a sync has written since is newer.
+            // A sync has written the session since, so the stored rows are newer.
             let again = stored.sync_state.is_none() && self.unfinished.as_ref() == Some(&name);
             return Ok(if again { Start::Again(stored.version) } else { Start::Skip });
         }

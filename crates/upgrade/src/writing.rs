@@ -97,7 +97,7 @@ impl Writing {
         }
     }
 
-    /// Sets what is known once all rows are read.
+    /// Sets the fields that depend on all rows.
     pub(crate) fn describe(&mut self) {
         let session = &mut self.session;
         session.created = self.created.or(self.first).unwrap_or(session.created);
@@ -128,7 +128,7 @@ impl Writing {
         if is_full { self.flush(target) } else { Ok(()) }
     }
 
-    /// Writes what is waiting; without a target, forgets it.
+    /// Writes the buffered rows, or drops them if there is no target.
     pub(crate) fn flush(&mut self, target: Option<&Target>) -> Result<()> {
         let mut session = self.session.clone();
         (session.message_count, session.event_count) = (self.messages, self.events);

@@ -1,4 +1,4 @@
-//! `upgrade`: copies what the Python library wrote to a store.
+//! `upgrade`: copies a database of the Python library into a store.
 
 use std::path::{Path, PathBuf};
 

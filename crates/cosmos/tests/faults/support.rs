@@ -1,4 +1,4 @@
-//! Hosts, what they write, and what is stored afterwards.
+//! Hosts, their writes, and the stored result.
 
 use std::{sync::Arc, time::Duration};
 

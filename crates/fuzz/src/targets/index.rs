@@ -1,5 +1,5 @@
 //! The search index on disk. The first byte of an input chooses the file that the rest replaces; with the highest bit,
-//! checksums are made to match, so that what they guard is read as well.
+//! checksums are corrected, so that the bytes they protect are read too.
 
 use std::{
     fs,

@@ -43,7 +43,7 @@ pub(super) const TARGET: Target = Target {
     check,
 };
 
-/// What is printed of a URL means the same store.
+/// A printed URL opens the same store.
 fn check(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     let parse = |text: &str| StoreUrl::parse(text, Some(Path::new("/home/ana")));

@@ -141,7 +141,7 @@ pub(crate) fn skipped(report: &SyncReport) -> Vec<(Option<&str>, Option<u64>)> {
     report.skipped.iter().map(|skipped| (skipped.file.as_deref(), skipped.line)).collect()
 }
 
-/// Records what is reported.
+/// Records the reported progress.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) begun: Mutex<Option<(u64, u64)>>,

@@ -76,7 +76,7 @@ async fn a_backup_is_never_overwritten() {
     assert_eq!(fs::read(folder.join("old.python-backup")).unwrap(), b"somebody's");
 }
 
-/// What a process killed while it builds the store leaves, and one killed between the renames.
+/// Simulates a process that was killed while it built the store, and one that was killed between the renames.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_upgrade_begins_again() {
     for killed_late in [false, true] {

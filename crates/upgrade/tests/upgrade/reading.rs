@@ -1,4 +1,4 @@
-//! What is read of old rows, whatever their quality.
+//! Reading old rows of any quality.
 
 use amplifier_session_core::{Scope, backend::SessionQuery};
 use amplifier_session_testkit::python_library::{MODEL, assert_upgraded};
