@@ -4,7 +4,6 @@
 //! cargo bench -p amplifier-session-duckdb                 all
 //! cargo bench -p amplifier-session-duckdb -- sync         taking in 10,000 messages and 20,000 events
 //! cargo bench -p amplifier-session-duckdb -- semantic     search by meaning among 100,000 vectors of 384 numbers
-//! cargo bench -p amplifier-session-duckdb -- sql          questions about 1,000,000 events
 //! ```
 //!
 //! DuckDB has to be found: see docs/duckdb.md.
@@ -23,24 +22,22 @@ use std::{
 };
 
 use amplifier_session_core::{
-    Result, Scope, SessionStorage,
+    Result, SessionStorage,
     backend::prelude::*,
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
-    model::{EmbeddingSpace, HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
+    model::{EmbeddingSpace, HostId, UserId},
     search::VectorSearchOptions,
-    storage::{IngestTarget, SyncLines},
 };
 use amplifier_session_duckdb::{Access, DuckDb};
-use amplifier_session_duckdb_sql::{SqlQuery, SqlReader};
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_sync::{NoProgress, SyncOptions, sync};
 use amplifier_session_testkit::{
     Random,
     corpus::{Corpus, CorpusSize},
     lines,
+    store::{ana, target, whole},
 };
 use duckdb::{AccessMode, Config, Connection};
-use serde_json::json;
 
 /// The one of the program.
 #[global_allocator]
@@ -62,13 +59,6 @@ async fn main() {
     if asked("semantic") {
         measure_semantic().await;
     }
-    if asked("sql") {
-        measure_sql().await;
-    }
-}
-
-fn user() -> UserId {
-    UserId::new("bench").unwrap()
 }
 
 async fn store(folder: &Path, kind: &str) -> (SessionStorage, PathBuf) {
@@ -91,7 +81,8 @@ async fn measure_sync() {
             let folder = tempfile::tempdir().unwrap();
             let start = Instant::now();
             let (storage, file) = store(folder.path(), kind).await;
-            let options = SyncOptions::new(made.path(), user(), HostId::new("here").unwrap());
+            let options =
+                SyncOptions::new(made.path(), UserId::new("ana").unwrap(), HostId::new("here").unwrap());
             let report = sync(&storage, &options, &NoProgress).await.unwrap();
             assert_eq!(report.sessions.failed, 0);
             drop(storage);
@@ -173,8 +164,12 @@ async fn measure_semantic() {
         let (storage, file) = store(folder.path(), kind).await;
         let space = EmbeddingSpace { model: "made-up".to_owned(), dimensions: DIMENSIONS };
         let storage = storage.with_embedding(Some(Arc::new(MadeUp(space))));
-        fill(&storage, 100, 1_000, |n| lines::user(&n.to_string()).raw()).await;
-        let (scope, mut found) = (Scope::from(user()), Vec::new());
+        for session in 0..100 {
+            let all = (0..1_000).map(|n| lines::user(&(session * 1_000 + n).to_string())).collect();
+            storage.sync_transcript_lines(&target(&format!("s{session}")), whole(all)).await.unwrap();
+        }
+        storage.backend().update_index().await.unwrap();
+        let (scope, mut found) = (ana(), Vec::new());
         let mut times = Vec::new();
         for round in 0..RUNS {
             found.clear();
@@ -227,71 +222,6 @@ fn nearest(file: &Path, queries: &[Vec<f32>]) -> (Vec<f64>, Vec<Vec<(String, u32
         (start.elapsed().as_secs_f64() * 1e3, rows)
     });
     answers.unzip()
-}
-
-async fn measure_sql() {
-    const TOOLS: [&str; 6] = ["bash", "read_file", "edit_file", "grep", "web_fetch", "task"];
-    let folder = tempfile::tempdir().unwrap();
-    let (storage, file) = store(folder.path(), "duckdb").await;
-    let event = |n: u64| {
-        let mut random = Random(n);
-        let day = format!("2026-{:02}-{:02}T08:00:00Z", 1 + random.below(12), 1 + random.below(28));
-        let data = match n % 5 {
-            0 => {
-                json!({"model": "model-large", "usage": {"input_tokens": random.below(9_000), "output_tokens": 80}})
-            }
-            kind => json!({"tool_name": random.one(&TOOLS), "duration_ms": random.below(900), "kind": kind}),
-        };
-        let name = if n.is_multiple_of(5) { "llm:response" } else { "tool:post" };
-        lines::logger_event(name).at(&day).data(data).raw()
-    };
-    let start = Instant::now();
-    for session in 0..100 {
-        let events = (0..10_000).map(|n| event(session * 10_000 + n)).collect();
-        storage.sync_event_lines(&target(session), SyncLines::whole(events)).await.unwrap();
-    }
-    drop(storage);
-    println!(
-        "1,000,000 events taken in: {:.1} s, {} MB\n",
-        start.elapsed().as_secs_f64(),
-        fs::metadata(&file).unwrap().len() / 1_000_000
-    );
-    println!("| query over 1,000,000 events | best | worst |\n| --- | --- | --- |");
-    let reader = SqlReader::open(&file).await.unwrap();
-    for sql in [
-        "SELECT count(*), sum(data_size_bytes) FROM events",
-        "SELECT event_type, tool_name, count(*), min(ts), max(ts) FROM events GROUP BY ALL",
-        "FROM tool_use",
-        "FROM errors_by_type",
-        "FROM tokens_by_model_and_day",
-    ] {
-        let mut times = Vec::new();
-        for _ in 0..5 {
-            let start = Instant::now();
-            let mut answer = reader.query(&Scope::from(user()), &SqlQuery::new(sql)).await.unwrap();
-            while answer.next_rows().await.unwrap().is_some() {}
-            times.push(start.elapsed().as_secs_f64() * 1e3);
-        }
-        println!("| `{sql}` | {:.0} ms | {:.0} ms |", at(&times, 0.0), at(&times, 1.0));
-    }
-    drop(reader);
-    println!();
-}
-
-async fn fill(storage: &SessionStorage, sessions: u64, messages: u64, line: impl Fn(u64) -> RawJson) {
-    for session in 0..sessions {
-        let all = (0..messages).map(|n| line(session * messages + n)).collect();
-        storage.sync_transcript_lines(&target(session), SyncLines::whole(all)).await.unwrap();
-    }
-    storage.backend().update_index().await.unwrap();
-}
-
-fn target(session: u64) -> IngestTarget {
-    IngestTarget {
-        key: SessionKey::new(user(), SessionId::new(format!("s{session}")).unwrap()),
-        host_id: HostId::new("here").unwrap(),
-        project_slug: ProjectSlug::new("p").unwrap(),
-    }
 }
 
 fn at(times: &[f64], part: f64) -> f64 {
