@@ -9,6 +9,7 @@
 
 mod blocks;
 mod chunk;
+mod encoding;
 mod extract;
 mod pieces;
 mod redact;

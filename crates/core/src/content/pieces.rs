@@ -5,14 +5,14 @@
 //! end, white space except its last character, white space. For ASCII, this is decided here, several times as fast. If
 //! another character matters, the expression itself is used.
 
-use bpe_openai::cl100k_base;
+use super::encoding::first_piece;
 
-/// The pieces of `text`: those of `cl100k_base().split(text)`.
+/// The pieces of `text`.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         // A piece does not depend on the text before it.
-        let end = ascii_piece(rest.as_bytes()).or_else(|| Some(cl100k_base().split(rest).next()?.len()))?;
+        let end = ascii_piece(rest.as_bytes()).or_else(|| first_piece(rest))?;
         let (piece, remaining) = rest.split_at_checked(end).filter(|(piece, _)| !piece.is_empty())?;
         rest = remaining;
         Some(piece)
@@ -110,6 +110,7 @@ fn white_space(text: &[u8]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use bpe_openai::cl100k_base;
     use proptest::prelude::*;
 
     use super::*;

@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use bpe_openai::{Tokenizer, cl100k_base};
+use bpe::byte_pair_encoding::BytePairEncoding;
 
 use super::lines::{Cut, Lines};
-use crate::content::{pieces::pieces, tokens};
+use crate::content::{encoding::cl100k, pieces::pieces, tokens};
 
 /// A longer piece is cut into parts of this many tokens, or up to twice as many if tokens end within characters.
 const PART_TOKENS: usize = 4;
@@ -30,10 +30,9 @@ pub(super) struct Atom {
 
 /// Splits `text` into atoms. The last one is empty, at the end.
 pub(super) fn split(text: &str, lines: &Lines) -> Vec<Atom> {
-    let tokenizer = cl100k_base();
     let mut splitter = Splitter {
         text,
-        tokenizer,
+        encoding: cl100k(),
         starts: &lines.starts,
         whole: &lines.whole,
         atoms: Vec::with_capacity(text.len() / 4),
@@ -48,7 +47,7 @@ pub(super) fn split(text: &str, lines: &Lines) -> Vec<Atom> {
 
 struct Splitter<'a> {
     text: &'a str,
-    tokenizer: &'a Tokenizer,
+    encoding: &'a BytePairEncoding,
     starts: &'a [(usize, Cut)],
     whole: &'a [Range<usize>],
     atoms: Vec<Atom>,
@@ -78,11 +77,11 @@ impl Splitter<'_> {
 
     /// The lengths of the parts in bytes and tokens; `None` if tokens rarely end at characters.
     fn cut_by_tokens(&self, piece: &str) -> Option<Vec<(usize, usize)>> {
-        let tokens = self.tokenizer.bpe.encode_via_backtracking(piece.as_bytes());
+        let tokens = self.encoding.encode_via_backtracking(piece.as_bytes());
         let mut parts = Vec::with_capacity(tokens.len() / PART_TOKENS + 1);
         let (mut start, mut end, mut count) = (0, 0, 0);
         for token in tokens {
-            end += self.tokenizer.bpe.token_len(token);
+            end += self.encoding.token_len(token);
             count += 1;
             if count >= PART_TOKENS && piece.is_char_boundary(end) {
                 parts.push((end - start, count));
