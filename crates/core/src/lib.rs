@@ -1,5 +1,8 @@
 //! Everything that is the same on every backend: data model, content rules, search, and [`SessionStorage`].
 
+#[macro_use]
+mod setters;
+
 pub mod backend;
 mod blocking;
 pub mod config;

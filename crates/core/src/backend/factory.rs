@@ -81,38 +81,16 @@ pub struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// Sets whether the store is opened read-only.
-    #[must_use]
-    pub fn with_read_only(mut self, read_only: bool) -> Self {
-        self.read_only = read_only;
-        self
-    }
-
-    /// Sets whether the store must exist.
-    #[must_use]
-    pub fn with_must_exist(mut self, must_exist: bool) -> Self {
-        self.must_exist = must_exist;
-        self
-    }
-
-    /// Sets the length of the vectors.
-    #[must_use]
-    pub fn with_dimensions(mut self, dimensions: Option<usize>) -> Self {
-        self.dimensions = dimensions;
-        self
-    }
-
-    /// Sets the values of the backend's settings.
-    #[must_use]
-    pub fn with_settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// Sets the environment.
-    #[must_use]
-    pub fn with_environment(mut self, environment: Variables) -> Self {
-        self.environment = environment;
-        self
+    setters! {
+        /// Sets whether the store is opened read-only.
+        with_read_only(read_only: bool);
+        /// Sets whether the store must exist.
+        with_must_exist(must_exist: bool);
+        /// Sets the length of the vectors.
+        with_dimensions(dimensions: Option<usize>);
+        /// Sets the values of the backend's settings.
+        with_settings(settings: Settings);
+        /// Sets the environment.
+        with_environment(environment: Variables);
     }
 }

@@ -30,39 +30,20 @@ impl StoreInfo {
         Self { name, atomic_writes: true, persistent: true, read_only: None, places: Vec::new(), usage: None }
     }
 
-    /// Sets whether writes are atomic.
-    #[must_use]
-    pub fn with_atomic_writes(mut self, atomic_writes: bool) -> Self {
-        self.atomic_writes = atomic_writes;
-        self
+    setters! {
+        /// Sets whether writes are atomic.
+        with_atomic_writes(atomic_writes: bool);
+        /// Sets whether the data outlives the process.
+        with_persistent(persistent: bool);
+        /// Sets why the store cannot be written.
+        with_read_only(read_only: Option<String>);
+        /// Sets where the data is kept.
+        with_places(places: Vec<StorePlace>);
     }
 
-    /// Sets whether the data outlives the process.
-    #[must_use]
-    pub fn with_persistent(mut self, persistent: bool) -> Self {
-        self.persistent = persistent;
-        self
-    }
-
-    /// Sets why the store cannot be written.
-    #[must_use]
-    pub fn with_read_only(mut self, reason: Option<String>) -> Self {
-        self.read_only = reason;
-        self
-    }
-
-    /// Sets where the data is kept.
-    #[must_use]
-    pub fn with_places(mut self, places: Vec<StorePlace>) -> Self {
-        self.places = places;
-        self
-    }
-
-    /// Sets the usage of a service.
-    #[must_use]
-    pub fn with_usage(mut self, usage: ServiceUsage) -> Self {
-        self.usage = Some(usage);
-        self
+    optional_setters! {
+        /// Sets the usage of a service.
+        with_usage(usage: ServiceUsage);
     }
 }
 

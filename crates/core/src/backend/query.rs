@@ -79,11 +79,23 @@ impl SessionQuery {
         }
     }
 
-    /// Sets the filter.
-    #[must_use]
-    pub fn with_filter(mut self, filter: SessionFilter) -> Self {
-        self.filter = filter;
-        self
+    setters! {
+        /// Sets the filter.
+        with_filter(filter: SessionFilter);
+        /// Only sub-agents and forks of `parent`.
+        with_parent(parent: Option<SessionId>);
+        /// Only sessions with all words of `text` in the title or description.
+        with_text(text: Option<String>);
+        /// Only ids that begin with `id_prefix`.
+        with_id_prefix(id_prefix: Option<String>);
+        /// Only sessions updated at `since` or later.
+        with_since(since: Option<Timestamp>);
+        /// Only sessions updated before `until`.
+        with_until(until: Option<Timestamp>);
+        /// Sets the maximum number of sessions.
+        with_limit(limit: usize);
+        /// Continues after a session.
+        with_after(after: Option<SessionCursor>);
     }
 
     /// Only these sessions.
@@ -93,59 +105,10 @@ impl SessionQuery {
         self
     }
 
-    /// Only sub-agents and forks of `parent`.
-    #[must_use]
-    pub fn with_parent(mut self, parent: Option<SessionId>) -> Self {
-        self.parent = parent;
-        self
-    }
-
-    /// Only sessions with all words of `text` in the title or description.
-    #[must_use]
-    pub fn with_text(mut self, text: Option<String>) -> Self {
-        self.text = text;
-        self
-    }
-
     /// Only sessions that were active between `since` and `until`.
     #[must_use]
     pub fn active_in(mut self, since: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         (self.since, self.created_until) = (since, until);
-        self
-    }
-
-    /// Only ids that begin with `prefix`.
-    #[must_use]
-    pub fn with_id_prefix(mut self, prefix: Option<String>) -> Self {
-        self.id_prefix = prefix;
-        self
-    }
-
-    /// Only sessions updated at `since` or later.
-    #[must_use]
-    pub fn with_since(mut self, since: Option<Timestamp>) -> Self {
-        self.since = since;
-        self
-    }
-
-    /// Only sessions updated before `until`.
-    #[must_use]
-    pub fn with_until(mut self, until: Option<Timestamp>) -> Self {
-        self.until = until;
-        self
-    }
-
-    /// Sets the maximum number of sessions.
-    #[must_use]
-    pub fn with_limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Continues after a session.
-    #[must_use]
-    pub fn with_after(mut self, after: Option<SessionCursor>) -> Self {
-        self.after = after;
         self
     }
 

@@ -35,25 +35,10 @@ pub struct EventFilter {
     pub until: Option<Timestamp>,
 }
 
-macro_rules! narrowing {
-    ($($(#[$doc:meta])* $name:ident: $field:ident, $type:ty;)*) => {
-        $(
-            $(#[$doc])*
-            #[must_use]
-            pub fn $name(mut self, $field: impl Into<Option<$type>>) -> Self {
-                self.$field = $field.into();
-                self
-            }
-        )*
-    };
-}
-
 impl EventFilter {
-    /// Only events of these sessions.
-    #[must_use]
-    pub fn with_sessions(mut self, sessions: SessionFilter) -> Self {
-        self.sessions = sessions;
-        self
+    setters! {
+        /// Only events of these sessions.
+        with_sessions(sessions: SessionFilter);
     }
 
     /// Only events of this type. Dots are read as colons: `tool.call` is `tool:call`.
@@ -70,23 +55,23 @@ impl EventFilter {
         self
     }
 
-    narrowing! {
+    optional_setters! {
         /// Only events that contain all these words.
-        with_text: text, String;
+        with_text(text: String);
         /// Only events about this tool.
-        with_tool: tool, String;
+        with_tool(tool: String);
         /// Only events about this model.
-        with_model: model, String;
+        with_model(model: String);
         /// Only events about this provider.
-        with_provider: provider, String;
+        with_provider(provider: String);
         /// Only events with this level.
-        with_level: level, Level;
+        with_level(level: Level);
         /// Only events with this kind of error.
-        with_error_type: error_type, String;
+        with_error_type(error_type: String);
         /// Only events at `since` or later.
-        with_since: since, Timestamp;
+        with_since(since: Timestamp);
         /// Only events before `until`.
-        with_until: until, Timestamp;
+        with_until(until: Timestamp);
     }
 
     /// Whether `event` matches, regardless of its session.
@@ -138,18 +123,14 @@ impl EventSearchOptions {
         Self { filter, ..Self::default() }
     }
 
-    /// Sets the maximum number of events.
-    #[must_use]
-    pub fn with_limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
+    setters! {
+        /// Sets the maximum number of events.
+        with_limit(limit: usize);
     }
 
-    /// Continues after an event.
-    #[must_use]
-    pub fn with_after(mut self, after: impl Into<Option<EventCursor>>) -> Self {
-        self.after = after.into();
-        self
+    optional_setters! {
+        /// Continues after an event.
+        with_after(after: EventCursor);
     }
 
     /// Checks the options.

@@ -21,45 +21,23 @@ pub struct SessionFilter {
 }
 
 impl SessionFilter {
-    /// Only this project.
-    #[must_use]
-    pub fn with_project(mut self, project: impl Into<Option<ProjectSlug>>) -> Self {
-        self.project = project.into();
-        self
-    }
-
-    /// Only this session.
-    #[must_use]
-    pub fn with_session(mut self, session: impl Into<Option<SessionId>>) -> Self {
-        self.session = session.into();
-        self
-    }
-
-    /// Only this bundle.
-    #[must_use]
-    pub fn with_bundle(mut self, bundle: impl Into<Option<String>>) -> Self {
-        self.bundle = bundle.into();
-        self
+    optional_setters! {
+        /// Only this project.
+        with_project(project: ProjectSlug);
+        /// Only this session.
+        with_session(session: SessionId);
+        /// Only this bundle.
+        with_bundle(bundle: String);
+        /// Only sessions with at least this many turns.
+        with_min_turns(min_turns: u32);
+        /// Only sessions with at most this many turns.
+        with_max_turns(max_turns: u32);
     }
 
     /// Only sessions with all of `tags`.
     #[must_use]
     pub fn with_tags(mut self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.tags = tags.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Only sessions with at least this many turns.
-    #[must_use]
-    pub fn with_min_turns(mut self, min_turns: impl Into<Option<u32>>) -> Self {
-        self.min_turns = min_turns.into();
-        self
-    }
-
-    /// Only sessions with at most this many turns.
-    #[must_use]
-    pub fn with_max_turns(mut self, max_turns: impl Into<Option<u32>>) -> Self {
-        self.max_turns = max_turns.into();
         self
     }
 
@@ -96,11 +74,9 @@ pub struct SearchFilter {
 }
 
 impl SearchFilter {
-    /// Only messages of these sessions.
-    #[must_use]
-    pub fn with_sessions(mut self, sessions: SessionFilter) -> Self {
-        self.sessions = sessions;
-        self
+    setters! {
+        /// Only messages of these sessions.
+        with_sessions(sessions: SessionFilter);
     }
 
     /// Only this project.
@@ -117,25 +93,13 @@ impl SearchFilter {
         self
     }
 
-    /// Only messages with this role.
-    #[must_use]
-    pub fn with_role(mut self, role: Role) -> Self {
-        self.role = Some(role);
-        self
-    }
-
-    /// Only messages at `since` or later.
-    #[must_use]
-    pub fn with_since(mut self, since: Timestamp) -> Self {
-        self.since = Some(since);
-        self
-    }
-
-    /// Only messages before `until`.
-    #[must_use]
-    pub fn with_until(mut self, until: Timestamp) -> Self {
-        self.until = Some(until);
-        self
+    optional_setters! {
+        /// Only messages with this role.
+        with_role(role: Role);
+        /// Only messages at `since` or later.
+        with_since(since: Timestamp);
+        /// Only messages before `until`.
+        with_until(until: Timestamp);
     }
 
     /// Whether a message with this role and time matches, regardless of its session.

@@ -93,60 +93,26 @@ impl SearchOptions {
         }
     }
 
-    /// Sets the mode.
-    #[must_use]
-    pub fn with_mode(mut self, mode: SearchMode) -> Self {
-        self.mode = mode;
-        self
+    setters! {
+        /// Sets the mode.
+        with_mode(mode: SearchMode);
+        /// Sets the content types to search.
+        with_content_types(content_types: ContentTypes);
+        /// Sets the filter for messages.
+        with_filter(filter: SearchFilter);
+        /// Sets the maximum number of results.
+        with_limit(limit: usize);
+        /// Sets the balance of relevance and diversity.
+        with_mmr_lambda(mmr_lambda: f32);
+        /// Sets the length of snippets.
+        with_snippet_chars(snippet_chars: usize);
+        /// Sets whether results include the complete message.
+        with_message(with_message: bool);
     }
 
-    /// Sets the content types to search.
-    #[must_use]
-    pub fn with_content_types(mut self, content_types: ContentTypes) -> Self {
-        self.content_types = content_types;
-        self
-    }
-
-    /// Sets the filter for messages.
-    #[must_use]
-    pub fn with_filter(mut self, filter: SearchFilter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// Sets the maximum number of results.
-    #[must_use]
-    pub fn with_limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Sets the balance of relevance and diversity.
-    #[must_use]
-    pub fn with_mmr_lambda(mut self, mmr_lambda: f32) -> Self {
-        self.mmr_lambda = mmr_lambda;
-        self
-    }
-
-    /// Sets the minimum similarity of a semantic result.
-    #[must_use]
-    pub fn with_min_similarity(mut self, min_similarity: f32) -> Self {
-        self.min_similarity = Some(min_similarity);
-        self
-    }
-
-    /// Sets the length of snippets.
-    #[must_use]
-    pub fn with_snippet_chars(mut self, snippet_chars: usize) -> Self {
-        self.snippet_chars = snippet_chars;
-        self
-    }
-
-    /// Sets whether results include the complete message.
-    #[must_use]
-    pub fn with_message(mut self, with_message: bool) -> Self {
-        self.with_message = with_message;
-        self
+    optional_setters! {
+        /// Sets the minimum similarity of a semantic result.
+        with_min_similarity(min_similarity: f32);
     }
 
     /// Checks the options.
@@ -203,39 +169,20 @@ impl VectorSearchOptions {
         Self { vector, content_types, filter, limit, min_similarity, snippet_chars, with_message }
     }
 
-    /// Sets the content types to search.
-    #[must_use]
-    pub fn with_content_types(mut self, content_types: ContentTypes) -> Self {
-        self.content_types = content_types;
-        self
+    setters! {
+        /// Sets the content types to search.
+        with_content_types(content_types: ContentTypes);
+        /// Sets the filter for messages.
+        with_filter(filter: SearchFilter);
+        /// Sets the maximum number of results.
+        with_limit(limit: usize);
+        /// Sets whether results include the complete message.
+        with_message(with_message: bool);
     }
 
-    /// Sets the filter for messages.
-    #[must_use]
-    pub fn with_filter(mut self, filter: SearchFilter) -> Self {
-        self.filter = filter;
-        self
-    }
-
-    /// Sets the maximum number of results.
-    #[must_use]
-    pub fn with_limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Sets the minimum similarity.
-    #[must_use]
-    pub fn with_min_similarity(mut self, min_similarity: impl Into<Option<f32>>) -> Self {
-        self.min_similarity = min_similarity.into();
-        self
-    }
-
-    /// Sets whether results include the complete message.
-    #[must_use]
-    pub fn with_message(mut self, with_message: bool) -> Self {
-        self.with_message = with_message;
-        self
+    optional_setters! {
+        /// Sets the minimum similarity.
+        with_min_similarity(min_similarity: f32);
     }
 
     /// The same as a search with an empty query.

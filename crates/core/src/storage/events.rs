@@ -36,25 +36,13 @@ impl Default for EventLines {
 }
 
 impl EventLines {
-    /// Continues after a sequence.
-    #[must_use]
-    pub fn after(mut self, after_sequence: Option<u32>) -> Self {
-        self.after_sequence = after_sequence;
-        self
-    }
-
-    /// Sets the maximum number of events.
-    #[must_use]
-    pub fn with_limit(mut self, limit: usize) -> Self {
-        self.limit = limit;
-        self
-    }
-
-    /// Sets whether to read the original lines.
-    #[must_use]
-    pub fn with_payload(mut self, with_payload: bool) -> Self {
-        self.with_payload = with_payload;
-        self
+    setters! {
+        /// Continues after a sequence.
+        after(after_sequence: Option<u32>);
+        /// Sets the maximum number of events.
+        with_limit(limit: usize);
+        /// Sets whether to read the original lines.
+        with_payload(with_payload: bool);
     }
 }
 

@@ -96,25 +96,13 @@ impl Default for StorageSettings {
 }
 
 impl StorageSettings {
-    /// Sets how much of events to store.
-    #[must_use]
-    pub fn with_events(mut self, events: EventDetail) -> Self {
-        self.events = events;
-        self
-    }
-
-    /// Sets how many characters of tool output to embed.
-    #[must_use]
-    pub fn with_tool_output_chars(mut self, tool_output_chars: usize) -> Self {
-        self.tool_output_chars = tool_output_chars;
-        self
-    }
-
-    /// Sets whether ids of new sessions must be UUIDs.
-    #[must_use]
-    pub fn with_uuid_session_ids(mut self, uuid_session_ids: bool) -> Self {
-        self.uuid_session_ids = uuid_session_ids;
-        self
+    setters! {
+        /// Sets how much of events to store.
+        with_events(events: EventDetail);
+        /// Sets how many characters of tool output to embed.
+        with_tool_output_chars(tool_output_chars: usize);
+        /// Sets whether ids of new sessions must be UUIDs.
+        with_uuid_session_ids(uuid_session_ids: bool);
     }
 }
 
@@ -151,24 +139,17 @@ impl SessionStorage {
         }
     }
 
-    /// Sets the embedding provider. With `None`, no vectors are made, and searches use only words.
-    #[must_use]
-    pub fn with_embedding(mut self, embedding: Option<Arc<dyn EmbeddingProvider>>) -> Self {
-        self.embedding = embedding;
-        self
+    setters! {
+        /// Sets the embedding provider. With `None`, no vectors are made, and searches use only words.
+        with_embedding(embedding: Option<Arc<dyn EmbeddingProvider>>);
+        /// Sets the settings.
+        with_settings(settings: StorageSettings);
     }
 
     /// Sets what masks secrets, and for which models. Without a redactor, the default, nothing is masked.
     #[must_use]
     pub fn with_redactor(mut self, redaction: Redaction, redactor: Arc<dyn Redactor>) -> Self {
         (self.redaction, self.redactor) = (redaction, Some(redactor));
-        self
-    }
-
-    /// Sets the settings.
-    #[must_use]
-    pub fn with_settings(mut self, settings: StorageSettings) -> Self {
-        self.settings = settings;
         self
     }
 

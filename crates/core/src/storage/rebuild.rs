@@ -43,18 +43,11 @@ impl VectorsOf {
         Self { user, project: None, session: None }
     }
 
-    /// Only sessions of this project.
-    #[must_use]
-    pub fn with_project(mut self, project: Option<ProjectSlug>) -> Self {
-        self.project = project;
-        self
-    }
-
-    /// Only this session.
-    #[must_use]
-    pub fn with_session(mut self, session: Option<SessionId>) -> Self {
-        self.session = session;
-        self
+    setters! {
+        /// Only sessions of this project.
+        with_project(project: Option<ProjectSlug>);
+        /// Only this session.
+        with_session(session: Option<SessionId>);
     }
 
     fn is_everything(&self) -> bool {
@@ -334,15 +327,8 @@ impl SessionStorage {
     }
 
     pub(super) async fn session_keys(&self, of: &VectorsOf) -> Result<Vec<SessionKey>> {
-        let filter = SessionFilter::default();
-        let filter = match &of.project {
-            Some(project) => filter.with_project(project.clone()),
-            None => filter,
-        };
-        let filter = match &of.session {
-            Some(session) => filter.with_session(session.clone()),
-            None => filter,
-        };
+        let filter =
+            SessionFilter::default().with_project(of.project.clone()).with_session(of.session.clone());
         let query = SessionQuery::new(Scope::from(of.user.clone())).with_filter(filter);
         Ok(self.all_sessions(query).await?.iter().map(Session::key).collect())
     }

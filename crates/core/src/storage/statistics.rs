@@ -32,11 +32,9 @@ pub struct StatisticsOptions {
 }
 
 impl StatisticsOptions {
-    /// Sets the filter for sessions.
-    #[must_use]
-    pub fn with_sessions(mut self, sessions: SessionFilter) -> Self {
-        self.sessions = sessions;
-        self
+    setters! {
+        /// Sets the filter for sessions.
+        with_sessions(sessions: SessionFilter);
     }
 
     /// Sets the period; each end may be open.
@@ -158,8 +156,10 @@ impl SessionStorage {
         self.each_page(query, |page| page.iter().for_each(|session| tables.session(session, in_period)))
             .await?;
 
-        let mut messages = SearchFilter::default().with_sessions(options.sessions.clone());
-        (messages.since, messages.until) = (since, until);
+        let messages = SearchFilter::default()
+            .with_sessions(options.sessions.clone())
+            .with_since(since)
+            .with_until(until);
         let events = EventFilter::default()
             .with_sessions(options.sessions.clone())
             .with_since(since)

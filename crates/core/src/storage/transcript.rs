@@ -39,11 +39,9 @@ impl SyncLines {
         Self { lines, start_sequence, extent: Extent::Part, seen: None, embeddings: None }
     }
 
-    /// Sets the time of lines that state none.
-    #[must_use]
-    pub fn with_seen(mut self, seen: Timestamp) -> Self {
-        self.seen = Some(seen);
-        self
+    optional_setters! {
+        /// Sets the time of lines that state none.
+        with_seen(seen: Timestamp);
     }
 
     /// Sets vectors of these lines that the caller made with the model of `space`. A message in `vectors` gets only

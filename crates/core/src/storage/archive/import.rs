@@ -28,18 +28,11 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// Sets whether to replace sessions that already exist.
-    #[must_use]
-    pub fn with_replace(mut self, replace: bool) -> Self {
-        self.replace = replace;
-        self
-    }
-
-    /// Only imports sessions of this user.
-    #[must_use]
-    pub fn with_owner(mut self, owner: Option<UserId>) -> Self {
-        self.owner = owner;
-        self
+    setters! {
+        /// Sets whether to replace sessions that already exist.
+        with_replace(replace: bool);
+        /// Only imports sessions of this user.
+        with_owner(owner: Option<UserId>);
     }
 }
 
