@@ -11,7 +11,6 @@ mod embeddings;
 mod events;
 mod find;
 mod ingest;
-mod pending;
 mod periods;
 mod projects;
 mod rebuild;

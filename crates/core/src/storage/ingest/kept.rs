@@ -56,42 +56,42 @@ impl SessionIngest {
     /// The number of stored messages that the lines so far do not contain.
     #[must_use]
     pub fn missing_messages(&self) -> u32 {
-        self.messages.missing()
+        self.messages.pending.missing()
     }
 
     /// Whether `line`, the last one, would replace a stored message that is not the last one.
     #[must_use]
     pub fn cuts_off_messages(&self, line: &RawJson) -> bool {
-        self.messages.cuts_off(Digest::of(line.as_bytes()))
+        self.messages.pending.cuts_off(Digest::of(line.as_bytes()))
     }
 
     /// Whether `line`, the first one, differs from the first stored message.
     #[must_use]
     pub fn begins_other_messages(&self, line: &RawJson) -> bool {
-        self.messages.begins_otherwise(Digest::of(line.as_bytes()))
+        self.messages.pending.begins_otherwise(Digest::of(line.as_bytes()))
     }
 
     /// Keeps all stored events from the next line on, like [`SessionIngest::keep_stored_messages`].
     pub fn keep_stored_events(&mut self) {
-        self.events.keep_stored();
+        self.events.pending.keep_stored();
     }
 
     /// The number of stored events that the lines so far do not contain.
     #[must_use]
     pub fn missing_events(&self) -> u32 {
-        self.events.missing()
+        self.events.pending.missing()
     }
 
     /// Whether `line`, the first one, differs from the first stored event.
     #[must_use]
     pub fn begins_other_events(&self, line: &RawJson) -> bool {
-        self.events.begins_otherwise(Digest::of(line.as_bytes()))
+        self.events.pending.begins_otherwise(Digest::of(line.as_bytes()))
     }
 
     /// Whether `line`, the last one, would replace a stored event that is not the last one.
     #[must_use]
     pub fn cuts_off_events(&self, line: &RawJson) -> bool {
-        self.events.cuts_off(Digest::of(line.as_bytes()))
+        self.events.pending.cuts_off(Digest::of(line.as_bytes()))
     }
 }
 

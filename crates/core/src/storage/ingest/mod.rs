@@ -1,6 +1,7 @@
 //! Ingests one session: lines come one by one, and only changes are written.
 
 mod kept;
+mod pending;
 mod report;
 mod rows;
 mod times;

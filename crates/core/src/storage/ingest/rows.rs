@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::IngestTarget;
-use super::kept::KeptRows;
-use crate::storage::{EventDetail, pending::Pending};
+use super::{IngestTarget, pending::Pending};
 use crate::{
     Error, ErrorKind, Result,
     backend::EventTime,
@@ -14,6 +12,7 @@ use crate::{
         ContentType, ContentTypes, Digest, Event, Message, MessageState, Payload, RawJson, Role, Session,
         StoredEvent, Timestamp, VectorState,
     },
+    storage::EventDetail,
     times::{EventClock, LineTime, stated_time},
 };
 use serde_json::{Map, Value};
@@ -35,8 +34,6 @@ pub(super) struct MessageRows {
     turn_before: bool,
     /// The number of pending messages with each content type.
     content_types: BTreeMap<ContentType, u64>,
-    /// The stored rows after a damaged part of the file.
-    kept: Option<KeptRows>,
 }
 
 impl MessageRows {
@@ -51,7 +48,6 @@ impl MessageRows {
             title: TitleFinder::default(),
             turn_before: false,
             content_types: BTreeMap::new(),
-            kept: None,
         }
     }
 
@@ -61,50 +57,28 @@ impl MessageRows {
         self.turns = TurnCounter::new(last_turn);
         self.distinct_turns = before.iter().filter_map(|state| state.turn).collect();
         self.turn_before = last_turn.is_some();
-        self.pending.begin(start, states.len() as u32);
-        for state in states.get(start as usize..).unwrap_or_default() {
+        let after = states.get(start as usize..).unwrap_or_default();
+        self.pending.begin(start, after.iter().map(|state| state.digest).collect());
+        for state in after {
             if let Some(seen) = state.first_seen() {
                 self.first_seen.entry(state.digest).or_default().push_back(seen);
             }
         }
         self.states = states;
-        self.kept = None;
     }
 
     /// Keeps the stored rows from the next line on.
     pub(super) fn keep_stored(&mut self) {
-        let next = self.pending.next();
-        let stays = self.states.get(next as usize..).unwrap_or_default();
-        if self.kept.is_some() || stays.is_empty() {
+        let stays = self.states.get(self.pending.next() as usize..).unwrap_or_default();
+        if !self.pending.keep_stored() {
             return;
         }
-        self.kept = Some(KeptRows::new(next, stays.iter().map(|state| state.digest)));
         if let Some(last) = stays.iter().rev().find_map(|state| state.turn) {
             self.turns = TurnCounter::new(Some(last));
             // If there was no prompt yet, it may be in the rows that are kept.
             self.turn_before |= self.title.found().is_none();
         }
         self.distinct_turns.extend(stays.iter().filter_map(|state| state.turn));
-        self.pending.pass_over_stored();
-    }
-
-    /// The number of stored messages that the lines do not contain.
-    pub(super) fn missing(&self) -> u32 {
-        let not_reached = || (self.states.len() as u32).saturating_sub(self.pending.next());
-        self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
-    }
-
-    /// Whether this is the first line, and differs from the first stored one.
-    pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
-        let differs = self.states.first().is_some_and(|stored| stored.digest != line);
-        self.kept.is_none() && differs && self.pending.next() == 0
-    }
-
-    /// Whether the line would replace a stored message that is not the last one.
-    pub(super) fn cuts_off(&self, line: Digest) -> bool {
-        let next = self.pending.next() as usize;
-        let differs = self.states.get(next).is_some_and(|stored| stored.digest != line);
-        self.kept.is_none() && differs && next + 1 < self.states.len()
     }
 
     pub(super) fn line(
@@ -117,7 +91,7 @@ impl MessageRows {
         let object = raw.parse_object()?;
         let role = object.get("role").and_then(|role| role.as_str()).unwrap_or_default().parse::<Role>()?;
         let digest = Digest::of(raw.as_bytes());
-        if self.kept.as_mut().is_some_and(|kept| kept.finds(digest)) {
+        if self.pending.finds(digest) {
             return Ok(None);
         }
         let turn = self.turns.turn_of(&object, role);
@@ -194,13 +168,8 @@ impl MessageRows {
 #[derive(Debug)]
 pub(super) struct EventRows {
     pub(super) pending: Pending<StoredEvent>,
-    /// The digests of the stored events from `start` on.
-    digests: Vec<Digest>,
-    start: u32,
     /// Whether unchanged lines are written again.
     rewriting: bool,
-    /// The stored rows after a damaged part of the file.
-    kept: Option<KeptRows>,
     /// The times in the events that were read.
     pub(super) clock: EventClock,
     /// The number of lines that were read only for their times.
@@ -223,10 +192,7 @@ impl EventRows {
     pub(super) fn new(stored_count: u32) -> Self {
         Self {
             pending: Pending::new(stored_count),
-            digests: Vec::new(),
-            start: 0,
             rewriting: false,
-            kept: None,
             clock: EventClock::default(),
             noted: 0,
             last: None,
@@ -235,9 +201,8 @@ impl EventRows {
     }
 
     pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
-        self.pending.begin(start, start + digests.len() as u32);
-        (self.start, self.digests) = (start, digests);
-        (self.rewriting, self.kept) = (false, None);
+        self.pending.begin(start, digests);
+        self.rewriting = false;
     }
 
     pub(super) fn derive_again(&mut self, write: bool) {
@@ -263,36 +228,6 @@ impl EventRows {
         self.noted > 0
     }
 
-    /// Keeps the stored rows from the next line on.
-    pub(super) fn keep_stored(&mut self) {
-        let next = self.pending.next();
-        if self.kept.is_some() || next >= self.pending.stored() {
-            return;
-        }
-        let stays = self.digests.iter().skip((next - self.start) as usize).copied();
-        self.kept = Some(KeptRows::new(next, stays));
-        self.pending.pass_over_stored();
-    }
-
-    /// The number of stored events that the lines do not contain.
-    pub(super) fn missing(&self) -> u32 {
-        let not_reached = || self.pending.stored().saturating_sub(self.pending.next());
-        self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
-    }
-
-    /// Whether this is the first line, and differs from the first stored one.
-    pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
-        let differs = self.digests.first().is_some_and(|stored| *stored != line);
-        self.kept.is_none() && differs && self.pending.next() == 0
-    }
-
-    /// Whether the line would replace a stored event that is not the last one.
-    pub(super) fn cuts_off(&self, line: Digest) -> bool {
-        let next = self.pending.next();
-        let differs = self.digests.get((next - self.start) as usize).is_some_and(|stored| *stored != line);
-        self.kept.is_none() && differs && next + 1 < self.pending.stored()
-    }
-
     pub(super) fn line(
         &mut self,
         target: &IngestTarget,
@@ -305,11 +240,11 @@ impl EventRows {
             return Err(Error::new(ErrorKind::EventTooLarge, "the line is larger than 64 MB"));
         }
         let digest = Digest::of(raw.as_bytes());
-        if self.kept.as_mut().is_some_and(|kept| kept.finds(digest)) {
+        if self.pending.finds(digest) {
             return Ok(None);
         }
         let sequence = self.pending.next();
-        let is_stored = self.digests.get((sequence - self.start) as usize) == Some(&digest);
+        let is_stored = self.pending.is_stored(digest);
         if is_stored && !self.rewriting && self.again.is_none() {
             self.pending.leave();
             return Ok(None);

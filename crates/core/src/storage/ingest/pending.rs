@@ -1,7 +1,7 @@
 //! Pending rows of a session, and its counts after they are written.
 
-use super::Extent;
-use crate::backend::RowChange;
+use super::{Extent, kept::KeptRows};
+use crate::{backend::RowChange, model::Digest};
 
 /// Pending rows of one kind, messages or events, of a session that is being ingested.
 #[derive(Debug)]
@@ -13,6 +13,11 @@ pub(super) struct Pending<T> {
     rows: RowChange<T>,
     bytes: usize,
     touched: bool,
+    /// The digests of the stored rows from `first` on.
+    digests: Vec<Digest>,
+    first: u32,
+    /// The stored rows after a damaged part of the file.
+    kept: Option<KeptRows>,
 }
 
 impl<T> Pending<T> {
@@ -26,12 +31,16 @@ impl<T> Pending<T> {
             rows: RowChange::default(),
             bytes: 0,
             touched: false,
+            digests: Vec::new(),
+            first: 0,
+            kept: None,
         }
     }
 
-    /// Begins lines at the sequence `start`; `stored` rows were counted.
-    pub(super) fn begin(&mut self, start: u32, stored: u32) {
-        (self.next, self.stored, self.begun) = (start, stored, true);
+    /// Begins lines at the sequence `start`; `digests` are those of the stored rows from there on.
+    pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) {
+        (self.next, self.stored, self.begun) = (start, start + digests.len() as u32, true);
+        (self.first, self.digests, self.kept) = (start, digests, None);
     }
 
     /// Whether lines were begun.
@@ -44,14 +53,49 @@ impl<T> Pending<T> {
         self.next
     }
 
-    /// The number of stored rows.
-    pub(super) fn stored(&self) -> u32 {
-        self.stored
+    /// The digests of the stored rows from the next line on.
+    fn following(&self) -> &[Digest] {
+        self.digests.get((self.next - self.first) as usize..).unwrap_or_default()
     }
 
-    /// Whether the next line is after all stored rows.
-    pub(super) fn pass_over_stored(&mut self) {
-        self.next = self.next.max(self.stored);
+    /// Whether the next line is already stored under its sequence.
+    pub(super) fn is_stored(&self, line: Digest) -> bool {
+        self.following().first() == Some(&line)
+    }
+
+    /// Keeps the stored rows from the next line on. Returns false if there are none, or if they are kept already.
+    pub(super) fn keep_stored(&mut self) -> bool {
+        if self.kept.is_some() || self.following().is_empty() {
+            return false;
+        }
+        self.kept = Some(KeptRows::new(self.next, self.following().iter().copied()));
+        self.next = self.stored;
+        true
+    }
+
+    /// Whether a line is one of the kept rows after those found before.
+    pub(super) fn finds(&mut self, line: Digest) -> bool {
+        self.kept.as_mut().is_some_and(|kept| kept.finds(line))
+    }
+
+    /// The number of stored rows that the lines do not contain.
+    pub(super) fn missing(&self) -> u32 {
+        let not_reached = || self.stored.saturating_sub(self.next);
+        self.kept.as_ref().map_or_else(not_reached, KeptRows::missing)
+    }
+
+    /// Whether this is the first line, and differs from the first stored one.
+    pub(super) fn begins_otherwise(&self, line: Digest) -> bool {
+        self.next == 0 && self.replaces_stored(line)
+    }
+
+    /// Whether the line would replace a stored row that is not the last one.
+    pub(super) fn cuts_off(&self, line: Digest) -> bool {
+        self.next + 1 < self.stored && self.replaces_stored(line)
+    }
+
+    fn replaces_stored(&self, line: Digest) -> bool {
+        self.kept.is_none() && !self.following().is_empty() && !self.is_stored(line)
     }
 
     /// The next line is already stored.
