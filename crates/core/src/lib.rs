@@ -1,7 +1,7 @@
 //! Everything that is the same on every backend: data model, content rules, search, and [`SessionStorage`].
 
 #[macro_use]
-mod setters;
+mod macros;
 
 pub mod backend;
 mod blocking;

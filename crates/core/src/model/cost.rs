@@ -49,12 +49,6 @@ impl Cost {
         number.ok().filter(|number| Self::from_json(number) == Some(self)).unwrap_or(Value::String(text))
     }
 
-    /// The nearest floating-point number, for charts.
-    #[must_use]
-    pub fn to_f64(self) -> f64 {
-        self.0 as f64 / ONE as f64
-    }
-
     /// The amount in hundredths, rounded half up.
     #[must_use]
     pub fn cents(self) -> i128 {

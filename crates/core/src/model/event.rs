@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Digest, HostId, ProjectSlug, SessionId, SessionKey, Timestamp, UserId};
 use crate::text::holds_words;
 
-/// The level of an event.
+/// The level of an event, least serious first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
@@ -21,21 +21,11 @@ pub enum Level {
     Error,
 }
 
+names! {
+    Level { Debug: "DEBUG", Info: "INFO", Warn: "WARN", Error: "ERROR" }
+}
+
 impl Level {
-    /// All levels, least serious first.
-    pub const ALL: [Self; 4] = [Self::Debug, Self::Info, Self::Warn, Self::Error];
-
-    /// The name as it is stored.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "DEBUG",
-            Self::Info => "INFO",
-            Self::Warn => "WARN",
-            Self::Error => "ERROR",
-        }
-    }
-
     /// Parses a level, ignoring case, with the other names in use: `WARNING`, `ERR`, `CRITICAL`, `FATAL`, `TRACE`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -108,7 +98,7 @@ impl Event {
     /// The part of the type before the first colon: `llm` for `llm:request`. The whole type if it has no colon.
     #[must_use]
     pub fn category(&self) -> &str {
-        category(&self.event_type)
+        self.event_type.split(':').next().unwrap_or(&self.event_type)
     }
 
     /// Whether the event reports a failure: its level is `ERROR`, it has an error type, or its summary has `has_error`.
@@ -141,12 +131,6 @@ pub fn event_says(error_type: Option<&str>, summary: &Map<String, Value>, words:
     let mut texts: Vec<&str> = error_type.into_iter().collect();
     summary.values().for_each(|value| collect(value, &mut texts));
     holds_words(&texts, words)
-}
-
-/// The part of an event type before the first colon.
-#[must_use]
-pub fn category(event_type: &str) -> &str {
-    event_type.split(':').next().unwrap_or(event_type)
 }
 
 /// The stored form of an event's line. `core` compresses and splits lines; a backend stores the bytes unchanged.

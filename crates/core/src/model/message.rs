@@ -25,21 +25,8 @@ pub enum Role {
     Developer,
 }
 
-impl Role {
-    /// All roles.
-    pub const ALL: [Self; 5] = [Self::User, Self::Assistant, Self::Tool, Self::System, Self::Developer];
-
-    /// The name in transcripts.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-            Self::System => "system",
-            Self::Developer => "developer",
-        }
-    }
+names! {
+    Role { User: "user", Assistant: "assistant", Tool: "tool", System: "system", Developer: "developer" }
 }
 
 impl std::str::FromStr for Role {
@@ -49,12 +36,6 @@ impl std::str::FromStr for Role {
             Error::validation("role", "must be user, assistant, tool, system or developer")
                 .with("value", format_args!("{:?}", text.chars().take(40).collect::<String>()))
         })
-    }
-}
-
-impl std::fmt::Display for Role {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -12,7 +12,7 @@ mod tolerant;
 mod vector;
 
 pub use cost::Cost;
-pub use event::{Event, Level, Payload, StoredEvent, category, event_says};
+pub use event::{Event, Level, Payload, StoredEvent, event_says};
 pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, UserId};
 pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;

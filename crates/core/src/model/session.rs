@@ -132,23 +132,14 @@ pub enum Visibility {
     Public,
 }
 
-impl Visibility {
-    /// The name as it is stored.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::Team => "team",
-            Self::Org => "org",
-            Self::Public => "public",
-        }
-    }
+names! {
+    Visibility { Private: "private", Team: "team", Org: "org", Public: "public" }
 }
 
 impl std::str::FromStr for Visibility {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self> {
-        [Self::Private, Self::Team, Self::Org, Self::Public]
+        Self::ALL
             .into_iter()
             .find(|visibility| visibility.as_str() == text)
             .ok_or_else(|| Error::validation("visibility", "must be private, team, org or public"))

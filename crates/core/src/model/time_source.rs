@@ -20,22 +20,13 @@ pub enum TimeSource {
     File,
 }
 
-impl TimeSource {
-    /// All sources, best first.
-    pub const ALL: [Self; 5] = [Self::Stated, Self::Event, Self::Interpolated, Self::Session, Self::File];
-
-    /// The name as it is stored.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stated => "stated",
-            Self::Event => "event",
-            Self::Interpolated => "interpolated",
-            Self::Session => "session",
-            Self::File => "file",
-        }
+names! {
+    TimeSource {
+        Stated: "stated", Event: "event", Interpolated: "interpolated", Session: "session", File: "file",
     }
+}
 
+impl TimeSource {
     /// Whether the time is an estimate: neither the line nor an event states it.
     #[must_use]
     pub const fn is_estimated(self) -> bool {
@@ -89,11 +80,5 @@ impl std::str::FromStr for TimeSource {
         Self::ALL.into_iter().find(|source| source.as_str() == text).ok_or_else(|| {
             Error::validation("ts_source", "must be stated, event, interpolated, session or file")
         })
-    }
-}
-
-impl std::fmt::Display for TimeSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }

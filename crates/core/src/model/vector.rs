@@ -24,33 +24,21 @@ pub enum ContentType {
     ToolCall,
 }
 
-impl ContentType {
-    /// All content types.
-    pub const ALL: [Self; 6] = [
-        Self::UserQuery,
-        Self::AssistantResponse,
-        Self::AssistantThinking,
-        Self::ToolOutput,
-        Self::System,
-        Self::ToolCall,
-    ];
+names! {
+    ContentType {
+        UserQuery: "user_query",
+        AssistantResponse: "assistant_response",
+        AssistantThinking: "assistant_thinking",
+        ToolOutput: "tool_output",
+        System: "system",
+        ToolCall: "tool_call",
+    }
+}
 
+impl ContentType {
     /// The content types that are embedded.
     pub const EMBEDDED: [Self; 4] =
         [Self::UserQuery, Self::AssistantResponse, Self::AssistantThinking, Self::ToolOutput];
-
-    /// The name as it is stored.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UserQuery => "user_query",
-            Self::AssistantResponse => "assistant_response",
-            Self::AssistantThinking => "assistant_thinking",
-            Self::ToolOutput => "tool_output",
-            Self::System => "system",
-            Self::ToolCall => "tool_call",
-        }
-    }
 
     /// Whether it is a tool call or tool output.
     #[must_use]
@@ -68,12 +56,6 @@ impl ContentType {
     #[must_use]
     pub fn from_code(code: u8) -> Option<Self> {
         Self::ALL.get(usize::from(code)).copied()
-    }
-}
-
-impl fmt::Display for ContentType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -183,9 +183,10 @@ fn text_weight(candidate: &TextCandidate, weights: &FusionWeights) -> f32 {
 }
 
 fn vector_weight(candidate: &VectorCandidate, weights: &FusionWeights) -> f32 {
-    match candidate.content_type {
-        ContentType::ToolOutput | ContentType::ToolCall => weights.tool_vectors * weights.tool_output,
-        _ => weights.vectors,
+    if candidate.content_type.is_of_tools() {
+        weights.tool_vectors * weights.tool_output
+    } else {
+        weights.vectors
     }
 }
 

@@ -1,6 +1,6 @@
 //! Search options.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,22 +20,8 @@ pub enum SearchMode {
     Hybrid,
 }
 
-impl SearchMode {
-    /// The name in results: `full_text`, `semantic` or `hybrid`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::FullText => "full_text",
-            Self::Semantic => "semantic",
-            Self::Hybrid => "hybrid",
-        }
-    }
-}
-
-impl fmt::Display for SearchMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
+names! {
+    SearchMode { FullText: "full_text", Semantic: "semantic", Hybrid: "hybrid" }
 }
 
 impl FromStr for SearchMode {

@@ -34,11 +34,7 @@ impl SessionStorage {
     }
 
     /// The slugs of all projects with sessions in `scope`.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the backend.
-    pub async fn project_slugs(&self, scope: &Scope) -> Result<BTreeSet<ProjectSlug>> {
+    async fn project_slugs(&self, scope: &Scope) -> Result<BTreeSet<ProjectSlug>> {
         let mut slugs = BTreeSet::new();
         let query = SessionQuery::new(scope.clone()).with_limit(PAGE);
         let add = |page: Vec<Session>| slugs.extend(page.into_iter().map(|session| session.project_slug));

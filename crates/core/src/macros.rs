@@ -1,4 +1,4 @@
-//! Setters of options.
+//! What many types of this crate repeat.
 
 /// Methods that set one field each: `with_limit(limit: usize);`.
 macro_rules! setters {
@@ -25,5 +25,29 @@ macro_rules! optional_setters {
                 self
             }
         )*
+    };
+}
+
+/// The values of an enum with their names, as they are stored and shown.
+macro_rules! names {
+    ($type:ident { $($variant:ident: $name:literal),* $(,)? }) => {
+        impl $type {
+            /// All values, in the order of their declaration.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The name as it is stored.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
     };
 }
