@@ -5,7 +5,6 @@ use std::ops::Range;
 use super::{DamagedRow, Readable, SessionStorage};
 use crate::{
     Error, Result, Scope,
-    backend::SequenceRange,
     model::{Message, MessageState, Session, SessionId, SessionKey},
 };
 
@@ -102,15 +101,8 @@ impl SessionStorage {
     }
 
     async fn messages_in(&self, key: &SessionKey, range: Range<usize>) -> Result<Readable<Message>> {
-        let mut found: Readable<Message> = Readable::default();
-        let mut start = range.start;
-        while start < range.end {
-            let page = SequenceRange { start: start as u32, limit: range.end - start };
-            let page: Vec<Message> = self.readable_page(key, page, &mut found.damaged).await?;
-            let Some(last) = page.last() else { break };
-            start = last.sequence as usize + 1;
-            found.rows.extend(page);
-        }
+        let mut found: Readable<Message> = self.readable_rows(key, range.start as u32, range.len()).await?;
+        // In place of damaged messages, others after the range were read.
         let is_within = |sequence: u32| (sequence as usize) < range.end;
         found.rows.retain(|message| is_within(message.sequence));
         found.damaged.retain(|row| row.sequence.is_none_or(is_within));

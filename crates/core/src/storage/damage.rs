@@ -109,12 +109,18 @@ impl<T> Default for Readable<T> {
 pub(super) trait SequencedRow: Sized + Send {
     const KIND: RowKind;
 
+    fn sequence(&self) -> u32;
+
     async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>>;
 }
 
 #[async_trait]
 impl SequencedRow for Message {
     const KIND: RowKind = RowKind::Message;
+
+    fn sequence(&self) -> u32 {
+        self.sequence
+    }
 
     async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>> {
         backend.read_messages(key, range).await
@@ -124,6 +130,10 @@ impl SequencedRow for Message {
 #[async_trait]
 impl SequencedRow for Event {
     const KIND: RowKind = RowKind::Event;
+
+    fn sequence(&self) -> u32 {
+        self.sequence
+    }
 
     async fn read(backend: &dyn StorageBackend, key: &SessionKey, range: SequenceRange) -> Result<Vec<Self>> {
         backend.read_events(key, range).await
@@ -160,6 +170,24 @@ impl SessionStorage {
             let Some(next) = sequence.checked_add(1) else { return Ok(Vec::new()) };
             range.start = next;
         }
+    }
+
+    /// Up to `limit` rows of a session from `start` on, without those that can't be read.
+    pub(super) async fn readable_rows<T: SequencedRow>(
+        &self,
+        key: &SessionKey,
+        mut start: u32,
+        limit: usize,
+    ) -> Result<Readable<T>> {
+        let mut found: Readable<T> = Readable::default();
+        while found.rows.len() < limit {
+            let range = SequenceRange { start, limit: limit - found.rows.len() };
+            let page: Vec<T> = self.readable_page(key, range, &mut found.damaged).await?;
+            let Some(last) = page.last() else { break };
+            start = last.sequence().saturating_add(1);
+            found.rows.extend(page);
+        }
+        Ok(found)
     }
 
     /// The sessions that this storage and its clones have skipped in lists, and in statistics and other data derived

@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use super::SessionStorage;
+use super::{SessionStorage, damage::SequencedRow};
 use crate::{
     Error, Result, Scope,
     backend::{RowSpan, SequenceRange, SessionRows, SkippedLine},
-    model::{SessionId, SessionKey},
+    model::{Event, Message, SessionId, SessionKey},
 };
 
 /// The stored rows of a session.
@@ -26,12 +26,6 @@ pub struct SyncStatistics {
     pub skipped: Vec<SkippedLine>,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Rows {
-    Messages,
-    Events,
-}
-
 impl SessionStorage {
     /// The stored rows of a session, and missing ones.
     ///
@@ -44,14 +38,18 @@ impl SessionStorage {
         let stored = stored.ok_or_else(|| Error::session_not_found(session_id))?;
         let rows = self.backend.session_rows(&key).await?;
         Ok(SyncStatistics {
-            missing_messages: self.gaps(&key, Rows::Messages, rows.messages).await?,
-            missing_events: self.gaps(&key, Rows::Events, rows.events).await?,
+            missing_messages: self.gaps::<Message>(&key, rows.messages).await?,
+            missing_events: self.gaps::<Event>(&key, rows.events).await?,
             skipped: stored.skipped,
             rows,
         })
     }
 
-    async fn gaps(&self, key: &SessionKey, kind: Rows, span: RowSpan) -> Result<Vec<RangeInclusive<u32>>> {
+    async fn gaps<T: SequencedRow>(
+        &self,
+        key: &SessionKey,
+        span: RowSpan,
+    ) -> Result<Vec<RangeInclusive<u32>>> {
         const PAGE: usize = 1_000;
         let mut gaps = Vec::new();
         let end = span.last_sequence.map_or(0, |last| u64::from(last) + 1);
@@ -60,19 +58,11 @@ impl SessionStorage {
         }
         let mut next = 0;
         loop {
-            let range = SequenceRange { start: next, limit: PAGE };
-            let sequences: Vec<u32> = match kind {
-                Rows::Messages => {
-                    self.backend.read_messages(key, range).await?.iter().map(|row| row.sequence).collect()
-                }
-                Rows::Events => {
-                    self.backend.read_events(key, range).await?.iter().map(|row| row.sequence).collect()
-                }
-            };
-            if sequences.is_empty() {
+            let rows = T::read(&*self.backend, key, SequenceRange { start: next, limit: PAGE }).await?;
+            if rows.is_empty() {
                 return Ok(gaps);
             }
-            for sequence in sequences {
+            for sequence in rows.iter().map(T::sequence) {
                 if sequence > next {
                     gaps.push(next..=sequence - 1);
                 }

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::{
     Error, Result, Scope,
-    backend::SequenceRange,
     model::{EmbeddingSpace, Message, RawJson, SessionId, Timestamp},
 };
 
@@ -120,16 +119,8 @@ impl SessionStorage {
         limit: usize,
     ) -> Result<Readable<Message>> {
         let key = self.existing_session(scope, session_id).await?.key();
-        let mut found: Readable<Message> = Readable::default();
-        let mut start = after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
-        while found.rows.len() < limit {
-            let range = SequenceRange { start, limit: limit - found.rows.len() };
-            let page: Vec<Message> = self.readable_page(&key, range, &mut found.damaged).await?;
-            let Some(last) = page.last() else { break };
-            start = last.sequence.saturating_add(1);
-            found.rows.extend(page);
-        }
-        Ok(found)
+        let start = after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
+        self.readable_rows(&key, start, limit).await
     }
 }
 

@@ -288,17 +288,12 @@ impl SessionIngest {
     }
 
     fn has_changes(&self) -> bool {
-        let metadata_differs = match (&self.metadata, &self.stored) {
-            (Some((files, _)), Some(stored)) => *files != stored.metadata_files,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
         let differs = |stored: &StoredSession| {
             self.session_after() != stored.session
                 || self.skipped.as_ref().is_some_and(|skipped| *skipped != stored.skipped)
                 || (self.sync_state.is_some() && self.sync_state != stored.sync_state)
         };
-        metadata_differs
+        self.has_other_metadata()
             || self.stored.as_ref().is_none_or(differs)
             || self.messages.pending.has_changes()
             || !self.times.retimed.is_empty()

@@ -81,16 +81,20 @@ impl SessionIngest {
     /// Whether anything changed that affects the times of messages.
     #[must_use]
     pub fn may_have_other_times(&self) -> bool {
-        let files_differ = match (&self.metadata, &self.stored) {
-            (Some((files, _)), Some(stored)) => *files != stored.metadata_files,
-            (given, _) => given.is_some(),
-        };
         self.times.before.is_none()
             || self.times.again
-            || files_differ
+            || self.has_other_metadata()
             || self.messages.pending.touched()
             || self.events.pending.touched()
             || self.events.has_notes()
+    }
+
+    /// Whether metadata files were given that are not stored.
+    pub(super) fn has_other_metadata(&self) -> bool {
+        match (&self.metadata, &self.stored) {
+            (Some((files, _)), Some(stored)) => *files != stored.metadata_files,
+            (given, _) => given.is_some(),
+        }
     }
 
     /// The metadata: the given files, or else the stored ones.
