@@ -217,21 +217,28 @@ fn scale_to_one(fused: &mut [Fused]) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::model::{SessionId, SessionKey, UserId};
 
-    fn message_ref(sequence: u32) -> MessageRef {
-        MessageRef::new(SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap()), sequence)
+    fn message_ref(session: &str, sequence: u32) -> MessageRef {
+        let (user, session) = (UserId::new("u").unwrap(), SessionId::new(session).unwrap());
+        MessageRef::new(SessionKey::new(user, session), sequence)
+    }
+
+    /// A candidate without a vector.
+    pub(in crate::search) fn candidate(session: &str, sequence: u32, relevance: f32) -> Fused {
+        let (message_ref, content_type) = (message_ref(session, sequence), ContentType::UserQuery);
+        Fused::from_text(TextCandidate { message_ref, content_type, score: relevance }, relevance)
     }
 
     fn text(sequence: u32, content_type: ContentType, score: f32) -> TextCandidate {
-        TextCandidate { message_ref: message_ref(sequence), content_type, score }
+        TextCandidate { message_ref: message_ref("s", sequence), content_type, score }
     }
 
     fn vector(sequence: u32, content_type: ContentType, similarity: f32) -> VectorCandidate {
         VectorCandidate {
-            message_ref: message_ref(sequence),
+            message_ref: message_ref("s", sequence),
             content_type,
             span_start: 0,
             span_end: 9,

@@ -39,23 +39,10 @@ fn cosine(a: &Fused, b: &Fused) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{ContentType, MessageRef, SessionId, SessionKey, UserId},
-        search::SearchSource,
-    };
+    use crate::search::fusion::tests;
 
     fn candidate(sequence: u32, relevance: f32, vector: Option<[f32; 2]>) -> Fused {
-        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new("s").unwrap());
-        Fused {
-            message_ref: MessageRef::new(key, sequence),
-            content_type: ContentType::UserQuery,
-            span: None,
-            relevance,
-            source: SearchSource::Both,
-            text_score: None,
-            similarity: None,
-            vector: vector.map(|v| v.to_vec()),
-        }
+        Fused { vector: vector.map(|v| v.to_vec()), ..tests::candidate("s", sequence, relevance) }
     }
 
     fn order(picked: &[(Fused, f32)]) -> Vec<u32> {

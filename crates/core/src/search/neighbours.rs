@@ -44,27 +44,12 @@ fn are_near(a: &Fused, b: &Fused) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        model::{ContentType, MessageRef, SessionId, SessionKey, UserId},
-        search::SearchSource,
-    };
-
-    fn candidate((session, sequence, relevance): (&str, u32, f32)) -> Fused {
-        let key = SessionKey::new(UserId::new("u").unwrap(), SessionId::new(session).unwrap());
-        Fused {
-            message_ref: MessageRef::new(key, sequence),
-            content_type: ContentType::UserQuery,
-            span: None,
-            relevance,
-            source: SearchSource::FullText,
-            text_score: None,
-            similarity: None,
-            vector: None,
-        }
-    }
+    use crate::search::fusion::tests::candidate;
 
     fn lifted(candidates: &[(&'static str, u32, f32)]) -> Vec<f32> {
-        let mut candidates: Vec<Fused> = candidates.iter().copied().map(candidate).collect();
+        let of =
+            |(session, sequence, relevance): &(&str, u32, f32)| candidate(session, *sequence, *relevance);
+        let mut candidates: Vec<Fused> = candidates.iter().map(of).collect();
         lift_by_neighbours(&mut candidates);
         candidates.iter().map(|candidate| candidate.relevance).collect()
     }

@@ -12,7 +12,6 @@ mod characters;
 mod query;
 mod snippet;
 mod stems;
-mod stop_words;
 mod words;
 
 pub use analyzer::{Analyzer, MAX_TOKEN_BYTES, Tokens};
