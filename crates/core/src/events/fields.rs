@@ -112,6 +112,8 @@ fn error_type(envelope: &Envelope) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn fields(line: &str) -> EventFields {
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!(event.ts, Some(Timestamp::parse("2026-01-05T08:00:00Z").unwrap()));
         assert_eq!((event.level, event.turn), (Level::Warn, Some(3)));
         assert_eq!((event.model.as_deref(), event.provider.as_deref()), (Some("m1"), Some("anthropic")));
-        let expected = serde_json::json!({"model":"m1","provider":"anthropic","duration_ms":1234,"status":"ok",
+        let expected = json!({"model":"m1","provider":"anthropic","duration_ms":1234,"status":"ok",
             "has_error":false,"has_tool_calls":true,"tool_names":["bash","grep"],
             "usage":{"input_tokens":10,"output_tokens":5,"cost":0.25}});
         assert_eq!(Value::Object(event.summary), expected);
@@ -175,7 +177,7 @@ mod tests {
         );
         assert_eq!(event.event_type, "llm:response");
         assert_eq!(event.level, Level::Info);
-        assert_eq!(event.summary["usage"], serde_json::json!({"input_tokens":1,"output_tokens":2}));
+        assert_eq!(event.summary["usage"], json!({"input_tokens":1,"output_tokens":2}));
     }
 
     #[test]

@@ -227,6 +227,8 @@ fn usage(envelope: &Envelope) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{events::parse_event_line, model::RawJson};
 
@@ -237,22 +239,19 @@ mod tests {
     #[test]
     fn payloads_never_reach_the_summary() {
         let big = "x".repeat(1_000);
-        let summary = of(serde_json::json!({"event": "llm:request", "status": big, "model": {"name": big},
+        let summary = of(json!({"event": "llm:request", "status": big, "model": {"name": big},
             "data": {"content": big, "data": big, "messages": [big], "full_response": {"a": big}, "usage": {"note": big}}}));
-        assert_eq!(summary, serde_json::json!({"has_error": false}));
+        assert_eq!(summary, json!({"has_error": false}));
     }
 
     #[test]
     fn a_prompt_is_a_digest() {
         let of = |event: &str, prompt: Value| {
-            of(serde_json::json!({"event": event, "data": {"prompt": prompt}}))["prompt_digest"].clone()
+            of(json!({"event": event, "data": {"prompt": prompt}}))["prompt_digest"].clone()
         };
         let digest = of("prompt:submit", "Fix the tests".into());
         assert!(digest.is_u64());
-        assert_eq!(
-            of("prompt.submit", serde_json::json!([{"type": "text", "text": "Fix the tests"}])),
-            digest
-        );
+        assert_eq!(of("prompt.submit", json!([{"type": "text", "text": "Fix the tests"}])), digest);
         assert_eq!(of("prompt:submit", Value::Null), Value::Null);
         assert_eq!(of("prompt:complete", "Fix the tests".into()), Value::Null);
     }
@@ -260,92 +259,86 @@ mod tests {
     #[test]
     fn errors_are_found_in_all_formats() {
         for line in [
-            serde_json::json!({"event": "e", "error": "boom"}),
-            serde_json::json!({"event": "e", "data": {"error": {"type": "T"}}}),
-            serde_json::json!({"event": "e", "data": {"error_type": "T"}}),
-            serde_json::json!({"event": "e", "status": "error"}),
-            serde_json::json!({"event": "e", "data": {"result": {"success": false}}}),
+            json!({"event": "e", "error": "boom"}),
+            json!({"event": "e", "data": {"error": {"type": "T"}}}),
+            json!({"event": "e", "data": {"error_type": "T"}}),
+            json!({"event": "e", "status": "error"}),
+            json!({"event": "e", "data": {"result": {"success": false}}}),
         ] {
             assert_eq!(of(line.clone())["has_error"], true, "{line}");
         }
-        assert_eq!(
-            of(serde_json::json!({"event": "e", "error": null, "data": {"error": ""}}))["has_error"],
-            false
-        );
+        assert_eq!(of(json!({"event": "e", "error": null, "data": {"error": ""}}))["has_error"], false);
     }
 
     #[test]
     fn cost_may_be_beside_usage() {
-        let line =
-            serde_json::json!({"event": "e", "data": {"cost_usd": 0.5, "usage": {"prompt_tokens": 1}}});
-        assert_eq!(of(line)["usage"], serde_json::json!({"input_tokens": 1, "cost": 0.5}));
+        let line = json!({"event": "e", "data": {"cost_usd": 0.5, "usage": {"prompt_tokens": 1}}});
+        assert_eq!(of(line)["usage"], json!({"input_tokens": 1, "cost": 0.5}));
     }
 
     #[test]
     fn costs_are_exact() {
         let cost = |cost: Value| {
-            of(serde_json::json!({"event": "llm:response", "data": {"usage": {"cost_usd": cost}}}))["usage"]["cost"].clone()
+            of(json!({"event": "llm:response", "data": {"usage": {"cost_usd": cost}}}))["usage"]["cost"]
+                .clone()
         };
         assert_eq!(cost("0.4724725".into()), 0.4724725);
         assert_eq!(cost("0.083880".into()), 0.08388);
         assert_eq!(cost(0.25.into()), 0.25);
         assert_eq!(cost("123456789.123456789123".into()), "123456789.123456789123");
-        let free = serde_json::json!({"event": "llm:response", "data": {"usage": {"cost_usd": "free"}}});
+        let free = json!({"event": "llm:response", "data": {"usage": {"cost_usd": "free"}}});
         assert_eq!(of(free).get("usage"), None);
     }
 
     #[test]
     fn cache_tokens_are_found_by_all_names() {
-        let of =
-            |usage: Value| of(serde_json::json!({"event": "e", "data": {"usage": usage}}))["usage"].clone();
+        let of = |usage: Value| of(json!({"event": "e", "data": {"usage": usage}}))["usage"].clone();
         for read in [
-            serde_json::json!({"cache_read_tokens": 7}),
-            serde_json::json!({"cache_read_tokens": null, "cache_read_input_tokens": 7}),
-            serde_json::json!({"cached_tokens": 7}),
-            serde_json::json!({"prompt_tokens_details": {"cached_tokens": 7}}),
+            json!({"cache_read_tokens": 7}),
+            json!({"cache_read_tokens": null, "cache_read_input_tokens": 7}),
+            json!({"cached_tokens": 7}),
+            json!({"prompt_tokens_details": {"cached_tokens": 7}}),
         ] {
-            assert_eq!(of(read.clone()), serde_json::json!({"cache_read_tokens": 7}), "{read}");
+            assert_eq!(of(read.clone()), json!({"cache_read_tokens": 7}), "{read}");
         }
-        let written = serde_json::json!({"cache_creation_input_tokens": 5, "cache_write_tokens": null});
-        assert_eq!(of(written), serde_json::json!({"cache_write_tokens": 5}));
+        let written = json!({"cache_creation_input_tokens": 5, "cache_write_tokens": null});
+        assert_eq!(of(written), json!({"cache_write_tokens": 5}));
     }
 
     #[test]
     fn only_the_first_block_of_an_answer_has_the_usage() {
         let block = |index: Value| {
-            let data =
-                serde_json::json!({"block_index": index, "total_blocks": 2, "usage": {"input_tokens": 1}});
-            of(serde_json::json!({"event": "content_block:end", "data": data})).get("usage").is_some()
+            let data = json!({"block_index": index, "total_blocks": 2, "usage": {"input_tokens": 1}});
+            of(json!({"event": "content_block:end", "data": data})).get("usage").is_some()
         };
         assert_eq!([block(0.into()), block(1.into()), block(Value::Null)], [true, false, true]);
     }
 
     #[test]
     fn durations_are_milliseconds() {
-        let of = |data: Value| of(serde_json::json!({"event": "e", "data": data}))["duration_ms"].clone();
-        assert_eq!(of(serde_json::json!({"duration": 1234})), 1234);
-        assert_eq!(of(serde_json::json!({"duration_ms": 5, "duration": 1234})), 5);
-        assert_eq!(of(serde_json::json!({"duration_seconds": 1.5})), 1500.0);
-        assert_eq!(of(serde_json::json!({"duration": {"long": 1}})), Value::Null);
+        let of = |data: Value| of(json!({"event": "e", "data": data}))["duration_ms"].clone();
+        assert_eq!(of(json!({"duration": 1234})), 1234);
+        assert_eq!(of(json!({"duration_ms": 5, "duration": 1234})), 5);
+        assert_eq!(of(json!({"duration_seconds": 1.5})), 1500.0);
+        assert_eq!(of(json!({"duration": {"long": 1}})), Value::Null);
     }
 
     #[test]
     fn error_messages_are_cut_to_a_maximum_length() {
         let of = |line: Value| of(line)["error"].clone();
         for line in [
-            serde_json::json!({"event": "e", "error": "boom"}),
-            serde_json::json!({"event": "e", "data": {"error": {"type": "T", "message": "boom"}}}),
-            serde_json::json!({"event": "e", "data": {"error": true, "error_message": "boom"}}),
-            serde_json::json!({"event": "e", "data": {"error": {"error": {"message": "boom"}}}}),
-            serde_json::json!({"event": "tool:post", "data": {"result": {"success": false, "output": "x", "error": {"message": "boom"}}}}),
+            json!({"event": "e", "error": "boom"}),
+            json!({"event": "e", "data": {"error": {"type": "T", "message": "boom"}}}),
+            json!({"event": "e", "data": {"error": true, "error_message": "boom"}}),
+            json!({"event": "e", "data": {"error": {"error": {"message": "boom"}}}}),
+            json!({"event": "tool:post", "data": {"result": {"success": false, "output": "x", "error": {"message": "boom"}}}}),
         ] {
             assert_eq!(of(line.clone()), "boom", "{line}");
         }
-        assert_eq!(of(serde_json::json!({"event": "e", "error": {"type": "T", "hint": "try"}})), "T, try");
-        let long = of(serde_json::json!({"event": "e", "error": "é".repeat(5_000)}));
+        assert_eq!(of(json!({"event": "e", "error": {"type": "T", "hint": "try"}})), "T, try");
+        let long = of(json!({"event": "e", "error": "é".repeat(5_000)}));
         assert_eq!(long.as_str().unwrap().chars().count(), LONGEST_ERROR + 1);
-        let fine =
-            serde_json::json!({"event": "tool:post", "data": {"result": {"success": true, "error": null}}});
+        let fine = json!({"event": "tool:post", "data": {"result": {"success": true, "error": null}}});
         assert_eq!(of(fine), Value::Null);
     }
 }

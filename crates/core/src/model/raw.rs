@@ -89,25 +89,19 @@ impl From<&str> for RawJson {
 mod tests {
     use super::*;
 
-    fn text_of(raw: &[u8]) -> String {
-        RawJson::new(raw).parse_object().unwrap()["a"].as_str().unwrap().to_owned()
-    }
-
     #[test]
-    fn lone_surrogates_are_replaced_and_pairs_kept() {
-        assert_eq!(text_of(br#"{"a":"x\ud800y"}"#), "x\u{FFFD}y");
-        assert_eq!(text_of(br#"{"a":"\udc00\ud83d\ude00\ud83d"}"#), "\u{FFFD}😀\u{FFFD}");
-        assert_eq!(text_of(br#"{"a":"\\ud800 \ud800"}"#), "\\ud800 \u{FFFD}");
-    }
-
-    #[test]
-    fn invalid_utf8_is_replaced() {
-        assert_eq!(text_of(b"{\"a\":\"caf\xe9\"}"), "caf\u{FFFD}");
-    }
-
-    #[test]
-    fn nul_and_line_separators_are_ordinary_characters() {
-        assert_eq!(text_of(b"{\"a\":\"\\u0000\xe2\x80\xa8\"}"), "\0\u{2028}");
+    fn lone_surrogates_and_invalid_utf8_are_replaced() {
+        let cases: [(&[u8], &str); 5] = [
+            (br#"{"a":"x\ud800y"}"#, "x\u{FFFD}y"),
+            (br#"{"a":"\udc00\ud83d\ude00\ud83d"}"#, "\u{FFFD}😀\u{FFFD}"),
+            (br#"{"a":"\\ud800 \ud800"}"#, "\\ud800 \u{FFFD}"),
+            (b"{\"a\":\"caf\xe9\"}", "caf\u{FFFD}"),
+            // NUL and line separators are ordinary characters.
+            (b"{\"a\":\"\\u0000\xe2\x80\xa8\"}", "\0\u{2028}"),
+        ];
+        for (raw, expected) in cases {
+            assert_eq!(RawJson::new(raw).parse_object().unwrap()["a"], expected);
+        }
     }
 
     #[test]

@@ -81,26 +81,25 @@ mod tests {
 
     #[test]
     fn as_many_texts_as_possible_match() {
-        assert_eq!(of("abc", "abc", false), [(0, 0), (1, 1), (2, 2)]);
-        assert_eq!(of("abcd", "cd", false), [(2, 0), (3, 1)]);
-        assert_eq!(of("ab", "abcd", true), [(0, 0), (1, 1)]);
-        assert_eq!(of("axbyc", "abzc", false), [(0, 0), (2, 1), (4, 3)]);
-        assert_eq!(of("gagbg", "agb", false), [(1, 0), (2, 1), (3, 2)]);
-    }
-
-    #[test]
-    fn the_first_or_the_last_of_equal_texts_match() {
-        assert_eq!(of("ggg", "gg", false), [(0, 0), (1, 1)]);
-        assert_eq!(of("ggg", "gg", true), [(1, 0), (2, 1)]);
-        assert_eq!(of("g", "gg", false), [(0, 0)]);
-        assert_eq!(of("g", "gg", true), [(0, 1)]);
-    }
-
-    #[test]
-    fn items_without_text_match_nothing() {
-        assert_eq!(of("...", "...", false), []);
-        assert_eq!(of(".a.", ".a", true), [(1, 1)]);
-        assert_eq!(of("", "a", false), []);
+        let cases: [(&str, &str, bool, &[(usize, usize)]); 12] = [
+            ("abc", "abc", false, &[(0, 0), (1, 1), (2, 2)]),
+            ("abcd", "cd", false, &[(2, 0), (3, 1)]),
+            ("ab", "abcd", true, &[(0, 0), (1, 1)]),
+            ("axbyc", "abzc", false, &[(0, 0), (2, 1), (4, 3)]),
+            ("gagbg", "agb", false, &[(1, 0), (2, 1), (3, 2)]),
+            // The first or the last of equal texts.
+            ("ggg", "gg", false, &[(0, 0), (1, 1)]),
+            ("ggg", "gg", true, &[(1, 0), (2, 1)]),
+            ("g", "gg", false, &[(0, 0)]),
+            ("g", "gg", true, &[(0, 1)]),
+            // Items without text match nothing.
+            ("...", "...", false, &[]),
+            (".a.", ".a", true, &[(1, 1)]),
+            ("", "a", false, &[]),
+        ];
+        for (left, right, from_end, expected) in cases {
+            assert_eq!(of(left, right, from_end), expected, "{left} {right} {from_end}");
+        }
     }
 
     #[test]
