@@ -95,10 +95,7 @@ mod tests {
         assert_eq!(count("hello world"), 2);
         assert_eq!(count("antidisestablishmentarianism"), 6);
         assert_eq!(count("2 + 2 = 4"), 7);
-    }
-
-    #[test]
-    fn special_tokens_are_plain_text() {
+        // Special tokens are plain text.
         assert_eq!(count("<|endoftext|>"), 7);
     }
 

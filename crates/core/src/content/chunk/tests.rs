@@ -11,7 +11,9 @@ fn checked<'a>(content_type: ContentType, text: &'a str, settings: &ChunkSetting
     let chunks = chunk(content_type, text, settings);
     let characters: Vec<char> = text.chars().collect();
     let mut covered = vec![false; characters.len()];
-    let whole = tokens::count(text) <= settings.threshold_tokens;
+    let token_count = tokens::count(text);
+    assert!(token_count <= text.len());
+    let whole = token_count <= settings.threshold_tokens;
     for (index, chunk) in chunks.iter().enumerate() {
         let span = chunk.span_start as usize..chunk.span_end as usize;
         assert_eq!(chunk.index as usize, index);
@@ -66,39 +68,36 @@ fn the_default_settings_are_those_of_the_schema() {
 }
 
 #[test]
-fn user_queries_are_cut_between_sentences() {
-    let text = sentences(60);
-    let chunks = checked(ContentType::UserQuery, &text, &SMALL);
-    assert!(chunks.len() > 5);
-    for chunk in &chunks {
-        assert!(chunk.text.starts_with("This is") && chunk.text.ends_with("text."), "{chunk:?}");
-    }
-}
-
-#[test]
-fn abbreviations_do_not_end_a_sentence_before_a_small_letter() {
-    let text = "It reads some formats, e.g. parquet files and i.e. nothing else at all. ".repeat(20);
-    for chunk in checked(ContentType::UserQuery, &text, &SMALL) {
-        assert!(chunk.text.starts_with("It reads"), "{chunk:?}");
-    }
-}
-
-#[test]
-fn chinese_is_cut_between_sentences() {
-    let text = "会话存储把向量和文本放在一起。它从哪里来？没有人知道！".repeat(30);
-    for chunk in checked(ContentType::AssistantResponse, &text, &SMALL) {
-        assert!(chunk.text.ends_with(['。', '？', '！']), "{chunk:?}");
-    }
-}
-
-#[test]
-fn tool_output_is_cut_between_lines() {
-    let text: String = (0..100).map(|n| format!("    {n}: some output. With a stop inside\n")).collect();
-    for chunk in checked(ContentType::ToolOutput, &text, &SMALL) {
-        assert!(
-            chunk.text.starts_with(|c: char| c.is_ascii_digit()) && chunk.text.ends_with("inside"),
-            "{chunk:?}"
-        );
+fn texts_are_cut_at_the_best_places() {
+    use ContentType::{AssistantResponse, AssistantThinking, ToolOutput, UserQuery};
+    let abbreviations = "It reads some formats, e.g. parquet files and i.e. nothing else at all. ".repeat(20);
+    let chinese = "会话存储把向量和文本放在一起。它从哪里来？没有人知道！".repeat(30);
+    let output = (0..100).map(|n| format!("    {n}: some output. With a stop inside\n")).collect();
+    let section =
+        "## Heading\n\nA first paragraph of some words.\n\nA second paragraph with some more words.\n\n";
+    let list = (0..50).map(|n| format!("{n}. first line of an item\n   second line of the item\n")).collect();
+    let code = format!("```rust\n{}```\n", "let x = some_function(1, 2, 3);\n".repeat(50));
+    let cases: [(&str, ContentType, String, fn(&str) -> bool); 7] = [
+        ("between sentences", UserQuery, sentences(60), |chunk| {
+            chunk.starts_with("This is") && chunk.ends_with("text.")
+        }),
+        ("not after abbreviations", UserQuery, abbreviations, |chunk| chunk.starts_with("It reads")),
+        ("between Chinese sentences", AssistantResponse, chinese, |chunk| {
+            chunk.ends_with(['。', '？', '！'])
+        }),
+        ("between lines of output", ToolOutput, output, |chunk| {
+            chunk.starts_with(|c: char| c.is_ascii_digit()) && chunk.ends_with("inside")
+        }),
+        ("before headings", AssistantThinking, section.repeat(20), |chunk| chunk.ends_with("more words.")),
+        ("between list items", AssistantResponse, list, |chunk| chunk.ends_with("second line of the item")),
+        ("between lines of long code", AssistantResponse, code, |chunk| {
+            chunk.ends_with([';', '`']) && !chunk.starts_with("some")
+        }),
+    ];
+    for (places, content_type, text, is_cut_there) in cases {
+        for chunk in checked(content_type, &text, &SMALL) {
+            assert!(is_cut_there(chunk.text), "{places}: {chunk:?}");
+        }
     }
 }
 
@@ -120,17 +119,8 @@ fn chunks_overlap_by_whole_sentences() {
 fn without_overlap_nothing_is_repeated() {
     let text = sentences(60);
     let chunks = checked(ContentType::UserQuery, &text, &SMALL);
+    assert!(chunks.len() > 5);
     assert!(chunks.windows(2).all(|pair| pair[0].span_end <= pair[1].span_start));
-}
-
-#[test]
-fn markdown_is_cut_before_headings() {
-    let section =
-        "## Heading\n\nA first paragraph of some words.\n\nA second paragraph with some more words.\n\n";
-    let text = section.repeat(20);
-    for chunk in checked(ContentType::AssistantThinking, &text, &SMALL) {
-        assert!(chunk.text.ends_with("more words."), "{chunk:?}");
-    }
 }
 
 #[test]
@@ -139,15 +129,6 @@ fn a_heading_stays_with_what_follows() {
         format!("{}\n\n", "word ".repeat(20).trim_end()).repeat(2) + "# Heading\n\n" + &"more ".repeat(30);
     let chunks = checked(ContentType::AssistantResponse, &text, &SMALL);
     assert!(!chunks.iter().any(|chunk| chunk.text.ends_with("Heading")), "{chunks:?}");
-}
-
-#[test]
-fn list_items_stay_whole() {
-    let text: String =
-        (0..50).map(|n| format!("{n}. first line of an item\n   second line of the item\n")).collect();
-    for chunk in checked(ContentType::AssistantResponse, &text, &SMALL) {
-        assert!(chunk.text.ends_with("second line of the item"), "{chunk:?}");
-    }
 }
 
 #[test]
@@ -168,14 +149,6 @@ fn a_code_block_of_just_the_target_stays_whole() {
     let text = format!("Before.\n\n{block}\n\nAfter.\n\n{block}");
     let chunks = checked(ContentType::AssistantResponse, &text, &settings);
     assert_eq!(chunks.iter().filter(|chunk| chunk.text == block).count(), 2, "{chunks:?}");
-}
-
-#[test]
-fn a_longer_code_block_is_cut_between_lines() {
-    let text = format!("```rust\n{}```\n", "let x = some_function(1, 2, 3);\n".repeat(50));
-    for chunk in checked(ContentType::AssistantResponse, &text, &SMALL) {
-        assert!(chunk.text.ends_with([';', '`']) && !chunk.text.starts_with("some"), "{chunk:?}");
-    }
 }
 
 #[test]
@@ -234,12 +207,6 @@ fn rare_characters_are_never_cut() {
             checked(ContentType::UserQuery, &text.repeat(500), &ChunkSettings::for_limits(0, target));
         }
     }
-}
-
-#[test]
-fn special_tokens_are_plain_text() {
-    let text = "<|endoftext|><|im_start|>".repeat(100);
-    assert!(checked(ContentType::UserQuery, &text, &SMALL).len() > 10);
 }
 
 #[test]
@@ -313,10 +280,5 @@ proptest! {
         for block in blocks.iter().filter(|block| tokens::count(block) <= target) {
             prop_assert!(chunks.iter().any(|chunk| chunk.text.contains(block.as_str())), "{block:?} in {chunks:?}");
         }
-    }
-
-    #[test]
-    fn tokens_are_counted_in_any_text(text in any_text()) {
-        prop_assert!(tokens::count(&text) <= text.len());
     }
 }
