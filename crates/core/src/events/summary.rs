@@ -77,36 +77,23 @@ pub(super) fn summary(envelope: &Envelope, event_type: &str) -> Map<String, Valu
     ["model", "provider"].into_iter().for_each(&mut copy);
     copy("duration_ms");
     ["status", "stop_reason"].into_iter().for_each(&mut copy);
-    if !summary.contains_key("duration_ms")
-        && let Some(duration) = duration(envelope)
-    {
-        summary.insert("duration_ms".to_owned(), duration);
-    }
-    if let Some(id) = tool_call_id(envelope) {
-        summary.insert("tool_call_id".to_owned(), Value::from(id));
-    }
-    if event_type == PROMPT
-        && let Some(digest) = envelope.get("prompt").and_then(prompt_digest)
-    {
-        summary.insert("prompt_digest".to_owned(), Value::from(digest));
-    }
-    summary.insert("has_error".to_owned(), Value::Bool(has_error(envelope)));
-    if let Some(error) = error_text(envelope) {
-        summary.insert("error".to_owned(), Value::String(error));
-    }
+    let duration = duration(envelope).filter(|_| !summary.contains_key("duration_ms"));
+    let prompt = envelope.get("prompt").filter(|_| event_type == PROMPT);
     let tools = tool_names(envelope);
-    if let Some(has_tool_calls) = has_tool_calls(envelope) {
-        summary.insert("has_tool_calls".to_owned(), Value::Bool(has_tool_calls));
-    }
-    if !tools.is_empty() {
-        summary.insert("tool_names".to_owned(), Value::from(tools));
-    }
     let is_copy = repeats_usage(event_type)
         && envelope.get("block_index").and_then(Value::as_u64).is_some_and(|index| index > 0);
     let usage = if is_copy { Map::new() } else { usage(envelope) };
-    if !usage.is_empty() {
-        summary.insert("usage".to_owned(), Value::Object(usage));
-    }
+    let derived = [
+        ("duration_ms", duration),
+        ("tool_call_id", tool_call_id(envelope).map(Value::from)),
+        ("prompt_digest", prompt.and_then(prompt_digest).map(Value::from)),
+        ("has_error", Some(Value::Bool(has_error(envelope)))),
+        ("error", error_text(envelope).map(Value::String)),
+        ("has_tool_calls", has_tool_calls(envelope).map(Value::Bool)),
+        ("tool_names", (!tools.is_empty()).then(|| Value::from(tools))),
+        ("usage", (!usage.is_empty()).then_some(Value::Object(usage))),
+    ];
+    summary.extend(derived.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
     summary
 }
 

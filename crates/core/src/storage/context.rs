@@ -5,36 +5,16 @@ use std::ops::Range;
 use super::{DamagedRow, Readable, SessionStorage};
 use crate::{
     Error, Result, Scope,
-    model::{Message, MessageState, Session, SessionId, SessionKey},
+    model::{Message, MessageState, Session, SessionId},
 };
 
-/// A turn with its neighbours.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct TurnContext {
-    /// The session.
-    pub session: Session,
-    /// The requested turn.
-    pub turn: u32,
-    /// Its messages and those of the turns around it, in order.
-    pub messages: Vec<Message>,
-    /// Whether there are messages before the first.
-    pub has_more_before: bool,
-    /// Whether there are messages after the last.
-    pub has_more_after: bool,
-    /// Messages in this range that can't be read.
-    pub damaged: Vec<DamagedRow>,
-}
-
-/// A message with its neighbours.
+/// A message or a turn with its neighbours.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MessageContext {
     /// The session.
     pub session: Session,
-    /// The requested message.
-    pub sequence: u32,
-    /// The message and those around it, in order.
+    /// The requested messages and those around them, in order.
     pub messages: Vec<Message>,
     /// Whether there are messages before the first.
     pub has_more_before: bool,
@@ -58,7 +38,7 @@ impl SessionStorage {
         turn: u32,
         before: u32,
         after: u32,
-    ) -> Result<TurnContext> {
+    ) -> Result<MessageContext> {
         let session = self.existing_session(scope, session_id).await?;
         let states = self.backend.message_states(&session.key()).await?;
         if !states.iter().any(|state| state.turn == Some(turn)) {
@@ -67,9 +47,7 @@ impl SessionStorage {
         }
         let wanted = turn.saturating_sub(before)..=turn.saturating_add(after);
         let range = enclosing(&states, |state| state.turn.is_some_and(|turn| wanted.contains(&turn)));
-        let Readable { rows: messages, damaged } = self.messages_in(&session.key(), range.clone()).await?;
-        let (has_more_before, has_more_after) = (range.start > 0, range.end < states.len());
-        Ok(TurnContext { session, turn, messages, has_more_before, has_more_after, damaged })
+        self.messages_in(session, range, states.len()).await
     }
 
     /// A message, with up to `before` messages before and `after` messages after it.
@@ -94,19 +72,25 @@ impl SessionStorage {
         }
         let start = sequence.saturating_sub(before);
         let end = sequence.saturating_add(after).saturating_add(1).min(count);
-        let Readable { rows: messages, damaged } =
-            self.messages_in(&session.key(), start as usize..end as usize).await?;
-        let (has_more_before, has_more_after) = (start > 0, end < count);
-        Ok(MessageContext { session, sequence, messages, has_more_before, has_more_after, damaged })
+        self.messages_in(session, start as usize..end as usize, count as usize).await
     }
 
-    async fn messages_in(&self, key: &SessionKey, range: Range<usize>) -> Result<Readable<Message>> {
-        let mut found: Readable<Message> = self.readable_rows(key, range.start as u32, range.len()).await?;
+    /// The messages of `range`, of `count` in the session.
+    async fn messages_in(
+        &self,
+        session: Session,
+        range: Range<usize>,
+        count: usize,
+    ) -> Result<MessageContext> {
+        let (key, start) = (session.key(), range.start as u32);
+        let mut found: Readable<Message> = self.readable_rows(&key, start, range.len()).await?;
         // In place of damaged messages, others after the range were read.
         let is_within = |sequence: u32| (sequence as usize) < range.end;
         found.rows.retain(|message| is_within(message.sequence));
         found.damaged.retain(|row| row.sequence.is_none_or(is_within));
-        Ok(found)
+        let Readable { rows: messages, damaged } = found;
+        let (has_more_before, has_more_after) = (range.start > 0, range.end < count);
+        Ok(MessageContext { session, messages, has_more_before, has_more_after, damaged })
     }
 }
 

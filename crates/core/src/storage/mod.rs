@@ -45,7 +45,7 @@ pub use archive::{
     ArchiveReader, ArchiveWriter, EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport,
     JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession, SessionRecord,
 };
-pub use context::{MessageContext, TurnContext};
+pub use context::MessageContext;
 pub use damage::{DamagedRow, Readable, RowKind};
 pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};

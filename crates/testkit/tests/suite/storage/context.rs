@@ -32,7 +32,7 @@ async fn a_message_comes_with_its_neighbours(store: Store) {
         let session = target("s").key.session_id;
         let context =
             store.storage.get_message_context(&ana(), &session, sequence, before, after).await.unwrap();
-        assert_eq!((context.sequence, context.session.message_count), (sequence, 31));
+        assert_eq!(context.session.message_count, 31);
         (sequences(&context.messages), context.has_more_before, context.has_more_after)
     };
     assert_eq!(around(10, 2, 3).await, ((8..=13).collect(), true, true));
@@ -48,7 +48,7 @@ async fn a_turn_comes_with_its_neighbours(store: Store) {
     let around = async |turn: u32, before: u32, after: u32| {
         let session = target("s").key.session_id;
         let context = store.storage.get_turn_context(&ana(), &session, turn, before, after).await.unwrap();
-        assert_eq!((context.turn, context.session.turn_count), (turn, 10));
+        assert_eq!(context.session.turn_count, 10);
         (sequences(&context.messages), context.has_more_before, context.has_more_after)
     };
     assert_eq!(around(5, 0, 0).await, (vec![13, 14, 15], true, true));
