@@ -7,7 +7,7 @@ use crate::{
     ErrorKind, Result,
     backend::SequenceRange,
     metadata::Metadata,
-    model::{Message, MessageRef, Session, SessionKey, TimeSource, Timestamp},
+    model::{MessageRef, Session, SessionKey, TimeSource, Timestamp},
 };
 
 /// Number of messages read at a time.
@@ -33,7 +33,7 @@ impl SessionStorage {
         for some in spoken.chunks(MESSAGES) {
             let message_refs: Vec<MessageRef> =
                 some.iter().map(|session| MessageRef { session: session.key(), sequence: 0 }).collect();
-            let first = self.messages_that_can_be_read(&message_refs).await?;
+            let first = self.readable_messages_at(message_refs).await?.rows;
             let of_file = first.into_iter().filter(|message| message.ts_source == TimeSource::File);
             doubtful.extend(of_file.filter_map(|message| {
                 let is_its = |session: &&&Session| {
@@ -52,22 +52,6 @@ impl SessionStorage {
             }
         }
         Ok(estimated)
-    }
-
-    async fn messages_that_can_be_read(&self, message_refs: &[MessageRef]) -> Result<Vec<Message>> {
-        match self.backend.messages_at(message_refs).await {
-            Err(error) if error.kind() == ErrorKind::Damaged => {}
-            read => return read,
-        }
-        let mut messages = Vec::new();
-        for message_ref in message_refs {
-            match self.backend.messages_at(std::slice::from_ref(message_ref)).await {
-                Ok(message) => messages.extend(message),
-                Err(error) if error.kind() == ErrorKind::Damaged => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(messages)
     }
 
     /// Whether the dates of a session are estimates if it has no message, or if the time of its first message, `first`,
