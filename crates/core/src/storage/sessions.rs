@@ -171,15 +171,13 @@ impl SessionStorage {
         &self,
         attempt: impl Fn() -> F,
     ) -> Result<T> {
-        let mut last = None;
-        for _ in 0..CONFLICT_ATTEMPTS {
+        for _ in 1..CONFLICT_ATTEMPTS {
             match attempt().await {
-                Err(error) if error.kind() == ErrorKind::Conflict => last = Some(error),
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
                 other => return other,
             }
         }
-        Err(last
-            .unwrap_or_else(|| Error::new(ErrorKind::Conflict, "other processes are writing the session")))
+        attempt().await
     }
 
     /// All sessions that match `query`.

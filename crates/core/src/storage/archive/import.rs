@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ArchiveReader, EventRecord, FORMAT, MessageRecord, Record, SessionRecord, digest};
+use super::{ArchiveReader, EventRecord, FORMAT, MessageRecord, Record, SessionRecord, digest, invalid};
 use crate::{
     Error, ErrorKind, Result, SessionStorage,
     backend::{RowChange, SessionChange, StorageBackendExt},
@@ -87,7 +87,7 @@ impl SessionStorage {
         options: &ImportOptions,
     ) -> Result<ImportReport> {
         self.renew().await?;
-        let first = archive.next()?.ok_or_else(|| Error::validation("archive", "the archive is empty"))?;
+        let first = archive.next()?.ok_or_else(|| invalid("the archive is empty"))?;
         check_first(&first).map_err(|error| placed(error, archive))?;
         let (mut report, mut reading) = (ImportReport::default(), None);
         loop {
@@ -103,10 +103,7 @@ impl SessionStorage {
         }
         match archive.next()? {
             None => Ok(report),
-            Some(_) => {
-                let error = Error::validation("archive", "the archive continues after its end");
-                Err(placed(error, archive))
-            }
+            Some(_) => Err(placed(invalid("the archive continues after its end"), archive)),
         }
     }
 
@@ -118,9 +115,7 @@ impl SessionStorage {
         report: &mut ImportReport,
     ) -> Result<()> {
         match (record, reading.as_mut()) {
-            (Record::Archive { .. }, _) => {
-                return Err(Error::validation("archive", "the archive begins a second time"));
-            }
+            (Record::Archive { .. }, _) => return Err(invalid("the archive begins a second time")),
             (Record::Session(record), None) => *reading = Some(self.begin(*record, options).await?),
             (Record::Message(record), Some(reading)) => reading.message(*record)?,
             (Record::Event(record), Some(reading)) => reading.event(*record)?,
@@ -131,9 +126,9 @@ impl SessionStorage {
                 }
             }
             (Record::Session(_) | Record::Complete { .. }, Some(_)) => {
-                return Err(Error::validation("archive", "the previous session has no end"));
+                return Err(invalid("the previous session has no end"));
             }
-            (_, None) => return Err(Error::validation("archive", "the record belongs to no session")),
+            (_, None) => return Err(invalid("the record belongs to no session")),
         }
         Ok(())
     }
@@ -164,8 +159,8 @@ impl SessionStorage {
         let counted = (change.session.message_count, change.session.event_count);
         let is_whole = |of: (u32, u32)| rows == (of.0 as usize, of.1 as usize);
         if refused.is_none() && !(is_whole(stated) && is_whole(counted)) {
-            return Err(Error::validation("archive", "rows of the session are missing")
-                .with("session", &change.session.session_id));
+            let error = invalid("rows of the session are missing");
+            return Err(error.with("session", &change.session.session_id));
         }
         let refused = match refused {
             None => self.taken_event(&change).await?,
@@ -277,21 +272,17 @@ fn next<T>(rows: &RowChange<T>, sequence: u32) -> Result<()> {
     if rows.put.len() == sequence as usize {
         return Ok(());
     }
-    let message = format!("row {sequence} does not follow the {} before it", rows.put.len());
-    Err(Error::validation("archive", message))
+    Err(invalid(format!("row {sequence} does not follow the {} before it", rows.put.len())))
 }
 
 /// The first record must be that of an archive.
 fn check_first(record: &Record) -> Result<()> {
     match record {
         Record::Archive { format: FORMAT, .. } => Ok(()),
-        Record::Archive { format, .. } => {
-            let message = format!(
-                "the archive has format {format}, which this program does not know (it knows {FORMAT})"
-            );
-            Err(Error::validation("archive", message))
-        }
-        _ => Err(Error::validation("archive", "the file is not an archive")),
+        Record::Archive { format, .. } => Err(invalid(format!(
+            "the archive has format {format}, which this program does not know (it knows {FORMAT})"
+        ))),
+        _ => Err(invalid("the file is not an archive")),
     }
 }
 
@@ -299,13 +290,11 @@ fn check_first(record: &Record) -> Result<()> {
 fn ends_early(reading: Option<Reading>, report: &ImportReport) -> Error {
     match reading {
         Some(Reading { change, .. }) => {
-            let message = "the archive ends in the middle of a session, which is not taken";
-            Error::validation("archive", message).with("session", &change.session.session_id)
+            let error = invalid("the archive ends in the middle of a session, which is not taken");
+            error.with("session", &change.session.session_id)
         }
         None => {
-            let message =
-                format!("the archive ends before its last line; it had {} sessions so far", seen(report));
-            Error::validation("archive", message)
+            invalid(format!("the archive ends before its last line; it had {} sessions so far", seen(report)))
         }
     }
 }
@@ -315,8 +304,7 @@ fn check_last(sessions: u64, report: &ImportReport) -> Result<()> {
     if sessions == seen(report) {
         return Ok(());
     }
-    let message = format!("the archive should have {sessions} sessions, but has {}", seen(report));
-    Err(Error::validation("archive", message))
+    Err(invalid(format!("the archive should have {sessions} sessions, but has {}", seen(report))))
 }
 
 fn seen(report: &ImportReport) -> u64 {

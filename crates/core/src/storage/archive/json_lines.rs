@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read as _, Write};
 
-use super::{ArchiveReader, ArchiveWriter, Record};
+use super::{ArchiveReader, ArchiveWriter, Record, invalid};
 use crate::{Error, ErrorKind, Result};
 
 /// The maximum length of a line: lines of transcripts and event logs have at most 64 MB, and escaping makes them up to
@@ -67,8 +67,7 @@ impl<R: BufRead + Send> ArchiveReader for JsonLinesReader<R> {
             // serde reports a position as if the line were a file.
             let reason = source.to_string();
             let reason = reason.split(" at line ").next().unwrap_or_default();
-            Error::validation("archive", format!("a line is not a record of an archive: {reason}"))
-                .with("line", self.number)
+            invalid(format!("a line is not a record of an archive: {reason}")).with("line", self.number)
         })?;
         Ok(Some(record))
     }

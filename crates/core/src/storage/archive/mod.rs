@@ -212,8 +212,13 @@ impl Raw {
 
     /// The bytes, which must be there.
     fn whole(self) -> Result<RawJson> {
-        self.kept()?.ok_or_else(|| Error::validation("archive", "the record has no raw line"))
+        self.kept()?.ok_or_else(|| invalid("the record has no raw line"))
     }
+}
+
+/// The error for an archive that can't be imported.
+fn invalid(message: impl Into<String>) -> Error {
+    Error::validation("archive", message)
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -226,7 +231,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn bytes(digits: &str) -> Result<Vec<u8>> {
-    let wrong = || Error::validation("archive", "the record has bytes that are not hexadecimal digits");
+    let wrong = || invalid("the record has bytes that are not hexadecimal digits");
     let digit = |digit: &u8| char::from(*digit).to_digit(16);
     let byte = |pair: &[u8]| match pair {
         [high, low] => Some((digit(high)? * 16 + digit(low)?) as u8),
@@ -237,7 +242,7 @@ fn bytes(digits: &str) -> Result<Vec<u8>> {
 
 fn digest(digits: &str) -> Result<Digest> {
     let bytes = bytes(digits)?;
-    let wrong = |_| Error::validation("archive", "the record has a digest of the wrong length");
+    let wrong = |_| invalid("the record has a digest of the wrong length");
     Ok(Digest(bytes.try_into().map_err(wrong)?))
 }
 
