@@ -1,7 +1,6 @@
 //! Progress bars.
 
 use std::{
-    io::IsTerminal as _,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -9,20 +8,48 @@ use std::{
 use amplifier_session_storage::{
     storage::EmbedReport,
     sync::{Progress, SessionFolder, SessionOutcome, Stage},
-    upgrade,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-/// The progress of a sync on stderr, if that is a terminal.
+/// A progress bar on stderr. It is hidden if that is not a terminal, and cleared when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    pub(crate) fn new() -> Self {
-        let bar =
-            if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
-        Self(bar)
+    pub(crate) fn new(total: u64, template: &str) -> Self {
+        let bar = Self(ProgressBar::new(total));
+        bar.set_template(template);
+        bar
+    }
+
+    /// A bar for a sync, which says what it shows.
+    pub(crate) fn of_sync() -> Self {
+        Self(ProgressBar::new_spinner())
+    }
+
+    /// A bar for the vectors of at most this many messages.
+    pub(crate) fn of_vectors(messages: u64) -> Self {
+        Self::new(messages, "making vectors {wide_bar} {pos}/{len} messages")
+    }
+
+    pub(crate) fn add(&self, done: u64) {
+        self.0.inc(done);
+    }
+
+    pub(crate) fn embedded(&self, report: &EmbedReport) {
+        self.0.set_position(report.messages + report.refused);
+    }
+
+    pub(crate) fn set(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+
+    fn set_template(&self, template: &str) {
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.0.set_style(style);
+        }
     }
 }
 
@@ -34,15 +61,12 @@ impl Drop for Bar {
 
 impl Progress for Bar {
     fn begin(&self, _sessions: u64, bytes: u64) {
-        let template = "{msg} {wide_bar} {bytes}/{total_bytes}, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.0.set_style(style);
-        }
+        self.set_template("{msg} {wide_bar} {bytes}/{total_bytes}, {eta} left");
         self.0.set_length(bytes);
     }
 
     fn advance(&self, bytes: u64) {
-        self.0.inc(bytes);
+        self.add(bytes);
     }
 
     fn session(&self, folder: &SessionFolder, _outcome: SessionOutcome) {
@@ -57,67 +81,11 @@ impl Progress for Bar {
             Stage::Indexing => "indexing",
             _ => "working",
         };
-        if stage != Stage::Reading
-            && let Ok(style) = ProgressStyle::with_template("{msg} {spinner} {elapsed}")
-        {
-            self.0.set_style(style);
+        if stage != Stage::Reading {
+            self.set_template("{msg} {spinner} {elapsed}");
             self.0.enable_steady_tick(Duration::from_millis(100));
         }
         self.0.set_message(what);
-    }
-}
-
-/// The progress of making vectors on stderr, if that is a terminal.
-#[derive(Debug)]
-pub(crate) struct VectorBar(ProgressBar);
-
-impl VectorBar {
-    /// A bar for at most this many messages.
-    pub(crate) fn new(messages: u64) -> Self {
-        let bar = match std::io::stderr().is_terminal() {
-            true => ProgressBar::new(messages),
-            false => ProgressBar::hidden(),
-        };
-        if let Ok(style) = ProgressStyle::with_template("making vectors {wide_bar} {pos}/{len} messages") {
-            bar.set_style(style);
-        }
-        Self(bar)
-    }
-
-    pub(crate) fn advance(&self, report: &EmbedReport) {
-        self.0.set_position(report.messages + report.refused);
-    }
-}
-
-impl Drop for VectorBar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// The progress of an upgrade on stderr, if that is a terminal.
-#[derive(Debug, Clone)]
-pub(crate) struct RowBar(ProgressBar);
-
-impl RowBar {
-    pub(crate) fn new() -> Self {
-        let bar = match std::io::stderr().is_terminal() {
-            true => ProgressBar::new(0),
-            false => ProgressBar::hidden(),
-        };
-        if let Ok(style) = ProgressStyle::with_template("upgrading {wide_bar} {pos}/{len} rows, {eta} left") {
-            bar.set_style(style);
-        }
-        Self(bar)
-    }
-
-    pub(crate) fn advance(&self, progress: upgrade::Progress) {
-        self.0.set_length(progress.total);
-        self.0.set_position(progress.done);
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0.finish_and_clear();
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     args::{BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs},
     failure::{Failure, Outcome, say},
     messages::{HasVectors, has_vectors},
-    progress::VectorBar,
+    progress::Bar,
     render::{embeddings as render, text::one_line},
 };
 
@@ -128,25 +128,28 @@ fn print_hints(app: &App, status: &VectorStatus) {
 }
 
 pub(super) async fn backfill(app: &mut App, args: BackfillArgs) -> Result<Outcome, Failure> {
-    if args.dry_run {
-        return estimate(app, &args.part, EstimateOf::Pending, None).await;
-    }
-    let (reader, of) = part(app, &args.part).await?;
-    let bar = bar(&reader).await?;
-    let report = reader.storage.backfill(&of, &mut |report| bar.advance(report)).await?;
-    drop(bar);
-    print_report(app, &report, "backfill")
+    make(app, &args.part, args.dry_run, EstimateOf::Pending).await
 }
 
 pub(super) async fn rebuild(app: &mut App, args: RebuildArgs) -> Result<Outcome, Failure> {
-    if args.dry_run {
-        return estimate(app, &args.part, EstimateOf::Everything, None).await;
+    make(app, &args.part, args.dry_run, EstimateOf::Everything).await
+}
+
+/// Makes pending vectors or all of them, or only counts what would be embedded.
+async fn make(app: &mut App, args: &PartArgs, dry_run: bool, what: EstimateOf) -> Result<Outcome, Failure> {
+    if dry_run {
+        return estimate(app, args, what, None).await;
     }
-    let (reader, of) = part(app, &args.part).await?;
-    let bar = bar(&reader).await?;
-    let report = reader.storage.rebuild(&of, &mut |report| bar.advance(report)).await?;
+    let (reader, of) = part(app, args).await?;
+    let counts = reader.storage.get_session_statistics(&reader.scope, None).await?;
+    let bar = Bar::of_vectors(counts.messages);
+    let mut on_embedded = |report: &EmbedReport| bar.embedded(report);
+    let (report, command) = match what {
+        EstimateOf::Pending => (reader.storage.backfill(&of, &mut on_embedded).await?, "backfill"),
+        EstimateOf::Everything => (reader.storage.rebuild(&of, &mut on_embedded).await?, "rebuild"),
+    };
     drop(bar);
-    print_report(app, &report, "rebuild")
+    print_report(app, &report, command)
 }
 
 async fn estimate(
@@ -189,11 +192,6 @@ async fn part(app: &App, args: &PartArgs) -> Result<(Reader, VectorsOf), Failure
     };
     let of = VectorsOf::user(UserId::clone(user)).with_project(project).with_session(session);
     Ok((reader, of))
-}
-
-async fn bar(reader: &Reader) -> Result<VectorBar, Failure> {
-    let counts = reader.storage.get_session_statistics(&reader.scope, None).await?;
-    Ok(VectorBar::new(counts.messages))
 }
 
 fn print_report(app: &mut App, report: &EmbedReport, command: &str) -> Result<Outcome, Failure> {

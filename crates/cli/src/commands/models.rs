@@ -4,7 +4,6 @@ use amplifier_session_storage::{
     Error,
     embedding::models::{Hub, InstalledModel, InstalledModels, KNOWN, KnownModel, Problem, Verification},
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
     args::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs},
     failure::{Failure, Outcome, say},
     paint::Paint,
+    progress::Bar,
     render::{
         table::{Cell, Column, table},
         text::{counted, one_line, size},
@@ -177,8 +177,10 @@ async fn install(
 async fn download(app: &App, models: &InstalledModels, name: &str) -> Result<InstalledModel, Failure> {
     let hub = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
     let hub = hub.map_or_else(Hub::default, Hub::at);
-    let bar = Bar::new(name);
-    models.install(name, &hub, &|bytes| bar.0.inc(bytes)).await.map_err(|error| download_failure(app, error))
+    let total = KnownModel::find(name).map_or(0, |known| known.bytes);
+    let bar = Bar::new(total, "{wide_bar} {bytes}/{total_bytes}, {eta} left");
+    let installed = models.install(name, &hub, &|bytes| bar.add(bytes)).await;
+    installed.map_err(|error| download_failure(app, error))
 }
 
 /// The failure of a download: a missing network is more likely than a problem that a retry solves.
@@ -191,27 +193,6 @@ fn download_failure(app: &App, error: Error) -> Failure {
         app.program()
     );
     Failure::failed(error.to_string(), hint)
-}
-
-/// The progress of a download on stderr, if that is a terminal.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new(name: &str) -> Self {
-        let total = KnownModel::find(name).map_or(0, |known| known.bytes);
-        // It is hidden automatically if stderr is not a terminal.
-        let bar = ProgressBar::new(total);
-        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes}/{total_bytes}, {eta} left") {
-            bar.set_style(style);
-        }
-        Self(bar)
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }
 
 fn verify(app: &mut App, models: &InstalledModels, args: &VerifyModelArgs) -> Result<Outcome, Failure> {

@@ -56,7 +56,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
         return dry_run(app, settings, options).await;
     }
     let writer = app.writer(settings).await?;
-    let report = sync(&writer.storage, &options(&writer), &Bar::new()).await?;
+    let report = sync(&writer.storage, &options(&writer), &Bar::of_sync()).await?;
     if app.out.is_json() {
         app.out.json(&report)?;
     } else {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use amplifier_session_storage::{
     StoreUrl,
     model::Timestamp,
-    upgrade::{Outcome as Became, UpgradeOptions, is_interrupted, upgrade},
+    upgrade::{Outcome as Became, Progress, UpgradeOptions, is_interrupted, upgrade},
 };
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::{
     app::App,
     args::UpgradeArgs,
     failure::{Failure, Outcome, say},
-    progress::RowBar,
+    progress::Bar,
     render::{text::counted, upgrade as render},
 };
 
@@ -32,12 +32,9 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
     let url = app.store_url()?;
     let old = old_file(app, &url, args.old)?;
     let options = UpgradeOptions::new(Timestamp::now()).with_check(args.check);
-    let bar = RowBar::new();
-    let shown = bar.clone();
-    let on_progress = Box::new(move |progress| shown.advance(progress));
-    let upgraded = upgrade(&old, &url, &app.config, options, on_progress).await;
-    bar.clear();
-    let upgraded = upgraded?;
+    let bar = Bar::new(0, "upgrading {wide_bar} {pos}/{len} rows, {eta} left");
+    let on_progress = Box::new(move |progress: Progress| bar.set(progress.done, progress.total));
+    let upgraded = upgrade(&old, &url, &app.config, options, on_progress).await?;
     if app.out.is_json() {
         match upgraded.outcome {
             Became::UpToDate => app.out.json(&Nothing { outcome: upgraded.outcome, file: &upgraded.file })?,

@@ -79,7 +79,7 @@ pub(super) async fn run(app: &mut App, args: QuickstartArgs) -> Result<Outcome, 
     let options = SyncOptions::new(&source.root, user.clone(), host.clone())
         .with_newest(Some(NEWEST))
         .with_exclude(exclude);
-    let report = sync(storage, &options, &Bar::new()).await?;
+    let report = sync(storage, &options, &Bar::of_sync()).await?;
     report_problems(&report);
     let questions = match args.question.as_slice() {
         [] if source.is_samples() => samples::QUESTIONS.map(str::to_owned).to_vec(),
