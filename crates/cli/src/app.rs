@@ -30,7 +30,8 @@ pub(crate) struct App {
     pub(crate) out: Out,
     /// When the program began, in the local time zone.
     pub(crate) now: Zoned,
-    home: Option<PathBuf>,
+    /// The user's home folder.
+    pub(crate) home: Option<PathBuf>,
 }
 
 /// A store opened for reading.
@@ -88,11 +89,6 @@ impl App {
         Ok(StorageSettings::default().with_events(self.config.event_detail()?))
     }
 
-    /// The user's home folder.
-    pub(crate) fn home(&self) -> Option<&Path> {
-        self.home.as_deref()
-    }
-
     /// The user and the host.
     pub(crate) fn who(&self) -> Result<(Identity, HostId), Failure> {
         Ok((self.identity()?, self.sources().host_id()?))
@@ -103,21 +99,22 @@ impl App {
     }
 
     /// Opens the selected store, which must exist, to read the sessions that `--scope` selects. A sync at the same time
-    /// gives way to this reader. `with_embedding` also opens the embedding provider.
-    pub(crate) async fn reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
-        let reader = self.patient_reader(with_embedding).await?;
+    /// gives way to this reader.
+    pub(crate) async fn reader(&self) -> Result<Reader, Failure> {
+        let reader = self.patient_reader().await?;
         reader.storage.backend().come_first();
         Ok(reader)
     }
 
     /// As [`App::reader`], for commands that take long themselves.
-    pub(crate) async fn patient_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
-        let reader = self.open_reader(with_embedding).await?;
+    pub(crate) async fn patient_reader(&self) -> Result<Reader, Failure> {
+        let reader = self.open_reader(false).await?;
         note_read_only(&reader.storage);
         Ok(reader)
     }
 
-    /// As [`App::reader`], for commands that report a read-only store in their results.
+    /// As [`App::reader`], for commands that report a read-only store in their results. `with_embedding` also opens the
+    /// embedding provider.
     pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
         let reader = self.open_reader(with_embedding).await?;
         reader.storage.backend().come_first();
@@ -158,9 +155,9 @@ impl App {
     }
 
     /// Opens the selected store, which must exist, to read the user's own sessions, regardless of `--scope`.
-    pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<Reader, Failure> {
+    pub(crate) async fn own_reader(&self) -> Result<Reader, Failure> {
         let user = self.identity()?.user_id;
-        let storage = self.existing_storage(with_embedding).await?;
+        let storage = self.existing_storage(false).await?;
         note_read_only(&storage);
         self.warn_of_other_user(&storage, &user).await?;
         Ok(Reader { storage, scope: Scope::from(user) })
@@ -235,7 +232,7 @@ impl App {
         url: &StoreUrl,
         settings: StorageSettings,
     ) -> Result<Writer, Failure> {
-        let (user, host) = (self.identity()?.user_id, self.sources().host_id()?);
+        let (Identity { user_id: user, .. }, host) = self.who()?;
         let storage = self.storage(url, settings).await?;
         self.warn_of_other_user(&storage, &user).await?;
         Ok(Writer { storage, user, host })
@@ -333,12 +330,6 @@ impl App {
         Sources::from_env().with_configured_user(self.global.user.clone())
     }
 
-    /// The URL of the selected store, which must exist.
-    pub(crate) fn existing_store(&self) -> Result<StoreUrl, Failure> {
-        self.check_existence()?;
-        self.store_url()
-    }
-
     /// Refuses to overwrite the store with output.
     pub(crate) fn check_out(&self, out: &Path) -> Result<(), Failure> {
         if file::is_stdout(out) {
@@ -357,7 +348,7 @@ impl App {
     }
 
     /// Checks that the store exists: reading must not create an empty one.
-    fn check_existence(&self) -> Result<(), Failure> {
+    pub(crate) fn check_existence(&self) -> Result<(), Failure> {
         if self.store_exists()? {
             return Ok(());
         }

@@ -43,13 +43,15 @@ pub(crate) fn line(raw: &RawJson, most: Option<usize>) -> Option<(Box<RawValue>,
 
 /// Cuts `value` to about `most` characters of text. Returns `None` if it is short enough.
 pub(crate) fn value_to(value: &mut Value, most: usize) -> Option<Truncated> {
-    let (mut values, mut texts) = (0, Vec::new());
-    each(value, None, &mut |_, value| {
+    let (mut values, mut size, mut texts) = (0, 0, Vec::new());
+    each(value, None, &mut |value| {
         values += 1;
-        texts.extend(value.as_str().map(|text| text.chars().count()));
+        let length = length(value);
+        size += length;
+        texts.extend(value.is_string().then_some(length));
     });
     if values > MOST_VALUES {
-        let (of, mut left) = (size(value), most);
+        let (of, mut left) = (size, most);
         if of <= most {
             return None;
         }
@@ -62,7 +64,7 @@ pub(crate) fn value_to(value: &mut Value, most: usize) -> Option<Truncated> {
     }
     let each_most = fair_share(texts, most);
     let mut shown = 0;
-    each_mut(value, None, &mut |_, value| {
+    each(value, None, &mut |value| {
         if let Value::String(text) = value {
             shown += shorten(text, each_most);
         }
@@ -113,29 +115,13 @@ fn is_structure(key: Option<&str>, value: &Value) -> bool {
 }
 
 /// Visits the leaves that count.
-fn each(value: &Value, key: Option<&str>, visit: &mut impl FnMut(Option<&str>, &Value)) {
+fn each(value: &mut Value, key: Option<&str>, visit: &mut impl FnMut(&mut Value)) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| each(item, None, visit)),
-        Value::Object(fields) => fields.iter().for_each(|(key, value)| each(value, Some(key), visit)),
+        Value::Array(items) => items.iter_mut().for_each(|item| each(item, None, visit)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| each(value, Some(key), visit)),
         value if is_structure(key, value) => {}
-        value => visit(key, value),
+        value => visit(value),
     }
-}
-
-fn each_mut(value: &mut Value, key: Option<&str>, visit: &mut impl FnMut(Option<&str>, &mut Value)) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| each_mut(item, None, visit)),
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| each_mut(value, Some(key), visit)),
-        value if is_structure(key, value) => {}
-        value => visit(key, value),
-    }
-}
-
-/// The number of characters of all values that count.
-fn size(value: &Value) -> usize {
-    let mut size = 0;
-    each(value, None, &mut |_, value| size += length(value));
-    size
 }
 
 fn length(value: &Value) -> usize {

@@ -69,7 +69,7 @@ pub(crate) fn parse_optional(
 
 /// The day and the minute, in the time zone of `now`: `2026-01-31 09:30`.
 pub(crate) fn minute(ts: Timestamp, now: &Zoned) -> String {
-    in_zone(ts, now).map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M").to_string())
+    formatted(ts, "%Y-%m-%d %H:%M", now)
 }
 
 /// [`minute`], with `~` in front of an estimate.
@@ -80,18 +80,18 @@ pub(crate) fn about_minute(ts: Timestamp, is_estimated: bool, now: &Zoned) -> St
 
 /// The day and the second, in the time zone of `now`: `2026-01-31 09:30:15`.
 pub(crate) fn second(ts: Timestamp, now: &Zoned) -> String {
-    in_zone(ts, now).map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    formatted(ts, "%Y-%m-%d %H:%M:%S", now)
 }
 
 /// The second with its offset, in the time zone of `now`: `2026-01-31T09:30:00+01:00`.
 pub(crate) fn with_offset(ts: Timestamp, now: &Zoned) -> String {
-    in_zone(ts, now)
-        .map_or_else(|| ts.to_string(), |zoned| zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+    formatted(ts, "%Y-%m-%dT%H:%M:%S%:z", now)
 }
 
-fn in_zone(ts: Timestamp, now: &Zoned) -> Option<Zoned> {
-    let instant = jiff::Timestamp::from_microsecond(ts.as_micros()).ok()?;
-    Some(instant.to_zoned(now.time_zone().clone()))
+fn formatted(ts: Timestamp, format: &str, now: &Zoned) -> String {
+    let instant = jiff::Timestamp::from_microsecond(ts.as_micros());
+    let zoned = instant.map(|instant| instant.to_zoned(now.time_zone().clone()));
+    zoned.map_or_else(|_| ts.to_string(), |zoned| zoned.strftime(format).to_string())
 }
 
 fn moment(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
@@ -126,11 +126,7 @@ fn calendar(unit: &str, last: bool, bound: Bound, now: &Zoned) -> Option<Timesta
         _ => return None,
     };
     let begins = if last { begins.checked_sub(length).ok()? } else { begins };
-    let date = match bound {
-        Bound::Since => begins,
-        Bound::Until => begins.checked_add(length).ok()?,
-    };
-    Some(timestamp(date.to_zoned(now.time_zone().clone()).ok()?.timestamp()))
+    bound_of(begins, length, bound, now)
 }
 
 /// The most recent day with this name, which may be `from`.
@@ -202,9 +198,14 @@ fn iso(text: &str, bound: Bound, now: &Zoned) -> Option<Timestamp> {
 }
 
 fn day(date: Date, bound: Bound, now: &Zoned) -> Option<Timestamp> {
+    bound_of(date, 1.day(), bound, now)
+}
+
+/// A bound of the period that begins on this day and is this long.
+fn bound_of(begins: Date, length: Span, bound: Bound, now: &Zoned) -> Option<Timestamp> {
     let date = match bound {
-        Bound::Since => date,
-        Bound::Until => date.checked_add(1.day()).ok()?,
+        Bound::Since => begins,
+        Bound::Until => begins.checked_add(length).ok()?,
     };
     Some(timestamp(date.to_zoned(now.time_zone().clone()).ok()?.timestamp()))
 }

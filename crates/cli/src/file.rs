@@ -6,57 +6,35 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tempfile::NamedTempFile;
 #[cfg(feature = "parquet")]
 use tempfile::TempDir;
+use tempfile::TempPath;
 
 use crate::failure::Failure;
 
 /// A file that appears when it is complete, and that only its owner can read.
 #[derive(Debug)]
 pub(crate) struct WholeFile<'a> {
-    writer: BufWriter<Destination>,
+    writer: BufWriter<File>,
+    /// The new file, and the path of the file that it will replace: `path`, or the target of a link there. `None` for a
+    /// pipe or a device, which is written directly.
+    fresh: Option<(TempPath, PathBuf)>,
     path: &'a Path,
 }
 
-/// Where output is written.
-#[derive(Debug)]
-enum Destination {
-    /// A new file that will replace the file at the path, or the target of a link there.
-    Fresh(NamedTempFile, PathBuf),
-    /// A pipe or a device, which is written directly.
-    Stream(File),
-}
-
-impl Write for Destination {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Fresh(file, _) => file.write(bytes),
-            Self::Stream(stream) => stream.write(bytes),
-        }
+/// Opens the file to write, and returns it with the `fresh` of [`WholeFile`].
+fn open(path: &Path) -> io::Result<(File, Option<(TempPath, PathBuf)>)> {
+    if is_stdout(path) {
+        return Ok((stdout()?, None));
     }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Fresh(file, _) => file.flush(),
-            Self::Stream(stream) => stream.flush(),
-        }
+    if is_stream(path) {
+        return Ok((File::options().write(true).open(path)?, None));
     }
-}
-
-impl Destination {
-    fn at(path: &Path) -> io::Result<Self> {
-        if is_stdout(path) {
-            return Ok(Self::Stream(stdout()?));
-        }
-        if is_stream(path) {
-            return Ok(Self::Stream(File::options().write(true).open(path)?));
-        }
-        let path = whole(path);
-        let mut builder = tempfile::Builder::new();
-        let prefix = unfinished(&path);
-        Ok(Self::Fresh(builder.prefix(&prefix).tempfile_in(folder_of(&path))?, path))
-    }
+    let path = whole(path);
+    let prefix = unfinished(&path);
+    let fresh = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder_of(&path))?;
+    let (file, temporary) = fresh.into_parts();
+    Ok((file, Some((temporary, path))))
 }
 
 /// Whether a path is that of a store, or of one of the files beside it.
@@ -101,8 +79,8 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 impl<'a> WholeFile<'a> {
     /// Begins to write the file `path`.
     pub(crate) fn begin(path: &'a Path) -> Result<Self, Failure> {
-        let destination = Destination::at(path).map_err(|error| cannot_write(path, &error))?;
-        Ok(Self { writer: BufWriter::new(destination), path })
+        let (file, fresh) = open(path).map_err(|error| cannot_write(path, &error))?;
+        Ok(Self { writer: BufWriter::new(file), fresh, path })
     }
 
     /// Where to write.
@@ -112,11 +90,10 @@ impl<'a> WholeFile<'a> {
 
     /// Moves the complete file to its path, replacing another one.
     pub(crate) fn place(self) -> Result<(), Failure> {
-        let destination = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
-        let Destination::Fresh(whole, path) = destination else { return Ok(()) };
-        whole.as_file().sync_all().map_err(|error| cannot_write(self.path, &error))?;
-        whole.persist(path).map_err(|error| cannot_write(self.path, &error.error))?;
-        Ok(())
+        let file = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
+        let Some((temporary, path)) = self.fresh else { return Ok(()) };
+        file.sync_all().map_err(|error| cannot_write(self.path, &error))?;
+        temporary.persist(path).map_err(|error| cannot_write(self.path, &error.error))
     }
 }
 
@@ -198,16 +175,6 @@ fn other_than(folder: &Path, files: &[&str]) -> io::Result<Option<String>> {
 /// been.
 fn unfinished(path: &Path) -> String {
     format!(".{}.unfinished-", path.file_name().unwrap_or_default().to_string_lossy())
-}
-
-/// Writes a complete file.
-pub(crate) fn whole_file(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut file = WholeFile::begin(path)?;
-    write(file.writer())?;
-    file.place()
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -110,6 +110,11 @@ impl Out {
         self.text("\n")
     }
 
+    /// Writes lines.
+    pub(crate) fn lines(&mut self, lines: &[String]) -> io::Result<()> {
+        lines.iter().try_for_each(|line| self.line(line))
+    }
+
     /// Writes text unchanged.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         match &mut self.captured {

@@ -31,13 +31,13 @@ impl App {
 
 /// The project of a folder, or of the nearest folder above it that has one.
 async fn of_folder(app: &App, reader: &Reader, typed: &str) -> Result<ProjectSlug, Failure> {
-    let folder = absolute(typed, app.home())?;
+    let folder = absolute(typed, app.home.as_deref())?;
     // The session may have been started in the folder or through a link to it.
     let resolved = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     for folder in [&folder, &resolved] {
         for (above, ancestor) in folder.ancestors().enumerate() {
             // The project of the home folder itself is not that of the folders in it.
-            let is_too_far = ancestor.parent().is_none() || app.home() == Some(ancestor);
+            let is_too_far = ancestor.parent().is_none() || app.home.as_deref() == Some(ancestor);
             if above > 0 && is_too_far {
                 break;
             }

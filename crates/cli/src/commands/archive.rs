@@ -32,7 +32,7 @@ pub(super) async fn export(app: &mut App, args: ExportArgs) -> Result<Outcome, F
             "pass a folder with --out FOLDER",
         ));
     }
-    let reader = app.patient_reader(false).await?;
+    let reader = app.patient_reader().await?;
     let project = app.project(&reader, args.project.as_deref()).await?;
     let mut filter = SessionFilter::default().with_project(project.clone());
     let scope = match &args.session {

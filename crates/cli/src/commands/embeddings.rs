@@ -72,15 +72,15 @@ pub(super) async fn run(app: &mut App, args: EmbeddingsArgs) -> Result<Outcome, 
 }
 
 async fn status(app: &mut App) -> Result<Outcome, Failure> {
-    let reader = app.reader(false).await?;
+    let reader = app.reader().await?;
     let status = reader.storage.vector_status(&reader.scope).await?;
     if app.out.is_json() {
         app.out.json(&status)?;
     } else if app.out.is_terminal() {
         let lines = render::table(&status, app.out.width, app.out.paint);
-        lines.iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&lines)?;
     } else {
-        render::tabbed(&status).iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&render::tabbed(&status))?;
     }
     app.out.finish()?;
     print_failures(&status);
@@ -90,7 +90,7 @@ async fn status(app: &mut App) -> Result<Outcome, Failure> {
 
 /// Which texts of each message of a session have vectors.
 async fn of_session(app: &mut App, session: &str) -> Result<Outcome, Failure> {
-    let reader = app.reader(false).await?;
+    let reader = app.reader().await?;
     let session = reader.storage.find_session(&reader.scope, session).await?;
     let types = reader.storage.vector_content_types(&reader.scope, &session.session_id).await?;
     let types: BTreeMap<u32, ContentTypes> = types.into_iter().collect();
@@ -103,7 +103,7 @@ async fn of_session(app: &mut App, session: &str) -> Result<Outcome, Failure> {
         app.out.json(&view)?;
     } else {
         let lines = render::of_messages(messages, app.out.is_terminal());
-        lines.iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&lines)?;
     }
     app.out.finish()?;
     Ok(Outcome::Done)
@@ -166,7 +166,7 @@ async fn estimate(
     } else {
         let terminal = app.out.is_terminal();
         let lines = render::estimate(&estimate, price.zip(cost), terminal);
-        lines.iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&lines)?;
     }
     app.out.finish()?;
     Ok(Outcome::Done)
@@ -199,7 +199,7 @@ fn print_report(app: &mut App, report: &EmbedReport, command: &str) -> Result<Ou
     if app.out.is_json() {
         app.out.json(&ReportView { report, pending_reason: reason.clone() })?;
     } else {
-        render::report(report, app.out.wrap_at()).iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&render::report(report, app.out.wrap_at()))?;
     }
     app.out.finish()?;
     if report.refused > 0 {

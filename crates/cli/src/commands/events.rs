@@ -34,7 +34,7 @@ struct View<'a> {
 pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
     let after = args.after.as_deref().map(parse_cursor).transpose()?;
     let (filter, sessions) = (filter(app, &args)?, args.narrow.filter()?);
-    let reader = app.reader(false).await?;
+    let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
     let sessions = of_session(&reader, sessions.with_project(project.clone()), &args).await?;
     let filter = filter.with_sessions(sessions);

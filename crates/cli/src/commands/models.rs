@@ -145,7 +145,7 @@ fn show(app: &mut App, views: &[ModelView]) -> Result<(), Failure> {
         ]
     };
     let rows: Vec<_> = views.iter().map(row).collect();
-    table(&columns, &rows, app.out.width, app.out.paint).iter().try_for_each(|line| app.out.line(line))?;
+    app.out.lines(&table(&columns, &rows, app.out.width, app.out.paint))?;
     Ok(())
 }
 
@@ -233,7 +233,7 @@ fn print_verified(app: &mut App, verified: Vec<Verification>) -> Result<(), Fail
     }
     let columns = [Column::text("model"), Column::text("file"), Column::text("state")];
     let rows: Vec<Vec<Cell>> = rows.into_iter().map(|row| row.map(Cell::plain).to_vec()).collect();
-    table(&columns, &rows, app.out.width, app.out.paint).iter().try_for_each(|line| app.out.line(line))?;
+    app.out.lines(&table(&columns, &rows, app.out.width, app.out.paint))?;
     Ok(())
 }
 

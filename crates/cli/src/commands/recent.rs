@@ -69,7 +69,7 @@ impl<T> From<&Activity<T>> for Counts {
 pub(super) async fn run(app: &mut App, args: RecentArgs) -> Result<Outcome, Failure> {
     let typed = args.since();
     let since = Period::parse(Some(&typed), None, &app.now)?.since;
-    let reader = app.reader(false).await?;
+    let reader = app.reader().await?;
     let found =
         find(&reader, since.unwrap_or(Timestamp::from_micros(0)), args.limit, app.out.is_terminal()).await?;
     if app.out.is_json() {

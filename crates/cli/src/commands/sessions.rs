@@ -66,7 +66,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     }
     let period = args.filter.period(&app.now)?;
     let filter = args.narrow.filter()?;
-    let reader = app.reader(false).await?;
+    let reader = app.reader().await?;
     refresh::before_reading(app, &reader, args.no_refresh).await;
     let project = args.filter.project(app, &reader).await?;
     let query = SessionQuery::new(reader.scope.clone())

@@ -54,7 +54,7 @@ struct EventsView<'a> {
 }
 
 pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failure> {
-    let reader = app.reader(false).await?;
+    let reader = app.reader().await?;
     let Addressed { session, line, .. } = reader.storage.find_address(&reader.scope, &args.session).await?;
     let part = Part::of(&args, line)?;
     if args.events || matches!(line, Some(AddressedLine::Event(_))) {

@@ -155,7 +155,7 @@ fn views(app: &mut App) -> Result<Outcome, Failure> {
             true => sql::views(&READY_VIEWS, app.out.width, app.out.paint),
             false => sql::views_tabbed(&READY_VIEWS),
         };
-        lines.iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&lines)?;
     }
     Ok(Outcome::Done)
 }

@@ -13,7 +13,7 @@ use crate::{
     args::StatsArgs,
     dates::Period,
     failure::{Failure, Outcome, say},
-    file::{is_stdout, whole_file},
+    file::{WholeFile, is_stdout},
     render::stats::{self, Facts, Shown, Unit, Vectors},
 };
 
@@ -27,7 +27,7 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     }
     let period = args.filter.period(&app.now)?;
     let sessions = args.narrow.filter()?;
-    let reader = app.reader(false).await?;
+    let reader = app.reader().await?;
     let project = args.filter.project(app, &reader).await?;
     let mut sessions = sessions.with_project(project.clone());
     if let Some(session) = &args.session {
@@ -47,7 +47,9 @@ pub(super) async fn run(app: &mut App, args: StatsArgs) -> Result<Outcome, Failu
     let plot = args.plot.as_deref().filter(|_| any);
     if let Some(file) = plot {
         let picture = stats::svg(&facts.statistics, Unit::of(&args.by));
-        whole_file(file, |out| out.write_all(picture.as_bytes()).map_err(Failure::from))?;
+        let mut whole = WholeFile::begin(file)?;
+        whole.writer().write_all(picture.as_bytes())?;
+        whole.place()?;
     }
     // A picture on stdout is the only output there.
     if !plot.is_some_and(is_stdout) {
@@ -84,13 +86,12 @@ fn show(app: &mut App, facts: &Facts, args: &StatsArgs, has_period: bool) -> Res
     if app.out.is_json() {
         app.out.json(facts)?;
     } else if facts.statistics.totals.sessions > 0 {
-        let home = app.home().map(Path::to_owned);
-        let shown = Shown { by: &args.by, all: args.all, has_period, home: home.as_deref() };
+        let shown = Shown { by: &args.by, all: args.all, has_period, home: app.home.as_deref() };
         let lines = match app.out.is_terminal() {
             true => stats::blocks(facts, shown, app.out.width, app.out.paint),
             false => stats::tabbed(facts, shown),
         };
-        lines.iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&lines)?;
     }
     Ok(())
 }

@@ -93,11 +93,8 @@ async fn dry_run(
     options: impl FnOnce(&Writer) -> SyncOptions,
 ) -> Result<Outcome, Failure> {
     let empty = tempfile::tempdir()?;
-    let writer = if app.store_exists()? {
-        app.writer_on(&app.existing_store()?, settings).await?
-    } else {
-        app.writer_on(&App::temporary_store(empty.path())?, settings).await?
-    };
+    let url = if app.store_exists()? { app.store_url()? } else { App::temporary_store(empty.path())? };
+    let writer = app.writer_on(&url, settings).await?;
     let plan = Plan::default();
     let report = sync(&writer.storage, &options(&writer), &plan).await?;
     let plan = plan.into_sessions();
@@ -135,7 +132,7 @@ fn list(out: &mut Out, plan: &[Planned]) -> io::Result<()> {
         cells.map(Cell::plain).to_vec()
     };
     let rows: Vec<Vec<Cell>> = plan.iter().map(row).collect();
-    table(&columns, &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
+    out.lines(&table(&columns, &rows, out.width, out.paint))
 }
 
 /// The sync fails if sessions failed, but not if lines were skipped.

@@ -46,7 +46,7 @@ pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure
         ));
     }
     let changes = !args.tags.is_empty() || !args.remove.is_empty();
-    let reader = if changes { app.editor(false).await? } else { app.own_reader(false).await? };
+    let reader = if changes { app.editor(false).await? } else { app.own_reader().await? };
     match &args.session {
         Some(session) => of_session(app, &reader, session, &args).await,
         None => list(app, &reader).await,
@@ -99,7 +99,7 @@ async fn list(app: &mut App, reader: &Reader) -> Result<Outcome, Failure> {
     if app.out.is_json() {
         app.out.json(&TagsView { tags })?;
     } else if app.out.is_terminal() && any {
-        chart(&tags).lines(app.out.width, app.out.paint).iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&chart(&tags).lines(app.out.width, app.out.paint))?;
     } else {
         tags.iter().try_for_each(|of| app.out.line(&format!("{}\t{}", one_line(&of.tag), of.sessions)))?;
     }

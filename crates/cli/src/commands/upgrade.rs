@@ -42,7 +42,7 @@ pub(super) async fn run(app: &mut App, args: UpgradeArgs) -> Result<Outcome, Fai
         }
     } else {
         let lines = render::summary(&upgraded, app.out.is_terminal());
-        lines.iter().try_for_each(|line| app.out.line(line))?;
+        app.out.lines(&lines)?;
     }
     app.out.finish()?;
     for (what, count) in &upgraded.left_out {
@@ -64,7 +64,7 @@ fn old_file(app: &App, url: &StoreUrl, named: Option<PathBuf>) -> Result<PathBuf
         (Some(old), _) => Ok(old),
         (None, Some(file)) => {
             if !is_interrupted(file) {
-                app.existing_store()?;
+                app.check_existence()?;
             }
             Ok(file.to_owned())
         }

@@ -46,7 +46,7 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
     let (identity, host) = app.who()?;
     let (mut pinned, mut counts) = (None, None);
     if app.store_exists()? {
-        let reader = app.own_reader(false).await?;
+        let reader = app.own_reader().await?;
         pinned = reader.storage.pinned_user().await?;
         let scope = Scope::from(identity.user_id.clone());
         counts = Some(reader.storage.get_session_statistics(&scope, None).await?);

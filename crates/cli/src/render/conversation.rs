@@ -137,7 +137,7 @@ pub(crate) fn messages(
         let mark = if marked(message) { "> " } else { "" };
         out.line("")?;
         out.line(&format!("{mark}{place} {role}{time}"))?;
-        body.iter().try_for_each(|line| out.line(line))?;
+        out.lines(&body)?;
     }
     Ok(())
 }

@@ -48,7 +48,7 @@ impl Recent {
 pub(crate) fn recent(out: &mut Out, recent: &Recent, now: &Zoned) -> io::Result<()> {
     let lines =
         if out.is_terminal() { blocks(recent, out.width, out.paint, now) } else { tabbed(recent, now) };
-    lines.iter().try_for_each(|line| out.line(line))
+    out.lines(&lines)
 }
 
 fn blocks(recent: &Recent, width: usize, paint: Paint, now: &Zoned) -> Vec<String> {

@@ -139,9 +139,7 @@ pub(crate) fn blocks(
             width: Some(out.width),
             ..MessageOptions::whole(out.paint)
         };
-        for line in block(rank + 1, result, options, message, now) {
-            out.line(&line)?;
-        }
+        out.lines(&block(rank + 1, result, options, message, now))?;
     }
     Ok(())
 }
@@ -169,7 +167,7 @@ pub(crate) fn lines(
         out.line(&fields.join("\t"))?;
         let message =
             MessageOptions { max_chars: (options.max_chars)(rank), ..MessageOptions::whole(out.paint) };
-        whole_message(result, "  ", message).iter().try_for_each(|line| out.line(line))?;
+        out.lines(&whole_message(result, "  ", message))?;
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ pub(crate) fn list(out: &mut Out, sessions: &[Session], options: ListOptions<'_>
     let title = |session: &Session| Cell::plain(one_line(session.title()));
     let rows: Vec<Vec<Cell>> =
         sessions.iter().map(|session| row(session, title(session), narrow, options)).collect();
-    table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
+    out.lines(&table(&columns(out.width), &rows, out.width, out.paint))
 }
 
 /// Writes one line per session, parents before their sub-agents and forks.
@@ -68,7 +68,7 @@ pub(crate) fn tree(out: &mut Out, forest: &[SessionTree], options: ListOptions<'
         .iter()
         .map(|line| row(&line.tree.session, line.title(options.short_ids), narrow, options))
         .collect();
-    table(&columns(out.width), &rows, out.width, out.paint).iter().try_for_each(|line| out.line(line))
+    out.lines(&table(&columns(out.width), &rows, out.width, out.paint))
 }
 
 /// The cells of a session, without the time of day if `narrow`.

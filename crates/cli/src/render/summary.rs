@@ -15,7 +15,7 @@ use crate::out::Out;
 pub(crate) fn summary(out: &mut Out, report: &SyncReport) -> io::Result<()> {
     let width = out.wrap_at();
     let lines = rows(report).into_iter().flat_map(|(label, value)| labelled(label, &value, width));
-    lines.collect::<Vec<_>>().iter().try_for_each(|line| out.line(line))
+    out.lines(&lines.collect::<Vec<_>>())
 }
 
 fn rows(report: &SyncReport) -> Vec<(&'static str, String)> {

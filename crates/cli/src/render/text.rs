@@ -67,12 +67,7 @@ pub(crate) fn fitted(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
-    let mut used = 1;
-    let fits = |c: &char| {
-        used += c.width().unwrap_or(0);
-        used <= columns
-    };
-    text.chars().take_while(fits).chain(['…']).collect()
+    beside_ellipsis(text.chars(), columns).chain(['…']).collect()
 }
 
 /// The last `columns` columns of `text`, with an ellipsis if it is cut.
@@ -80,13 +75,17 @@ pub(crate) fn fitted_end(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
+    let end: Vec<char> = beside_ellipsis(text.chars().rev(), columns).collect();
+    std::iter::once('…').chain(end.into_iter().rev()).collect()
+}
+
+/// The first characters that fit into `columns` columns together with an ellipsis.
+fn beside_ellipsis(chars: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
     let mut used = 1;
-    let fits = |c: &char| {
+    chars.take_while(move |c| {
         used += c.width().unwrap_or(0);
         used <= columns
-    };
-    let end: Vec<char> = text.chars().rev().take_while(fits).collect();
-    std::iter::once('…').chain(end.into_iter().rev()).collect()
+    })
 }
 
 /// A duration in milliseconds, in readable units.

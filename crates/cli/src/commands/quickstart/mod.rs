@@ -146,7 +146,7 @@ fn introduce(app: &mut App, source: &Source) -> Result<(), Failure> {
         format!("Reading {} in {}.", counted(available, "session"), source.root.display())
     };
     let lines = wrapped(&printable(&text), app.out.wrap_at());
-    lines.iter().try_for_each(|line| app.out.line(line))?;
+    app.out.lines(&lines)?;
     app.out.line("")?;
     // The next step may take a while.
     app.out.finish()?;
