@@ -307,35 +307,15 @@ fn no_such_session(error: &Error) -> String {
 
 /// Whether the error is about what was typed, not about stored data.
 fn is_about_arguments(error: &Error) -> bool {
-    const ARGUMENTS: [&str; 23] = [
-        "address",
-        "config",
-        "content_type",
-        "content_types",
-        "description",
-        "embedding",
-        "exclude",
-        "limit",
-        "min_similarity",
-        "mmr_lambda",
-        "model",
-        "name",
-        "org_id",
-        "project_slug",
-        "query",
-        "scope",
-        "sequence",
-        "session_id",
-        "store",
-        "tags",
-        "team_ids",
-        "turn",
-        "user_id",
-    ];
-    let field = error.context("field").unwrap_or_default();
-    match error.kind() {
-        ErrorKind::Validation => ARGUMENTS.contains(&field),
-        ErrorKind::Unsupported => error.operation().is_none(),
+    match (error.kind(), error.context("field").unwrap_or_default()) {
+        (
+            ErrorKind::Validation,
+            "address" | "config" | "content_type" | "content_types" | "description" | "embedding" | "exclude"
+            | "limit" | "min_similarity" | "mmr_lambda" | "model" | "name" | "org_id" | "project_slug"
+            | "query" | "scope" | "sequence" | "session_id" | "store" | "tags" | "team_ids" | "turn"
+            | "user_id",
+        ) => true,
+        (ErrorKind::Unsupported, _) => error.operation().is_none(),
         _ => false,
     }
 }

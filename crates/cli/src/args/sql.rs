@@ -50,6 +50,10 @@ pub(crate) struct SqlArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SqlFormat {
     Table,
+    // Fields separated by tabs, in a pipe only.
+    #[cfg(feature = "duckdb-system")]
+    #[value(skip)]
+    Tabs,
     Csv,
     Json,
     Parquet,

@@ -66,7 +66,7 @@ pub(crate) struct StatsArgs {
     pub(crate) plot: Option<PathBuf>,
 }
 
-/// What to count by.
+/// What to count by, in the order of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     Day,
@@ -80,18 +80,6 @@ pub(crate) enum By {
 }
 
 impl By {
-    /// All, in the order of the output.
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Day,
-        Self::Week,
-        Self::Month,
-        Self::Project,
-        Self::Bundle,
-        Self::Event,
-        Self::Tool,
-        Self::Model,
-    ];
-
     /// Whether it is shown by default.
     pub(crate) fn is_usual(self) -> bool {
         !matches!(self, Self::Week | Self::Month)

@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     Scope,
-    model::{Event, MessageRef, ProjectSlug, RawJson, SessionId, SessionKey, Timestamp, UserId},
+    model::{Event, MessageRef, ProjectSlug, SessionId, SessionKey, Timestamp, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
     storage::{DamagedRow, Readable},
 };
@@ -43,7 +43,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
         reader.storage.readable_events(&reader.scope, &options).await?;
     let next = next(&reader, options, &found).await?;
     let payloads =
-        if args.full { payloads(&reader, &mut found, &mut damaged).await? } else { Payloads::new() };
+        if args.full { payloads(&reader, &mut found, &mut damaged).await? } else { Payloads::default() };
     let short_ids = match app.out.is_json() || app.out.is_terminal() {
         true => {
             let sessions = found.iter().map(|event| &event.session_id);
@@ -52,7 +52,7 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
         false => ShortIds::new(),
     };
     if app.out.is_json() {
-        let view = |event| EventView::new(event, raw(&payloads, event), event_address(&short_ids, event));
+        let view = |event| EventView::new(event, payloads.of(event), event_address(&short_ids, event));
         let events = found.iter().map(view).collect();
         let next_page = next.as_ref().map(write_cursor);
         app.out.json(&View { events, has_more: next.is_some(), next: next_page, damaged: &damaged })?;
@@ -114,29 +114,21 @@ async fn payloads(
     found: &mut Vec<Event>,
     damaged: &mut Vec<DamagedRow>,
 ) -> Result<Payloads, Failure> {
-    let mut payloads = Payloads::new();
+    let mut payloads = Payloads::default();
     for event in std::mem::take(found) {
         // Several users may have a session with this id; the event names the owner.
         let owner = Scope::User(event.user_id.clone());
-        let raw = match reader.storage.readable_event_payload(&owner, &event).await? {
-            Ok(raw) => raw,
-            Err(row) => {
-                damaged.push(row);
-                continue;
+        match reader.storage.readable_event_payload(&owner, &event).await? {
+            Ok(raw) => {
+                if let Some(raw) = raw {
+                    payloads.insert(&event, raw);
+                }
+                found.push(event);
             }
-        };
-        payloads.extend(raw.map(|raw| (place(&event), raw)));
-        found.push(event);
+            Err(row) => damaged.push(row),
+        }
     }
     Ok(payloads)
-}
-
-fn place(event: &Event) -> (UserId, SessionId, u32) {
-    (event.user_id.clone(), event.session_id.clone(), event.sequence)
-}
-
-fn raw<'a>(payloads: &'a Payloads, event: &Event) -> Option<&'a RawJson> {
-    payloads.get(&place(event))
 }
 
 /// Hints about likely mistakes: an unknown project, or an incomplete name.

@@ -16,20 +16,10 @@ use crate::{
     render::{self, ids::ShortIds, sessions::ListOptions},
 };
 
-/// The list as JSON.
+/// A list of sessions or trees as JSON.
 #[derive(Serialize)]
-struct View<'a> {
-    sessions: Vec<SessionView<'a>>,
-    has_more: bool,
-    /// Sessions that can't be read.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    damaged: Vec<DamagedRow>,
-}
-
-/// The tree as JSON.
-#[derive(Serialize)]
-struct ForestView<'a> {
-    sessions: Vec<TreeView<'a>>,
+struct View<T> {
+    sessions: Vec<T>,
     has_more: bool,
     /// Sessions that can't be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -116,14 +106,14 @@ fn show(app: &mut App, page: Page, tree: bool, owners: bool) -> Result<(), Failu
     if tree {
         let forest = SessionTree::forest(sessions);
         if out.is_json() {
-            let sessions = forest.iter().map(|tree| TreeView::new(tree, &estimated)).collect();
-            out.json(&ForestView { sessions, has_more, damaged })?;
+            let sessions: Vec<_> = forest.iter().map(|tree| TreeView::new(tree, &estimated)).collect();
+            out.json(&View { sessions, has_more, damaged })?;
         } else if !forest.is_empty() {
             render::sessions::tree(out, &forest, options)?;
         }
     } else if out.is_json() {
         let view = |session| SessionView::with_estimates(session, &estimated);
-        let sessions = sessions.iter().map(view).collect();
+        let sessions: Vec<_> = sessions.iter().map(view).collect();
         out.json(&View { sessions, has_more, damaged })?;
     } else if !sessions.is_empty() {
         render::sessions::list(out, &sessions, options)?;

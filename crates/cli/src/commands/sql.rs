@@ -41,16 +41,6 @@ struct FileView {
     rows: u64,
 }
 
-/// The output format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Output {
-    Table,
-    Tabs,
-    Csv,
-    Json,
-    Parquet,
-}
-
 pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Failure> {
     // Stdout is the default.
     args.out = args.out.filter(|file| !is_stdout(file));
@@ -58,16 +48,16 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
     let written = written(app, &args)?;
     if let Some(file) = &args.out {
         app.check_out(file)?;
-        if written == Output::Parquet && is_stream(file) {
+        if written == SqlFormat::Parquet && is_stream(file) {
             return Err(parquet_needs_a_file());
         }
     }
     let (reader, scope) = app.sql_reader().await?;
-    let is_shown = written == Output::Table && args.out.is_none();
+    let is_shown = written == SqlFormat::Table && args.out.is_none();
     let limit = args.limit.or(is_shown.then_some(MOST_IN_A_TABLE));
-    let form = if written == Output::Json { SqlForm::Json } else { SqlForm::Text };
+    let form = if written == SqlFormat::Json { SqlForm::Json } else { SqlForm::Text };
     let query = SqlQuery::new(query).with_form(form);
-    if let (Output::Parquet, Some(file)) = (written, &args.out) {
+    if let (SqlFormat::Parquet, Some(file)) = (written, &args.out) {
         let rows = reader.query_to_parquet(&scope, &query.with_limit(limit), file).await?;
         return in_file(app, file, rows);
     }
@@ -78,13 +68,13 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
     let (width, paint) = (app.out.width, app.out.paint);
     match &args.out {
         // JSON is written only when it is complete. On a terminal, control characters in JSON and CSV are removed.
-        None if written == Output::Json || app.out.is_terminal() => {
+        None if written == SqlFormat::Json || app.out.is_terminal() => {
             let mut text = Vec::new();
             answer.write(written, &mut text, width, paint).await?;
             let text = String::from_utf8_lossy(&text);
             let text = match written {
-                Output::Json if app.out.is_terminal() => escaped(text.trim_end()) + "\n",
-                Output::Csv => printable(&text),
+                SqlFormat::Json if app.out.is_terminal() => escaped(text.trim_end()) + "\n",
+                SqlFormat::Csv => printable(&text),
                 _ => text.into_owned(),
             };
             app.out.text(&text)?;
@@ -98,7 +88,7 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
         }
     }
     app.out.finish()?;
-    if answer.has_more && written != Output::Json {
+    if answer.has_more && written != SqlFormat::Json {
         let shown = grouped(answer.count);
         say("note", &format!("showing {shown} rows; --limit N shows more, and --format csv all"));
     } else if answer.count == 0 {
@@ -107,39 +97,28 @@ pub(super) async fn run(app: &mut App, mut args: SqlArgs) -> Result<Outcome, Fai
     Ok(Outcome::found(answer.count > 0))
 }
 
-fn written(app: &App, args: &SqlArgs) -> Result<Output, Failure> {
+fn written(app: &App, args: &SqlArgs) -> Result<SqlFormat, Failure> {
     if let Some(file) = &args.out {
         let format = args.format.or_else(|| SqlFormat::of_file(file)).ok_or_else(|| {
             let message = format!("no output format is known for {}", file.display());
             Failure::wrong_use(message, "pass --format csv, json, parquet or table")
         })?;
-        return Ok(format.into());
+        return Ok(format);
     }
     match args.format {
         Some(SqlFormat::Parquet) => Err(parquet_needs_a_file()),
         Some(format) if app.out.is_json() && format != SqlFormat::Json => {
             Err(Failure::wrong_use("--json and --format contradict each other", "omit one of them"))
         }
-        Some(format) => Ok(format.into()),
-        None if app.out.is_json() => Ok(Output::Json),
-        None if app.out.is_terminal() => Ok(Output::Table),
-        None => Ok(Output::Tabs),
+        Some(format) => Ok(format),
+        None if app.out.is_json() => Ok(SqlFormat::Json),
+        None if app.out.is_terminal() => Ok(SqlFormat::Table),
+        None => Ok(SqlFormat::Tabs),
     }
 }
 
 fn parquet_needs_a_file() -> Failure {
     Failure::wrong_use("Parquet can only be written to a file", "pass a file with --out FILE")
-}
-
-impl From<SqlFormat> for Output {
-    fn from(format: SqlFormat) -> Self {
-        match format {
-            SqlFormat::Table => Self::Table,
-            SqlFormat::Csv => Self::Csv,
-            SqlFormat::Json => Self::Json,
-            SqlFormat::Parquet => Self::Parquet,
-        }
-    }
 }
 
 fn views(app: &mut App) -> Result<Outcome, Failure> {
@@ -194,13 +173,13 @@ impl Answer {
 
     async fn write(
         &mut self,
-        written: Output,
+        written: SqlFormat,
         out: &mut dyn Write,
         width: usize,
         paint: Paint,
     ) -> Result<(), Failure> {
         match written {
-            Output::Table => {
+            SqlFormat::Table => {
                 let mut all = Vec::new();
                 while let Some(rows) = self.next().await? {
                     all.extend(rows);
@@ -209,7 +188,7 @@ impl Answer {
                     writeln!(out, "{line}")?;
                 }
             }
-            Output::Csv => {
+            SqlFormat::Csv => {
                 let names = self.rows.columns().iter().map(|column| Some(column.name.as_str()));
                 writeln!(out, "{}", sql::csv(names))?;
                 while let Some(rows) = self.next().await? {
@@ -218,14 +197,14 @@ impl Answer {
                     }
                 }
             }
-            Output::Json => {
+            SqlFormat::Json => {
                 let mut json = Json::begin(out, self.rows.columns())?;
                 while let Some(rows) = self.next().await? {
                     json.rows(out, &rows)?;
                 }
                 json.end(out, self.has_more)?;
             }
-            Output::Tabs | Output::Parquet => {
+            SqlFormat::Tabs | SqlFormat::Parquet => {
                 while let Some(rows) = self.next().await? {
                     for row in &rows {
                         writeln!(out, "{}", sql::tabbed(row))?;

@@ -10,6 +10,9 @@ use super::{
 };
 use crate::out::Out;
 
+/// The width of labels.
+const LABEL: usize = 9;
+
 /// A field with a label.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Field {
@@ -44,13 +47,17 @@ pub(crate) fn card(out: &mut Out, session: &Session, known: Vec<Field>) -> io::R
 
 /// A label and its value. With a width, the value is wrapped in its own column.
 pub(crate) fn labelled(label: &str, value: &str, width: Option<usize>) -> Vec<String> {
-    const LABEL: usize = 9;
     let lines = wrapped(value, width.map(|width| width.saturating_sub(LABEL + 1)));
     let line = |(at, line): (usize, &String)| {
         let label = if at == 0 { label } else { "" };
         format!("{label:<LABEL$} {line}")
     };
     lines.iter().enumerate().map(line).collect()
+}
+
+/// A label and its value on one line: aligned for a terminal, separated by a tab for a pipe.
+pub(crate) fn row(label: &str, value: &str, terminal: bool) -> String {
+    if terminal { format!("{label:<LABEL$} {value}") } else { format!("{label}\t{value}") }
 }
 
 /// A note in parentheses, to follow a value.

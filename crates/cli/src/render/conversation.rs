@@ -50,18 +50,13 @@ fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
     let Head { session, parent_name, is_estimated, names_owner, skipped } = head;
     let id = &session.session_id;
     let [from, to] = [session.created, session.updated].map(|ts| dates::about_minute(ts, is_estimated, now));
-    let counts = [
-        counted(session.message_count, "message"),
-        counted(session.turn_count, "turn"),
-        counted(session.event_count, "event"),
-    ];
     let fields = [
         ("session", Some(id.to_string())),
         ("owner", names_owner.then(|| session.user_id.to_string())),
         ("project", Some(session.project_slug.to_string())),
         ("about", session.description.clone()),
         ("time", Some(format!("{from} to {to}"))),
-        ("content", Some(counts.join(", "))),
+        ("content", Some(counts(session))),
         ("model", session.model.clone()),
         ("bundle", session.bundle.clone()),
         ("tags", Some(session.tags.join(", "))),
@@ -80,6 +75,16 @@ fn fields(head: Head<'_>, now: &Zoned) -> Vec<(&'static str, String)> {
     ];
     let known = fields.into_iter().filter_map(|(label, value)| Some((label, value?)));
     known.filter(|(_, value)| !value.trim().is_empty()).collect()
+}
+
+/// How much a session contains.
+pub(super) fn counts(session: &Session) -> String {
+    let counts = [
+        counted(session.message_count, "message"),
+        counted(session.turn_count, "turn"),
+        counted(session.event_count, "event"),
+    ];
+    counts.join(", ")
 }
 
 /// With whom the session is shared, if at all.

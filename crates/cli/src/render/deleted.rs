@@ -6,8 +6,9 @@ use amplifier_session_storage::model::Session;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
+    conversation::counts,
     ids::{ShortIds, short},
-    text::{counted, fitted, fitted_end, one_line},
+    text::{fitted, fitted_end, one_line},
 };
 use crate::out::Out;
 
@@ -57,13 +58,4 @@ fn tabbed(session: &Session, title: String) -> String {
         title,
     ];
     fields.join("\t")
-}
-
-fn counts(session: &Session) -> String {
-    let counts = [
-        counted(session.message_count, "message"),
-        counted(session.turn_count, "turn"),
-        counted(session.event_count, "event"),
-    ];
-    counts.join(", ")
 }

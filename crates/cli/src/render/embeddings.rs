@@ -6,7 +6,7 @@ use amplifier_session_storage::{
 };
 
 use super::{
-    card::labelled,
+    card::{labelled, row},
     search::label,
     summary::{detailed, list},
     table::{Cell, Column, table as laid_out},
@@ -97,17 +97,12 @@ pub(crate) fn estimate(estimate: &Estimate, cost: Option<(f64, f64)>, terminal: 
         ("tokens", estimate.tokens),
         ("calls", estimate.calls),
     ];
-    let line = |name: &str, value: String| match terminal {
-        true => format!("{name:<9} {value}"),
-        false => format!("{name}\t{value}"),
-    };
-    let mut lines: Vec<String> = counts
-        .into_iter()
-        .map(|(name, count)| line(name, if terminal { grouped(count) } else { count.to_string() }))
-        .collect();
+    let shown = |count: u64| if terminal { grouped(count) } else { count.to_string() };
+    let mut lines: Vec<String> =
+        counts.into_iter().map(|(name, count)| row(name, &shown(count), terminal)).collect();
     if let Some((price, cost)) = cost {
         let at = if terminal { format!(" at {price} per million tokens") } else { String::new() };
-        lines.push(line("cost", format!("{cost:.4}{at}")));
+        lines.push(row("cost", &format!("{cost:.4}{at}"), terminal));
     }
     lines
 }

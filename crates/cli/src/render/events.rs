@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io};
 
 use amplifier_session_storage::{
-    model::{Event, Level, RawJson, SessionId, UserId},
+    model::{Event, Level, MessageRef, RawJson},
     storage::EventLine,
 };
 use jiff::Zoned;
@@ -16,8 +16,19 @@ use super::{
 };
 use crate::{dates, out::Out, paint::Paint};
 
-/// Original lines of events, by owner, session and sequence.
-pub(crate) type Payloads = HashMap<(UserId, SessionId, u32), RawJson>;
+/// Original lines of events.
+#[derive(Debug, Default)]
+pub(crate) struct Payloads(HashMap<MessageRef, RawJson>);
+
+impl Payloads {
+    pub(crate) fn insert(&mut self, event: &Event, raw: RawJson) {
+        self.0.insert(MessageRef::new(event.key(), event.sequence), raw);
+    }
+
+    pub(crate) fn of(&self, event: &Event) -> Option<&RawJson> {
+        self.0.get(&MessageRef::new(event.key(), event.sequence))
+    }
+}
 
 /// The indentation of lines below an event.
 const INDENT: &str = "    ";
@@ -139,13 +150,10 @@ fn log_line(event: &Event, now: &Zoned) -> String {
 
 /// Writes events of any sessions, one per line, with their original lines if present.
 pub(crate) fn found(out: &mut Out, events: &[Event], beside: Beside<'_>, now: &Zoned) -> io::Result<()> {
-    let raw = |event: &Event| {
-        beside.payloads.get(&(event.user_id.clone(), event.session_id.clone(), event.sequence))
-    };
     if !out.is_terminal() {
         for event in events {
             let mut fields = tabbed(event, beside.owners, now);
-            fields.extend(raw(event).map(|raw| without_controls(&raw.to_text())));
+            fields.extend(beside.payloads.of(event).map(|raw| without_controls(&raw.to_text())));
             out.line(&fields.join("\t"))?;
         }
         return Ok(());
@@ -158,7 +166,7 @@ pub(crate) fn found(out: &mut Out, events: &[Event], beside: Beside<'_>, now: &Z
         let rows: Vec<Vec<Cell>> = events.iter().map(|event| row(event, beside, now)).collect();
         table(&COLUMNS, &rows, out.width, out.paint)
     };
-    below_header(out, &lines, events.iter().map(|event| (event, raw(event))))
+    below_header(out, &lines, events.iter().map(|event| (event, beside.payloads.of(event))))
 }
 
 fn row(event: &Event, beside: Beside<'_>, now: &Zoned) -> Vec<Cell> {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::HashMap, io};
 
 use amplifier_session_storage::{
-    model::{ContentType, SessionId, SessionKey},
+    model::{ContentType, SessionKey},
     search::{SearchMode, SearchResult, SearchResults},
     storage::DamagedRow,
 };
@@ -12,7 +12,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
-    ids::address,
+    ids::{ShortIds, address, short},
     message::{self, MessageOptions},
     snippet::wrapped,
     text::{fitted, fitted_end, one_line},
@@ -28,12 +28,11 @@ use crate::{
 pub(crate) struct Names {
     titles: HashMap<SessionKey, String>,
     /// Short forms of their ids, unique in the store.
-    short_ids: HashMap<SessionId, String>,
+    short_ids: ShortIds,
 }
 
 impl Names {
-    /// Titles and short ids.
-    pub(crate) fn new(titles: HashMap<SessionKey, String>, short_ids: HashMap<SessionId, String>) -> Self {
+    pub(crate) fn new(titles: HashMap<SessionKey, String>, short_ids: ShortIds) -> Self {
         Self { titles, short_ids }
     }
 
@@ -44,8 +43,7 @@ impl Names {
 
     /// The address of the message, for `show` and `context`.
     fn address(&self, result: &SearchResult) -> String {
-        let id = self.short_ids.get(&result.session_id);
-        address(id.map_or(result.session_id.as_str(), String::as_str), result.sequence)
+        address(short(&self.short_ids, &result.session_id), result.sequence)
     }
 }
 

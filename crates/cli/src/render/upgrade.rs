@@ -2,7 +2,10 @@
 
 use amplifier_session_storage::upgrade::{Outcome, Upgrade};
 
-use super::text::{counted, grouped, one_line};
+use super::{
+    card::row,
+    text::{counted, grouped, one_line},
+};
 
 /// The report, in lines.
 pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
@@ -33,9 +36,6 @@ pub(crate) fn summary(upgrade: &Upgrade, terminal: bool) -> Vec<String> {
         rows.push(("pending", format!("vectors of {}", counted(upgrade.pending, "message"))));
     }
     rows.extend(upgrade.backup.iter().map(|backup| ("backup", one_line(&backup.display().to_string()))));
-    let line = |(name, value): (&str, String)| match terminal {
-        true => format!("{name:<9} {value}"),
-        false => format!("{name}\t{value}"),
-    };
-    std::iter::once(format!("{file} {done}")).chain(rows.into_iter().map(line)).collect()
+    let rows = rows.into_iter().map(|(name, value)| row(name, &value, terminal));
+    std::iter::once(format!("{file} {done}")).chain(rows).collect()
 }

@@ -49,7 +49,7 @@ pub(super) fn chart(statistics: &Statistics, by: By) -> Chart {
         By::Event => new("Event type", &["events", "failed"], &statistics.event_types, event_type),
         By::Tool => new("Tool", &["uses", "failed"], &statistics.tools, tool),
         By::Model => {
-            let has_tokens = statistics.models.iter().any(|of| tokens(of) > 0);
+            let has_tokens = statistics.models.iter().any(|of| tokens(of.usage) > 0);
             let model = |of: &ModelStatistics| model(of, has_tokens);
             let columns = ["calls", "tokens in", "tokens out", "cost", "cache read", "cache written"];
             Chart { cut_at_start: true, ..new("Model", &columns, &statistics.models, model) }
@@ -164,7 +164,7 @@ fn model(of: &ModelStatistics, has_tokens: bool) -> Row {
             some(usage.cache_read_tokens),
             some(usage.cache_write_tokens),
         ],
-        value: if has_tokens { tokens(of) } else { usage.calls } as f64,
+        value: if has_tokens { tokens(usage) } else { usage.calls } as f64,
     }
 }
 
@@ -173,6 +173,7 @@ fn some(number: u64) -> String {
     if number == 0 { String::new() } else { grouped(number) }
 }
 
-fn tokens(of: &ModelStatistics) -> u64 {
-    of.usage.input_tokens.saturating_add(of.usage.output_tokens)
+/// The tokens that went in and came out.
+pub(super) fn tokens(usage: Usage) -> u64 {
+    usage.input_tokens.saturating_add(usage.output_tokens)
 }

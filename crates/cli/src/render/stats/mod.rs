@@ -13,6 +13,7 @@ use amplifier_session_storage::{
     model::EmbeddingSpace,
     storage::{DamagedRow, Statistics},
 };
+use clap::ValueEnum as _;
 use serde::Serialize;
 pub(crate) use svg::svg;
 pub(crate) use tabbed::tabbed;
@@ -67,7 +68,7 @@ impl Shown<'_> {
 
     /// The charts to show, in their order.
     fn sections(&self) -> impl Iterator<Item = By> {
-        By::ALL.into_iter().filter(|by| match self.everything() {
+        By::value_variants().iter().copied().filter(|by| match self.everything() {
             true => by.is_usual(),
             false => self.by.contains(by),
         })

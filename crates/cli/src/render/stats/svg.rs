@@ -5,12 +5,10 @@
 
 use std::fmt::Write as _;
 
-use amplifier_session_storage::{
-    backend::Usage,
-    storage::{ModelStatistics, Statistics, ToolStatistics},
-};
+use amplifier_session_storage::storage::{ModelStatistics, Statistics, ToolStatistics};
 
 use super::{
+    charts::tokens,
     text::cost,
     time::{Bars, Unit, bars, time_spans},
 };
@@ -127,10 +125,6 @@ fn models(statistics: &Statistics) -> Vec<Bar> {
         }
     };
     shortened(statistics.models.iter().map(bar).collect(), "models", short)
-}
-
-fn tokens(usage: Usage) -> u64 {
-    usage.input_tokens.saturating_add(usage.output_tokens)
 }
 
 /// The largest bars, and the rest combined into one.

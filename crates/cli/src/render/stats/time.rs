@@ -2,7 +2,7 @@
 
 use amplifier_session_storage::{
     backend::Usage,
-    storage::{PeriodStatistics, Statistics},
+    storage::{DayStatistics, PeriodStatistics, Statistics},
 };
 use jiff::{ToSpan as _, civil::Date};
 
@@ -108,23 +108,13 @@ pub(super) struct Bars {
 
 /// What was written, by `unit`.
 pub(super) fn time_spans(statistics: &Statistics, unit: Unit) -> Vec<TimeSpan> {
-    let of_period = |of: &PeriodStatistics| {
-        let first = of.first_day.parse().ok()?;
-        Some(TimeSpan { first, messages: of.messages, user_messages: of.user_messages, usage: of.usage })
+    let span = |first: &str, messages, user_messages, usage| {
+        Some(TimeSpan { first: first.parse().ok()?, messages, user_messages, usage })
     };
+    let of_day = |of: &DayStatistics| span(&of.day, of.messages, of.user_messages, of.usage);
+    let of_period = |of: &PeriodStatistics| span(&of.first_day, of.messages, of.user_messages, of.usage);
     match unit {
-        Unit::Day => {
-            let days = statistics.days.iter().filter_map(|of| {
-                let first = of.day.parse().ok()?;
-                Some(TimeSpan {
-                    first,
-                    messages: of.messages,
-                    user_messages: of.user_messages,
-                    usage: of.usage,
-                })
-            });
-            days.collect()
-        }
+        Unit::Day => statistics.days.iter().filter_map(of_day).collect(),
         Unit::Week => statistics.weeks.iter().filter_map(of_period).collect(),
         Unit::Month => statistics.months.iter().filter_map(of_period).collect(),
     }
