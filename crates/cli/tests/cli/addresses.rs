@@ -75,8 +75,7 @@ fn latest_is_the_newest_session() {
 
 #[test]
 fn commands_accept_message_addresses_as_sessions() {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none"]);
+    let home = Home::without_vectors();
     assert_eq!(home.json(&["edit", "38e6d1f5#2", "--name", "x"])["session"]["name"], "x");
     assert!(home.ok(&["events", "--session", "38E6D1F5#2", "--limit", "1"]).contains(FLAKY));
     let deleted = home.json(&["delete", "38e6d1f5#2", "--yes"]);
@@ -91,9 +90,7 @@ fn projects() -> Home {
         let folder = home.path().canonicalize().unwrap().join(folder);
         fs::create_dir_all(&folder).unwrap();
         let slug = folder.to_str().unwrap().replace('/', "-");
-        let session = home.amplifier().join("projects").join(slug).join("sessions").join(id);
-        fs::create_dir_all(&session).unwrap();
-        fs::write(session.join("transcript.jsonl"), "{\"role\":\"user\",\"content\":\"hello\"}\n").unwrap();
+        home.write_session(&slug, id, "{\"role\":\"user\",\"content\":\"hello\"}\n");
     }
     home.ok(&["sync", "--embedding", "none"]);
     home

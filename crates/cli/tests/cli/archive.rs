@@ -2,18 +2,14 @@
 
 use std::fs;
 
-use crate::{
-    output::check,
-    support::{Home, SYNCED},
-};
+use crate::support::{Home, SYNCED};
 
 #[test]
 fn sessions_can_be_moved_between_stores() {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none"]);
+    let home = Home::without_vectors();
     home.ok(&["edit", "38e6d1f5", "--name", "By hand"]);
     let at = |name: &str| home.path().join(name).display().to_string();
-    check("export", &home, &home.run(&["export", "--out", &at("a.jsonl")]).all());
+    home.shows("export", &["export", "--out", &at("a.jsonl")]);
     let other =
         if cfg!(feature = "duckdb-system") { "duckdb:~/other.duckdb" } else { "sqlite:~/other.sqlite" };
     let imported = home.run(&["import", &at("a.jsonl"), "--store", other, "--embedding", "none"]);
@@ -58,12 +54,11 @@ fn sessions_can_be_moved_between_stores() {
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet_folders_can_be_imported() {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none"]);
+    let home = Home::without_vectors();
     home.ok(&["edit", "38e6d1f5", "--name", "By hand"]);
     let at = |name: &str| home.path().join(name).display().to_string();
     let folder = at("sessions.parquet");
-    check("export_parquet", &home, &home.run(&["export", "--out", &folder]).all());
+    home.shows("export_parquet", &["export", "--out", &folder]);
     let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
     let imported = home.run(&[&["import", folder.as_str()], &other[..]].concat());
     assert_eq!(imported.code, 0, "{}", imported.stderr);
@@ -83,23 +78,22 @@ fn parquet_folders_can_be_imported() {
     assert_eq!(home.json(&again)["sessions"], 1);
     assert_eq!(home.json(&[&["import", folder.as_str(), "--replace"], &other[..]].concat())["replaced"], 1);
     fs::write(home.path().join("sessions.parquet/mine.txt"), "mine").unwrap();
-    check("error_export_folder", &home, &home.run(&again).all());
+    home.shows("error_export_folder", &again);
     assert_eq!(home.run(&["export", "--format", "parquet", "--out", &at("a.jsonl")]).code, 1);
     fs::remove_file(home.path().join("sessions.parquet/events.parquet")).unwrap();
-    check("error_import_folder", &home, &home.run(&["import", &folder]).all());
+    home.shows("error_import_folder", &["import", &folder]);
 }
 
 #[test]
 fn sessions_of_others_are_read_only_on_request() {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none"]);
+    let home = Home::without_vectors();
     let file = home.path().join("a.jsonl").display().to_string();
     let as_eve = ["--store", "sqlite:~/other.sqlite", "--user", "eve"];
     assert_eq!(home.run(&["export", "--out", &file, "--user", "eve"]).code, 3, "nothing of hers");
     assert!(!home.path().join("a.jsonl").exists());
     let one = home.json(&["export", "--out", &file, "--session", "38e6d1f5"]);
     assert_eq!(one["sessions"], 1);
-    check("import_of_others", &home, &home.run(&[&["import", &file], &as_eve[..]].concat()).all());
+    home.shows("import_of_others", &[&["import", &file], &as_eve[..]].concat());
     let taken = home.json(&[&["import", &file, "--scope", "all"], &as_eve[..]].concat());
     assert_eq!(taken["sessions"], 1);
 }
@@ -110,16 +104,15 @@ fn files_that_are_not_exports_are_reported() {
     let file = home.path().join("a.jsonl");
     fs::write(&file, "{\"record\":\"archive\",\"format\":1,\"writer\":\"x\"}\n{\"role\":\"user\"}\n")
         .unwrap();
-    check("error_import_line", &home, &home.run(&["import", file.to_str().unwrap()]).all());
-    check("error_import_missing", &home, &home.run(&["import", "/missing/a.jsonl"]).all());
+    home.shows("error_import_line", &["import", file.to_str().unwrap()]);
+    home.shows("error_import_missing", &["import", "/missing/a.jsonl"]);
     let nowhere = SYNCED.run(&["export", "--out", "/missing/a.jsonl"]);
     assert_eq!((nowhere.code, nowhere.stderr.contains("hint: ")), (1, true), "{}", nowhere.stderr);
 }
 
 #[test]
 fn archives_with_the_former_name_of_a_count_can_be_imported() {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none"]);
+    let home = Home::without_vectors();
     let archive = home.path().join("a.jsonl");
     let name = archive.to_str().unwrap();
     home.ok(&["export", "--out", name]);

@@ -8,16 +8,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::Home;
+use crate::support::{Home, Ran};
 
 const FLAKY: &str = "38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72";
 const OUTBOX: &str = "c1d84e7a-0b3f-4f62-8e9d-57a6b2f0e913";
-
-fn synced() -> Home {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none"]);
-    home
-}
 
 fn session(home: &Home, id: &str) -> Value {
     home.json(&["show", id, "--limit", "1"])["session"].clone()
@@ -43,7 +37,7 @@ fn rewrite_metadata(home: &Home, change: impl Fn(&mut Value), days_ago: u64) {
 
 #[test]
 fn edits_survive_a_sync_until_they_are_reset() {
-    let home = synced();
+    let home = Home::without_vectors();
     home.ok(&["edit", "38e6", "--name", "Port clash", "--description", "One port, two runs"]);
     home.ok(&["tag", "38e6", "ports", "--remove", "ci"]);
     let rename = |metadata: &mut Value| {
@@ -68,7 +62,7 @@ fn edits_survive_a_sync_until_they_are_reset() {
 
 #[test]
 fn a_cleared_title_is_the_first_prompt_again() {
-    let home = synced();
+    let home = Home::without_vectors();
     let cleared = home.json(&["edit", "38e6", "--clear", "name,tags"])["session"].clone();
     assert_eq!((&cleared["name"], &cleared["tags"]), (&json!(null), &json!([])));
     assert_eq!(cleared["title"], cleared["first_prompt"]);
@@ -76,7 +70,7 @@ fn a_cleared_title_is_the_first_prompt_again() {
 
 #[test]
 fn tags_in_use_are_counted() {
-    let home = synced();
+    let home = Home::without_vectors();
     home.ok(&["tag", "38e6", "rare"]);
     let tags = home.json(&["tag"])["tags"].as_array().unwrap().clone();
     let of = |tag: &str| tags.iter().find(|of| of["tag"] == tag).map(|of| of["sessions"].clone());
@@ -87,7 +81,7 @@ fn tags_in_use_are_counted() {
 
 #[test]
 fn a_pipe_deletes_nothing_without_yes() {
-    let home = synced();
+    let home = Home::without_vectors();
     let ran = home.run(&["delete", "38e6"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
     assert!(ran.stderr.contains("--yes"), "{}", ran.stderr);
@@ -96,14 +90,12 @@ fn a_pipe_deletes_nothing_without_yes() {
 
 #[test]
 fn unknown_and_ambiguous_ids_delete_nothing() {
-    let home = synced();
+    let home = Home::without_vectors();
     assert_eq!(home.run(&["delete", "38e6", "ffff", "--yes"]).code, 1);
     assert_eq!(home.run(&["delete", "38e6", "5", "--yes"]).code, 0, "only one begins with 5");
     assert_eq!(count(&home), 10);
     for id in ["one-1", "one-2"] {
-        let folder = home.amplifier().join("projects/p/sessions").join(id);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("transcript.jsonl"), "{\"role\":\"user\",\"content\":\"x\"}\n").unwrap();
+        home.write_session("p", id, "{\"role\":\"user\",\"content\":\"x\"}\n");
     }
     home.ok(&["sync", "--embedding", "none", "--exclude", "*/38e6*", "--exclude", "*/5*"]);
     let ran = home.run(&["delete", "one", "--yes"]);
@@ -115,15 +107,8 @@ fn unknown_and_ambiguous_ids_delete_nothing() {
 fn deleted_sessions_are_not_found_and_others_stay() {
     let home = Home::with_samples();
     home.ok(&["sync"]);
-    let found = |words: &str, session: &str| {
-        let found = home.run(&["search", words, "--session", session, "--json"]);
-        serde_json::from_str::<Value>(&found.stdout)
-            .ok()
-            .map(|found| found["results"].as_array().unwrap().len())
-    };
     let anywhere = |words: &str, mode: &str| -> Vec<String> {
-        let ran = home.run(&["search", words, "--mode", mode, "--limit", "100", "--json"]);
-        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let found = home.run_json(&["search", words, "--mode", mode, "--limit", "100"]).json();
         let ids = found["results"].as_array().unwrap().iter();
         ids.map(|result| result["session_id"].as_str().unwrap().to_owned()).collect()
     };
@@ -133,7 +118,8 @@ fn deleted_sessions_are_not_found_and_others_stay() {
     for mode in ["full-text", "semantic", "hybrid"] {
         assert!(!anywhere("flaky checkout test", mode).contains(&FLAKY.to_owned()), "{mode}");
     }
-    assert!(found("two workers taking the same row", OUTBOX).unwrap() > 0);
+    let others = home.json(&["search", "two workers taking the same row", "--session", OUTBOX]);
+    assert!(!others["results"].as_array().unwrap().is_empty());
     assert_eq!((home.run(&["show", FLAKY]).code, count(&home)), (1, 11));
     assert!(folder(&home).join("transcript.jsonl").exists());
 
@@ -147,7 +133,7 @@ fn deleted_sessions_are_not_found_and_others_stay() {
 
 #[test]
 fn sessions_of_others_cannot_be_changed() {
-    let home = synced();
+    let home = Home::without_vectors();
     home.ok(&["share", "38e6", "--public"]);
     for command in [
         &["edit", "38e6", "--name", "x"][..],
@@ -164,7 +150,7 @@ fn sessions_of_others_cannot_be_changed() {
 
 #[test]
 fn shared_sessions_are_visible_only_to_their_audience() {
-    let home = synced();
+    let home = Home::without_vectors();
     let seen = |reader: &[&str]| {
         home.run(&[&["show", "38e6", "--limit", "1", "--scope", "visible"], reader].concat()).code == 0
     };
@@ -176,16 +162,8 @@ fn shared_sessions_are_visible_only_to_their_audience() {
     assert!(seen(&["--user", "eve", "--org", "acme"]) && !seen(&["--user", "eve", "--team", "web"]));
     share(&["--public"]);
     assert!(seen(&["--user", "eve"]));
-    let found = home.json(&[
-        "search",
-        "flaky checkout test",
-        "--mode",
-        "full-text",
-        "--user",
-        "eve",
-        "--scope",
-        "visible",
-    ]);
+    let search = ["search", "flaky checkout test", "--mode", "full-text"];
+    let found = home.json(&[&search[..], &["--user", "eve", "--scope", "visible"]].concat());
     assert_eq!(found["results"][0]["session_id"], FLAKY);
     let statistics = home.json(&["stats", "--user", "eve", "--scope", "visible"]);
     assert_eq!(
@@ -199,13 +177,11 @@ fn shared_sessions_are_visible_only_to_their_audience() {
 
 #[test]
 fn sharing_ignores_teams_and_organisation_from_the_environment() {
-    let home = synced();
+    let home = Home::without_vectors();
     let share = |with: &[&str]| -> Value {
         let mut command = home.command(&[&["share", "38e6", "--json"], with].concat());
         command.env("AMPLIFIER_SESSIONS_TEAMS", "web,payments").env("AMPLIFIER_SESSIONS_ORG", "acme");
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["session"].clone()
+        Ran::from(command.output().unwrap()).json()["session"].clone()
     };
     let team = share(&["--team", "web"]);
     assert_eq!(
@@ -224,7 +200,7 @@ fn sharing_ignores_teams_and_organisation_from_the_environment() {
 
 #[test]
 fn the_time_of_first_sharing_is_kept() {
-    let home = synced();
+    let home = Home::without_vectors();
     let share = |with: &[&str]| home.json(&[&["share", "38e6"], with].concat())["session"].clone();
     assert_eq!(share(&["--private"])["shared_at"], json!(null));
     let first = share(&["--team", "web", "--team", "payments"]);
@@ -237,7 +213,7 @@ fn the_time_of_first_sharing_is_kept() {
 
 #[test]
 fn statistics_have_the_documented_fields_and_exit_codes() {
-    let home = synced();
+    let home = Home::without_vectors();
     let all = home.json(&["stats"]);
     for field in
         ["totals", "projects", "bundles", "event_types", "tools", "models", "days", "places", "vectors"]

@@ -1,8 +1,6 @@
 //! Configuration: the file, the environment and the command line.
 
-use std::{fs, process::Output};
-
-use serde_json::Value;
+use std::fs;
 
 use crate::{
     output::check,
@@ -23,29 +21,25 @@ dimensions = 768
 /// A home folder whose configuration file contains `text`.
 fn home(text: &str) -> Home {
     let home = Home::new();
-    let folder = home.path().join(".config/amplifier-sessions");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), text).unwrap();
+    home.configure(text);
     home
 }
 
 fn with_variables(home: &Home, arguments: &[&str]) -> Ran {
     let mut command = home.command(arguments);
     command.env("OPENAI_EMBEDDING_DIMENSIONS", "512").env("AZURE_OPENAI_API_KEY", "made-up-too");
-    let output: Output = command.output().unwrap();
-    Ran::from(output)
+    Ran::from(command.output().unwrap())
 }
 
 #[test]
 fn config() {
     let home = home(FILE);
-    check("help_config", &home, &home.run(&["config", "--help"]).all());
+    home.shows("help_config", &["config", "--help"]);
     let arguments = ["config", "show", "--user", "ana"];
     check("config_show", &home, &with_variables(&home, &arguments).all());
-    check("config_show_terminal", &home, &Terminal::new(&home).run(&["config"]).all());
-    let json = with_variables(&home, &["config", "show", "--json", "--user", "ana"]);
-    let value: Value = serde_json::from_str(&json.stdout).unwrap();
-    check("config_show_json", &home, &serde_json::to_string_pretty(&value).unwrap());
+    Terminal::new(&home).shows("config_show_terminal", &["config"]);
+    let json = with_variables(&home, &["config", "show", "--json", "--user", "ana"]).json();
+    check("config_show_json", &home, &format!("{json:#}"));
 }
 
 #[test]
@@ -65,9 +59,8 @@ fn no_output_contains_a_key() {
 #[test]
 fn mistakes_in_the_file_are_reported_with_their_line() {
     let home = home("store = 'sqlite:x'\n[openai]\nmodle = 'x'\n");
-    check("error_config_unknown_setting", &home, &home.run(&["sessions"]).all());
-    let missing = home.run(&["config", "--config", "missing.toml"]);
-    check("error_config_missing", &home, &missing.all());
+    home.shows("error_config_unknown_setting", &["sessions"]);
+    home.shows("error_config_missing", &["config", "--config", "missing.toml"]);
 }
 
 #[test]
@@ -93,7 +86,6 @@ fn the_configuration_option_may_follow_the_command() {
     let named = home.json(&["user", "--config", other.to_str().unwrap()]);
     assert_eq!(named["user_id"], "bob");
     let mut command = home.command(&["user", "--json"]);
-    let output = command.env("AMPLIFIER_SESSIONS_CONFIG", &other).output().unwrap();
-    let by_variable: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(by_variable["user_id"], "bob");
+    let by_variable = Ran::from(command.env("AMPLIFIER_SESSIONS_CONFIG", &other).output().unwrap());
+    assert_eq!(by_variable.json()["user_id"], "bob");
 }

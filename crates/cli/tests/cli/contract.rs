@@ -4,7 +4,7 @@ use std::{io::Read, process::Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Home, SYNCED};
+use crate::support::{Home, Ran, SYNCED};
 
 fn code(arguments: &[&str]) -> i32 {
     SYNCED.run(arguments).code
@@ -101,12 +101,13 @@ fn search_output_has_the_documented_fields() {
 
 #[test]
 fn without_results_the_list_is_empty() {
-    let ran = SYNCED.run(&["search", "xyzzyplugh", "--mode", "full-text", "--json"]);
-    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((ran.code, &found["results"]), (3, &serde_json::json!([])));
-    let ran = SYNCED.run(&["sessions", "--until", "2000-01-01", "--json"]);
-    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((ran.code, &found["sessions"]), (3, &serde_json::json!([])));
+    for (arguments, list) in [
+        (&["search", "xyzzyplugh", "--mode", "full-text"][..], "results"),
+        (&["sessions", "--until", "2000-01-01"][..], "sessions"),
+    ] {
+        let ran = SYNCED.run_json(arguments);
+        assert_eq!((ran.code, &ran.json()[list]), (3, &serde_json::json!([])));
+    }
 }
 
 #[test]
@@ -176,10 +177,8 @@ fn other_output_has_the_documented_fields() {
 fn quickstart_reads_the_newest_sessions_and_reports_the_rest() {
     let home = Home::new();
     for n in 0..205 {
-        let folder = home.amplifier().join(format!("projects/p/sessions/s{n}"));
-        std::fs::create_dir_all(&folder).unwrap();
         let line = format!("{{\"role\":\"user\",\"content\":\"Why does invoice {n} fail?\"}}\n");
-        std::fs::write(folder.join("transcript.jsonl"), line).unwrap();
+        home.write_session("p", &format!("s{n}"), &line);
     }
     let shown = home.ok(&["quickstart"]);
     assert!(shown.starts_with("Reading the newest 200 of 205 sessions in "), "{shown}");
@@ -193,10 +192,8 @@ fn quickstart_reads_the_newest_sessions_and_reports_the_rest() {
 #[test]
 fn json_output_has_the_original_line() {
     let home = Home::new();
-    let folder = home.amplifier().join("projects/p/sessions/s1");
-    std::fs::create_dir_all(&folder).unwrap();
     let line = r#"{"role":"user","z":1.10,"content":"café \ud83d","a":12345678901234567890123}"#;
-    std::fs::write(folder.join("transcript.jsonl"), format!("{line}\n")).unwrap();
+    home.write_session("p", "s1", &format!("{line}\n"));
     home.ok(&["sync"]);
     assert!(home.ok(&["show", "s1", "--json"]).contains(&format!(r#""message":{line}"#)));
 }
@@ -204,11 +201,9 @@ fn json_output_has_the_original_line() {
 #[test]
 fn skipped_lines_are_reported_without_failing() {
     let home = Home::new();
-    let folder = home.amplifier().join("projects/p/sessions/s1");
-    std::fs::create_dir_all(&folder).unwrap();
     let lines: String =
         (0..15).map(|n| format!("{{\"role\":\"user\",\"content\":\"ok {n}\"}}\nbroken {n}\n")).collect();
-    std::fs::write(folder.join("transcript.jsonl"), lines).unwrap();
+    home.write_session("p", "s1", &lines);
     let ran = home.run(&["sync"]);
     assert_eq!(ran.code, 0);
     assert!(ran.stderr.contains("skipped: p/s1/transcript.jsonl:2: "), "{}", ran.stderr);
@@ -233,8 +228,8 @@ fn reading_creates_no_store() {
 #[test]
 fn deleting_warns_about_another_user_unless_named() {
     let as_bob = |arguments: &[&str]| {
-        let output = SYNCED.command(arguments).env("USER", "bob").output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+        let ran = Ran::from(SYNCED.command(arguments).env("USER", "bob").output().unwrap());
+        (ran.code, ran.stderr)
     };
     let (code, stderr) = as_bob(&["sessions"]);
     assert_eq!(code, 3);
@@ -273,17 +268,14 @@ fn the_command_line_overrides_the_environment() {
         command
             .env("AMPLIFIER_SESSIONS_STORE", "sqlite:~/other/one.sqlite")
             .env("AMPLIFIER_SESSIONS_USER", "eve");
-        command.env("AMPLIFIER_SESSIONS_EMBEDDING", "none").output().unwrap()
+        Ran::from(command.env("AMPLIFIER_SESSIONS_EMBEDDING", "none").output().unwrap())
     };
-    std::fs::create_dir_all(home.amplifier().join("projects/p/sessions/s1")).unwrap();
-    let line = "{\"role\":\"user\",\"content\":\"hello there\"}\n";
-    std::fs::write(home.amplifier().join("projects/p/sessions/s1/transcript.jsonl"), line).unwrap();
-    assert!(run(&["sync"]).status.success());
+    home.write_session("p", "s1", "{\"role\":\"user\",\"content\":\"hello there\"}\n");
+    assert_eq!(run(&["sync"]).code, 0);
     assert!(home.path().join("other/one.sqlite").exists());
-    let found = run(&["search", "hello", "--json"]);
-    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let found = run(&["search", "hello", "--json"]).json();
     assert_eq!((&found["mode"], &found["results"][0]["user_id"]), (&"full_text".into(), &"eve".into()));
-    assert_eq!(run(&["sessions", "--user", "ana"]).status.code(), Some(3));
+    assert_eq!(run(&["sessions", "--user", "ana"]).code, 3);
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Account {
     fn json(&self, home: &Home, arguments: &[&str]) -> Value {
         let ran = self.run(home, &[arguments, &["--json"]].concat());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
-        serde_json::from_str(&ran.stdout).unwrap()
+        ran.json()
     }
 }
 

@@ -12,8 +12,6 @@ const SESSION: &str = "d0000000-0000-4000-8000-000000000001";
 /// A home folder with one session of nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
 fn home() -> Home {
     let home = Home::new();
-    let folder = home.amplifier().join("projects/-home-dana-shop/sessions").join(SESSION);
-    fs::create_dir_all(&folder).unwrap();
     let lines = |line: &dyn Fn(usize) -> Value| (0..9).map(|n| format!("{}\n", line(n))).collect::<String>();
     let messages = lines(&|n| {
         json!({"role": if n % 2 == 0 { "user" } else { "assistant" }, "content": format!("zebra number {n}"),
@@ -28,7 +26,7 @@ fn home() -> Home {
         json!({"ts": format!("2026-01-01T00:00:0{n}Z"), "lvl": "INFO", "event": "tool:post",
             "data": {"tool_name": "bash", "filler": "filler ".repeat(length(n))}})
     });
-    fs::write(folder.join("transcript.jsonl"), messages).unwrap();
+    let folder = home.write_session("-home-dana-shop", SESSION, &messages);
     fs::write(folder.join("events.jsonl"), events).unwrap();
     fs::write(folder.join("metadata.json"), json!({"session_id": SESSION}).to_string()).unwrap();
     home
@@ -61,18 +59,12 @@ impl Damaged<'_> {
         assert!(ran.stderr.contains("of the store can't be read and w"), "{}", ran.all());
         let ran = self.run(&[arguments, &["--json"]].concat());
         assert_eq!(ran.code, 1, "{}", ran.all());
-        serde_json::from_str(&ran.stdout).unwrap()
+        ran.json()
     }
 
     fn check(&self) {
         let but = |left_out: &[&[u32]]| {
             (0..9).filter(|n| !left_out.iter().any(|some| some.contains(n))).collect::<Vec<u32>>()
-        };
-        let sequences = |rows: &Value| -> Vec<u32> {
-            let mut all: Vec<u32> =
-                rows.as_array().unwrap().iter().map(|row| row["sequence"].as_u64().unwrap() as u32).collect();
-            all.sort_unstable();
-            all
         };
         let of = |answer: &Value| (sequences(&answer["damaged"]), answer["damaged"][0]["session_id"].clone());
         let without_lines = [self.events, self.payloads].concat();
@@ -92,9 +84,7 @@ impl Damaged<'_> {
         );
         assert_eq!((sequences(&around["messages"]), sequences(&around["damaged"])), (vec![1, 2], vec![3, 4]));
         // The content of an unreadable row is not used.
-        let counted = self.run(&["stats", "--json"]);
-        let counted: Value =
-            serde_json::from_str(&counted.stdout).unwrap_or_else(|_| panic!("{}", counted.all()));
+        let counted = self.run(&["stats", "--json"]).json();
         assert_eq!(counted["totals"]["events"], 9);
         assert_eq!(self.run(&["events", "--text", "zebra"]).code, 3);
         let found = self.leaves_out(&["events"], "event", self.events);
@@ -112,26 +102,13 @@ impl Damaged<'_> {
     fn check_search(&self, readable: &[u32]) {
         let search = ["search", "zebra", "--mode", "full-text", "--limit", "20", "--full", "--json"];
         let ran = self.run(&search);
-        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
-        let mut found: Vec<u32> = found["results"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|result| result["sequence"].as_u64().unwrap() as u32)
-            .collect();
-        found.sort_unstable();
-        assert_eq!((ran.code, found.as_slice()), (1, readable), "{}", ran.all());
+        assert_eq!((ran.code, sequences(&ran.json()["results"]).as_slice()), (1, readable), "{}", ran.all());
         // Without the index, the rows are searched one by one. A search reads no digest before it shows a message.
         let file = self.store.split_once(':').unwrap().1;
         fs::remove_dir_all(format!("{file}.index")).unwrap();
         let ran = self.run(&search);
-        let found: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!(
-            (ran.code, found["results"].as_array().unwrap().len()),
-            (1, readable.len()),
-            "{}",
-            ran.all()
-        );
+        let found = ran.json()["results"].as_array().unwrap().len();
+        assert_eq!((ran.code, found), (1, readable.len()), "{}", ran.all());
     }
 
     /// The readable rows can be imported as a complete session.
@@ -150,6 +127,14 @@ impl Damaged<'_> {
         fs::remove_file(&archive).unwrap();
         remove_store(Path::new(&format!("{out}.sqlite")));
     }
+}
+
+/// The sequences of messages, events or results, in order.
+fn sequences(rows: &Value) -> Vec<u32> {
+    let mut all: Vec<u32> =
+        rows.as_array().unwrap().iter().map(|row| row["sequence"].as_u64().unwrap() as u32).collect();
+    all.sort_unstable();
+    all
 }
 
 fn remove_store(file: &Path) {
@@ -232,9 +217,9 @@ fn damaged_sessions_are_left_out_of_lists_and_reported() {
         rows.map(|row| row["session_id"].as_str().unwrap().to_owned()).collect()
     };
     for list in [&["sessions"][..], &["sessions", "--tree"], &["recent", "--days", "9999"], &["stats"]] {
-        let ran = home.run(&[list, &["--json"]].concat());
+        let ran = home.run_json(list);
         assert_eq!(ran.code, 1, "{list:?}: {}", ran.all());
-        let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
+        let answer = ran.json();
         assert_eq!(damaged(&answer), [first.as_str(), &last], "{list:?}");
         if list == ["stats"] {
             assert_eq!(answer["totals"]["sessions"], 10);
@@ -242,18 +227,14 @@ fn damaged_sessions_are_left_out_of_lists_and_reported() {
         let ran = home.run(list);
         assert_eq!((ran.code, ran.stdout.is_empty()), (1, false), "{list:?}: {}", ran.all());
         for session in [&first, &last] {
-            assert_eq!(
-                ran.stderr.matches(&format!("damaged: session {session}: ")).count(),
-                1,
-                "{}",
-                ran.all()
-            );
+            let named = format!("damaged: session {session}: ");
+            assert_eq!(ran.stderr.matches(&named).count(), 1, "{}", ran.all());
         }
     }
     assert_eq!(home.run(&["backfill"]).code, 1);
     let text = line["content"].as_str().unwrap_or_default().to_owned();
-    let ran = home.run(&["search", &text, "--json"]);
-    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let ran = home.run_json(&["search", &text]);
+    let found = ran.json();
     let of_damaged =
         found["results"].as_array().unwrap().iter().find(|one| one["session_id"] == last.as_str());
     assert!(ran.code == 0 && of_damaged.is_some_and(|one| one["title"].is_null()), "{}", ran.all());

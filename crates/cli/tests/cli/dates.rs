@@ -78,9 +78,7 @@ fn with_a_silent_session() -> Home {
         ("stated", r#"{"role":"user","content":"Why?","timestamp":"2021-03-01T08:00:00Z"}"#),
         ("silent", r#"{"role":"user","content":"How?"}"#),
     ] {
-        let folder = home.amplifier().join("projects/p/sessions").join(session);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("transcript.jsonl"), format!("{line}\n")).unwrap();
+        home.write_session("p", session, &format!("{line}\n"));
     }
     touch(&home.amplifier(), 2020);
     home.ok(&["sync"]);

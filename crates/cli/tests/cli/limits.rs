@@ -10,8 +10,6 @@ use crate::{
 /// A store with a session of three messages, of which the second has 10,000 characters.
 fn long() -> Home {
     let home = Home::new();
-    let folder = home.amplifier().join("projects/p/sessions/s1");
-    std::fs::create_dir_all(&folder).unwrap();
     let words = "dough rises slowly ".repeat(600);
     let lines = [
         serde_json::json!({"role": "user", "content": "Why does it rise?"}),
@@ -19,7 +17,7 @@ fn long() -> Home {
             {"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": words.get(..10_000)}]}),
         serde_json::json!({"role": "user", "content": "Thanks."}),
     ];
-    std::fs::write(folder.join("transcript.jsonl"), lines.map(|line| format!("{line}\n")).concat()).unwrap();
+    home.write_session("p", "s1", &lines.map(|line| format!("{line}\n")).concat());
     home.ok(&["sync", "--embedding", "none"]);
     home
 }
@@ -85,7 +83,7 @@ fn output_stays_within_its_budget() {
 fn omitted_items_are_counted() {
     let home = long();
     let ran = within(&home, 1_000, &["show", "s1", "--max-chars", "0", "--json"]);
-    let shown: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let shown = ran.json();
     assert_eq!((&shown["left_out"], shown["messages"].as_array().unwrap().len()), (&1.into(), 2));
     assert_eq!(shown["messages"][1]["truncated"]["of"], 10_003, "{shown}");
     assert_eq!(shown["has_more_after"], true);
@@ -100,8 +98,7 @@ fn omitted_items_are_counted() {
 
 #[test]
 fn context_keeps_the_requested_message() {
-    let ran = within(&SYNCED, 900, &["context", "38e6d1f5#4", "--json"]);
-    let shown: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let shown = within(&SYNCED, 900, &["context", "38e6d1f5#4", "--json"]).json();
     let messages = shown["messages"].as_array().unwrap();
     assert!(messages.iter().any(|message| message["sequence"] == 4), "{shown}");
 }

@@ -1,7 +1,5 @@
 //! Output of the program for the samples.
 
-use serde_json::Value;
-
 use crate::{
     support::{Home, SYNCED},
     terminal::Terminal,
@@ -39,15 +37,36 @@ pub(crate) fn check(name: &str, home: &Home, text: &str) {
     });
 }
 
+impl Home {
+    /// Compares the output of a command with a snapshot.
+    pub(crate) fn shows(&self, name: &str, arguments: &[&str]) {
+        check(name, self, &self.run(arguments).all());
+    }
+
+    /// The same with `--json`.
+    pub(crate) fn shows_json(&self, name: &str, arguments: &[&str]) {
+        let ran = self.run_json(arguments);
+        check(name, self, &format!("exit code {}\n{:#}\n--- stderr\n{}", ran.code, ran.json(), ran.stderr));
+    }
+}
+
+impl Terminal<'_> {
+    /// Compares the output of a command with a snapshot.
+    pub(crate) fn shows(&self, name: &str, arguments: &[&str]) {
+        check(name, self.home, &self.run(arguments).all());
+    }
+}
+
 pub(crate) fn text(name: &str, arguments: &[&str]) {
-    check(name, &SYNCED, &SYNCED.run(arguments).all());
+    SYNCED.shows(name, arguments);
+}
+
+pub(crate) fn terminal(name: &str, columns: u16, arguments: &[&str]) {
+    Terminal::new(&SYNCED).with_columns(columns).shows(name, arguments);
 }
 
 pub(crate) fn json(name: &str, arguments: &[&str]) {
-    let ran = SYNCED.run(&[arguments, &["--json"]].concat());
-    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let pretty = serde_json::to_string_pretty(&value).unwrap();
-    check(name, &SYNCED, &format!("exit code {}\n{pretty}\n--- stderr\n{}", ran.code, ran.stderr));
+    SYNCED.shows_json(name, arguments);
 }
 
 #[test]
@@ -76,27 +95,22 @@ fn help() {
 #[test]
 fn sync() {
     let home = Home::with_samples();
-    check("sync_dry_run", &home, &home.run(&["sync", "--dry-run"]).all());
+    home.shows("sync_dry_run", &["sync", "--dry-run"]);
     assert!(!home.amplifier().join("sessions.sqlite").exists());
-    let narrow = Terminal::new(&home).with_columns(60);
-    check("sync_dry_run_terminal", &home, &narrow.run(&["sync", "--dry-run"]).all());
-    check("sync_first", &home, &home.run(&["sync"]).all());
-    check("sync_again", &home, &home.run(&["sync"]).all());
-    let report: Value = home.json(&["sync"]);
-    check("sync_json", &home, &serde_json::to_string_pretty(&report).unwrap());
+    Terminal::new(&home).with_columns(60).shows("sync_dry_run_terminal", &["sync", "--dry-run"]);
+    home.shows("sync_first", &["sync"]);
+    home.shows("sync_again", &["sync"]);
+    check("sync_json", &home, &format!("{:#}", home.json(&["sync"])));
 }
 
 #[test]
 fn quickstart() {
     let home = Home::new();
-    check("quickstart_samples", &home, &home.run(&["quickstart"]).all());
-    let narrow = Terminal::new(&home).with_columns(60);
-    let narrow = narrow.run(&["quickstart", "product", "page", "slow", "--color", "never"]);
-    check("quickstart_terminal_narrow", &home, &narrow.all());
-    let coloured = home.run(&["quickstart", "product", "page", "slow", "--color", "always"]);
-    check("quickstart_question_coloured", &home, &coloured.all());
-    let own = Home::with_samples();
-    check("quickstart_own", &own, &own.run(&["quickstart"]).all());
+    home.shows("quickstart_samples", &["quickstart"]);
+    let question = |color| ["quickstart", "product", "page", "slow", "--color", color];
+    Terminal::new(&home).with_columns(60).shows("quickstart_terminal_narrow", &question("never"));
+    home.shows("quickstart_question_coloured", &question("always"));
+    Home::with_samples().shows("quickstart_own", &["quickstart"]);
 }
 
 #[test]
@@ -152,14 +166,12 @@ fn errors() {
     text("error_no_embedding", &["search", "x", "--mode", "semantic", "--embedding", "none"]);
     text("error_unknown_command", &["serch", "x"]);
     let home = Home::new();
-    check("error_missing_store", &home, &home.run(&["search", "x"]).all());
-    check("error_missing_root", &home, &home.run(&["sync"]).all());
+    home.shows("error_missing_store", &["search", "x"]);
+    home.shows("error_missing_root", &["sync"]);
     for session in ["abc-1", "abc-2"] {
-        let folder = home.amplifier().join("projects/p/sessions").join(session);
-        std::fs::create_dir_all(&folder).unwrap();
         let line = r#"{"role":"user","content":"x","timestamp":"2026-01-05T08:00:00Z"}"#;
-        std::fs::write(folder.join("transcript.jsonl"), format!("{line}\n")).unwrap();
+        home.write_session("p", session, &format!("{line}\n"));
     }
     home.ok(&["sync"]);
-    check("error_ambiguous_session", &home, &home.run(&["show", "abc"]).all());
+    home.shows("error_ambiguous_session", &["show", "abc"]);
 }

@@ -2,23 +2,12 @@
 
 use crate::{
     output::{check, text},
-    support::{Home, Ran},
+    support::Home,
     terminal::Terminal,
 };
 
 const FLAKY: &str = "38e6d1f5";
 const OUTBOX: &str = "c1d84e7a";
-
-fn synced() -> Home {
-    let home = Home::with_samples();
-    home.ok(&["sync", "--embedding", "none"]);
-    home
-}
-
-fn pretty(ran: &Ran) -> String {
-    let value: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    format!("exit code {}\n{value:#}\n--- stderr\n{}", ran.code, ran.stderr)
-}
 
 #[test]
 fn help() {
@@ -29,99 +18,86 @@ fn help() {
 
 #[test]
 fn edit() {
-    let home = synced();
-    let terminal = |name: &str, arguments: &[&str]| {
-        check(name, &home, &Terminal::new(&home).run(arguments).all());
-    };
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
-    terminal("edit_terminal", &["edit", FLAKY, "--name", "Port clash\x1b[31m", "--color", "always"]);
-    pipe("edit", &["edit", FLAKY, "--description", "Two runs took one port", "--clear", "tags"]);
-    terminal("edit_reset_terminal", &["edit", FLAKY, "--color", "never", "--reset", "name,tags,description"]);
-    check("edit_json", &home, &pretty(&home.run(&["edit", FLAKY, "--name", "x", "--json"])));
-    pipe("error_edit_nothing", &["edit", FLAKY]);
-    pipe("error_edit_twice", &["edit", FLAKY, "--name", "x", "--clear", "name"]);
-    pipe("error_edit_empty_name", &["edit", FLAKY, "--name", " "]);
-    pipe("error_edit_long_name", &["edit", FLAKY, "--name", &"x".repeat(501)]);
-    pipe("error_edit_unknown", &["edit", "ffff", "--name", "x"]);
+    let home = Home::without_vectors();
+    let terminal = Terminal::new(&home);
+    terminal.shows("edit_terminal", &["edit", FLAKY, "--name", "Port clash\x1b[31m", "--color", "always"]);
+    home.shows("edit", &["edit", FLAKY, "--description", "Two runs took one port", "--clear", "tags"]);
+    terminal.shows(
+        "edit_reset_terminal",
+        &["edit", FLAKY, "--color", "never", "--reset", "name,tags,description"],
+    );
+    home.shows_json("edit_json", &["edit", FLAKY, "--name", "x"]);
+    home.shows("error_edit_nothing", &["edit", FLAKY]);
+    home.shows("error_edit_twice", &["edit", FLAKY, "--name", "x", "--clear", "name"]);
+    home.shows("error_edit_empty_name", &["edit", FLAKY, "--name", " "]);
+    home.shows("error_edit_long_name", &["edit", FLAKY, "--name", &"x".repeat(501)]);
+    home.shows("error_edit_unknown", &["edit", "ffff", "--name", "x"]);
 }
 
 #[test]
 fn tag() {
-    let home = synced();
-    let terminal = |name: &str, arguments: &[&str]| {
-        check(name, &home, &Terminal::new(&home).run(arguments).all());
-    };
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
-    pipe("tags", &["tag"]);
-    terminal("tags_terminal", &["tag", "--color", "never"]);
-    check("tags_json", &home, &pretty(&home.run(&["tag", "--json"])));
-    pipe("tag_add", &["tag", FLAKY, "port clash", "ci"]);
-    terminal("tag_terminal", &["tag", FLAKY, "--remove", "tests", "gone", "--color", "never"]);
-    pipe("tag_list", &["tag", FLAKY]);
-    pipe("tag_last_removed", &["tag", FLAKY, "--remove", "ci", "port clash"]);
-    pipe("tag_none", &["tag", FLAKY]);
-    check("tag_json", &home, &pretty(&home.run(&["tag", FLAKY, "new", "--json"])));
-    pipe("tags_of_nobody", &["tag", "--user", "nobody"]);
-    pipe("error_tag_both", &["tag", FLAKY, "a", "--remove", "a"]);
-    pipe("error_tag_control", &["tag", FLAKY, "a\x07b"]);
-    pipe("error_tag_without_session", &["tag", "--remove", "a"]);
+    let home = Home::without_vectors();
+    let terminal = Terminal::new(&home);
+    home.shows("tags", &["tag"]);
+    terminal.shows("tags_terminal", &["tag", "--color", "never"]);
+    home.shows_json("tags_json", &["tag"]);
+    home.shows("tag_add", &["tag", FLAKY, "port clash", "ci"]);
+    terminal.shows("tag_terminal", &["tag", FLAKY, "--remove", "tests", "gone", "--color", "never"]);
+    home.shows("tag_list", &["tag", FLAKY]);
+    home.shows("tag_last_removed", &["tag", FLAKY, "--remove", "ci", "port clash"]);
+    home.shows("tag_none", &["tag", FLAKY]);
+    home.shows_json("tag_json", &["tag", FLAKY, "new"]);
+    home.shows("tags_of_nobody", &["tag", "--user", "nobody"]);
+    home.shows("error_tag_both", &["tag", FLAKY, "a", "--remove", "a"]);
+    home.shows("error_tag_control", &["tag", FLAKY, "a\x07b"]);
+    home.shows("error_tag_without_session", &["tag", "--remove", "a"]);
 }
 
 #[test]
 fn share() {
-    let home = synced();
-    let terminal = |name: &str, arguments: &[&str]| {
-        check(name, &home, &Terminal::new(&home).run(arguments).all());
-    };
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
-    pipe("share_private", &["share", FLAKY, "--private"]);
-    terminal("share_team_terminal", &["share", FLAKY, "--team", "web", "payments", "--color", "never"]);
-    pipe("share_org", &["share", FLAKY, "--org", "example.com"]);
-    pipe("share_public", &["share", FLAKY, "--public"]);
-    terminal("share_private_again_terminal", &["share", FLAKY, "--private", "--color", "never"]);
-    check("share_json", &home, &pretty(&home.run(&["share", FLAKY, "--team", "web", "--json"])));
-    pipe("error_share_nobody", &["share", FLAKY]);
-    pipe("error_share_two", &["share", FLAKY, "--public", "--org", "x"]);
-    pipe("error_share_blank_team", &["share", FLAKY, "--team", " "]);
+    let home = Home::without_vectors();
+    let terminal = Terminal::new(&home);
+    home.shows("share_private", &["share", FLAKY, "--private"]);
+    terminal.shows("share_team_terminal", &["share", FLAKY, "--team", "web", "payments", "--color", "never"]);
+    home.shows("share_org", &["share", FLAKY, "--org", "example.com"]);
+    home.shows("share_public", &["share", FLAKY, "--public"]);
+    terminal.shows("share_private_again_terminal", &["share", FLAKY, "--private", "--color", "never"]);
+    home.shows_json("share_json", &["share", FLAKY, "--team", "web"]);
+    home.shows("error_share_nobody", &["share", FLAKY]);
+    home.shows("error_share_two", &["share", FLAKY, "--public", "--org", "x"]);
+    home.shows("error_share_blank_team", &["share", FLAKY, "--team", " "]);
 }
 
 #[test]
 fn delete() {
-    let home = synced();
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
-    let terminal = |name: &str, typed: &str, arguments: &[&str]| {
-        check(name, &home, &Terminal::new(&home).with_typed(typed).run(arguments).all());
-    };
-    pipe("error_delete_pipe", &["delete", FLAKY, OUTBOX]);
-    terminal("delete_declined_terminal", "\n", &["delete", FLAKY, OUTBOX, FLAKY]);
-    terminal("delete_terminal", "y\n", &["delete", FLAKY]);
-    pipe("delete", &["delete", OUTBOX, "7f3c9a52", "--yes"]);
-    check("delete_json", &home, &pretty(&home.run(&["delete", "2b6e0d94", "--yes", "--json"])));
-    pipe("error_delete_unknown", &["delete", "d95a3b6c", "ffff", "--yes"]);
+    let home = Home::without_vectors();
+    let terminal = |typed| Terminal::new(&home).with_typed(typed);
+    home.shows("error_delete_pipe", &["delete", FLAKY, OUTBOX]);
+    terminal("\n").shows("delete_declined_terminal", &["delete", FLAKY, OUTBOX, FLAKY]);
+    terminal("y\n").shows("delete_terminal", &["delete", FLAKY]);
+    home.shows("delete", &["delete", OUTBOX, "7f3c9a52", "--yes"]);
+    home.shows_json("delete_json", &["delete", "2b6e0d94", "--yes"]);
+    home.shows("error_delete_unknown", &["delete", "d95a3b6c", "ffff", "--yes"]);
     check("delete_left", &home, &home.ok(&["sessions"]));
 }
 
 #[test]
 fn user() {
-    let home = synced();
-    let terminal = |name: &str, arguments: &[&str]| {
-        check(name, &home, &Terminal::new(&home).run(arguments).all());
-    };
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
-    check("user_without_a_store", &home, &Home::new().run(&["user"]).all());
-    terminal("user_terminal", &["user", "--team", "payments", "--color", "never"]);
-    check("user_json", &home, &pretty(&home.run(&["user", "show", "--json"])));
-    pipe("user_rename", &["user", "rename", "dana", "dana@example.com"]);
-    pipe("user_rename_nobody", &["user", "rename", "dana", "dana@example.com"]);
-    pipe("error_user_rename", &["user", "rename", "dana"]);
+    let home = Home::without_vectors();
+    let terminal = Terminal::new(&home);
+    Home::new().shows("user_without_a_store", &["user"]);
+    terminal.shows("user_terminal", &["user", "--team", "payments", "--color", "never"]);
+    home.shows_json("user_json", &["user", "show"]);
+    home.shows("user_rename", &["user", "rename", "dana", "dana@example.com"]);
+    home.shows("user_rename_nobody", &["user", "rename", "dana", "dana@example.com"]);
+    home.shows("error_user_rename", &["user", "rename", "dana"]);
 }
 
 #[test]
 fn after_a_rename_everything_has_the_new_owner() {
-    let home = synced();
+    let home = Home::without_vectors();
     let found = |user: &str| {
-        let ran = home.run(&["search", "outbox", "--mode", "full-text", "--user", user, "--json"]);
-        let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let found = home.run_json(&["search", "outbox", "--mode", "full-text", "--user", user]).json();
         let results = found["results"].as_array().unwrap().clone();
         assert!(results.iter().all(|result| result["user_id"] == user));
         results.len()

@@ -4,16 +4,7 @@ use std::fs;
 
 use amplifier_session_testkit::TinyModel;
 
-use crate::{
-    output::{check, text},
-    support::{Home, Ran},
-    terminal::Terminal,
-};
-
-fn pretty(ran: &Ran) -> String {
-    let value: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    format!("exit code {}\n{value:#}\n--- stderr\n{}", ran.code, ran.stderr)
-}
+use crate::{output::text, support::Home, terminal::Terminal};
 
 #[test]
 fn help() {
@@ -24,49 +15,40 @@ fn help() {
 #[test]
 fn models() {
     let home = Home::new();
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
-    let terminal = |name: &str, arguments: &[&str]| {
-        check(name, &home, &Terminal::new(&home).run(arguments).all());
-    };
-    pipe("models_none", &["models"]);
-    let narrow = Terminal::new(&home).with_columns(60);
-    check("models_terminal_narrow", &home, &narrow.run(&["models", "--color", "never"]).all());
-    pipe("models_verify_none", &["models", "verify"]);
+    let terminal = Terminal::new(&home);
+    home.shows("models_none", &["models"]);
+    Terminal::new(&home).with_columns(60).shows("models_terminal_narrow", &["models", "--color", "never"]);
+    home.shows("models_verify_none", &["models", "verify"]);
     let source = home.path().join("downloads/tiny");
     TinyModel::default().write(&source).unwrap();
     let source = source.to_str().unwrap();
-    pipe("models_install", &["models", "install", "--from", source]);
-    check(
-        "models_install_json",
-        &home,
-        &pretty(&home.run(&["models", "install", "E5-Mini", "--from", source, "--json"])),
-    );
-    pipe("error_models_installed", &["models", "install", "--from", source]);
-    pipe("models_list", &["models", "list"]);
-    terminal("models_terminal", &["models", "--color", "never"]);
-    check("models_json", &home, &pretty(&home.run(&["models", "--json"])));
-    pipe("models_verify", &["models", "verify"]);
-    check("models_verify_json", &home, &pretty(&home.run(&["models", "verify", "tiny", "--json"])));
+    home.shows("models_install", &["models", "install", "--from", source]);
+    home.shows_json("models_install_json", &["models", "install", "E5-Mini", "--from", source]);
+    home.shows("error_models_installed", &["models", "install", "--from", source]);
+    home.shows("models_list", &["models", "list"]);
+    terminal.shows("models_terminal", &["models", "--color", "never"]);
+    home.shows_json("models_json", &["models"]);
+    home.shows("models_verify", &["models", "verify"]);
+    home.shows_json("models_verify_json", &["models", "verify", "tiny"]);
 
     let installed = home.path().join(".local/share/amplifier-sessions/models/tiny");
     fs::remove_file(installed.join("config.json")).unwrap();
     fs::write(installed.join("model.safetensors"), "half").unwrap();
-    pipe("models_verify_broken", &["models", "verify"]);
-    terminal("models_verify_broken_terminal", &["models", "verify", "tiny", "--color", "never"]);
-    terminal("models_broken_terminal", &["models", "--color", "never"]);
+    home.shows("models_verify_broken", &["models", "verify"]);
+    terminal.shows("models_verify_broken_terminal", &["models", "verify", "tiny", "--color", "never"]);
+    terminal.shows("models_broken_terminal", &["models", "--color", "never"]);
 }
 
 #[test]
 fn errors() {
     let home = Home::new();
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
-    pipe("error_models_no_model", &["models", "install", "--from", empty.to_str().unwrap()]);
-    pipe("error_models_name", &["models", "install", "../up", "--from", empty.to_str().unwrap()]);
-    pipe("error_models_unknown", &["models", "install", "gpt-2"]);
-    pipe("error_models_nothing", &["models", "install"]);
-    pipe("error_models_verify", &["models", "verify", "gpt-2"]);
+    home.shows("error_models_no_model", &["models", "install", "--from", empty.to_str().unwrap()]);
+    home.shows("error_models_name", &["models", "install", "../up", "--from", empty.to_str().unwrap()]);
+    home.shows("error_models_unknown", &["models", "install", "gpt-2"]);
+    home.shows("error_models_nothing", &["models", "install"]);
+    home.shows("error_models_verify", &["models", "verify", "gpt-2"]);
 }
 
 /// What a model is used for.
@@ -82,7 +64,7 @@ fn a_model_is_used_by_its_name_or_folder() {
         let found = home.run(&["search", "idempotency key", "--mode", "semantic", "--embedding", name]);
         assert_eq!(found.code, if name == "LOCAL" { 2 } else { 0 }, "{}", found.stderr);
     }
-    check("error_local_unknown", &home, &home.run(&["search", "x", "--embedding", "local:none-such"]).all());
-    check("error_local_known", &home, &home.run(&["search", "x", "--embedding", "local:e5-small-v2"]).all());
-    check("error_local_folder", &home, &home.run(&["search", "x", "--embedding", "local:./none"]).all());
+    home.shows("error_local_unknown", &["search", "x", "--embedding", "local:none-such"]);
+    home.shows("error_local_known", &["search", "x", "--embedding", "local:e5-small-v2"]);
+    home.shows("error_local_folder", &["search", "x", "--embedding", "local:./none"]);
 }

@@ -1,17 +1,13 @@
 //! Output of the commands that read, for the samples.
 
 use crate::{
-    output::{check, json, text},
-    support::{Home, SYNCED},
+    output::{json, terminal, text},
+    support::Home,
     terminal::Terminal,
 };
 
 const CHARGED: &str = "7f3c9a52";
 const FLAKY: &str = "38e6d1f5";
-
-fn terminal(name: &str, columns: u16, arguments: &[&str]) {
-    check(name, &SYNCED, &Terminal::new(&SYNCED).with_columns(columns).run(arguments).all());
-}
 
 #[test]
 fn sessions() {
@@ -74,13 +70,11 @@ fn show() {
 #[test]
 fn skipped_lines_are_reported() {
     let home = Home::new();
-    let folder = home.amplifier().join("projects/p/sessions/s1");
-    std::fs::create_dir_all(&folder).unwrap();
     let line = r#"{"role":"user","content":"x","timestamp":"2026-01-05T08:00:00Z"}"#;
-    std::fs::write(folder.join("transcript.jsonl"), format!("{line}\nbroken\n{{}}\n")).unwrap();
+    home.write_session("p", "s1", &format!("{line}\nbroken\n{{}}\n"));
     home.ok(&["sync", "--embedding", "none"]);
-    check("show_skipped_terminal", &home, &Terminal::new(&home).run(&["show", "s1"]).all());
-    check("show_skipped", &home, &home.run(&["show", "s1"]).all());
+    Terminal::new(&home).shows("show_skipped_terminal", &["show", "s1"]);
+    home.shows("show_skipped", &["show", "s1"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::{output::check, support::Home, terminal::Terminal};
+use crate::{support::Home, terminal::Terminal};
 
 /// A home folder whose store contains Dana's samples and sessions of Eve, one of which is shared.
 static SHARED: LazyLock<Home> = LazyLock::new(|| Home::shared("scopes", fill));
@@ -34,16 +34,12 @@ fn fill(home: &Home) {
 const AS_MEMBER: [&str; 4] = ["--scope", "visible", "--team", "core,payments"];
 
 fn text(name: &str, arguments: &[&str]) {
-    check(name, &SHARED, &SHARED.run(arguments).all());
+    SHARED.shows(name, arguments);
 }
 
-fn terminal(name: &str, arguments: &[&str]) {
-    terminal_of(name, 100, arguments);
-}
-
-fn terminal_of(name: &str, columns: u16, arguments: &[&str]) {
+fn terminal(name: &str, columns: u16, arguments: &[&str]) {
     let arguments = [arguments, &["--color", "never"]].concat();
-    check(name, &SHARED, &Terminal::new(&SHARED).with_columns(columns).run(&arguments).all());
+    Terminal::new(&SHARED).with_columns(columns).shows(name, &arguments);
 }
 
 #[test]
@@ -91,21 +87,26 @@ fn written_files_are_private() {
 #[test]
 fn owners_are_named() {
     let as_member = |arguments: &[&'static str]| [arguments, &AS_MEMBER[..]].concat();
-    terminal("scope_sessions_terminal", &as_member(&["sessions", "--limit", "5"]));
+    terminal("scope_sessions_terminal", 100, &as_member(&["sessions", "--limit", "5"]));
     text("scope_sessions", &as_member(&["sessions", "--limit", "4"]));
     text("scope_tree", &["sessions", "--tree", "--limit", "5", "--scope", "all"]);
-    terminal("scope_tree_terminal", &["sessions", "--tree", "--limit", "9", "--scope", "all"]);
+    terminal("scope_tree_terminal", 100, &["sessions", "--tree", "--limit", "9", "--scope", "all"]);
     terminal(
         "scope_search_terminal",
+        100,
         &as_member(&["search", "refunds", "--mode", "full-text", "--limit", "2"]),
     );
     text("scope_search", &as_member(&["search", "refunds", "--mode", "full-text", "--limit", "1"]));
-    terminal("scope_recent_terminal", &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"]);
+    terminal(
+        "scope_recent_terminal",
+        100,
+        &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"],
+    );
     text("scope_recent", &["recent", "--since", "2020-01-01", "--scope", "all", "--limit", "1"]);
-    terminal("scope_show_terminal", &as_member(&["show", "e7e00001"]));
-    terminal("scope_events_terminal", &as_member(&["events", "--level", "warn"]));
-    terminal_of("scope_sessions_terminal_narrow", 60, &as_member(&["sessions", "--limit", "3"]));
-    terminal_of("scope_events_terminal_narrow", 60, &as_member(&["events", "--level", "warn"]));
+    terminal("scope_show_terminal", 100, &as_member(&["show", "e7e00001"]));
+    terminal("scope_events_terminal", 100, &as_member(&["events", "--level", "warn"]));
+    terminal("scope_sessions_terminal_narrow", 60, &as_member(&["sessions", "--limit", "3"]));
+    terminal("scope_events_terminal_narrow", 60, &as_member(&["events", "--level", "warn"]));
     text("scope_events", &as_member(&["events", "--level", "warn"]));
 }
 
@@ -113,6 +114,6 @@ fn owners_are_named() {
 fn hints_repeat_the_options_of_the_command() {
     let home = Home::new();
     let store = format!("sqlite:{}", home.path().join("a b.sqlite").display());
-    check("error_missing_named_store", &home, &home.run(&["search", "x", "--store", &store]).all());
+    home.shows("error_missing_named_store", &["search", "x", "--store", &store]);
     text("error_unknown_session_in_scope", &["show", "ffffffff", "--scope", "all"]);
 }

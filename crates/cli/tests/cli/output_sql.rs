@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::{output::check, support::Home, terminal::Terminal};
+use crate::{support::Home, terminal::Terminal};
 
 const STORE: &str = "duckdb:~/s.duckdb";
 
@@ -23,12 +23,12 @@ fn of_store<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn text(name: &str, arguments: &[&str]) {
-    check(name, &ASKED, &ASKED.run(&of_store(arguments)).all());
+    ASKED.shows(name, &of_store(arguments));
 }
 
 fn terminal(name: &str, columns: u16, arguments: &[&str]) {
     let arguments = of_store(&[arguments, &["--color", "never"]].concat());
-    check(name, &ASKED, &Terminal::new(&ASKED).with_columns(columns).run(&arguments).all());
+    Terminal::new(&ASKED).with_columns(columns).shows(name, &arguments);
 }
 
 fn json(arguments: &[&str]) -> Value {
@@ -70,7 +70,7 @@ fn errors() {
     text("error_sql_syntax", &["sql", "SELECT modle FROM tokens_by_model_and_day"]);
     text("error_sql_parquet_to_a_pipe", &["sql", "SELECT 1", "--format", "parquet"]);
     text("error_sql_unknown_file", &["sql", "SELECT 1", "--out", "x.doc"]);
-    check("error_sql_of_sqlite", &ASKED, &ASKED.run(&["sql", "SELECT 1"]).all());
+    ASKED.shows("error_sql_of_sqlite", &["sql", "SELECT 1"]);
     let missing = ASKED.run(&["sql", "SELECT 1", "--store", "duckdb:~/missing.duckdb"]);
     assert_eq!(missing.code, 1, "{}", missing.stderr);
     assert!(missing.stderr.contains("no store at"), "{}", missing.stderr);
@@ -183,6 +183,6 @@ fn sessions_of_others_are_read_only_on_request() {
     let root = home.amplifier().display().to_string();
     home.ok(&of_store(&["sync", "--embedding", "none", "--user", "eve", "--root", &root]));
     let count = ["sql", "SELECT count(DISTINCT user_id) AS users FROM sessions"];
-    check("error_sql_of_others", &home, &home.run(&of_store(&count)).all());
+    home.shows("error_sql_of_others", &of_store(&count));
     assert_eq!(home.ok(&of_store(&[&count[..], &["--scope", "all"]].concat())), "2\n");
 }

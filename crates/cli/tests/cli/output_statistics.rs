@@ -1,14 +1,10 @@
 //! Output of `stats` for the samples.
 
 use crate::{
-    output::{check, json, text},
+    output::{check, json, terminal, text},
     support::{Home, SYNCED},
     terminal::Terminal,
 };
-
-fn terminal(name: &str, columns: u16, arguments: &[&str]) {
-    check(name, &SYNCED, &Terminal::new(&SYNCED).with_columns(columns).run(arguments).all());
-}
 
 #[test]
 fn stats() {
@@ -32,13 +28,11 @@ fn stats() {
 fn long_charts_are_cut() {
     let home = Home::new();
     for n in 0..45 {
-        let folder = home.amplifier().join(format!("projects/p{:02}/sessions/s{n}", n % 15));
-        std::fs::create_dir_all(&folder).unwrap();
         let (month, day) = (n / 28 + 1, n % 28 + 1);
         let line = format!(
             "{{\"role\":\"user\",\"content\":\"x\",\"timestamp\":\"2026-{month:02}-{day:02}T08:00:00Z\"}}\n"
         );
-        std::fs::write(folder.join("transcript.jsonl"), line.repeat(n / 9 + 1)).unwrap();
+        home.write_session(&format!("p{:02}", n % 15), &format!("s{n}"), &line.repeat(n / 9 + 1));
     }
     home.ok(&["sync"]);
     let seen = |arguments: &[&str]| Terminal::new(&home).run(arguments).stdout;
@@ -78,11 +72,9 @@ fn a_picture() {
 fn a_picture_of_much() {
     let home = Home::new();
     for n in 0..30 {
-        let folder = home.amplifier().join(format!("projects/p/sessions/s{n}"));
-        std::fs::create_dir_all(&folder).unwrap();
         let day = format!("202{}-0{}-11T08:00:00Z", n % 3 + 4, n % 9 + 1);
         let line = format!("{{\"role\":\"user\",\"content\":\"x\",\"timestamp\":\"{day}\"}}\n");
-        std::fs::write(folder.join("transcript.jsonl"), line.repeat(n + 1)).unwrap();
+        let folder = home.write_session("p", &format!("s{n}"), &line.repeat(n + 1));
         let event = format!(
             "{{\"ts\":\"{day}\",\"lvl\":\"INFO\",\"event\":\"tool:post\",\"data\":{{\"tool_name\":\"<tool> & {n:02}\"}}}}\n"
         );

@@ -126,16 +126,14 @@ fn answers_as_before(kept: &Kept) {
         assert_eq!(said, 1, "{command:?}: {}", ran.all());
     }
     assert_eq!(kept.names(), names);
-    let found = kept.run(&["search", "two workers", "--json"]);
-    let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+    let found = kept.run(&["search", "two workers", "--json"]).json();
     let notices = found["notices"].as_array().unwrap();
     assert!(notices.len() == 1 && notices[0].as_str().unwrap().contains("read-only"), "{notices:?}");
 }
 
 /// Commands that write fail with the reason.
 fn refuses_to_write(kept: &Kept) {
-    let session = kept.run(&["sessions", "--limit", "1", "--json"]);
-    let session: serde_json::Value = serde_json::from_str(&session.stdout).unwrap();
+    let session = kept.run(&["sessions", "--limit", "1", "--json"]).json();
     let session = session["sessions"][0]["session_id"].as_str().unwrap();
     let commands: [&[&str]; 4] =
         [&["sync"], &["tag", session, "x"], &["delete", session, "--yes"], &["backfill"]];

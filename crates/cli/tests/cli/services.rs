@@ -56,7 +56,7 @@ impl Service {
 fn json(mut command: Command) -> Value {
     let ran = Ran::from(command.output().unwrap());
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    serde_json::from_str(&ran.stdout).unwrap()
+    ran.json()
 }
 
 /// Without the cache of vectors, so that each one is requested.

@@ -41,6 +41,13 @@ impl Home {
         home
     }
 
+    /// A home folder whose default store contains the samples, without vectors.
+    pub(crate) fn without_vectors() -> Self {
+        let home = Self::with_samples();
+        home.ok(&["sync", "--embedding", "none"]);
+        home
+    }
+
     /// The home that `make` fills, for tests that only read in it. nextest gives each test a process of its own: the first
     /// of a run that wants this home makes it, the others use it as it is.
     pub(crate) fn shared(name: &str, make: impl FnOnce(&Self)) -> Self {
@@ -89,6 +96,21 @@ impl Home {
         self.path().join(".amplifier")
     }
 
+    /// Writes a session with this transcript into `~/.amplifier`, and returns its folder.
+    pub(crate) fn write_session(&self, project: &str, session: &str, transcript: &str) -> PathBuf {
+        let folder = self.amplifier().join("projects").join(project).join("sessions").join(session);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("transcript.jsonl"), transcript).unwrap();
+        folder
+    }
+
+    /// Writes the configuration file.
+    pub(crate) fn configure(&self, text: &str) {
+        let folder = self.path().join(".config/amplifier-sessions");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.toml"), text).unwrap();
+    }
+
     /// The program, in an environment without variables of this machine.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
@@ -109,6 +131,10 @@ impl Home {
         Ran::from(self.command(arguments).output().unwrap())
     }
 
+    pub(crate) fn run_json(&self, arguments: &[&str]) -> Ran {
+        self.run(&[arguments, &["--json"]].concat())
+    }
+
     /// The standard output of a run that is expected to succeed.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let ran = self.run(arguments);
@@ -118,7 +144,9 @@ impl Home {
 
     /// The JSON of a run that is expected to succeed.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.ok(&[arguments, &["--json"]].concat())).unwrap()
+        let ran = self.run_json(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
+        ran.json()
     }
 }
 
@@ -131,6 +159,11 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
+    /// Stdout as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|_| panic!("{}", self.all()))
+    }
+
     /// All output as one text.
     pub(crate) fn all(&self) -> String {
         format!("exit code {}\n--- stdout\n{}--- stderr\n{}", self.code, self.stdout, self.stderr)

@@ -1,15 +1,12 @@
 //! The program on a terminal.
 
-use std::{
-    io::Write as _,
-    process::{Output, Stdio},
-};
+use std::{io::Write as _, process::Stdio};
 
 use crate::support::{Home, Ran};
 
 /// A terminal of 100 columns.
 pub(crate) struct Terminal<'a> {
-    home: &'a Home,
+    pub(crate) home: &'a Home,
     columns: u16,
     typed: &'a str,
 }
@@ -29,10 +26,6 @@ impl<'a> Terminal<'a> {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::from(self.output(arguments))
-    }
-
-    fn output(&self, arguments: &[&str]) -> Output {
         let mut command = self.home.command(arguments);
         command.env("AMPLIFIER_SESSIONS_FORCE_TTY", self.columns.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -41,6 +34,6 @@ impl<'a> Terminal<'a> {
         // A program without a question may have ended already.
         let _ = stdin.write_all(self.typed.as_bytes());
         drop(stdin);
-        child.wait_with_output().unwrap()
+        Ran::from(child.wait_with_output().unwrap())
     }
 }

@@ -11,7 +11,7 @@ use amplifier_session_storage::{OpenOptions, open};
 use amplifier_session_testkit::python_library::{Dialect, PythonLibrary, assert_upgraded};
 use rusqlite::Connection;
 
-use crate::{output::check, support::Home, terminal::Terminal};
+use crate::{support::Home, terminal::Terminal};
 
 /// The default store, as the Python library wrote it.
 fn old(home: &Home, generation: u32, more: &str) -> PathBuf {
@@ -38,8 +38,7 @@ fn help() {
 #[test]
 fn the_life_of_an_old_store() {
     let home = Home::new();
-    let pipe = |name: &str, arguments: &[&str]| check(name, &home, &home.run(arguments).all());
-    pipe("error_upgrade_missing", &["upgrade"]);
+    home.shows("error_upgrade_missing", &["upgrade"]);
     let file = old(
         &home,
         2,
@@ -59,26 +58,25 @@ fn the_life_of_an_old_store() {
         );
         assert!(ran.stderr.contains(" upgrade` makes a store of it"), "{}", ran.stderr);
     }
-    pipe("error_old_store", &["sessions"]);
+    home.shows("error_old_store", &["sessions"]);
     let refused = home.run(&["--read-only", "upgrade"]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(fs::read(&file).unwrap() == before);
-    pipe("upgrade_check", &["upgrade", "--check"]);
-    pipe("upgrade_check_json", &["upgrade", "--check", "--json"]);
-    let shown = Terminal::new(&home).run(&["upgrade", "--check", "--color", "never"]).all();
-    check("upgrade_check_terminal", &home, &shown);
+    home.shows("upgrade_check", &["upgrade", "--check"]);
+    home.shows("upgrade_check_json", &["upgrade", "--check", "--json"]);
+    Terminal::new(&home).shows("upgrade_check_terminal", &["upgrade", "--check", "--color", "never"]);
     assert_eq!(names(&home.amplifier()), ["sessions.sqlite"]);
     assert!(fs::read(&file).unwrap() == before);
-    pipe("upgrade", &["upgrade"]);
-    pipe("upgrade_again", &["upgrade"]);
-    pipe("upgrade_again_json", &["upgrade", "--json"]);
+    home.shows("upgrade", &["upgrade"]);
+    home.shows("upgrade_again", &["upgrade"]);
+    home.shows("upgrade_again_json", &["upgrade", "--json"]);
     let backup = home.amplifier().join("sessions.sqlite.python-backup");
     assert!(fs::read(&backup).unwrap() == before);
     let backup = backup.to_str().unwrap();
-    pipe("upgrade_skipped", &["upgrade", backup]);
-    pipe("upgrade_other_store", &["--store", "sqlite:~/other.sqlite", "upgrade", backup, "--check"]);
-    pipe("upgrade_then_search", &["--user", "alice", "search", "answer1x2", "--limit", "1"]);
-    pipe("upgrade_then_embeddings", &["embeddings", "--scope", "all"]);
+    home.shows("upgrade_skipped", &["upgrade", backup]);
+    home.shows("upgrade_other_store", &["--store", "sqlite:~/other.sqlite", "upgrade", backup, "--check"]);
+    home.shows("upgrade_then_search", &["--user", "alice", "search", "answer1x2", "--limit", "1"]);
+    home.shows("upgrade_then_embeddings", &["embeddings", "--scope", "all"]);
 }
 
 #[test]
@@ -86,7 +84,7 @@ fn an_unknown_version_is_refused_untouched() {
     let home = Home::new();
     let file = old(&home, 3, "UPDATE schema_meta SET value = '7'");
     let before = fs::read(&file).unwrap();
-    check("error_upgrade_newer", &home, &home.run(&["upgrade"]).all());
+    home.shows("error_upgrade_newer", &["upgrade"]);
     assert_eq!(home.run(&["upgrade", "--check"]).code, 1);
     assert!(fs::read(&file).unwrap() == before);
     assert_eq!(names(&home.amplifier()), ["sessions.sqlite"]);

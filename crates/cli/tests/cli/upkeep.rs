@@ -4,7 +4,7 @@ use std::{fs, io::Write as _, path::PathBuf, process::Command};
 
 use serde_json::json;
 
-use crate::{output::check, support::Home};
+use crate::support::Home;
 
 fn transcript(home: &Home, session: &str) -> PathBuf {
     home.amplifier().join("projects/shop/sessions").join(session).join("transcript.jsonl")
@@ -23,9 +23,7 @@ fn append(home: &Home, session: &str, text: &str) {
 fn home() -> Home {
     let home = Home::new();
     for session in ["one", "two"] {
-        let path = transcript(&home, session);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, ["quokka", "wombat", "numbat"].map(line).concat()).unwrap();
+        home.write_session("shop", session, &["quokka", "wombat", "numbat"].map(line).concat());
     }
     home
 }
@@ -35,12 +33,6 @@ fn synced() -> Home {
     let home = home();
     home.ok(&["sync"]);
     home
-}
-
-fn configure(home: &Home, text: &str) {
-    let folder = home.path().join(".config/amplifier-sessions");
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("config.toml"), text).unwrap();
 }
 
 /// The exit code and stderr of a search for `word`.
@@ -55,7 +47,7 @@ fn sync_kept() {
     fs::write(transcript(&home, "one"), "").unwrap();
     let whole = fs::read(transcript(&home, "two")).unwrap();
     fs::write(transcript(&home, "two"), &whole[..whole.len() / 2]).unwrap();
-    check("sync_kept", &home, &home.run(&["sync"]).all());
+    home.shows("sync_kept", &["sync"]);
     let report = home.json(&["sync"]);
     assert_eq!((&report["kept_rows"], &report["kept"][0]["reason"].is_string()), (&json!(5), &true));
     assert_eq!(search(&home, "numbat", &[]).0, 0);
@@ -103,15 +95,15 @@ fn a_refresh_needs_the_configured_store_user_and_root() {
         let mut command: Command = home.command(&["search", "okapi", "--mode", "full-text"]);
         assert_eq!(command.env(variable, value).output().unwrap().status.code(), Some(3), "{variable}");
     }
-    configure(&home, "refresh = false\n");
+    home.configure("refresh = false\n");
     assert_eq!(search(&home, "okapi", &[]).0, 3, "turned off");
-    configure(&home, "root = '/nowhere'\n");
+    home.configure("root = '/nowhere'\n");
     assert_eq!(
         search(&home, "okapi", &[]),
         (3, "note: no message matches\n".to_owned()),
         "a root that is not there"
     );
-    configure(&home, &format!("store = '{store}'\nroot = '~/.amplifier'\n"));
+    home.configure(&format!("store = '{store}'\nroot = '~/.amplifier'\n"));
     assert_eq!(search(&home, "okapi", &[]).0, 0, "both stand in the file");
 }
 
@@ -120,7 +112,7 @@ fn a_refresh_makes_no_paid_calls() {
     let home = synced();
     append(&home, "one", "okapi");
     // A call would fail: there is no key and no service.
-    configure(&home, "embedding = 'openai'\n[openai]\nbase_url = 'http://127.0.0.1:9/v1'\n");
+    home.configure("embedding = 'openai'\n[openai]\nbase_url = 'http://127.0.0.1:9/v1'\n");
     assert_eq!(search(&home, "okapi", &[]).0, 0);
 }
 
@@ -129,9 +121,7 @@ fn sync_uses_the_configuration_file() {
     let home = home();
     let log = "{\"event\":\"tool:pre\",\"ts\":\"2026-01-05T10:00:00Z\",\"data\":{\"tool\":\"bash\"}}\n";
     fs::write(transcript(&home, "one").with_file_name("events.jsonl"), log).unwrap();
-    configure(
-        &home,
-        "exclude = ['*/two']\nevents = 'summary'\norg = 'acme'\nteams = ['payments']\n[cosmos]\nkey_file = '~/none'\n",
+    home.configure("exclude = ['*/two']\nevents = 'summary'\norg = 'acme'\nteams = ['payments']\n[cosmos]\nkey_file = '~/none'\n",
     );
     assert_eq!(home.json(&["sync"])["sessions"]["found"], 1);
     let events = home.json(&["events", "--session", "one", "--full"]);
