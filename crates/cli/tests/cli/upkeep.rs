@@ -121,7 +121,8 @@ fn sync_uses_the_configuration_file() {
     let home = home();
     let log = "{\"event\":\"tool:pre\",\"ts\":\"2026-01-05T10:00:00Z\",\"data\":{\"tool\":\"bash\"}}\n";
     fs::write(transcript(&home, "one").with_file_name("events.jsonl"), log).unwrap();
-    home.configure("exclude = ['*/two']\nevents = 'summary'\norg = 'acme'\nteams = ['payments']\n[cosmos]\nkey_file = '~/none'\n",
+    home.configure(
+        "exclude = ['*/two']\nevents = 'summary'\norg = 'acme'\nteams = ['payments']\n[cosmos]\nkey_file = '~/none'\n",
     );
     assert_eq!(home.json(&["sync"])["sessions"]["found"], 1);
     let events = home.json(&["events", "--session", "one", "--full"]);
