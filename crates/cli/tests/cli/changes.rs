@@ -69,37 +69,14 @@ fn a_cleared_title_is_the_first_prompt_again() {
 }
 
 #[test]
-fn tags_in_use_are_counted() {
+fn ambiguous_ids_delete_nothing() {
     let home = Home::without_vectors();
-    home.ok(&["tag", "38e6", "rare"]);
-    let tags = home.json(&["tag"])["tags"].as_array().unwrap().clone();
-    let of = |tag: &str| tags.iter().find(|of| of["tag"] == tag).map(|of| of["sessions"].clone());
-    assert_eq!(of("rare"), Some(json!(1)));
-    let counts: Vec<u64> = tags.iter().map(|of| of["sessions"].as_u64().unwrap()).collect();
-    assert!(counts.is_sorted_by(|a, b| a >= b), "{counts:?}");
-}
-
-#[test]
-fn a_pipe_deletes_nothing_without_yes() {
-    let home = Home::without_vectors();
-    let ran = home.run(&["delete", "38e6"]);
-    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert!(ran.stderr.contains("--yes"), "{}", ran.stderr);
-    assert_eq!(count(&home), 12);
-}
-
-#[test]
-fn unknown_and_ambiguous_ids_delete_nothing() {
-    let home = Home::without_vectors();
-    assert_eq!(home.run(&["delete", "38e6", "ffff", "--yes"]).code, 1);
-    assert_eq!(home.run(&["delete", "38e6", "5", "--yes"]).code, 0, "only one begins with 5");
-    assert_eq!(count(&home), 10);
     for id in ["one-1", "one-2"] {
         home.write_session("p", id, "{\"role\":\"user\",\"content\":\"x\"}\n");
     }
-    home.ok(&["sync", "--embedding", "none", "--exclude", "*/38e6*", "--exclude", "*/5*"]);
-    let ran = home.run(&["delete", "one", "--yes"]);
-    assert_eq!((ran.code, count(&home)), (2, 12));
+    home.ok(&["sync", "--embedding", "none"]);
+    let ran = home.run(&["delete", "38e6", "one", "--yes"]);
+    assert_eq!((ran.code, count(&home)), (2, 14));
     assert!(ran.stderr.contains("one-1") && ran.stderr.contains("one-2"), "{}", ran.stderr);
 }
 
@@ -129,23 +106,6 @@ fn deleted_sessions_are_not_found_and_others_stay() {
     home.ok(&["sync", "--include-deleted"]);
     assert_eq!(count(&home), 12, "as the hint says");
     assert!(anywhere("flaky checkout test", "semantic").contains(&FLAKY.to_owned()));
-}
-
-#[test]
-fn sessions_of_others_cannot_be_changed() {
-    let home = Home::without_vectors();
-    home.ok(&["share", "38e6", "--public"]);
-    for command in [
-        &["edit", "38e6", "--name", "x"][..],
-        &["tag", "38e6", "x"],
-        &["share", "38e6", "--private"],
-        &["delete", "38e6", "--yes"],
-    ] {
-        let ran = home.run(&[command, &["--user", "eve"]].concat());
-        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{command:?}");
-        assert!(ran.stderr.starts_with("error: no session matches 38e6\n"), "{}", ran.stderr);
-    }
-    assert_eq!((&session(&home, FLAKY)["visibility"], count(&home)), (&json!("public"), 12));
 }
 
 #[test]
@@ -196,35 +156,4 @@ fn sharing_ignores_teams_and_organisation_from_the_environment() {
     assert_eq!(share(&["--public"])["visibility"], "public");
     assert_eq!(share(&["--private"])["visibility"], "private");
     assert_eq!(home.run(&["--team", "web", "share", "38e6", "--public"]).code, 2);
-}
-
-#[test]
-fn the_time_of_first_sharing_is_kept() {
-    let home = Home::without_vectors();
-    let share = |with: &[&str]| home.json(&[&["share", "38e6"], with].concat())["session"].clone();
-    assert_eq!(share(&["--private"])["shared_at"], json!(null));
-    let first = share(&["--team", "web", "--team", "payments"]);
-    assert_eq!((&first["visibility"], &first["team_ids"]), (&json!("team"), &json!(["web", "payments"])));
-    assert!(first["shared_at"].is_string());
-    let later = share(&["--private"]);
-    assert_eq!((&later["visibility"], &later["team_ids"]), (&json!("private"), &json!([])));
-    assert_eq!(later["shared_at"], first["shared_at"]);
-}
-
-#[test]
-fn statistics_have_the_documented_fields_and_exit_codes() {
-    let home = Home::without_vectors();
-    let all = home.json(&["stats"]);
-    for field in
-        ["totals", "projects", "bundles", "event_types", "tools", "models", "days", "places", "vectors"]
-    {
-        assert!(all.get(field).is_some(), "{field}");
-    }
-    assert_eq!(all["totals"]["sessions"], 12);
-    assert_eq!(all["places"][0]["what"], "store");
-    let messages: u64 =
-        all["days"].as_array().unwrap().iter().map(|day| day["messages"].as_u64().unwrap()).sum();
-    assert_eq!(all["totals"]["messages"], messages);
-    assert_eq!(home.run(&["stats", "--user", "nobody"]).code, 3);
-    assert_eq!(home.run(&["stats", "--by", "weather"]).code, 2);
 }

@@ -24,11 +24,22 @@ fn exit_codes() {
     assert_eq!(code(&["sessions"]), 0);
     assert_eq!(code(&["--help"]), 0);
     assert_eq!(code(&["--version"]), 0);
-    assert_eq!(code(&["show", "ffffffff"]), 1);
-    assert_eq!(code(&["--store", "sqlite:/missing/x.sqlite", "sessions"]), 1);
-    for wrong in [
+    assert_eq!(code(&[]), 2);
+    assert_eq!(code(&["search", "xyzzyplugh", "--mode", "full-text"]), 3);
+    assert_eq!(code(&["sessions", "--since", "2100-01-01"]), 3);
+    assert_eq!(code(&["show", "38e6d1f5", "--from", "999"]), 3);
+}
+
+#[test]
+fn every_error_has_a_code_and_a_hint_and_leaves_stdout_alone() {
+    let failures = [
+        &["show", "ffffffff"][..],
+        &["--store", "sqlite:/missing/x.sqlite", "sessions"],
+        &["search", "x", "--mode", "semantic", "--embedding", "none"],
+        &["sync", "--root", "/missing"],
+    ];
+    let wrong = [
         &["serch"][..],
-        &[],
         &["search"],
         &["search", "x", "--mode", "fuzzy"],
         &["search", "x", "--limit", "0"],
@@ -47,56 +58,15 @@ fn exit_codes() {
         &["context", "38e6d1f5", "--message", "999"],
         &["--store", "mysql:x", "sessions"],
         &["--store", "cosmos:x", "sessions"],
-    ] {
-        assert_eq!(code(wrong), 2, "{wrong:?}");
+    ];
+    for (code, all) in [(1, &failures[..]), (2, &wrong[..])] {
+        for arguments in all {
+            let ran = SYNCED.run(arguments);
+            assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{arguments:?}: {}", ran.stderr);
+            assert!(ran.stderr.starts_with("error: "), "{arguments:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains("\nhint: "), "{arguments:?}: {}", ran.stderr);
+        }
     }
-    assert_eq!(code(&["search", "xyzzyplugh", "--mode", "full-text"]), 3);
-    assert_eq!(code(&["sessions", "--since", "2100-01-01"]), 3);
-    assert_eq!(code(&["show", "38e6d1f5", "--from", "999"]), 3);
-}
-
-#[test]
-fn every_error_has_a_hint_and_leaves_stdout_alone() {
-    for wrong in [
-        &["show", "ffffffff"][..],
-        &["show", ""],
-        &["search", "x", "--mode", "fuzzy"],
-        &["search", "x", "--since", "soon"],
-        &["search", "x", "--limit", "0"],
-        &["search", "x", "--mode", "semantic", "--embedding", "none"],
-        &["--store", "sqlite:/missing/x.sqlite", "sessions"],
-        &["--store", "mysql:x", "sessions"],
-        &["--user", "", "sessions"],
-        &["sync", "--root", "/missing"],
-    ] {
-        let ran = SYNCED.run(wrong);
-        assert!(ran.stderr.starts_with("error: "), "{wrong:?}: {}", ran.stderr);
-        assert!(ran.stderr.contains("\nhint: "), "{wrong:?}: {}", ran.stderr);
-        assert_eq!(ran.stdout, "", "{wrong:?}");
-    }
-}
-
-#[test]
-fn search_output_has_the_documented_fields() {
-    let found = SYNCED.json(&["search", "charged twice", "--limit", "3"]);
-    has_fields(&found, &["mode", "notices", "results"]);
-    assert_eq!(found["mode"], "hybrid");
-    let results = found["results"].as_array().unwrap();
-    assert_eq!(results.len(), 3);
-    let mut last = f64::INFINITY;
-    for result in results {
-        has_fields(
-            result,
-            &["user_id", "session_id", "project", "sequence", "turn", "role", "ts", "content_type"],
-        );
-        has_fields(result, &["span", "score", "source", "text_score", "similarity", "snippet", "highlights"]);
-        assert_eq!(result["user_id"], "dana");
-        assert!(result.get("message").is_none() && result.get("vector").is_none());
-        assert!(result["score"].as_f64().unwrap() <= last);
-        last = result["score"].as_f64().unwrap();
-    }
-    let full = SYNCED.json(&["search", "charged twice", "--limit", "1", "--full"]);
-    has_fields(&full["results"][0]["message"], &["role", "content"]);
 }
 
 #[test]
@@ -132,39 +102,20 @@ fn filters_narrow() {
     assert_eq!(all(&["--limit", "2"], "ts").len(), 2);
 }
 
+/// Snapshots show the other fields.
 #[test]
-fn other_output_has_the_documented_fields() {
+fn json_has_the_documented_fields() {
     let list = SYNCED.json(&["sessions"]);
     assert_eq!(list["has_more"], false);
     let sessions = list["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 12);
     for session in sessions {
-        has_fields(
-            session,
-            &["session_id", "user_id", "host_id", "project_slug", "created", "updated", "title"],
-        );
-        has_fields(
-            session,
-            &["message_count", "turn_count", "event_count", "parent_id", "name", "first_prompt"],
-        );
         assert_ne!(session["title"], session["session_id"], "named by what was asked first");
     }
-    let shown = SYNCED.json(&["show", "38e6d1f5", "--limit", "2"]);
-    has_fields(&shown, &["session", "messages", "has_more_before", "has_more_after"]);
-    has_fields(&shown["messages"][1], &["id", "sequence", "turn", "role", "ts", "ts_estimated", "message"]);
     let events = SYNCED.json(&["show", "38e6d1f5", "--events", "--limit", "1"]);
-    has_fields(
-        &events["events"][0],
-        &["event_id", "sequence", "event_type", "ts", "level", "summary", "is_chunked"],
-    );
     assert!(events["events"][0].get("line").is_none());
     let context = SYNCED.json(&["context", "38e6d1f5", "--turn", "1"]);
     has_fields(&context, &["session", "turn", "messages", "has_more_before", "has_more_after"]);
-    let report = Home::with_samples().json(&["sync"]);
-    has_fields(
-        &report,
-        &["sessions", "messages", "events", "vectors", "skipped", "skipped_count", "seconds"],
-    );
     let quickstart = Home::new().json(&["quickstart"]);
     has_fields(&quickstart, &["source", "available", "sync", "searches"]);
     assert_eq!(
