@@ -1,13 +1,15 @@
-//! Filters that several commands share.
+//! Filters and limits that several commands share.
 
 use amplifier_session_storage::{model::ProjectSlug, search::SessionFilter};
 use clap::Args;
 use jiff::Zoned;
 
+use super::at_least_one;
 use crate::{
     app::{App, Reader},
     dates::Period,
     failure::{Failure, say},
+    out::Out,
 };
 
 /// Filters by project and time.
@@ -74,6 +76,29 @@ impl NarrowArgs {
     pub(crate) fn explain_nothing(&self) {
         if let Some(bundle) = self.bundle.as_deref().filter(|bundle| !bundle.contains(':')) {
             say("hint", &format!("--bundle takes the full name: --bundle bundle:{bundle}"));
+        }
+    }
+}
+
+/// Limits of the length of an answer.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct LimitArgs {
+    /// Cut each message after N characters; 0 means no limit [default: 4000 in a pipe, 0 on a terminal]
+    #[arg(long, value_name = "N")]
+    max_chars: Option<usize>,
+    /// Maximum length of the whole answer in tokens (cl100k_base); the rest is cut or left out
+    #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
+    pub(crate) budget: Option<usize>,
+}
+
+impl LimitArgs {
+    /// The maximum number of characters of a message, if there is a limit.
+    pub(crate) fn max_chars(self, out: &Out) -> Option<usize> {
+        const IN_A_PIPE: usize = 4_000;
+        match self.max_chars {
+            Some(0) => None,
+            Some(most) => Some(most),
+            None => (!out.is_terminal()).then_some(IN_A_PIPE),
         }
     }
 }

@@ -10,7 +10,6 @@ mod embeddings;
 mod events;
 mod filter;
 mod global;
-mod limits;
 mod models;
 mod quickstart;
 mod recent;
@@ -36,9 +35,8 @@ pub(crate) use embeddings::{
     BackfillArgs, EmbeddingsAction, EmbeddingsArgs, EstimateArgs, PartArgs, RebuildArgs,
 };
 pub(crate) use events::EventsArgs;
-pub(crate) use filter::{FilterArgs, NarrowArgs};
+pub(crate) use filter::{FilterArgs, LimitArgs, NarrowArgs};
 pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
-pub(crate) use limits::LimitArgs;
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;

@@ -126,33 +126,23 @@ async fn assert_holds(storage: &SessionStorage, name: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
-async fn sqlite_of_the_first_generation() {
-    let home = Home::new();
-    assert_holds(&upgraded(&home, "sqlite", "v1.sqlite", 1).await, "v1.sqlite").await;
+async fn sqlite_of_each_generation() {
+    for (name, generation) in [("v1.sqlite", 1), ("v2.sqlite", 2)] {
+        let home = Home::new();
+        assert_holds(&upgraded(&home, "sqlite", name, generation).await, name).await;
+    }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
-async fn sqlite_of_the_second_generation() {
-    let home = Home::new();
-    assert_holds(&upgraded(&home, "sqlite", "v2.sqlite", 2).await, "v2.sqlite").await;
-}
-
+/// The HNSW index of the second is not needed, nor the extension that it was made with.
 #[cfg(feature = "duckdb-system")]
 #[tokio::test(flavor = "multi_thread")]
 #[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
-async fn duckdb_of_the_first_generation() {
-    let home = Home::new();
-    assert_holds(&upgraded(&home, "duckdb", "v1.duckdb.gz", 1).await, "v1.sqlite").await;
-}
-
-/// Its HNSW index is not needed, nor the extension that it was made with.
-#[cfg(feature = "duckdb-system")]
-#[tokio::test(flavor = "multi_thread")]
-#[cfg_attr(not(shared_data), ignore = "needs files that are no part of the project")]
-async fn duckdb_of_the_second_generation_with_an_index() {
-    let home = Home::new();
-    assert_holds(&upgraded(&home, "duckdb", "v2-hnsw.duckdb.gz", 2).await, "v2.sqlite").await;
+async fn duckdb_of_each_generation() {
+    for (name, generation, same) in [("v1.duckdb.gz", 1, "v1.sqlite"), ("v2-hnsw.duckdb.gz", 2, "v2.sqlite")]
+    {
+        let home = Home::new();
+        assert_holds(&upgraded(&home, "duckdb", name, generation).await, same).await;
+    }
 }
 
 #[cfg(feature = "duckdb-system")]
