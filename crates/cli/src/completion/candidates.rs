@@ -1,6 +1,6 @@
 //! Candidates for completion, from the store and elsewhere.
 
-use std::{collections::BTreeSet, sync::Mutex};
+use std::collections::BTreeSet;
 
 use amplifier_session_storage::{
     Scope, SessionStorage,
@@ -21,9 +21,6 @@ const MOST: usize = 100;
 /// Number of sessions read at a time.
 const PAGE: usize = 500;
 
-/// The words typed so far, which may name another store.
-static WORDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
 /// A completion of a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Candidate {
@@ -38,24 +35,17 @@ impl Candidate {
     }
 }
 
-/// Remembers the words typed so far.
-pub(super) fn remember(words: &[String]) {
-    if let Ok(mut remembered) = WORDS.lock() {
-        *remembered = words.to_vec();
-    }
-}
-
-/// The candidates for the argument `id` of `command`.
-pub(super) fn of(command: &str, id: &str, typed: &str) -> Vec<Candidate> {
+/// The candidates for the argument `id` of `command` that begin with `typed`. Earlier words may name another store.
+pub(super) fn of(command: &str, id: &str, words: &[String], typed: &str) -> Vec<Candidate> {
     match (command, id) {
-        (_, "session" | "sessions") => sessions(typed),
-        (_, "project") => of_sessions(|session| Some(session.project_slug.to_string())),
-        (_, "tags" | "remove") => of_sessions(|session| session.tags.clone()),
-        (_, "bundle") => of_sessions(|session| session.bundle.clone()),
-        ("events", "model") => of_sessions(|session| session.model.clone()),
-        (_, "user") => values(all(|_| Scope::Everyone, |session| Some(session.user_id.to_string()))),
-        (_, "embedding") => values(Some(embeddings())),
-        ("install" | "verify", "name") => values(Some(models())),
+        (_, "session" | "sessions") => sessions(words, typed),
+        (_, "project") => of_sessions(words, |session| Some(session.project_slug.to_string())),
+        (_, "tags" | "remove") => of_sessions(words, |session| session.tags.clone()),
+        (_, "bundle") => of_sessions(words, |session| session.bundle.clone()),
+        ("events", "model") => of_sessions(words, |session| session.model.clone()),
+        (_, "user") => values(all(words, |_| Scope::Everyone, |session| Some(session.user_id.to_string()))),
+        (_, "embedding") => values(Some(embeddings(words))),
+        ("install" | "verify", "name") => values(Some(models(words))),
         (_, "content_types") => fixed(&["user", "assistant", "thinking", "tool", "system"]),
         (_, "role") => fixed(&["user", "assistant", "tool", "system", "developer"]),
         (_, "level") => fixed(&["debug", "info", "warn", "error"]),
@@ -71,8 +61,8 @@ fn fixed(values: &[&str]) -> Vec<Candidate> {
 }
 
 /// The newest sessions whose ids begin with `typed`.
-fn sessions(typed: &str) -> Vec<Candidate> {
-    let found = ask(async |storage, scope| {
+fn sessions(words: &[String], typed: &str) -> Vec<Candidate> {
+    let found = ask(words, async |storage, scope| {
         let query = SessionQuery::new(scope).with_id_prefix(Some(typed.to_owned())).with_limit(MOST);
         storage.search_sessions(&query).await.ok()
     });
@@ -82,23 +72,26 @@ fn sessions(typed: &str) -> Vec<Candidate> {
     latest.into_iter().filter(|_| typed.is_empty()).chain(found.iter().map(candidate)).collect()
 }
 
-fn of_sessions<V: IntoIterator<Item = String>>(of: impl Fn(&Session) -> V) -> Vec<Candidate> {
-    values(all(|own| own, of))
+fn of_sessions<V: IntoIterator<Item = String>>(
+    words: &[String],
+    of: impl Fn(&Session) -> V,
+) -> Vec<Candidate> {
+    values(all(words, |own| own, of))
 }
 
 /// The embedding providers: built in, installed, known, or a service.
-fn embeddings() -> BTreeSet<String> {
+fn embeddings(words: &[String]) -> BTreeSet<String> {
     let mut names = BTreeSet::from(["local", "none", "openai", "azure-openai"].map(str::to_owned));
     if cfg!(feature = "local-transformer") {
-        names.extend(models().into_iter().map(|name| format!("local:{name}")));
+        names.extend(models(words).into_iter().map(|name| format!("local:{name}")));
     }
     names
 }
 
 /// Installed models, and models that can be installed by name.
-fn models() -> BTreeSet<String> {
+fn models(words: &[String]) -> BTreeSet<String> {
     let known = KNOWN.iter().map(|known| known.name.to_owned());
-    known.chain(installed().unwrap_or_default()).collect()
+    known.chain(installed(words).unwrap_or_default()).collect()
 }
 
 /// The values that fit on a line unchanged.
@@ -107,17 +100,18 @@ fn values(values: Option<BTreeSet<String>>) -> Vec<Candidate> {
     shown.map(|value| Candidate::new(value, "")).collect()
 }
 
-fn installed() -> Option<Vec<String>> {
-    let models = app()?.config.models()?.list().ok()?;
+fn installed(words: &[String]) -> Option<Vec<String>> {
+    let models = app(words)?.config.models()?.list().ok()?;
     Some(models.into_iter().map(|model| model.name).collect())
 }
 
 /// The values of `of` for all sessions.
 fn all<V: IntoIterator<Item = String>>(
+    words: &[String],
     scope: impl Fn(Scope) -> Scope,
     of: impl Fn(&Session) -> V,
 ) -> Option<BTreeSet<String>> {
-    ask(async |storage, own| {
+    ask(words, async |storage, own| {
         let mut found = BTreeSet::new();
         let mut query = SessionQuery::new(scope(own)).with_limit(PAGE);
         loop {
@@ -132,8 +126,8 @@ fn all<V: IntoIterator<Item = String>>(
 }
 
 /// Queries the store given by the typed words. A remote store would take too long.
-fn ask<T>(question: impl AsyncFnOnce(SessionStorage, Scope) -> Option<T>) -> Option<T> {
-    let app = app()?;
+fn ask<T>(words: &[String], question: impl AsyncFnOnce(SessionStorage, Scope) -> Option<T>) -> Option<T> {
+    let app = app(words)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async {
         let (storage, scope) = app.for_completion().await?;
@@ -141,11 +135,10 @@ fn ask<T>(question: impl AsyncFnOnce(SessionStorage, Scope) -> Option<T>) -> Opt
     })
 }
 
-/// The program as it would run with the words typed so far.
-fn app() -> Option<App> {
-    let mut words = WORDS.lock().ok()?.clone();
-    words.pop();
-    let matches = Cli::command().ignore_errors(true).try_get_matches_from(words).ok()?;
+/// The program as it would run with the words typed before the last.
+fn app(words: &[String]) -> Option<App> {
+    let (_, before) = words.split_last()?;
+    let matches = Cli::command().ignore_errors(true).try_get_matches_from(before).ok()?;
     let mut global = GlobalArgs::from_arg_matches(&matches).ok()?;
     let config = global.configure(&matches).ok()?;
     Some(App::new(global, config))

@@ -33,7 +33,6 @@ pub(crate) fn answered() -> bool {
     if shell == "bash" {
         words = glued(&words);
     }
-    candidates::remember(&words);
     let mut command = Cli::command();
     command.build();
     let whole = words.last().cloned().unwrap_or_default();

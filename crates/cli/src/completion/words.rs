@@ -15,7 +15,8 @@ pub(super) enum Completion {
 /// Completes the last of `words`; the first one is the program. `command` must be built.
 pub(super) fn complete(command: &Command, words: &[String]) -> Completion {
     let Some((typed, before)) = words.split_last() else { return Completion::Candidates(Vec::new()) };
-    let mut position = Position { command, positionals: 0, escaped: false, option: None, has_value: false };
+    let mut position =
+        Position { words, command, positionals: 0, escaped: false, option: None, has_value: false };
     for word in before.iter().skip(1) {
         position.pass(word);
     }
@@ -24,6 +25,8 @@ pub(super) fn complete(command: &Command, words: &[String]) -> Completion {
 
 /// A position on a command line.
 struct Position<'a> {
+    /// All words.
+    words: &'a [String],
     command: &'a Command,
     /// The number of positional arguments before it.
     positionals: usize,
@@ -148,7 +151,7 @@ impl<'a> Position<'a> {
         };
         let possible = argument.get_possible_values();
         let mut found = if possible.is_empty() {
-            candidates::of(self.command.get_name(), argument.get_id().as_str(), typed)
+            candidates::of(self.command.get_name(), argument.get_id().as_str(), self.words, typed)
         } else {
             let shown = possible.iter().filter(|value| !value.is_hide_set());
             let help = |value: &clap::builder::PossibleValue| {
