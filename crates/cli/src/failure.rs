@@ -7,7 +7,7 @@ use std::{
     process::ExitCode,
 };
 
-use amplifier_session_storage::{Error, ErrorKind, storage::DamagedRow, upgrade::PythonDatabase};
+use amplifier_session_storage::{Error, ErrorKind, model::DamagedRow, upgrade::PythonDatabase};
 
 use crate::{
     out, program,

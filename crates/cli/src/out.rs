@@ -5,7 +5,7 @@ use std::{
     sync::OnceLock,
 };
 
-use amplifier_session_storage::{SessionStorage, backend::ServiceUsage, storage::DamagedRow};
+use amplifier_session_storage::{SessionStorage, backend::ServiceUsage, model::DamagedRow};
 use serde::Serialize;
 
 use crate::{args::When, paint::Paint, render::text::escaped};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use amplifier_session_storage::{
-    model::{Message, Session, SessionId},
-    storage::{Addressed, AddressedLine, DamagedRow},
+    model::{DamagedRow, Message, Session, SessionId},
+    storage::{Addressed, AddressedLine},
 };
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use amplifier_session_storage::{
     Scope,
-    model::{Event, MessageRef, ProjectSlug, SessionId, SessionKey, Timestamp, UserId},
+    model::{DamagedRow, Event, MessageRef, ProjectSlug, SessionId, SessionKey, Timestamp, UserId},
     search::{EventCursor, EventFilter, EventSearchOptions, SessionFilter},
-    storage::{DamagedRow, Readable},
+    storage::Readable,
 };
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 use amplifier_session_storage::{
     backend::SessionQuery,
-    model::{ProjectSlug, Session, Timestamp, UserId},
+    model::{DamagedRow, ProjectSlug, Session, Timestamp, UserId},
     search::SessionFilter,
-    storage::{Activity, DamagedRow},
+    storage::Activity,
 };
 use serde::Serialize;
 

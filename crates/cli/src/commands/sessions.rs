@@ -2,8 +2,8 @@
 
 use amplifier_session_storage::{
     backend::SessionQuery,
-    model::Session,
-    storage::{DamagedRow, Origin, SessionTree},
+    model::{DamagedRow, Session},
+    storage::{Origin, SessionTree},
 };
 use serde::Serialize;
 

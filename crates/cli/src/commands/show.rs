@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use amplifier_session_storage::{
     backend::SkippedLine,
-    model::{ContentTypes, Message, Session},
-    storage::{Addressed, AddressedLine, DamagedRow, EventLine, EventLines, Readable},
+    model::{ContentTypes, DamagedRow, Message, Session},
+    storage::{Addressed, AddressedLine, EventLine, EventLines, Readable},
 };
 use serde::Serialize;
 

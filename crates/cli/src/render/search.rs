@@ -3,9 +3,8 @@
 use std::{borrow::Cow, collections::HashMap, io};
 
 use amplifier_session_storage::{
-    model::{ContentType, SessionKey},
+    model::{ContentType, DamagedRow, SessionKey},
     search::{SearchMode, SearchResult, SearchResults},
-    storage::DamagedRow,
 };
 use jiff::Zoned;
 use serde::Serialize;

@@ -44,14 +44,14 @@ pub use locks::SessionLocks;
 pub use messages::Messages;
 pub use meta::Meta;
 pub use query::{
-    Candidates, PendingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextCandidate,
-    TextQuery, VectorCandidate, VectorQuery,
+    PendingQuery, SequenceRange, SessionCursor, SessionName, SessionQuery, TextQuery, VectorQuery,
 };
 pub use scheduling::{Scheduling, SyncGuard};
 pub use search::Search;
 pub use sessions::Sessions;
 pub use vectors::Vectors;
 
+pub use crate::search::{Candidates, TextCandidate, VectorCandidate};
 use crate::{Error, ErrorKind, Result};
 
 /// A store: everything that a backend implements.

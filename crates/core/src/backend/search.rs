@@ -2,8 +2,12 @@
 
 use async_trait::async_trait;
 
-use super::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery};
-use crate::{Result, model::SessionKey};
+use super::{TextQuery, VectorQuery};
+use crate::{
+    Result,
+    model::SessionKey,
+    search::{Candidates, TextCandidate, VectorCandidate},
+};
 
 /// Finds candidates for a search. `core` fuses, filters and orders them.
 #[async_trait]

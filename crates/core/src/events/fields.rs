@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{envelope::Envelope, summary::summary};
 use crate::{
     Error, Result,
-    model::{Level, RawJson, Timestamp},
+    model::{Level, RawJson, Timestamp, normalised_type},
 };
 
 /// The fields of an event line.
@@ -93,11 +93,6 @@ fn doubt(envelope: &Envelope) -> Option<String> {
     let turn = is_zero.then(|| "turn 0 is not a number from 1 up".to_owned());
     let doubts: Vec<String> = ts.into_iter().chain(turn).collect();
     (!doubts.is_empty()).then(|| doubts.join("; "))
-}
-
-/// An event type as it is stored: dots become colons, unless it has colons already.
-pub(crate) fn normalised_type(name: &str) -> String {
-    if name.contains(':') { name.to_owned() } else { name.replace('.', ":") }
 }
 
 fn turn(value: &Value) -> Option<u32> {

@@ -5,7 +5,6 @@ mod fields;
 mod payload;
 mod summary;
 
-pub(crate) use fields::normalised_type;
 pub use fields::{EventFields, parse_event_line};
 pub use payload::{CHUNK_BYTES, CHUNKED_ABOVE, COMPRESSED_ABOVE, MAX_LINE_BYTES, assemble, store};
 

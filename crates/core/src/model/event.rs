@@ -116,6 +116,11 @@ impl Event {
     }
 }
 
+/// An event type as it is stored: dots become colons, unless it has colons already.
+pub(crate) fn normalised_type(name: &str) -> String {
+    if name.contains(':') { name.to_owned() } else { name.replace('.', ":") }
+}
+
 /// Whether an event contains every word of `words` in its kind of error or in a string of its summary, such as the
 /// error message, as a whole word or within a longer one. Case and accents are ignored.
 #[must_use]

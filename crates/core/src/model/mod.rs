@@ -1,6 +1,7 @@
 //! The data model: sessions, messages, events and vector records, with their identifiers.
 
 mod cost;
+mod damage;
 mod event;
 mod ids;
 mod message;
@@ -12,6 +13,8 @@ mod tolerant;
 mod vector;
 
 pub use cost::Cost;
+pub use damage::{DamagedRow, RowKind};
+pub(crate) use event::normalised_type;
 pub use event::{Event, Level, Payload, StoredEvent, event_says};
 pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, UserId};
 pub use message::{Message, MessageState, Retimed, Role, VectorState};

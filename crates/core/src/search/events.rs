@@ -2,8 +2,7 @@
 
 use crate::{
     Error, Result,
-    events::normalised_type,
-    model::{Event, Level, MessageRef, Timestamp},
+    model::{Event, Level, MessageRef, Timestamp, normalised_type},
     search::SessionFilter,
 };
 

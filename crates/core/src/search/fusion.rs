@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::{SearchSource, TextCandidate, VectorCandidate, neighbours::lift_by_neighbours};
 use crate::{
-    backend::{TextCandidate, VectorCandidate},
     embedding::ModelStrength,
     model::{ContentType, MessageRef},
-    search::{SearchSource, neighbours::lift_by_neighbours},
 };
 
 /// The weights of the lists, by content type. All weights are here.

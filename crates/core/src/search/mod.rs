@@ -1,5 +1,6 @@
 //! Search: options, fusion and diversification of candidates, results.
 
+mod candidates;
 mod events;
 mod filter;
 mod fusion;
@@ -8,6 +9,7 @@ mod neighbours;
 mod options;
 mod result;
 
+pub use candidates::{Candidates, TextCandidate, VectorCandidate};
 pub use events::{EventCursor, EventFilter, EventSearchOptions};
 pub use filter::{SearchFilter, SessionFilter};
 pub(crate) use fusion::{Fused, FusionWeights, fuse, rank_texts, rank_vectors};

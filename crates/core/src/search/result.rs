@@ -4,10 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::SearchMode;
-use crate::{
-    model::{ContentType, ProjectSlug, Role, SessionId, TimeSource, Timestamp, UserId},
-    storage::DamagedRow,
-};
+use crate::model::{ContentType, DamagedRow, ProjectSlug, Role, SessionId, TimeSource, Timestamp, UserId};
 
 /// How a result was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

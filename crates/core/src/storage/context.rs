@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::{DamagedRow, Readable, SessionStorage};
+use super::{Readable, SessionStorage};
 use crate::{
     Error, Result, Scope,
-    model::{Message, MessageState, Session, SessionId},
+    model::{DamagedRow, Message, MessageState, Session, SessionId},
 };
 
 /// A message or a turn with its neighbours.

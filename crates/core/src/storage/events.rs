@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{
-    DamagedRow, IngestReport, IngestTarget, Readable, SessionStorage, SyncLines,
+    IngestReport, IngestTarget, Readable, SessionStorage, SyncLines,
     damage::{damaged_event, damaged_payload},
     transcript::all_good,
 };
@@ -13,7 +13,7 @@ use crate::{
     Error, ErrorKind, Result, Scope,
     backend::SequenceRange,
     events::assemble,
-    model::{Digest, Event, Payload, RawJson, SessionId, SessionKey},
+    model::{DamagedRow, Digest, Event, Payload, RawJson, SessionId, SessionKey},
     search::EventSearchOptions,
 };
 

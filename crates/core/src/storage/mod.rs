@@ -37,7 +37,7 @@ use crate::{
     backend::{StorageBackend, StorageBackendExt, meta},
     content::{Redaction, Redactor, TOOL_OUTPUT_LIMIT},
     embedding::EmbeddingProvider,
-    model::{EmbeddingSpace, Timestamp, UserId},
+    model::{DamagedRow, EmbeddingSpace, Timestamp, UserId},
 };
 
 pub use activity::Activity;
@@ -46,7 +46,7 @@ pub use archive::{
     JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession, SessionRecord,
 };
 pub use context::MessageContext;
-pub use damage::{DamagedRow, Readable, RowKind};
+pub use damage::Readable;
 pub use edit::{SessionEdit, Sharing};
 pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};

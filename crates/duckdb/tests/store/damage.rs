@@ -3,9 +3,9 @@
 
 use amplifier_session_core::{
     ErrorKind, Scope,
-    model::{RawJson, UserId},
+    model::{DamagedRow, RawJson, RowKind, UserId},
     search::{EventFilter, EventSearchOptions, SearchMode, SearchOptions, SessionFilter},
-    storage::{DamagedRow, EventLines, JsonLinesWriter, RowKind, StatisticsOptions, SyncLines},
+    storage::{EventLines, JsonLinesWriter, StatisticsOptions, SyncLines},
 };
 use amplifier_session_testkit::lines;
 use duckdb::Connection;

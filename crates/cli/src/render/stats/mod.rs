@@ -10,8 +10,8 @@ use std::path::Path;
 
 use amplifier_session_storage::{
     backend::StorePlace,
-    model::EmbeddingSpace,
-    storage::{DamagedRow, Statistics},
+    model::{DamagedRow, EmbeddingSpace},
+    storage::Statistics,
 };
 use clap::ValueEnum as _;
 use serde::Serialize;

@@ -8,9 +8,8 @@ use super::{ArchiveWriter, EventRecord, FORMAT, FileRecord, MessageRecord, Raw, 
 use crate::{
     Error, ErrorKind, Result, Scope, SessionStorage,
     backend::{SequenceRange, SessionCursor, SessionQuery, StoredSession},
-    model::{Event, Message, RawJson, Session, SessionKey},
+    model::{DamagedRow, Event, Message, RawJson, RowKind, Session, SessionKey},
     search::SessionFilter,
-    storage::{DamagedRow, RowKind},
 };
 
 /// Number of sessions listed at a time.

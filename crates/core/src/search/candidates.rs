@@ -1,0 +1,61 @@
+//! What a backend finds for a search, before it is fused and ranked.
+
+use crate::model::{ContentType, MessageRef};
+
+/// Candidates, with a notice about the search if the user should know of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidates<T> {
+    /// The candidates, best first.
+    pub items: Vec<T>,
+    /// Why the search was slow, for example because an index was missing. The answer is still correct.
+    pub notice: Option<String>,
+}
+
+/// A text that matches a text query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextCandidate {
+    /// The message.
+    pub message_ref: MessageRef,
+    /// The content type of the text.
+    pub content_type: ContentType,
+    /// The BM25 score.
+    pub score: f32,
+}
+
+impl TextCandidate {
+    /// Keeps the `limit` best candidates, best first.
+    pub fn keep_best(candidates: &mut Vec<Self>, limit: usize) {
+        candidates.sort_by(|a, b| {
+            let text = || (&a.message_ref, a.content_type).cmp(&(&b.message_ref, b.content_type));
+            b.score.total_cmp(&a.score).then_with(text)
+        });
+        candidates.truncate(limit);
+    }
+}
+
+/// A chunk that is near to a query vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorCandidate {
+    /// The message.
+    pub message_ref: MessageRef,
+    /// The content type of the text.
+    pub content_type: ContentType,
+    /// The first character of the chunk.
+    pub span_start: u32,
+    /// One past its last character.
+    pub span_end: u32,
+    /// The cosine similarity to the query.
+    pub similarity: f32,
+    /// Its vector, for diversification; `core` does not return it.
+    pub vector: Vec<f32>,
+}
+
+impl VectorCandidate {
+    /// Keeps the `limit` nearest candidates, nearest first.
+    pub fn keep_nearest(candidates: &mut Vec<Self>, limit: usize) {
+        candidates.sort_by(|a, b| {
+            b.similarity.total_cmp(&a.similarity).then_with(|| a.message_ref.cmp(&b.message_ref))
+        });
+        candidates.truncate(limit);
+    }
+}
