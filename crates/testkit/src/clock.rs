@@ -37,7 +37,6 @@ impl TestClock {
     }
 
     /// Returns the time.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.micros.fetch_add(self.step, Ordering::SeqCst))
     }

@@ -20,7 +20,6 @@ use crate::random::Random;
 pub struct FakeEmbedding {
     space: EmbeddingSpace,
     limits: EmbeddingLimits,
-    strength: ModelStrength,
     is_local: bool,
     state: Mutex<State>,
 }
@@ -72,7 +71,6 @@ impl FakeEmbedding {
                 batch_tokens: 100_000,
                 concurrent_calls: 1,
             },
-            strength: ModelStrength::Contextual,
             is_local: true,
             state: Mutex::default(),
         }
@@ -96,13 +94,6 @@ impl FakeEmbedding {
     #[must_use]
     pub fn with_limits(mut self, limits: EmbeddingLimits) -> Self {
         self.limits = limits;
-        self
-    }
-
-    /// Sets the strength of the model.
-    #[must_use]
-    pub fn with_strength(mut self, strength: ModelStrength) -> Self {
-        self.strength = strength;
         self
     }
 
@@ -144,13 +135,11 @@ impl FakeEmbedding {
     }
 
     /// The number of calls.
-    #[must_use]
     pub fn calls(&self) -> usize {
         self.state().calls
     }
 
     /// All received texts in order, including those of failed calls.
-    #[must_use]
     pub fn texts(&self) -> Vec<String> {
         self.state().texts.clone()
     }
@@ -163,7 +152,6 @@ impl FakeEmbedding {
     }
 
     /// The vector of a text: of unit length, or zeros if it has no words.
-    #[must_use]
     pub fn vector(&self, text: &str) -> Vec<f32> {
         let mut sum = vec![0.0; self.space.dimensions];
         for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -205,7 +193,7 @@ impl EmbeddingProvider for FakeEmbedding {
     }
 
     fn strength(&self) -> ModelStrength {
-        self.strength
+        ModelStrength::Contextual
     }
 
     fn is_local(&self) -> bool {

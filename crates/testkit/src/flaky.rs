@@ -59,19 +59,17 @@ pub enum Operation {
     UpdateIndex,
 }
 
-impl Operation {
-    /// The operations that change what is stored.
-    pub const WRITES: [Self; 8] = [
-        Self::SwapMeta,
-        Self::Write,
-        Self::DeleteSession,
-        Self::RenameUser,
-        Self::WriteVectors,
-        Self::MarkPending,
-        Self::CompleteGeneration,
-        Self::PruneVectors,
-    ];
-}
+/// The operations that change what is stored.
+const WRITES: [Operation; 8] = [
+    Operation::SwapMeta,
+    Operation::Write,
+    Operation::DeleteSession,
+    Operation::RenameUser,
+    Operation::WriteVectors,
+    Operation::MarkPending,
+    Operation::CompleteGeneration,
+    Operation::PruneVectors,
+];
 
 /// A backend that wraps another one, counts the calls of each method and can fail calls before they reach the wrapped
 /// backend.
@@ -121,15 +119,13 @@ impl FlakyBackend {
     }
 
     /// The number of calls of `operation`, including failed ones.
-    #[must_use]
     pub fn calls(&self, operation: Operation) -> usize {
         self.state().calls.get(&operation).copied().unwrap_or(0)
     }
 
     /// The number of calls of all operations that change the store.
-    #[must_use]
     pub fn writes(&self) -> usize {
-        Operation::WRITES.into_iter().map(|operation| self.calls(operation)).sum()
+        WRITES.into_iter().map(|operation| self.calls(operation)).sum()
     }
 
     /// Forgets all calls.

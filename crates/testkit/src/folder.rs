@@ -25,7 +25,6 @@ impl AmplifierHome {
     }
 
     /// The path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
@@ -70,7 +69,6 @@ impl SessionFolder {
     }
 
     /// The path of the folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

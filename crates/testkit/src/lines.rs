@@ -32,61 +32,46 @@ enum TimeField {
 }
 
 /// A user message.
-#[must_use]
 pub fn user(text: &str) -> Line {
     message("user", json!(text))
 }
 
-/// A user message of content blocks.
-#[must_use]
-pub fn user_blocks(blocks: Value) -> Line {
-    message("user", blocks)
-}
-
 /// An assistant message.
-#[must_use]
 pub fn assistant(text: &str) -> Line {
     message("assistant", json!(text))
 }
 
 /// An assistant message with a thinking block and a text block.
-#[must_use]
 pub fn thinking(thought: &str, text: &str) -> Line {
     message("assistant", json!([{"type": "thinking", "thinking": thought}, {"type": "text", "text": text}]))
 }
 
 /// A tool call of the assistant, without text.
-#[must_use]
 pub fn tool_call(tool: &str, arguments: Value) -> Line {
     message("assistant", json!([{"type": "tool_call", "id": "call_1", "name": tool, "input": arguments}]))
 }
 
 /// A tool result as a message.
-#[must_use]
 pub fn tool(text: &str) -> Line {
     message("tool", json!(text)).with("tool_call_id", json!("call_1"))
 }
 
 /// A tool result in the format of Anthropic: a block of a user message.
-#[must_use]
 pub fn tool_result(text: &str) -> Line {
     message("user", json!([{"type": "tool_result", "tool_use_id": "call_1", "content": text}]))
 }
 
 /// A system message.
-#[must_use]
 pub fn system(text: &str) -> Line {
     message("system", json!(text))
 }
 
 /// A message of any role and content.
-#[must_use]
 pub fn message(role: &str, content: Value) -> Line {
     Line { fields: object(json!({"role": role, "content": content})), time: TimeField::InMetadata }
 }
 
 /// An event in the envelope of the session logger: `{ts, lvl, event, data}`.
-#[must_use]
 pub fn logger_event(event: &str) -> Line {
     Line {
         fields: object(json!({"ts": EPOCH, "lvl": "INFO", "event": event, "data": {}})),
@@ -95,7 +80,6 @@ pub fn logger_event(event: &str) -> Line {
 }
 
 /// An event in the envelope of hooks: `{event, timestamp, data}`.
-#[must_use]
 pub fn hook_event(event: &str) -> Line {
     Line {
         fields: object(json!({"event": event, "timestamp": EPOCH, "data": {}})),
@@ -104,7 +88,6 @@ pub fn hook_event(event: &str) -> Line {
 }
 
 /// An event in the envelope of context intelligence: `{ts, type, data}`.
-#[must_use]
 pub fn context_event(event: &str) -> Line {
     Line { fields: object(json!({"ts": EPOCH, "type": event, "data": {}})), time: TimeField::Ts }
 }
@@ -137,7 +120,6 @@ impl Line {
     }
 
     /// The line, without its line ending.
-    #[must_use]
     pub fn raw(self) -> RawJson {
         RawJson::new(Value::Object(self.fields).to_string())
     }

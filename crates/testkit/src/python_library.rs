@@ -68,7 +68,6 @@ impl PythonLibrary {
     }
 
     /// The statements that make it.
-    #[must_use]
     pub fn sql(self) -> String {
         let mut sql = self.tables();
         for (n, (user, session, project)) in SESSIONS.into_iter().enumerate() {

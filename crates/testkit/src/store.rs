@@ -12,8 +12,8 @@ use amplifier_session_core::{
     },
     embedding::EmbeddingProvider,
     model::{
-        ContentType, ContentTypes, Event, HostId, Message, MessageRef, ProjectSlug, RawJson, Session,
-        SessionId, SessionKey, Timestamp, UserId, VectorRecord,
+        ContentType, ContentTypes, HostId, Message, MessageRef, ProjectSlug, RawJson, Session, SessionId,
+        SessionKey, Timestamp, UserId, VectorRecord,
     },
     search::{SearchMode, SearchOptions, SearchResult, SearchResults},
     storage::{EmbedReport, EventLine, EventLines, IngestReport, IngestTarget, SyncLines},
@@ -187,13 +187,6 @@ impl Store {
         none_if_not_found(self.storage.get_event_lines(&scope(target), &target.key.session_id, lines).await)
     }
 
-    /// All events of a session, as the backend reads them.
-    pub async fn events_without_lines(&self, target: &IngestTarget) -> Vec<Event> {
-        let lines = EventLines::default().with_limit(100_000);
-        let read = self.storage.get_event_lines(&scope(target), &target.key.session_id, lines).await;
-        read.unwrap().into_iter().map(|line| line.event).collect()
-    }
-
     /// An existing session.
     pub async fn stored(&self, target: &IngestTarget) -> StoredSession {
         self.backend.get_session(&target.key).await.unwrap().unwrap()
@@ -265,19 +258,16 @@ impl Store {
 }
 
 /// Session `session` of ana, in the project `shop`.
-#[must_use]
 pub fn target(session: &str) -> IngestTarget {
     target_of("ana", "shop", session)
 }
 
 /// The lines of a whole file.
-#[must_use]
 pub fn whole(lines: Vec<Line>) -> SyncLines {
     SyncLines::whole(lines.into_iter().map(RawJson::from).collect())
 }
 
 /// A session of a user in a project.
-#[must_use]
 pub fn target_of(user: &str, project: &str, session: &str) -> IngestTarget {
     IngestTarget {
         key: SessionKey::new(UserId::new(user).unwrap(), SessionId::new(session).unwrap()),
@@ -287,79 +277,66 @@ pub fn target_of(user: &str, project: &str, session: &str) -> IngestTarget {
 }
 
 /// The scope of ana.
-#[must_use]
 pub fn ana() -> Scope {
     scope(&target("x"))
 }
 
 /// A time (ISO 8601).
-#[must_use]
 pub fn time(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap()
 }
 
 /// The beginning of day `n` of January 2026.
-#[must_use]
 pub fn day(n: u32) -> Timestamp {
     time(&format!("2026-01-{n:02}T00:00:00Z"))
 }
 
 /// A single content type.
-#[must_use]
 pub fn only(content_type: ContentType) -> ContentTypes {
     [content_type].into_iter().collect()
 }
 
 /// The cosine of vectors of unit length.
-#[must_use]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 /// The scope of the user of `target`.
-#[must_use]
 pub fn scope(target: &IngestTarget) -> Scope {
     Scope::User(target.key.user_id.clone())
 }
 
 /// Lines as they are in files.
-#[must_use]
 pub fn raw(lines: Vec<impl Into<RawJson>>) -> Vec<RawJson> {
     lines.into_iter().map(Into::into).collect()
 }
 
 /// The range of the first `limit` rows from `start`.
-#[must_use]
 pub fn range(start: u32, limit: usize) -> SequenceRange {
     SequenceRange { start, limit }
 }
 
 /// A full-text search.
-#[must_use]
 pub fn words(query: &str) -> SearchOptions {
     SearchOptions::new(query).with_mode(SearchMode::FullText)
 }
 
 /// A semantic search, ranked by relevance only.
-#[must_use]
 pub fn meaning(query: &str) -> SearchOptions {
     SearchOptions::new(query).with_mode(SearchMode::Semantic).with_mmr_lambda(1.0)
 }
 
 /// The sequences of the results, in order.
-#[must_use]
 pub fn sequences(results: &[SearchResult]) -> Vec<u32> {
     results.iter().map(|result| result.sequence).collect()
 }
 
 /// Whether the search fell back to full text for lack of vectors.
-#[must_use]
 pub fn fell_back_to_full_text(answer: &SearchResults) -> bool {
     answer.notices.iter().any(|notice| notice.contains("words only"))
 }
 
 /// The kind of the error of a call that must fail.
-#[must_use]
 pub fn kind<T: Debug>(result: Result<T>) -> ErrorKind {
     result.unwrap_err().kind()
 }
@@ -372,7 +349,6 @@ fn none_if_not_found<T>(read: Result<Vec<T>>) -> Vec<T> {
 }
 
 /// A query for messages with pending vectors of the first generation.
-#[must_use]
 pub fn pending_query(
     user: &UserId,
     session: Option<&SessionId>,

@@ -3,13 +3,11 @@
 use crate::prelude::*;
 
 /// Another model, with other dimensions.
-#[must_use]
 pub fn other() -> FakeEmbedding {
     FakeEmbedding::new().with_model("other-words").with_dimensions(48)
 }
 
 /// All vectors of ana.
-#[must_use]
 pub fn of_ana() -> VectorsOf {
     VectorsOf::user(target("s").key.user_id)
 }

@@ -22,7 +22,6 @@ fn viewer(name: &str) -> Viewer {
 }
 
 /// The scope of one of the [`VIEWERS`].
-#[must_use]
 pub fn scope_of_viewer(name: &str) -> Scope {
     let acme = || Some("acme".to_owned());
     Scope::Visible(match name {
@@ -35,7 +34,6 @@ pub fn scope_of_viewer(name: &str) -> Scope {
 }
 
 /// A session of olga.
-#[must_use]
 pub fn session_of_olga(session: &str) -> IngestTarget {
     target_of("olga", "shop", session)
 }

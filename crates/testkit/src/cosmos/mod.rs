@@ -56,13 +56,6 @@ impl Default for AccountOptions {
 }
 
 impl AccountOptions {
-    /// Sets the port.
-    #[must_use]
-    pub fn with_port(mut self, port: u16) -> Self {
-        self.port = port;
-        self
-    }
-
     /// Sets whether the container of messages has a full-text policy.
     #[must_use]
     pub fn with_full_text(mut self, full_text: bool) -> Self {
@@ -134,13 +127,11 @@ impl CosmosAccount {
     }
 
     /// The address of the account.
-    #[must_use]
     pub fn endpoint(&self) -> &str {
         self.shared.endpoint.as_str()
     }
 
     /// The key that signs calls.
-    #[must_use]
     pub fn key(&self) -> &str {
         &self.shared.options.key
     }
@@ -182,13 +173,11 @@ impl CosmosAccount {
     }
 
     /// The number of these calls so far, including failed ones.
-    #[must_use]
     pub fn count(&self, calls: &Calls) -> usize {
         self.shared.state().calls.iter().filter(|call| calls.include(call)).count()
     }
 
     /// All calls so far, in order.
-    #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.shared.state().calls.clone()
     }
@@ -202,20 +191,17 @@ impl CosmosAccount {
     }
 
     /// The number of calls that a fault applied to.
-    #[must_use]
     pub fn faults(&self) -> usize {
         self.shared.state().faults
     }
 
     /// The number of calls that were retried earlier than allowed.
-    #[must_use]
     pub fn too_early(&self) -> usize {
         self.shared.state().too_early
     }
 
     /// The queries that were refused because `crates/cosmos` does not send them. If there are any, a test has found a
     /// bug.
-    #[must_use]
     pub fn refused_queries(&self) -> Vec<String> {
         self.shared.state().refused_queries.clone()
     }

@@ -68,13 +68,6 @@ impl Default for MockOptions {
 }
 
 impl MockOptions {
-    /// Sets the port.
-    #[must_use]
-    pub fn with_port(mut self, port: u16) -> Self {
-        self.port = port;
-        self
-    }
-
     /// Sets the required key.
     #[must_use]
     pub fn with_key(mut self, key: &str) -> Self {
@@ -185,37 +178,31 @@ impl MockEmbeddings {
     }
 
     /// The base URL for OpenAI and compatible services.
-    #[must_use]
     pub fn openai_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
     /// The endpoint for Azure OpenAI, in the form of a resource without a path.
-    #[must_use]
     pub fn azure_endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The recorded calls in order, including refused ones.
-    #[must_use]
     pub fn recorded(&self) -> Vec<Recorded> {
         self.shared.state().recorded.clone()
     }
 
     /// The number of calls, including refused ones.
-    #[must_use]
     pub fn calls(&self) -> usize {
         self.shared.state().recorded.len()
     }
 
     /// The number of vectors made.
-    #[must_use]
     pub fn texts(&self) -> usize {
         self.shared.state().texts
     }
 
     /// The maximum number of concurrent calls.
-    #[must_use]
     pub fn most_in_flight(&self) -> usize {
         self.shared.state().most_in_flight
     }
@@ -278,7 +265,6 @@ impl MockEmbeddings {
     }
 
     /// The vector of `text` with this number of dimensions.
-    #[must_use]
     pub fn vector(text: &str, dimensions: usize) -> Vec<f32> {
         FakeEmbedding::new().with_dimensions(dimensions).vector(text)
     }

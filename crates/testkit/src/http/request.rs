@@ -58,7 +58,6 @@ impl Recorded {
     }
 
     /// A member of the body; `null` if it is missing.
-    #[must_use]
     pub fn member(&self, name: &str) -> &Value {
         self.body.get(name).unwrap_or(&Value::Null)
     }

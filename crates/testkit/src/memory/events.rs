@@ -10,7 +10,7 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::{MemoryBackend, rows::in_range};
+use super::{MemoryBackend, page, rows::in_range};
 
 #[async_trait]
 impl Events for MemoryBackend {
@@ -20,7 +20,8 @@ impl Events for MemoryBackend {
 
     async fn read_events(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Event>> {
         let rows = self.rows();
-        let page = rows.sessions.get(key).into_iter().flat_map(|of| in_range(&of.events, self.page(range)));
+        let session = rows.sessions.get(key).into_iter();
+        let page = session.flat_map(|of| in_range(&of.events, page(range)));
         Ok(page.map(|stored| stored.event.clone()).collect())
     }
 

@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use async_trait::async_trait;
 
 use super::{
-    MemoryBackend,
+    MemoryBackend, page,
     rows::{MessageRow, in_range},
 };
 
@@ -28,7 +28,8 @@ impl Messages for MemoryBackend {
 
     async fn read_messages(&self, key: &SessionKey, range: SequenceRange) -> Result<Vec<Message>> {
         let rows = self.rows();
-        let page = rows.sessions.get(key).into_iter().flat_map(|of| in_range(&of.messages, self.page(range)));
+        let session = rows.sessions.get(key).into_iter();
+        let page = session.flat_map(|of| in_range(&of.messages, page(range)));
         Ok(page.map(|row| row.message.clone()).collect())
     }
 

@@ -27,6 +27,9 @@ use async_trait::async_trait;
 use crate::store::Subject;
 use rows::Rows;
 
+/// The maximum number of rows of a page.
+const PAGE_SIZE: usize = 7;
+
 /// Keeps everything in memory and behaves like a remote document store. Reads return small pages, so that every
 /// caller's paging is tested. Writes are split into small batches, with other calls in between. Clones share the data.
 ///
@@ -40,7 +43,6 @@ use rows::Rows;
 #[derive(Debug, Clone)]
 pub struct MemoryBackend {
     shared: Arc<Shared>,
-    page_size: usize,
 }
 
 #[derive(Debug)]
@@ -59,7 +61,7 @@ impl Default for MemoryBackend {
 }
 
 impl MemoryBackend {
-    /// An empty store with pages of 7 rows.
+    /// An empty store.
     #[must_use]
     pub fn new() -> Self {
         let meta = BTreeMap::from([
@@ -68,14 +70,7 @@ impl MemoryBackend {
         ]);
         let rows = Mutex::new(Rows::new(meta));
         let shared = Shared { rows, leases: SessionLocks::default(), interruption: Mutex::default() };
-        Self { shared: Arc::new(shared), page_size: 7 }
-    }
-
-    /// Sets the maximum number of rows of a page (at least 1).
-    #[must_use]
-    pub fn with_page_size(mut self, page_size: usize) -> Self {
-        self.page_size = page_size.max(1);
-        self
+        Self { shared: Arc::new(shared) }
     }
 
     /// Interrupts the next write or deletion after `batches` batches: it fails with `StorageIo` (retryable) and leaves
@@ -87,11 +82,11 @@ impl MemoryBackend {
     fn rows(&self) -> MutexGuard<'_, Rows> {
         self.shared.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// The first page of `range`.
-    fn page(&self, range: SequenceRange) -> SequenceRange {
-        SequenceRange { limit: range.limit.min(self.page_size), ..range }
-    }
+/// The first page of `range`.
+fn page(range: SequenceRange) -> SequenceRange {
+    SequenceRange { limit: range.limit.min(PAGE_SIZE), ..range }
 }
 
 #[async_trait]

@@ -11,7 +11,7 @@ use amplifier_session_core::{
 };
 use async_trait::async_trait;
 
-use super::{MemoryBackend, rows::SessionRows};
+use super::{MemoryBackend, PAGE_SIZE, rows::SessionRows};
 
 #[async_trait]
 impl Sessions for MemoryBackend {
@@ -62,7 +62,7 @@ impl Sessions for MemoryBackend {
         let stored = rows.of_user(user).filter_map(|session| session.stored.as_ref());
         let states = stored.filter_map(|of| Some((of.session.session_id.clone(), of.sync_state.clone()?)));
         let page = states.filter(|(session, _)| after < Some(session));
-        Ok(page.take(limit.min(self.page_size)).collect())
+        Ok(page.take(limit.min(PAGE_SIZE)).collect())
     }
 
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {

@@ -12,7 +12,7 @@ use amplifier_session_core::{
 use async_trait::async_trait;
 
 use super::{
-    MemoryBackend,
+    MemoryBackend, PAGE_SIZE, page,
     rows::{MessageRow, Rows, VectorRows},
 };
 
@@ -27,7 +27,7 @@ impl Vectors for MemoryBackend {
                 && query.session.as_ref().is_none_or(|session| *session == row.message.session_id)
                 && query.after < Some(row.message.message_ref())
         });
-        Ok(pending.take(query.limit.min(self.page_size)).map(|row| row.message.clone()).collect())
+        Ok(pending.take(query.limit.min(PAGE_SIZE)).map(|row| row.message.clone()).collect())
     }
 
     async fn write_vectors(
@@ -150,7 +150,7 @@ impl Vectors for MemoryBackend {
         let of_row = |row: &MessageRow| row.records(generation).iter().map(|of| of.content_type).collect();
         let types = messages.map(|(sequence, row)| (*sequence, of_row(row)));
         let types = types.filter(|(_, types): &(u32, ContentTypes)| !types.is_empty());
-        Ok(types.take(self.page(range).limit).collect())
+        Ok(types.take(page(range).limit).collect())
     }
 }
 

@@ -38,7 +38,7 @@ async fn a_flaky_backend_counts_and_fails_on_request() {
 
 #[tokio::test]
 async fn the_memory_backend_returns_pages() {
-    let backend = MemoryBackend::new().with_page_size(3);
+    let backend = MemoryBackend::new();
     assert!(!backend.info().atomic_writes && !backend.info().persistent);
     let storage = SessionStorage::new(Arc::new(backend.clone()));
     let target = crate::interruption::target("p");
@@ -46,7 +46,7 @@ async fn the_memory_backend_returns_pages() {
     let sync = amplifier_session_core::storage::SyncLines::whole(lines);
     storage.sync_transcript_lines(&target, sync).await.unwrap();
     let range = amplifier_session_core::backend::SequenceRange { start: 0, limit: 100 };
-    assert_eq!(backend.read_messages(&target.key, range).await.unwrap().len(), 3);
+    assert_eq!(backend.read_messages(&target.key, range).await.unwrap().len(), 7);
 }
 
 #[test]

@@ -104,7 +104,7 @@ async fn messages_without_text_need_no_vectors(store: Store) {
         lines::assistant(""),
         lines::user("  \n"),
         lines::message("assistant", json!(null)),
-        lines::user_blocks(json!([{"type": "image", "source": {"data": "aGVsbG8="}}])),
+        lines::message("user", json!([{"type": "image", "source": {"data": "aGVsbG8="}}])),
         lines::message("assistant", json!([{"type": "redacted_thinking", "data": "c2VjcmV0"}])),
         lines::message("user", json!(42)),
         lines::message("user", json!({"text": {"a": 1}})),

@@ -38,7 +38,8 @@ async fn words_are_found_in_every_text_of_a_message(store: Store) {
         ),
         (
             Some(ContentType::UserQuery),
-            lines::user_blocks(
+            lines::message(
+                "user",
                 json!([{"type": "text", "text": "hay", "cache_control": ephemeral}, {"type": "text", "text": "a needle"}]),
             ),
         ),
