@@ -16,10 +16,6 @@ pub struct AmplifierHome {
 
 impl AmplifierHome {
     /// Creates an empty folder.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be created.
     pub fn new() -> io::Result<Self> {
         Ok(Self { folder: tempfile::tempdir()? })
     }
@@ -30,16 +26,12 @@ impl AmplifierHome {
     }
 
     /// Creates the empty folder `projects/<project>/sessions/<session>`.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be created.
     pub fn session(&self, project: &str, session: &str) -> io::Result<SessionFolder> {
         SessionFolder::create(self.path().join("projects").join(project).join("sessions").join(session))
     }
 }
 
-/// The folder of one session. Methods that write can be chained.
+/// The folder of one session. Methods that write can be chained, and fail if the file cannot be written.
 ///
 /// ```
 /// use amplifier_session_testkit::{AmplifierHome, lines};
@@ -58,10 +50,6 @@ pub struct SessionFolder {
 
 impl SessionFolder {
     /// Creates the folder and its parents.
-    ///
-    /// # Errors
-    ///
-    /// If the folder cannot be created.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         fs::create_dir_all(&path)?;
@@ -74,28 +62,16 @@ impl SessionFolder {
     }
 
     /// Writes `metadata.json`.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn metadata(&self, json: &str) -> io::Result<&Self> {
         self.file("metadata.json", json)
     }
 
     /// Replaces `transcript.jsonl`.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn transcript(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
         self.file("transcript.jsonl", joined(lines))
     }
 
     /// Appends to `transcript.jsonl`.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn append_transcript(
         &self,
         lines: impl IntoIterator<Item = impl Into<RawJson>>,
@@ -104,28 +80,16 @@ impl SessionFolder {
     }
 
     /// Replaces `events.jsonl`.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn events(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
         self.file("events.jsonl", joined(lines))
     }
 
     /// Appends to `events.jsonl`.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn append_events(&self, lines: impl IntoIterator<Item = impl Into<RawJson>>) -> io::Result<&Self> {
         self.append("events.jsonl", joined(lines))
     }
 
     /// Replaces a file; `name` is its path within the folder.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> io::Result<&Self> {
         let path = self.path.join(name);
         if let Some(folder) = path.parent() {
@@ -136,10 +100,6 @@ impl SessionFolder {
     }
 
     /// Appends to a file without adding a line ending.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
     pub fn append(&self, name: &str, content: impl AsRef<[u8]>) -> io::Result<&Self> {
         let mut file = fs::OpenOptions::new().create(true).append(true).open(self.path.join(name))?;
         file.write_all(content.as_ref())?;
@@ -147,10 +107,6 @@ impl SessionFolder {
     }
 
     /// Removes a file.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be removed.
     pub fn remove(&self, name: &str) -> io::Result<&Self> {
         fs::remove_file(self.path.join(name))?;
         Ok(self)

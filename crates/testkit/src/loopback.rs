@@ -13,7 +13,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 /// Serves with `respond` until it is dropped, which closes all connections. An error of `respond` closes the connection
 /// without a response.
@@ -35,6 +35,22 @@ where
             // Removes closed connections.
             Some(_) = connections.join_next() => {}
         }
+    }
+}
+
+/// Counts a call in a number that others wait for, until it is dropped. A call whose client is gone is completed too.
+pub(crate) struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Counted<'a> {
+    pub(crate) fn new(calls: &'a watch::Sender<usize>) -> Self {
+        calls.send_modify(|calls| *calls += 1);
+        Self(calls)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|calls| *calls = calls.saturating_sub(1));
     }
 }
 

@@ -217,26 +217,19 @@ macro_rules! conformance_suite {
 #[macro_export]
 macro_rules! conformance_tests {
     (@with $attributes:tt $subject:expr; $($group:ident: [$($promise:ident),* $(,)?])*) => {
-        $crate::conformance_tests! { @groups $attributes $subject; $($group [$($promise)*])* }
-    };
-    (@groups $attributes:tt $subject:expr; ) => {};
-    (@groups $attributes:tt $subject:expr; $group:ident [$($promise:ident)*] $($rest:tt)*) => {
-        mod $group {
+        $(mod $group {
             #[allow(unused_imports, reason = "the expression of the subject may use names of the outer module")]
             use super::*;
 
-            $crate::conformance_tests! { @tests $attributes $subject; $group $($promise)* }
-        }
-        $crate::conformance_tests! { @groups $attributes $subject; $($rest)* }
+            $($crate::conformance_tests! { @test $attributes $subject; $group $promise })*
+        })*
     };
-    (@tests $attributes:tt $subject:expr; $group:ident) => {};
-    (@tests [$($attribute:meta)?] $subject:expr; $group:ident $promise:ident $($rest:ident)*) => {
+    (@test [$($attribute:meta)?] $subject:expr; $group:ident $promise:ident) => {
         #[test]
         $(#[$attribute])?
         fn $promise() {
             $crate::conformance::check($subject, $crate::conformance::$group::$promise);
         }
-        $crate::conformance_tests! { @tests [$($attribute)?] $subject; $group $($rest)* }
     };
     ($subject:expr; $($groups:tt)*) => {
         $crate::conformance_tests! { @with [] $subject; $($groups)* }

@@ -32,6 +32,8 @@ pub use fault::{Calls, Fault};
 use fault::{Script, When};
 pub use request::{Call, Kind};
 
+use crate::loopback::Counted;
+
 /// The default key. It decodes to a text that says that it is not a secret.
 pub const DEFAULT_KEY: &str = "b25seSBmb3IgdGVzdHMgb24gdGhpcyBtYWNoaW5lLCBubyBzZWNyZXQ=";
 
@@ -222,24 +224,8 @@ impl Shared {
     async fn hold(&self) {
         let mut released = self.released.subscribe();
         let before = *released.borrow_and_update();
-        let _held = Held::new(&self.held);
+        let _held = Counted::new(&self.held);
         // The sender lives as long as `self`.
         let _ = released.wait_for(|times| *times > before).await;
-    }
-}
-
-/// Counts a call as waiting until it is dropped.
-struct Held<'a>(&'a watch::Sender<usize>);
-
-impl<'a> Held<'a> {
-    fn new(held: &'a watch::Sender<usize>) -> Self {
-        held.send_modify(|calls| *calls += 1);
-        Self(held)
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.send_modify(|calls| *calls = calls.saturating_sub(1));
     }
 }

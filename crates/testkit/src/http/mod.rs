@@ -20,7 +20,7 @@ pub use fault::Fault;
 use fault::Script;
 pub use request::{Credential, Recorded};
 
-use crate::embedding::FakeEmbedding;
+use crate::{embedding::FakeEmbedding, loopback::Counted};
 
 /// The options of a [`MockEmbeddings`].
 #[derive(Debug, Clone)]
@@ -282,19 +282,10 @@ impl Shared {
     }
 
     /// Counts a call as in flight until the returned value is dropped.
-    fn enter(&self) -> InFlight<'_> {
-        self.in_flight.send_modify(|calls| *calls += 1);
+    fn enter(&self) -> Counted<'_> {
+        let call = Counted::new(&self.in_flight);
         let mut state = self.state();
         state.most_in_flight = state.most_in_flight.max(*self.in_flight.borrow());
-        InFlight(self)
-    }
-}
-
-/// A call in flight. A call whose client is gone is completed too.
-struct InFlight<'a>(&'a Shared);
-
-impl Drop for InFlight<'_> {
-    fn drop(&mut self) {
-        self.0.in_flight.send_modify(|calls| *calls = calls.saturating_sub(1));
+        call
     }
 }
