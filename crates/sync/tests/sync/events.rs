@@ -17,15 +17,6 @@ fn events<const N: usize>(types: [&str; N]) -> [lines::Line; N] {
 }
 
 #[tokio::test]
-async fn events_in_all_envelopes_are_stored() {
-    let fixture = Fixture::new();
-    let all = [lines::logger_event("a"), lines::hook_event("b"), lines::context_event("c")];
-    fixture.folder().events(all).unwrap();
-    assert_eq!(fixture.sync().await.events.written, 3);
-    assert_eq!(fixture.event_types().await, ["a", "b", "c"]);
-}
-
-#[tokio::test]
 async fn only_the_new_part_of_a_log_is_read() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
@@ -40,40 +31,28 @@ async fn only_the_new_part_of_a_log_is_read() {
 }
 
 #[tokio::test]
-async fn a_truncated_log_is_compared_from_its_beginning() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    folder.events(events(["a", "b", "c"])).unwrap();
-    fixture.sync().await;
-    folder.events(events(["a", "x"])).unwrap();
-    let report = fixture.sync().await;
-    assert_eq!((report.events.written, report.events.removed), (1, 1));
-    assert_eq!(fixture.event_types().await, ["a", "x"]);
-}
-
-#[tokio::test]
-async fn a_log_with_another_last_line_is_compared_from_its_beginning() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    folder.events(events(["a", "b"])).unwrap();
-    fixture.sync().await;
-    folder.events(events(["x", "y", "z"])).unwrap();
-    assert_eq!(fixture.sync().await.events.written, 3);
-    assert_eq!(fixture.event_types().await, ["x", "y", "z"]);
-}
-
-#[tokio::test]
-async fn a_log_changed_in_place_is_compared_from_its_beginning() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    let path = folder.path().join("events.jsonl");
-    folder.events(events(["a", "b", "c"])).unwrap();
-    set_modified(&path, "2026-01-05T08:00:00Z");
-    fixture.sync().await;
-    folder.events(events(["x", "b", "c"])).unwrap();
-    set_modified(&path, "2026-01-05T08:00:01Z");
-    assert_eq!(fixture.sync().await.events.written, 1);
-    assert_eq!(fixture.event_types().await, ["x", "b", "c"]);
+async fn a_log_that_does_not_continue_is_compared_from_its_beginning() {
+    let cases: [(&[&str], u64, u64); 3] = [
+        // Truncated.
+        (&["a", "x"], 1, 1),
+        // Longer, with another line where the last one was.
+        (&["w", "x", "y", "z"], 4, 0),
+        // Changed in place.
+        (&["x", "b", "c"], 1, 0),
+    ];
+    for (types, written, removed) in cases {
+        let fixture = Fixture::new();
+        let folder = fixture.folder();
+        let path = folder.path().join("events.jsonl");
+        folder.events(events(["a", "b", "c"])).unwrap();
+        set_modified(&path, "2026-01-05T08:00:00Z");
+        fixture.sync().await;
+        folder.events(types.iter().map(|name| lines::logger_event(name))).unwrap();
+        set_modified(&path, "2026-01-05T08:00:01Z");
+        let report = fixture.sync().await;
+        assert_eq!((report.events.written, report.events.removed), (written, removed), "{types:?}");
+        assert_eq!(fixture.event_types().await, types);
+    }
 }
 
 #[tokio::test]

@@ -7,21 +7,23 @@ use crate::fixture::{Fixture, skipped};
 #[tokio::test]
 async fn the_sessions_own_metadata_takes_precedence() {
     let fixture = Fixture::new();
+    let own = "{\n  \"name\": \"caf\\u00e9\",\n  \"bundle\": \"\",\n  \"cost\": 1.50\n}\n";
     fixture
         .folder()
-        .metadata(r#"{"name":"own","bundle":""}"#)
+        .metadata(own)
         .unwrap()
         .file("context-intelligence/metadata.json", r#"{"name":"other","bundle":"b","working_dir":"/w"}"#)
         .unwrap();
     assert_eq!(fixture.sync().await.sessions.new, 1);
     let stored = fixture.stored("s").await.unwrap();
-    assert_eq!(stored.session.name.as_deref(), Some("own"));
+    assert_eq!(stored.session.name.as_deref(), Some("café"));
     assert_eq!(
         (stored.session.bundle.as_deref(), stored.session.working_dir.as_deref()),
         (Some("b"), Some("/w"))
     );
     let names: Vec<&str> = stored.metadata_files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(names, ["metadata.json", "context-intelligence/metadata.json"]);
+    assert_eq!(stored.metadata_files[0].raw.as_bytes(), own.as_bytes());
 }
 
 #[tokio::test]
@@ -70,15 +72,6 @@ async fn metadata_stays_if_its_file_is_broken_or_gone() {
     assert_eq!(fixture.sync().await.sessions.changed, 1);
     assert_eq!(fixture.stored("s").await.unwrap().session.name.as_deref(), Some("mended"));
     assert!(fixture.noted().await.is_empty());
-}
-
-#[tokio::test]
-async fn it_is_kept_byte_for_byte() {
-    let fixture = Fixture::new();
-    let text = "{\n  \"name\": \"caf\\u00e9\",\n  \"cost\": 1.50\n}\n";
-    fixture.folder().metadata(text).unwrap();
-    fixture.sync().await;
-    assert_eq!(fixture.stored("s").await.unwrap().metadata_files[0].raw.as_bytes(), text.as_bytes());
 }
 
 #[tokio::test]

@@ -304,15 +304,6 @@ async fn unreadable_values_in_a_line_are_warnings() {
 }
 
 #[tokio::test]
-async fn the_turn_count_is_the_number_of_different_turns() {
-    let fixture = Fixture::new();
-    let turn = |n: u32| lines::user("go on").with("turn", json!(n));
-    fixture.folder().transcript([turn(3), lines::assistant("so be it"), turn(7), turn(7)]).unwrap();
-    fixture.sync().await;
-    assert_eq!(fixture.stored("s").await.unwrap().session.turn_count, 2);
-}
-
-#[tokio::test]
 async fn without_a_stated_model_the_most_frequent_one_of_events_is_used() {
     let fixture = Fixture::new();
     let model = |model: &str| event("llm:response", "03", json!({"model": model}));

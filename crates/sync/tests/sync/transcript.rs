@@ -42,29 +42,30 @@ async fn the_same_sync_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn appended_lines_are_added() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    folder.transcript([lines::user("one")]).unwrap();
-    fixture.sync().await;
-    folder.append_transcript([lines::assistant("two")]).unwrap();
-    let report = fixture.sync().await;
-    assert_eq!((report.sessions.changed, report.messages.written, report.messages.removed), (1, 1, 0));
-    assert_eq!(fixture.texts().await, ["one", "two"]);
-}
-
-#[tokio::test]
-async fn a_rewind_on_disk_rewinds_the_store() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    folder.transcript(["one", "two", "three", "four"].map(lines::user)).unwrap();
-    fixture.sync().await;
-    folder.transcript(["one", "other"].map(lines::user)).unwrap();
-    let report = fixture.sync().await;
-    assert_eq!((report.messages.written, report.messages.removed), (1, 2));
-    assert_eq!(fixture.texts().await, ["one", "other"]);
-    let session = fixture.stored("s").await.unwrap().session;
-    assert_eq!((session.message_count, session.turn_count), (2, 2));
+async fn only_lines_that_differ_are_written_or_removed() {
+    let cases: [(&[&str], u64, u64); 3] = [
+        (&["one", "two", "three", "four", "five"], 1, 0),
+        (&["one", "TWO", "three", "four"], 1, 0),
+        // A rewind.
+        (&["one", "other"], 1, 2),
+    ];
+    for (texts, written, removed) in cases {
+        let fixture = Fixture::new();
+        let folder = fixture.folder();
+        let path = folder.path().join("transcript.jsonl");
+        folder.transcript(["one", "two", "three", "four"].map(lines::user)).unwrap();
+        set_modified(&path, "2026-01-05T08:00:00Z");
+        fixture.sync().await;
+        folder.transcript(texts.iter().map(|text| lines::user(text))).unwrap();
+        set_modified(&path, "2026-01-05T08:00:01Z");
+        let report = fixture.sync().await;
+        let counts = (report.sessions.changed, report.messages.written, report.messages.removed);
+        assert_eq!(counts, (1, written, removed), "{texts:?}");
+        assert_eq!(fixture.texts().await, texts);
+        let session = fixture.stored("s").await.unwrap().session;
+        let count = texts.len() as u32;
+        assert_eq!((session.message_count, session.turn_count), (count, count));
+    }
 }
 
 #[tokio::test]
@@ -81,20 +82,6 @@ async fn a_file_replaced_by_an_identical_one_writes_no_message() {
     assert_eq!((report.sessions.unchanged, report.messages.written), (1, 0));
     assert_eq!(fixture.messages("s").await, before);
     assert_eq!(fixture.sync_and_count().await.1, 0);
-}
-
-#[tokio::test]
-async fn a_changed_line_replaces_only_its_message() {
-    let fixture = Fixture::new();
-    let folder = fixture.folder();
-    folder.transcript(["one", "two", "three"].map(lines::user)).unwrap();
-    set_modified(&folder.path().join("transcript.jsonl"), "2026-01-05T08:00:00Z");
-    fixture.sync().await;
-    folder.transcript(["one", "TWO", "three"].map(lines::user)).unwrap();
-    set_modified(&folder.path().join("transcript.jsonl"), "2026-01-05T08:00:01Z");
-    let report = fixture.sync().await;
-    assert_eq!((report.messages.written, report.messages.removed), (1, 0));
-    assert_eq!(fixture.texts().await, ["one", "TWO", "three"]);
 }
 
 #[tokio::test]
@@ -292,7 +279,7 @@ async fn lines_without_a_time_keep_that_of_the_file() {
 }
 
 #[tokio::test]
-async fn lines_are_kept_byte_for_byte() {
+async fn lines_are_kept_byte_for_byte_without_endings_and_byte_order_mark() {
     let fixture = Fixture::new();
     let folder = fixture.folder();
     let kept = [
@@ -300,19 +287,10 @@ async fn lines_are_kept_byte_for_byte() {
         "{ \"role\":\"user\",\t\"content\":\"tab and space \u{2028}\" }",
         r#"{"content":"role last","role":"assistant","unknown":{"x":[1e3]}}"#,
     ];
-    folder.file("transcript.jsonl", kept.join("\n")).unwrap();
+    let content = format!("\u{feff}{}\r\n\r\n  \n{}\n{}", kept[0], kept[1], kept[2]);
+    folder.file("transcript.jsonl", content).unwrap();
     assert_eq!(fixture.sync().await.skipped_count, 0);
     assert_eq!(fixture.transcript().await, kept);
-}
-
-#[tokio::test]
-async fn windows_line_endings_blank_lines_and_a_byte_order_mark_are_ignored() {
-    let fixture = Fixture::new();
-    let line = |text| lines::user(text).raw().to_text().into_owned();
-    let content = format!("\u{feff}{}\r\n\r\n  \n{}\r\n", line("one"), line("two"));
-    fixture.folder().file("transcript.jsonl", content).unwrap();
-    assert_eq!(fixture.sync().await.skipped_count, 0);
-    assert_eq!(fixture.transcript().await, [line("one"), line("two")]);
 }
 
 #[tokio::test]

@@ -24,16 +24,6 @@ async fn vectors_are_made_and_counted_by_content_type() {
 }
 
 #[tokio::test]
-async fn a_rewind_removes_vectors_of_removed_messages() {
-    let fixture = Fixture::new().with_embedding(Arc::new(FakeEmbedding::new()));
-    fixture.folder().transcript(["one", "two", "three"].map(lines::user)).unwrap();
-    fixture.sync().await;
-    fixture.folder().transcript(["one", "other"].map(lines::user)).unwrap();
-    assert_eq!(fixture.sync().await.vectors.values().sum::<u64>(), 1);
-    assert_eq!(vectors(&fixture, "s").await, 2);
-}
-
-#[tokio::test]
 async fn a_failing_provider_loses_no_message_and_gets_no_more_calls() {
     let provider = Arc::new(FakeEmbedding::new());
     let fixture = Fixture::new().with_embedding(provider.clone());
@@ -60,15 +50,6 @@ async fn without_a_provider_nothing_is_embedded() {
     let report = fixture.sync().await;
     assert!(report.vectors.is_empty() && report.vectors_pending_reason.is_none());
     assert_eq!(fixture.backend.calls(Operation::MessagesPendingVectors), 0);
-}
-
-#[tokio::test]
-async fn a_dry_run_embeds_nothing() {
-    let provider = Arc::new(FakeEmbedding::new());
-    let fixture = Fixture::new().with_embedding(provider.clone());
-    fixture.folder().transcript([lines::user("Hello")]).unwrap();
-    fixture.sync_with(fixture.options().with_dry_run(true)).await;
-    assert_eq!(provider.calls(), 0);
 }
 
 #[tokio::test]
