@@ -41,10 +41,8 @@ const WRITER_KEY: &str = "amplifier-session-storage.writer";
 type Fields = serde_json::Map<String, serde_json::Value>;
 
 /// The error if a file can't be written or read.
-fn failed(
-    what: &str,
-    path: &Path,
-) -> impl FnOnce(Box<dyn std::error::Error + Send + Sync + 'static>) -> Error + use<> {
-    let message = format!("can't {what} {}", path.display());
-    move |source| Error::new(ErrorKind::StorageIo, format!("{message}: {source}")).with_source(source)
+fn failed(what: &str, path: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let source = source.into();
+    let message = format!("can't {what} {}: {source}", path.display());
+    Error::new(ErrorKind::StorageIo, message).with_source(source)
 }

@@ -140,22 +140,22 @@ impl ArchiveReader for ParquetReader {
 impl File {
     fn open(folder: &Path, table: &'static Table) -> Result<Self> {
         let path = folder.join(table.file);
-        let file = std::fs::File::open(&path).map_err(|source| failed("read", &path)(source.into()))?;
+        let file = std::fs::File::open(&path).map_err(|source| failed("read", &path, source))?;
         let builder = unless_broken(&path, || ParquetRecordBatchReaderBuilder::try_new(file))?
-            .map_err(|source| failed("read", &path)(source.into()))?;
+            .map_err(|source| failed("read", &path, source))?;
         let header = builder.metadata().file_metadata().key_value_metadata();
         let header = |key: &str| header?.iter().find(|header| header.key == key)?.value.clone();
         let format = header(FORMAT_KEY).and_then(|format| format.parse().ok());
         let header = format.map(|format| (format, header(WRITER_KEY).unwrap_or_default()));
         let batches = unless_broken(&path, || builder.with_batch_size(ROWS).build())?
-            .map_err(|source| failed("read", &path)(source.into()))?;
+            .map_err(|source| failed("read", &path, source))?;
         Ok(Self { table, path, header, batches, rows: VecDeque::new(), taken: 0 })
     }
 
     fn peek(&mut self) -> Result<Option<&Fields>> {
         while self.rows.is_empty() {
             let Some(batch) = unless_broken(&self.path, || self.batches.next())? else { break };
-            let batch = batch.map_err(|source| failed("read", &self.path)(source.into()))?;
+            let batch = batch.map_err(|source| failed("read", &self.path, source))?;
             self.rows = unless_broken(&self.path, || batches::to_rows(&batch, self.table))??.into();
         }
         Ok(self.rows.front())
@@ -187,5 +187,5 @@ impl File {
 /// Calls `read`, and turns a panic into an error: the parquet crate panics on some damaged files. The reader is not
 /// used after a panic.
 fn unless_broken<T>(path: &Path, read: impl FnOnce() -> T) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(read)).map_err(|_| failed("read", path)("the file is damaged".into()))
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| failed("read", path, "the file is damaged"))
 }

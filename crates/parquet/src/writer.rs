@@ -2,7 +2,6 @@
 
 use std::{
     fs::OpenOptions,
-    mem,
     path::{Path, PathBuf},
 };
 
@@ -67,10 +66,6 @@ impl ParquetWriter {
         }
     }
 
-    fn files(&mut self) -> Result<&mut Files> {
-        self.files.as_mut().ok_or_else(out_of_place)
-    }
-
     fn session(&self) -> Result<&Session> {
         self.current.as_ref().ok_or_else(out_of_place)
     }
@@ -83,13 +78,12 @@ impl ParquetWriter {
     }
 
     fn end(&mut self) -> Result<()> {
-        self.current = None;
-        let (sessions, messages, events) =
-            (mem::take(&mut self.sessions), mem::take(&mut self.messages), mem::take(&mut self.events));
-        let files = self.files()?;
-        files.sessions.write(&sessions)?;
-        files.messages.write(&messages)?;
-        files.events.write(&events)
+        let files = self.files.as_mut().ok_or_else(out_of_place)?;
+        files.sessions.write(&self.sessions)?;
+        files.messages.write(&self.messages)?;
+        files.events.write(&self.events)?;
+        self.clear();
+        Ok(())
     }
 }
 
@@ -134,7 +128,7 @@ impl File {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(|source| failed("write", &path)(source.into()))?;
+        let file = options.open(&path).map_err(|source| failed("write", &path, source))?;
         let header = [(FORMAT_KEY, format.to_string()), (WRITER_KEY, writer.to_owned())];
         let header = header.map(|(key, value)| KeyValue::new(key.to_owned(), value));
         let properties = WriterProperties::builder()
@@ -142,17 +136,17 @@ impl File {
             .set_key_value_metadata(Some(header.to_vec()));
         let schema = table.schema(Kind::stored);
         let writer = ArrowWriter::try_new(file, schema, Some(properties.build()))
-            .map_err(|source| failed("write", &path)(source.into()))?;
+            .map_err(|source| failed("write", &path, source))?;
         Ok(Self { table, path, writer })
     }
 
     fn write(&mut self, rows: &[Fields]) -> Result<()> {
         for rows in pieces(rows) {
             let batch = batches::of_rows(rows, self.table);
-            let batch = batch.map_err(|source| failed("write", &self.path)(source.into()))?;
-            self.writer.write(&batch).map_err(|source| failed("write", &self.path)(source.into()))?;
+            let batch = batch.map_err(|source| failed("write", &self.path, source))?;
+            self.writer.write(&batch).map_err(|source| failed("write", &self.path, source))?;
             if self.writer.in_progress_size() > GROUP_BYTES {
-                self.writer.flush().map_err(|source| failed("write", &self.path)(source.into()))?;
+                self.writer.flush().map_err(|source| failed("write", &self.path, source))?;
             }
         }
         Ok(())
@@ -160,8 +154,8 @@ impl File {
 
     fn close(self) -> Result<()> {
         let Self { path, writer, .. } = self;
-        let file = writer.into_inner().map_err(|source| failed("write", &path)(source.into()))?;
-        file.sync_all().map_err(|source| failed("write", &path)(source.into()))
+        let file = writer.into_inner().map_err(|source| failed("write", &path, source))?;
+        file.sync_all().map_err(|source| failed("write", &path, source))
     }
 }
 

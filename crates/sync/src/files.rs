@@ -148,6 +148,12 @@ fn stat(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
     }
 }
 
+/// The absolute path as text.
+pub(crate) fn absolute(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.to_string_lossy().into_owned()
+}
+
 /// Opens a file for reading, and returns its stamp at that time.
 ///
 /// A pipe or a device may have replaced the file at any moment, so opening does not wait for the other end of a pipe,

@@ -1,13 +1,13 @@
 //! The options of the last sync of a folder, which a refresh uses too.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use amplifier_session_core::{
     Result, SessionStorage, backend::StorageBackendExt, model::Timestamp, storage::EventDetail,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::options::SyncOptions;
+use crate::{files::absolute, options::SyncOptions};
 
 /// The key in the store's meta table. The value is an object with an entry for each root.
 const KEY: &str = "last_syncs";
@@ -40,7 +40,7 @@ impl LastSync {
     /// Reads the entry of the last sync with the root and user of `options`.
     pub(crate) async fn read(storage: &SessionStorage, options: &SyncOptions) -> Result<Option<Self>> {
         let entries = storage.backend().meta().await?;
-        let last = entries.get(KEY).and_then(|value| parse(value).remove(&name(&options.root)));
+        let last = entries.get(KEY).and_then(|value| parse(value).remove(&absolute(&options.root)));
         Ok(last.filter(|last| last.user == options.user.as_str()))
     }
 
@@ -53,7 +53,7 @@ impl LastSync {
         let backend = storage.backend();
         let before = backend.meta().await?.remove(KEY);
         let mut syncs = before.as_deref().map(parse).unwrap_or_default();
-        syncs.insert(name(&options.root), Self::new(storage, options, begun));
+        syncs.insert(absolute(&options.root), Self::new(storage, options, begun));
         let value = serde_json::to_string(&syncs).unwrap_or_default();
         match before {
             // If another sync ends at the same time, one of the two is stored.
@@ -78,9 +78,4 @@ impl LastSync {
 
 fn parse(value: &str) -> BTreeMap<String, LastSync> {
     serde_json::from_str(value).unwrap_or_default()
-}
-
-fn name(root: &Path) -> String {
-    let absolute = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
-    absolute.to_string_lossy().into_owned()
 }

@@ -177,16 +177,12 @@ impl SyncReport {
         self.events.written += other.events.written;
         self.events.removed += other.events.removed;
         self.skipped_count += other.skipped_count;
-        self.skipped.extend(other.skipped);
-        self.skipped.truncate(LISTED);
         self.kept_rows += other.kept_rows;
-        self.kept.extend(other.kept);
-        self.kept.truncate(LISTED);
         self.warning_count += other.warning_count;
-        self.warnings.extend(other.warnings);
-        self.warnings.truncate(LISTED);
-        self.failures.extend(other.failures);
-        self.failures.truncate(LISTED);
+        list(&mut self.skipped, other.skipped);
+        list(&mut self.kept, other.kept);
+        list(&mut self.warnings, other.warnings);
+        list(&mut self.failures, other.failures);
     }
 
     /// Adds the vectors that were made, and the reason if making them failed.
@@ -202,32 +198,24 @@ impl SyncReport {
     /// Adds something that was skipped; it is only counted if the list is full.
     pub(crate) fn skip(&mut self, skipped: Skipped) {
         self.skipped_count += 1;
-        if self.skipped.len() < LISTED {
-            self.skipped.push(skipped);
-        }
+        list(&mut self.skipped, [skipped]);
     }
 
     /// Adds a damaged file whose rows were kept; they are only counted if the list is full.
     pub(crate) fn keep(&mut self, kept: Kept) {
         self.kept_rows += kept.messages + kept.events;
-        if self.kept.len() < LISTED {
-            self.kept.push(kept);
-        }
+        list(&mut self.kept, [kept]);
     }
 
     /// Adds a warning about a line; it is only counted if the list is full.
     pub(crate) fn warn(&mut self, warning: Skipped) {
         self.warning_count += 1;
-        if self.warnings.len() < LISTED {
-            self.warnings.push(warning);
-        }
+        list(&mut self.warnings, [warning]);
     }
 
     /// Adds a failure, unless the list is full.
     pub(crate) fn fail(&mut self, failure: Failure) {
-        if self.failures.len() < LISTED {
-            self.failures.push(failure);
-        }
+        list(&mut self.failures, [failure]);
     }
 
     /// Whether rows were written or removed.
@@ -235,6 +223,12 @@ impl SyncReport {
         let (messages, events) = (&self.messages, &self.events);
         messages.written + messages.removed + messages.retimed + events.written + events.removed > 0
     }
+}
+
+/// Adds items to a list, unless it is full.
+fn list<T>(items: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    let room = LISTED.saturating_sub(items.len());
+    items.extend(more.into_iter().take(room));
 }
 
 fn add_counts(counts: &mut BTreeMap<ContentType, u64>, more: &BTreeMap<ContentType, u64>) {

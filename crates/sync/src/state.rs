@@ -11,7 +11,7 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP};
+use crate::files::{EVENTS, SessionFiles, Source, Stamp, TRANSCRIPT, TRANSCRIPT_BACKUP, absolute};
 
 /// The current format. A state with an unknown format is ignored: the files are read again, and unchanged rows are not
 /// written.
@@ -130,8 +130,7 @@ impl SyncState {
 
     /// Sets the folder that is read.
     pub(crate) fn set_folder(&mut self, folder: &Path) {
-        let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        self.folder = Some(absolute.to_string_lossy().into_owned());
+        self.folder = Some(absolute(folder));
     }
 
     /// Parses a stored state; `None` if it has another format.
