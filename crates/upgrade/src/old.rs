@@ -23,15 +23,6 @@ use crate::{
 
 type OpenDatabase = fn(&Path) -> Result<Box<dyn OldDatabase>>;
 
-/// The contents of a file.
-#[derive(Debug)]
-pub(crate) enum Found {
-    /// A store of this library, or nothing.
-    Store,
-    /// A database of the Python library.
-    Python(OldFile),
-}
-
 /// A file of the Python library.
 #[derive(Debug)]
 pub(crate) struct OldFile {
@@ -44,10 +35,10 @@ pub(crate) struct OldFile {
 }
 
 impl OldFile {
-    /// Opens a file without changing it or anything beside it.
+    /// Opens a file without changing it or anything beside it; `None` for a store of this library, or nothing.
     ///
     /// This process must not have it open as a store: closing it here would release the locks of the store.
-    pub(crate) fn open(path: &Path) -> Result<Found> {
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
         let failed = |error: io::Error| {
             let message = format!("can't read {}: {error}", path.display());
             Error::new(ErrorKind::StorageConnection, message).with_source(error)
@@ -58,7 +49,7 @@ impl OldFile {
         let mut head = Vec::new();
         File::open(path).and_then(|file| file.take(16).read_to_end(&mut head)).map_err(failed)?;
         let (logs, open): (_, OpenDatabase) = match head.as_slice() {
-            [] => return Ok(Found::Store),
+            [] => return Ok(None),
             head if head.starts_with(b"SQLite format 3\0") => (&sqlite::LOGS[..], sqlite::open),
             #[cfg(feature = "duckdb")]
             head if head.get(8..12) == Some(b"DUCK") => (&crate::duckdb::LOGS[..], crate::duckdb::open),
@@ -77,10 +68,10 @@ impl OldFile {
         let [writer, version] = [WRITER, VERSION].map(|key| entry(database.as_ref(), &tables, key));
         match Origin::of(&tables, writer?.as_deref(), version?.as_deref()) {
             Origin::Python { generation } => {
-                Ok(Found::Python(Self { path: path.to_owned(), generation, database, tables, seen }))
+                Ok(Some(Self { path: path.to_owned(), generation, database, tables, seen }))
             }
-            Origin::Ours => Ok(Found::Store),
-            Origin::Foreign if tables.is_empty() => Ok(Found::Store),
+            Origin::Ours => Ok(None),
+            Origin::Foreign if tables.is_empty() => Ok(None),
             origin => Err(origin.refusal(path)),
         }
     }

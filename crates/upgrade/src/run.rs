@@ -6,7 +6,7 @@ use amplifier_session_core::{Result, backend::Opening, blocking, model::Timestam
 use tokio::runtime::Handle;
 
 use crate::{
-    old::{Found, OldFile},
+    old::OldFile,
     place::{self, Place},
     report::{OnProgress, Outcome, Upgrade},
     target::Target,
@@ -106,7 +106,7 @@ impl Run {
     /// Copies the sessions of a file to the store, or only counts them.
     fn copy(self, old: &Path) -> Result<Upgrade> {
         let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
-        if let Found::Python(old) = OldFile::open(old)? {
+        if let Some(old) = OldFile::open(old)? {
             let (check, file) = (self.options.check, self.store.file.clone());
             upgrade.outcome = if check { Outcome::WouldUpgrade } else { Outcome::Upgraded };
             if check && file.is_some_and(|file| place::resolved(&file) == old.path) {
@@ -123,16 +123,13 @@ impl Run {
         let place = Place::enter(old)?;
         place.recover()?;
         let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
-        let found = match OldFile::open(old)? {
-            Found::Python(found) => found,
-            Found::Store => {
-                // Another program made a store there before the new one was in place: the backup fills it.
-                if let Some(backup) = place::last_backup(old).filter(|_| place.has_staged()) {
-                    upgrade = self.copy(&backup)?;
-                }
-                place.clear()?;
-                return Ok(upgrade);
+        let Some(found) = OldFile::open(old)? else {
+            // Another program made a store there before the new one was in place: the backup fills it.
+            if let Some(backup) = place::last_backup(old).filter(|_| place.has_staged()) {
+                upgrade = self.copy(&backup)?;
             }
+            place.clear()?;
+            return Ok(upgrade);
         };
         place.clear()?;
         upgrade.outcome = Outcome::Upgraded;
@@ -154,7 +151,8 @@ impl Run {
     ) -> Result<()> {
         upgrade.generation = Some(old.generation);
         let (open, runtime) = (self.store.open, self.runtime);
-        let transferred = Transfer::new(old, self.options.now, self.progress).and_then(|mut transfer| {
+        let transfer = Transfer::new(old, self.options.now, self.progress, upgrade);
+        let transferred = transfer.and_then(|transfer| {
             let target = match self.options.check {
                 true => None,
                 false => {
@@ -162,9 +160,7 @@ impl Run {
                     Some(Target::new(backend, runtime.clone(), is_new)?)
                 }
             };
-            transfer.run(target)?;
-            transfer.report(upgrade);
-            Ok(())
+            transfer.run(target)
         });
         // If the file changed meanwhile, neither the rows nor the errors can be trusted.
         old.check_unchanged().and(transferred)

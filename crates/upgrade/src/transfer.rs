@@ -12,12 +12,12 @@ use crate::{
     event_chunks::EventChunks,
     events, ids, messages,
     old::OldFile,
-    report::{Counts, OnProgress, Progress, Upgrade},
+    report::{OnProgress, Progress, Upgrade},
     sessions::{self, OldSession},
     spaces::Spaces,
     tables::{Row, Table},
     target::{Start, Target},
-    vectors::{self, LeftOut, OldVector},
+    vectors::{self, OldVector},
     writing::Writing,
 };
 
@@ -57,16 +57,18 @@ pub(crate) struct Transfer<'a> {
     spaces: Spaces,
     taken_ids: events::TakenIds,
     done: Progress,
-    counts: Counts,
-    skipped: u64,
-    pending: u64,
-    unknown_roles: u64,
-    left_out: LeftOut,
+    /// The report.
+    upgrade: &'a mut Upgrade,
 }
 
 impl<'a> Transfer<'a> {
-    /// Finds out what there is to copy.
-    pub(crate) fn new(old: &'a OldFile, now: Timestamp, progress: OnProgress) -> Result<Self> {
+    /// Finds out what there is to copy. What is copied or left out is added to `upgrade`.
+    pub(crate) fn new(
+        old: &'a OldFile,
+        now: Timestamp,
+        progress: OnProgress,
+        upgrade: &'a mut Upgrade,
+    ) -> Result<Self> {
         let inline = vectors::INLINE.iter().flat_map(|(_, column, json)| [*column, *json]);
         let wanted: Vec<&'static str> =
             messages::COLUMNS.into_iter().chain(inline.clone()).chain(["embedding_model"]).collect();
@@ -88,11 +90,7 @@ impl<'a> Transfer<'a> {
             spaces: Spaces::default(),
             taken_ids: events::TakenIds::default(),
             done: Progress::default(),
-            counts: Counts::default(),
-            skipped: 0,
-            pending: 0,
-            unknown_roles: 0,
-            left_out: LeftOut::new(),
+            upgrade,
         };
         transfer.find_rows()?;
         transfer.done.total = transfer.rows.values().map(Rows::count).sum();
@@ -108,12 +106,13 @@ impl<'a> Transfer<'a> {
     }
 
     /// Copies everything to `target`, and completes it. Without one, counts.
-    pub(crate) fn run(&mut self, target: Option<Target>) -> Result<()> {
+    pub(crate) fn run(mut self, target: Option<Target>) -> Result<()> {
         self.target = target;
         if let (Some(target), Some(space)) = (&mut self.target, self.spaces.chosen()) {
             let space = target.claim(space)?;
             self.spaces.choose_of_store(space);
         }
+        self.upgrade.space = self.spaces.chosen().cloned();
         let mut users = BTreeSet::new();
         for (names, rows) in std::mem::take(&mut self.rows) {
             let key = SessionKey::new(ids::user(&names[0])?, ids::session(&names[1])?);
@@ -122,16 +121,6 @@ impl<'a> Transfer<'a> {
         }
         let only_user = users.first().filter(|_| users.len() == 1);
         self.target.take().map_or(Ok(()), |target| target.finish(only_user))
-    }
-
-    /// Adds the results to a report.
-    pub(crate) fn report(self, upgrade: &mut Upgrade) {
-        upgrade.counts = self.counts;
-        upgrade.skipped = self.skipped;
-        upgrade.space = self.spaces.chosen().cloned();
-        upgrade.pending = self.pending;
-        upgrade.left_out = self.left_out;
-        upgrade.unknown_roles = self.unknown_roles;
     }
 
     /// Finds the numbers of all rows, by user and session. Messages and events without a session get one.
@@ -175,7 +164,8 @@ impl<'a> Transfer<'a> {
             let rows = vectors.rows(self.database, numbers)?;
             let count = rows.iter().filter_map(|(_, row)| OldVector::of_row(row)).count();
             if count > 0 {
-                *self.left_out.entry(vectors::OF_ANOTHER_MESSAGE.to_owned()).or_default() += count as u64;
+                let reason = vectors::OF_ANOTHER_MESSAGE.to_owned();
+                *self.upgrade.left_out.entry(reason).or_default() += count as u64;
             }
         }
         self.vector_rows = found;
@@ -213,7 +203,7 @@ impl<'a> Transfer<'a> {
             Start::New => None,
             Start::Again(version) => Some(version),
             Start::Skip => {
-                self.skipped += 1;
+                self.upgrade.skipped += 1;
                 self.advance(rows.messages.len() + rows.events.len());
                 return Ok(());
             }
@@ -256,10 +246,10 @@ impl<'a> Transfer<'a> {
                 |vector: &OldVector| !found.iter().any(|known| known.content_type() == vector.content_type());
             let inline: Vec<_> = OldVector::inline(&row).into_iter().filter(is_new).collect();
             found.extend(inline);
-            let vectors =
-                vectors::of_message(&old.message, &old.texts, found, &self.spaces, &mut self.left_out);
-            self.unknown_roles += u64::from(old.role_is_guessed);
-            self.pending += u64::from(vectors.is_none() && old.message.vectors.is_pending());
+            let left_out = &mut self.upgrade.left_out;
+            let vectors = vectors::of_message(&old.message, &old.texts, found, &self.spaces, left_out);
+            self.upgrade.unknown_roles += u64::from(old.role_is_guessed);
+            self.upgrade.pending += u64::from(vectors.is_none() && old.message.vectors.is_pending());
             writing.message(old, vectors);
         }
         Ok(())
@@ -321,10 +311,10 @@ impl<'a> Transfer<'a> {
         if let Some(target) = &self.target {
             writing.check(target)?;
         }
-        self.counts.sessions += 1;
-        self.counts.messages += u64::from(writing.messages);
-        self.counts.events += u64::from(writing.events);
-        self.counts.vectors += writing.vectors;
+        self.upgrade.counts.sessions += 1;
+        self.upgrade.counts.messages += u64::from(writing.messages);
+        self.upgrade.counts.events += u64::from(writing.events);
+        self.upgrade.counts.vectors += writing.vectors;
         Ok(())
     }
 

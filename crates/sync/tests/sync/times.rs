@@ -322,12 +322,3 @@ async fn without_a_stated_model_the_most_frequent_one_of_events_is_used() {
     fixture.sync().await;
     assert_eq!(named().await.as_deref(), Some("a"));
 }
-
-#[tokio::test]
-async fn the_title_is_the_first_real_prompt() {
-    let fixture = Fixture::new();
-    let reminder = "<system-reminder>be careful</system-reminder>";
-    fixture.folder().transcript([lines::user(reminder), lines::user("Fix the tests")]).unwrap();
-    fixture.sync().await;
-    assert_eq!(fixture.stored("s").await.unwrap().session.title(), "Fix the tests");
-}

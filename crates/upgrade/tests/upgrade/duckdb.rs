@@ -8,10 +8,13 @@ use amplifier_session_core::{
 };
 use amplifier_session_duckdb::{Access, DuckDb};
 use amplifier_session_testkit::python_library::{Dialect, PythonLibrary, assert_upgraded};
-use amplifier_session_upgrade::{NewStore, Outcome, PythonDatabase};
+use amplifier_session_upgrade::{NewStore, PythonDatabase};
 use duckdb::Connection;
 
-use crate::support::{Folder, GENERATIONS, counts, left_out, opened, run, sqlite_file, sqlite_store};
+use crate::support::{
+    Folder, GENERATIONS, becomes_a_store, counts, is_upgraded_with_its_log, left_out, opened, run,
+    sqlite_file, sqlite_store,
+};
 
 /// A folder with a DuckDB file of a generation, changed by `more`.
 fn duckdb_file(generation: u32, more: &str) -> Folder {
@@ -41,25 +44,13 @@ async fn assert_is_upgraded(file: PathBuf) {
 async fn each_generation_becomes_a_store() {
     for generation in GENERATIONS {
         let folder = duckdb_file(generation, "");
-        let (old, before) = (folder.old(), folder.content());
+        let before = folder.content();
         for access in [Access::ReadWrite, Access::ReadOnly] {
-            let error = DuckDb::open(&old, access).await.unwrap_err();
+            let error = DuckDb::open(folder.old(), access).await.unwrap_err();
             assert_eq!(PythonDatabase::cause_of(&error), Some(PythonDatabase { generation }), "{error}");
         }
-        let planned = run(&old, duckdb_store(old.clone()), true).await.unwrap();
-        assert!(folder.content() == before);
-
-        let done = run(&old, duckdb_store(old.clone()), false).await.unwrap();
-        assert_eq!((done.generation, counts(&done)), (Some(generation), [3, 45, 12, 60]));
-        assert!(done.left_out.is_empty() && done.pending == 0 && done.unknown_roles == 0, "{done:?}");
-        let mut expected = done.clone();
-        expected.outcome = Outcome::WouldUpgrade;
-        assert_eq!(planned, expected);
-        assert!(fs::read(folder.join("old.python-backup")).unwrap() == before[0].1);
-        assert_eq!(folder.names(), ["old", "old.index", "old.python-backup"]);
-        assert_is_upgraded(old.clone()).await;
-        let again = run(&old, duckdb_store(old.clone()), false).await.unwrap();
-        assert_eq!(again.outcome, Outcome::UpToDate);
+        becomes_a_store(&folder, &before, generation, duckdb_store).await;
+        assert_is_upgraded(folder.old()).await;
     }
 }
 
@@ -88,14 +79,7 @@ async fn a_log_is_read_and_goes_with_the_backup() {
         fs::copy(folder.join(name), killed.join(name)).unwrap();
     }
     drop(connection);
-    let before = killed.content();
-    let planned = run(&killed.old(), duckdb_store(killed.old()), true).await.unwrap();
-    assert_eq!(counts(&planned), [3, 45, 12, 60]);
-    assert!(killed.content() == before);
-    run(&killed.old(), duckdb_store(killed.old()), false).await.unwrap();
-    let kept =
-        ["old.python-backup", "old.python-backup.wal"].map(|name| fs::read(killed.join(name)).unwrap());
-    assert!(kept == [&before[0].1, &before[1].1].map(Clone::clone));
+    is_upgraded_with_its_log(&killed, &killed.content(), duckdb_store).await;
     assert_is_upgraded(killed.old()).await;
 }
 

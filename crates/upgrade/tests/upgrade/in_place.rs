@@ -8,33 +8,20 @@ use amplifier_session_testkit::python_library::{Dialect, PythonLibrary, assert_u
 use amplifier_session_upgrade::{Outcome, PythonDatabase, is_interrupted};
 use rusqlite::Connection;
 
-use crate::support::{Folder, GENERATIONS, counts, in_place, opened, run, sqlite_file, sqlite_store};
+use crate::support::{
+    Folder, GENERATIONS, becomes_a_store, counts, in_place, is_upgraded_with_its_log, opened, run,
+    sqlite_file, sqlite_store,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_generation_becomes_a_store() {
     for generation in GENERATIONS {
         let folder = sqlite_file(generation, "");
-        let (old, before) = (folder.old(), folder.content());
-        let error = Sqlite::open(&old).await.unwrap_err();
+        let before = folder.content();
+        let error = Sqlite::open(folder.old()).await.unwrap_err();
         assert_eq!(PythonDatabase::cause_of(&error), Some(PythonDatabase { generation }), "{error}");
-
-        let planned = run(&old, sqlite_store(old.clone()), true).await.unwrap();
-        assert_eq!(folder.content(), before);
-
-        let done = in_place(&old).await.unwrap();
-        assert_eq!((done.generation, counts(&done)), (Some(generation), [3, 45, 12, 60]));
-        assert!(done.left_out.is_empty() && done.pending == 0 && done.unknown_roles == 0, "{done:?}");
-        let mut expected = done.clone();
-        expected.outcome = Outcome::WouldUpgrade;
-        assert_eq!(planned, expected);
-        let backup = folder.join("old.python-backup");
-        assert_eq!(done.backup.as_ref(), Some(&backup));
-        assert!(fs::read(backup).unwrap() == before[0].1);
-        assert_eq!(folder.names(), ["old", "old.index", "old.python-backup"]);
-
-        assert_upgraded(&opened(old.clone()).await).await;
-        assert_eq!(in_place(&old).await.unwrap().outcome, Outcome::UpToDate);
-        assert_eq!(run(&old, sqlite_store(old.clone()), true).await.unwrap().outcome, Outcome::UpToDate);
+        becomes_a_store(&folder, &before, generation, sqlite_store).await;
+        assert_upgraded(&opened(folder.old()).await).await;
     }
 }
 
@@ -53,17 +40,10 @@ async fn logs_are_read_and_go_with_the_backup() {
         for name in ["old", log] {
             fs::copy(folder.join(name), killed.join(name)).unwrap();
         }
-        let content = killed.content();
+        let before = killed.content();
         assert!(Sqlite::open(killed.old()).await.is_err());
-        let planned = run(&killed.old(), sqlite_store(killed.old()), true).await.unwrap();
-        assert_eq!(counts(&planned), [3, 45, 12, 60]);
-        assert!(killed.content() == content);
-
-        in_place(&killed.old()).await.unwrap();
+        is_upgraded_with_its_log(&killed, &before, sqlite_store).await;
         assert_upgraded(&opened(killed.old()).await).await;
-        let log = log.replace("old", "old.python-backup");
-        let kept = ["old.python-backup", &log].map(|name| fs::read(killed.join(name)).unwrap());
-        assert!(kept == [&content[0].1, &content[1].1].map(Clone::clone));
     }
 }
 

@@ -13,7 +13,7 @@ use amplifier_session_core::{
 };
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::python_library::{Dialect, PythonLibrary};
-use amplifier_session_upgrade::{NewStore, Upgrade, UpgradeOptions, upgrade};
+use amplifier_session_upgrade::{NewStore, Outcome, Upgrade, UpgradeOptions, upgrade};
 use rusqlite::Connection;
 
 pub(crate) const GENERATIONS: [u32; 3] = [1, 2, 3];
@@ -93,6 +93,48 @@ pub(crate) async fn in_place(old: &Path) -> Result<Upgrade> {
 
 pub(crate) async fn opened(file: PathBuf) -> SessionStorage {
     SessionStorage::new(Arc::new(Sqlite::open(file).await.unwrap()))
+}
+
+/// Checks that a file with this content becomes a store in its place, as a check says before, and stays as a backup.
+pub(crate) async fn becomes_a_store(
+    folder: &Folder,
+    before: &[(String, Vec<u8>)],
+    generation: u32,
+    store: fn(PathBuf) -> NewStore,
+) {
+    let old = folder.old();
+    let planned = run(&old, store(old.clone()), true).await.unwrap();
+    assert!(folder.content() == before);
+
+    let done = run(&old, store(old.clone()), false).await.unwrap();
+    assert_eq!((done.generation, counts(&done)), (Some(generation), [3, 45, 12, 60]));
+    assert!(done.left_out.is_empty() && done.pending == 0 && done.unknown_roles == 0, "{done:?}");
+    let mut expected = done.clone();
+    expected.outcome = Outcome::WouldUpgrade;
+    assert_eq!(planned, expected);
+    let backup = folder.join("old.python-backup");
+    assert_eq!(done.backup.as_ref(), Some(&backup));
+    assert!(fs::read(backup).unwrap() == before[0].1);
+    assert_eq!(folder.names(), ["old", "old.index", "old.python-backup"]);
+    for check in [true, false] {
+        assert_eq!(run(&old, store(old.clone()), check).await.unwrap().outcome, Outcome::UpToDate);
+    }
+}
+
+/// Checks that a file and its log with this content are upgraded, and that both are renamed to the backup.
+pub(crate) async fn is_upgraded_with_its_log(
+    folder: &Folder,
+    before: &[(String, Vec<u8>)],
+    store: fn(PathBuf) -> NewStore,
+) {
+    let planned = run(&folder.old(), store(folder.old()), true).await.unwrap();
+    assert_eq!(counts(&planned), [3, 45, 12, 60]);
+    assert!(folder.content() == before);
+    run(&folder.old(), store(folder.old()), false).await.unwrap();
+    for (name, bytes) in before {
+        let backup = folder.join(&name.replace("old", "old.python-backup"));
+        assert!(fs::read(backup).unwrap() == *bytes, "{name}");
+    }
 }
 
 /// Sessions, messages, events and vectors.
