@@ -8,7 +8,6 @@ use std::{
 
 use amplifier_session_core::{
     Result, Scope, SessionStorage,
-    embedding::EmbeddingLimits,
     model::{HostId, RawJson, SessionId, UserId},
     search::{SearchMode, SearchOptions, SearchResult, SessionFilter},
     storage::JsonLinesWriter,
@@ -35,14 +34,7 @@ pub(crate) fn ana() -> UserId {
 
 /// A storage on `backend` that makes vectors, of short chunks so that there are some.
 pub(crate) fn storage_on(backend: Arc<dyn StorageBackend>) -> SessionStorage {
-    let limits = EmbeddingLimits {
-        chunk_threshold_tokens: 48,
-        chunk_target_tokens: 32,
-        batch_texts: 16,
-        batch_tokens: 100_000,
-        concurrent_calls: 1,
-    };
-    let embedding = FakeEmbedding::new().with_dimensions(16).with_limits(limits);
+    let embedding = FakeEmbedding::new().with_dimensions(16).with_chunks(48, 32);
     SessionStorage::new(backend)
         .with_clock(TestClock::fixed(NOW).function())
         .with_embedding(Some(Arc::new(embedding)))

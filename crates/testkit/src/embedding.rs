@@ -97,6 +97,14 @@ impl FakeEmbedding {
         self
     }
 
+    /// Sets the length above which texts are cut, and the length of the chunks, both in tokens.
+    #[must_use]
+    pub fn with_chunks(mut self, threshold: usize, target: usize) -> Self {
+        self.limits.chunk_threshold_tokens = threshold;
+        self.limits.chunk_target_tokens = target;
+        self
+    }
+
     /// Makes it a remote model.
     #[must_use]
     pub fn on_another_machine(mut self) -> Self {
@@ -255,18 +263,15 @@ fn add_word(sum: &mut [f32], word: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn cosine(a: &[f32], b: &[f32]) -> f32 {
-        a.iter().zip(b).map(|(x, y)| x * y).sum()
-    }
+    use crate::store::dot;
 
     #[test]
     fn texts_that_share_words_are_near() {
         let model = FakeEmbedding::new();
         let asked = model.vector("connection pool");
-        assert!((cosine(&asked, &asked) - 1.0).abs() < 1e-5);
-        assert!(cosine(&asked, &model.vector("The Connection to the pool")) > 0.5);
-        assert!(cosine(&asked, &model.vector("green apples")).abs() < 0.5);
+        assert!((dot(&asked, &asked) - 1.0).abs() < 1e-5);
+        assert!(dot(&asked, &model.vector("The Connection to the pool")) > 0.5);
+        assert!(dot(&asked, &model.vector("green apples")).abs() < 0.5);
         assert!(model.vector("?!").iter().all(|x| *x == 0.0));
     }
 

@@ -83,7 +83,7 @@ pub struct FlakyBackend {
 struct State {
     calls: HashMap<Operation, usize>,
     /// The number of calls until the failing one, by operation; 0 is the next call.
-    planned: HashMap<Operation, usize>,
+    planned: HashMap<Operation, Option<usize>>,
     /// The number of calls of any operation until the failing one.
     planned_any: Option<usize>,
     broken: HashMap<Operation, ErrorKind>,
@@ -103,7 +103,7 @@ impl FlakyBackend {
 
     /// Fails one call of `operation` with `StorageIo` (retryable), after `calls` further calls.
     pub fn fail_after(&self, operation: Operation, calls: usize) {
-        self.state().planned.insert(operation, calls);
+        self.state().planned.insert(operation, Some(calls));
     }
 
     /// Fails one call of any operation with `StorageIo` (retryable), after `calls` further calls.
@@ -139,17 +139,13 @@ impl FlakyBackend {
 
     /// Counts a call and returns the wrapped backend, or fails.
     fn call(&self, operation: Operation) -> Result<&Arc<dyn StorageBackend>> {
-        let mut state = self.state();
+        let state = &mut *self.state();
         *state.calls.entry(operation).or_default() += 1;
         if let Some(kind) = state.broken.get(&operation) {
             return Err(Error::new(*kind, format!("{operation:?} is broken as wanted")));
         }
-        let mut planned = state.planned.remove(&operation);
-        let mut planned_any = state.planned_any.take();
-        let fails = count_down(&mut planned) | count_down(&mut planned_any);
-        planned.and_then(|left| state.planned.insert(operation, left));
-        state.planned_any = planned_any;
-        if fails {
+        let planned = state.planned.entry(operation).or_default();
+        if count_down(planned) | count_down(&mut state.planned_any) {
             return Err(
                 Error::new(ErrorKind::StorageIo, format!("{operation:?} fails as wanted")).retryable()
             );
@@ -159,7 +155,7 @@ impl FlakyBackend {
 }
 
 /// Counts down a call. Returns whether it is the one to fail.
-fn count_down(planned: &mut Option<usize>) -> bool {
+pub(crate) fn count_down(planned: &mut Option<usize>) -> bool {
     let due = *planned == Some(0);
     *planned = planned.and_then(|left| left.checked_sub(1));
     due

@@ -6,12 +6,13 @@ use amplifier_session_core::events::CHUNKED_ABOVE;
 
 use crate::prelude::*;
 
-fn with_id(id: &str) -> Line {
+/// An event with this id in its line.
+pub fn with_id(id: &str) -> Line {
     lines::logger_event("e").with("event_id", json!(id))
 }
 
 /// An event whose `data` has at least `bytes` bytes of text that does not compress to almost nothing.
-fn sized(bytes: usize) -> Line {
+pub fn sized(bytes: usize) -> Line {
     let mut random = Random(bytes as u64);
     let mut text = String::new();
     while text.len() < bytes {

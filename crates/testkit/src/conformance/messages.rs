@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::sessions::three_messages;
 use crate::prelude::*;
 
-fn numbered(count: u32) -> Vec<Line> {
+/// User messages that each have a word of their own.
+pub fn numbered(count: u32) -> Vec<Line> {
     (0..count).map(|n| lines::user(&format!("message number{n}")).at("2026-01-05T08:00:00Z")).collect()
 }
 

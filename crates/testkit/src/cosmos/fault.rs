@@ -102,17 +102,9 @@ pub(super) enum When {
 
 /// The faults of future calls.
 #[derive(Debug, Default)]
-pub(super) struct Script(Vec<(Calls, When, Fault)>);
+pub(super) struct Script(pub(super) Vec<(Calls, When, Fault)>);
 
 impl Script {
-    pub(super) fn add(&mut self, calls: Calls, when: When, fault: Fault) {
-        self.0.push((calls, when, fault));
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// The first fault that applies to `call`.
     pub(super) fn fault(&mut self, call: &Call) -> Option<Fault> {
         let meant = self.0.iter_mut().filter(|(calls, ..)| calls.include(call));
@@ -152,22 +144,20 @@ mod tests {
     #[test]
     fn only_selected_calls_have_a_fault() {
         let mut script = Script::default();
-        script.add(
-            Calls::of(Kind::Batch).in_container("events"),
-            When::Next { after: 1, times: 2 },
-            Fault::CutBefore,
-        );
+        let batches = Calls::of(Kind::Batch).in_container("events");
+        script.0.push((batches, When::Next { after: 1, times: 2 }, Fault::CutBefore));
         assert_eq!(script.fault(&call(Kind::Read)), None);
         let met = [(); 4].map(|()| script.fault(&call(Kind::Batch)).is_some());
         assert_eq!(met, [false, true, true, false]);
-        script.add(Calls::any().in_container("sessions"), When::Next { after: 0, times: 1 }, Fault::Hold);
+        let others = Calls::any().in_container("sessions");
+        script.0.push((others, When::Next { after: 0, times: 1 }, Fault::Hold));
         assert_eq!(script.fault(&call(Kind::Batch)), None);
     }
 
     #[test]
     fn a_repeated_fault_applies_to_every_third_call() {
         let mut script = Script::default();
-        script.add(Calls::any(), When::Every { nth: 3, seen: 0 }, Fault::status(429));
+        script.0.push((Calls::any(), When::Every { nth: 3, seen: 0 }, Fault::status(429)));
         let met = [(); 6].map(|()| script.fault(&call(Kind::Read)).is_some());
         assert_eq!(met, [false, false, true, false, false, true]);
     }

@@ -150,17 +150,17 @@ impl CosmosAccount {
 
     /// Answers `after` of these calls and makes the `times` calls after them fail.
     pub fn fail_after(&self, after: usize, times: usize, calls: Calls, fault: Fault) {
-        self.shared.state().script.add(calls, When::Next { after, times }, fault);
+        self.shared.state().script.0.push((calls, When::Next { after, times }, fault));
     }
 
     /// Makes every `nth` of these calls fail, until [`heal`](Self::heal).
     pub fn fail_every(&self, nth: usize, calls: Calls, fault: Fault) {
-        self.shared.state().script.add(calls, When::Every { nth: nth.max(1), seen: 0 }, fault);
+        self.shared.state().script.0.push((calls, When::Every { nth: nth.max(1), seen: 0 }, fault));
     }
 
     /// Removes all faults.
     pub fn heal(&self) {
-        self.shared.state().script.clear();
+        self.shared.state().script.0.clear();
     }
 
     /// Executes the calls that wait because of [`Fault::Hold`].

@@ -12,6 +12,7 @@ use super::{
     MemoryBackend,
     rows::{MessageRow, Rows, SessionRows},
 };
+use crate::flaky::count_down;
 
 /// The maximum number of rows in a batch.
 const BATCH: usize = 5;
@@ -75,9 +76,7 @@ impl MemoryBackend {
     /// Counts a batch, and fails instead of the one to interrupt.
     fn interrupt(&self) -> Result<()> {
         let mut left = self.shared.interruption.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = *left == Some(0);
-        *left = left.and_then(|left| left.checked_sub(1));
-        match is_due {
+        match count_down(&mut left) {
             true => Err(Error::new(ErrorKind::StorageIo, "the write was interrupted on demand").retryable()),
             false => Ok(()),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
     content::{Masked, Redaction, Redactor},
-    embedding::{EmbeddingLimits, EmbeddingProvider},
+    embedding::EmbeddingProvider,
     search::{SearchMode, SearchOptions},
     storage::{EmbedReport, SyncLines},
 };
@@ -32,13 +32,7 @@ impl Redactor for MaskSecret {
 
 /// A model with a limit of a few tokens.
 fn model() -> FakeEmbedding {
-    FakeEmbedding::new().with_limits(EmbeddingLimits {
-        chunk_threshold_tokens: 16,
-        chunk_target_tokens: 16,
-        batch_texts: 16,
-        batch_tokens: 1_000,
-        concurrent_calls: 1,
-    })
+    FakeEmbedding::new().with_chunks(16, 16)
 }
 
 /// Embeds a message of `text` and searches for `text`; returns the report and all texts that the model received.

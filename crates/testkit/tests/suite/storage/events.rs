@@ -1,6 +1,9 @@
 //! Events: lines, fields, large payloads and ids.
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_testkit::{
+    conformance::events::{sized, with_id},
+    prelude::*,
+};
 
 on_both_stores![
     fields_come_from_each_envelope,
@@ -14,20 +17,6 @@ on_both_stores![
 
 fn numbered(count: u32) -> Vec<Line> {
     (0..count).map(|n| lines::logger_event(&format!("event:{n}"))).collect()
-}
-
-fn with_id(id: &str) -> Line {
-    lines::logger_event("e").with("event_id", json!(id))
-}
-
-/// An event whose `data` has at least `bytes` bytes of text that does not compress to almost nothing.
-fn sized(bytes: usize) -> Line {
-    let mut random = Random(bytes as u64);
-    let mut text = String::new();
-    while text.len() < bytes {
-        text.push_str(&random.words(20, 1_000_000));
-    }
-    lines::logger_event("llm:response").data(json!({"content": text}))
 }
 
 /// The fields of an event are read from its line, in each of the three envelopes.

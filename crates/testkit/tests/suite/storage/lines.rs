@@ -1,6 +1,6 @@
 //! Rules for both transcripts and event logs.
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_testkit::{conformance::messages::numbered as messages, prelude::*};
 
 on_both_stores![
     the_same_sync_twice_changes_nothing,
@@ -10,10 +10,6 @@ on_both_stores![
     a_missing_time_is_estimated_once,
     messages_and_events_are_independent,
 ];
-
-fn messages(count: u32) -> Vec<Line> {
-    (0..count).map(|n| lines::user(&format!("message number{n}")).at(day(5))).collect()
-}
 
 fn events(count: u32) -> Vec<Line> {
     (0..count).map(|n| lines::logger_event(&format!("event:{n}"))).collect()

@@ -1,6 +1,6 @@
 //! Messages: what a sync changes and keeps, times and turns.
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_testkit::{conformance::messages::numbered, prelude::*};
 
 on_both_stores![
     times_are_converted_to_utc,
@@ -10,10 +10,6 @@ on_both_stores![
     messages_without_text_need_no_vectors,
     turns_are_numbered,
 ];
-
-fn numbered(count: u32) -> Vec<Line> {
-    (0..count).map(|n| lines::user(&format!("message number{n}")).at("2026-01-05T08:00:00Z")).collect()
-}
 
 /// Times are converted to UTC, from any field of a line.
 async fn times_are_converted_to_utc(store: Store) {

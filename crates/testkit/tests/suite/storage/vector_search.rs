@@ -117,14 +117,7 @@ async fn copies_rank_side_by_side(store: Store) {
 /// A message is one result, with its nearest chunk and the span of that chunk. The chunks of a few long messages do not
 /// hide other messages.
 async fn a_message_is_ranked_by_its_nearest_chunk(store: Store) {
-    let limits = EmbeddingLimits {
-        chunk_threshold_tokens: 40,
-        chunk_target_tokens: 20,
-        batch_texts: 16,
-        batch_tokens: 10_000,
-        concurrent_calls: 1,
-    };
-    let store = store.with_embedding(FakeEmbedding::new().with_limits(limits));
+    let store = store.with_embedding(FakeEmbedding::new().with_chunks(40, 20));
     let filler = "Viele Wörter über dies und das. ".repeat(30);
     let text = format!("{filler}Der goldene Anker liegt im Hafen. {filler}");
     store.sync(&target("s"), vec![lines::user("something short"), lines::user(&text)]).await;

@@ -1,6 +1,9 @@
 //! Vectors: made for every text, pending after a failure, never of the wrong text, never of two models.
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_testkit::{
+    conformance::generations::{of_ana, other},
+    prelude::*,
+};
 
 on_both_stores![
     every_text_has_its_vector,
@@ -181,8 +184,7 @@ async fn a_text_that_cannot_be_embedded_fails_alone(store: Store) {
         let reasons: Vec<_> = counts.failed.iter().collect();
         assert!(reasons.len() == 1 && reasons[0].0.contains(why) && *reasons[0].1 == 1, "{reasons:?}");
         fail(session, None);
-        let of_ana = VectorsOf::user(target("x").key.user_id);
-        assert_eq!(store.storage.backfill(&of_ana, &mut |_| {}).await.unwrap().messages, 1);
+        assert_eq!(store.storage.backfill(&of_ana(), &mut |_| {}).await.unwrap().messages, 1);
         assert_eq!(store.rows(&target(session)).await.vectors, 20);
     }
 }
@@ -261,11 +263,6 @@ async fn vectors_are_made_once_there_is_a_provider(store: Store) {
     assert_eq!(report.vectors.get(&ContentType::ToolOutput), Some(&4));
     assert_eq!(store.embed().await.messages, 0);
     assert_eq!(store.pending(&ben).await, [0, 1, 2, 3]);
-}
-
-/// Another model, with other dimensions.
-fn other() -> FakeEmbedding {
-    FakeEmbedding::new().with_model("other-words").with_dimensions(48)
 }
 
 /// A model that fails before its first vector is stored does not exclude another model.
