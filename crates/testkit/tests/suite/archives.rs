@@ -2,24 +2,13 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{
-    Result, Scope, SessionStorage,
-    model::{HostId, ProjectSlug, SessionId, SessionKey, UserId},
-    search::SessionFilter,
-    storage::{ArchiveWriter, IngestTarget, Record, SyncLines},
-};
-use amplifier_session_testkit::{MemoryBackend, lines};
+use amplifier_session_testkit::prelude::*;
 
 /// More than one page of a list.
 const SESSIONS: usize = 150;
 
 async fn sync(storage: &SessionStorage, number: usize, ts: &str) {
-    let id = SessionId::new(format!("s{number:03}")).unwrap();
-    let target = IngestTarget {
-        key: SessionKey::new(UserId::new("ana").unwrap(), id),
-        host_id: HostId::new("laptop").unwrap(),
-        project_slug: ProjectSlug::new("shop").unwrap(),
-    };
+    let target = target(&format!("s{number:03}"));
     let lines = SyncLines::whole(vec![lines::user("hello").at(ts).raw()]);
     storage.sync_transcript_lines(&target, lines).await.unwrap();
 }

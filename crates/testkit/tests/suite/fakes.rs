@@ -2,11 +2,7 @@
 
 use std::{fs, sync::Arc};
 
-use amplifier_session_core::{
-    ErrorKind, Scope, SessionStorage,
-    backend::{SessionQuery, prelude::*},
-};
-use amplifier_session_testkit::{AmplifierHome, FlakyBackend, MemoryBackend, Operation, TestClock, lines};
+use amplifier_session_testkit::{AmplifierHome, prelude::*};
 
 #[tokio::test]
 async fn a_flaky_backend_counts_and_fails_on_request() {
@@ -41,12 +37,9 @@ async fn the_memory_backend_returns_pages() {
     let backend = MemoryBackend::new();
     assert!(!backend.info().atomic_writes && !backend.info().persistent);
     let storage = SessionStorage::new(Arc::new(backend.clone()));
-    let target = crate::interruption::target("p");
-    let lines = (0..10).map(|n| lines::user(&n.to_string()).raw()).collect();
-    let sync = amplifier_session_core::storage::SyncLines::whole(lines);
-    storage.sync_transcript_lines(&target, sync).await.unwrap();
-    let range = amplifier_session_core::backend::SequenceRange { start: 0, limit: 100 };
-    assert_eq!(backend.read_messages(&target.key, range).await.unwrap().len(), 7);
+    let lines = (0..10).map(|n| lines::user(&n.to_string())).collect();
+    storage.sync_transcript_lines(&target("s"), whole(lines)).await.unwrap();
+    assert_eq!(backend.read_messages(&target("s").key, range(0, 100)).await.unwrap().len(), 7);
 }
 
 #[test]

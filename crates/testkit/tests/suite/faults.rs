@@ -2,13 +2,7 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{
-    Result, SessionStorage,
-    model::RawJson,
-    search::{SearchMode, SearchOptions},
-    storage::SyncLines,
-};
-use amplifier_session_testkit::{FakeEmbedding, FlakyBackend, MemoryBackend};
+use amplifier_session_testkit::prelude::*;
 
 use crate::interruption::{check, events, messages, target};
 
@@ -53,14 +47,13 @@ async fn a_sync_that_fails_at_any_call_is_completed_by_the_next() {
 async fn a_search_that_fails_at_any_call_is_an_error_and_not_a_partial_result() {
     let (backend, storage) = store();
     sync_all(&storage, "word", 30).await.unwrap();
-    let scope = target("p").key.user_id.into();
     for mode in [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid] {
         let options = SearchOptions::new("word message").with_mode(mode);
-        let whole = storage.search_transcripts(&scope, &options).await.unwrap();
+        let whole = storage.search_transcripts(&ana(), &options).await.unwrap();
         let mut calls = 0;
         loop {
             backend.fail_any_after(calls);
-            let answer = storage.search_transcripts(&scope, &options).await;
+            let answer = storage.search_transcripts(&ana(), &options).await;
             backend.mend();
             match answer {
                 Err(error) => assert!(error.is_retryable()),

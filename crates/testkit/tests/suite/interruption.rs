@@ -2,20 +2,11 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{
-    ErrorKind, Scope, SessionStorage,
-    backend::prelude::*,
-    model::{HostId, ProjectSlug, RawJson, SessionId, SessionKey, UserId},
-    storage::{EventLines, IngestTarget, SyncLines},
-};
-use amplifier_session_testkit::{FakeEmbedding, MemoryBackend, lines};
+use amplifier_session_testkit::prelude::*;
 
+/// Session `s` of ana.
 pub(crate) fn target(project: &str) -> IngestTarget {
-    IngestTarget {
-        key: SessionKey::new(UserId::new("ana").unwrap(), SessionId::new("s").unwrap()),
-        host_id: HostId::new("laptop").unwrap(),
-        project_slug: ProjectSlug::new(project).unwrap(),
-    }
+    target_of("ana", project, "s")
 }
 
 pub(crate) fn messages(label: &str, count: usize) -> Vec<RawJson> {
@@ -32,7 +23,7 @@ pub(crate) async fn check(
     expected_messages: &[RawJson],
     expected_events: &[RawJson],
 ) {
-    let (scope, id) = (Scope::User(UserId::new("ana").unwrap()), SessionId::new("s").unwrap());
+    let (scope, id) = (ana(), SessionId::new("s").unwrap());
     let session = storage.get_session(&scope, &id).await.unwrap().unwrap();
     assert_eq!(session.message_count as usize, expected_messages.len());
     assert_eq!(session.event_count as usize, expected_events.len());
