@@ -80,10 +80,12 @@ pub(crate) struct Source {
 /// The files of a session folder that a sync reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SessionFiles {
-    metadata: Vec<Source>,
-    transcript: Option<Source>,
+    /// The metadata files, the session's own first.
+    pub(crate) metadata: Vec<Source>,
+    /// The file to read the transcript from.
+    pub(crate) transcript: Option<Source>,
     /// Whether there is only a transcript that is being appended to, without a backup.
-    transcript_withheld: bool,
+    pub(crate) transcript_withheld: bool,
     events: Vec<Source>,
 }
 
@@ -101,21 +103,6 @@ impl SessionFiles {
         };
         let is_session = own.is_some() || files.all().next().is_some();
         Ok(is_session.then_some(files))
-    }
-
-    /// The metadata files, the session's own first.
-    pub(crate) fn metadata(&self) -> &[Source] {
-        &self.metadata
-    }
-
-    /// The file to read the transcript from.
-    pub(crate) fn transcript(&self) -> Option<Source> {
-        self.transcript
-    }
-
-    /// Whether there is only a transcript that is being appended to, without a backup.
-    pub(crate) fn transcript_withheld(&self) -> bool {
-        self.transcript_withheld
     }
 
     /// The file to read the events from. `known` is the one that was read before: two logs contain the same events with

@@ -94,7 +94,7 @@ fn bytes_to_read(storage: &SessionStorage, folder: &SessionFolder, state: Option
 
 /// The cost of reading `bytes` of a session. Most of a transcript that has grown was read before.
 fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> Cost {
-    let Some(transcript) = folder.files.transcript() else { return Cost { new_lines: 0, other: bytes } };
+    let Some(transcript) = folder.files.transcript else { return Cost { new_lines: 0, other: bytes } };
     let known = state.and_then(|state| state.file(transcript.name)).map_or(0, |known| known.stamp.size);
     let size = transcript.stamp.size;
     let new_lines = size.checked_sub(known).unwrap_or(size).min(bytes);
@@ -122,7 +122,7 @@ async fn folders(
     }
     sessions.retain(|folder| options.since.is_none_or(|since| folder.modified >= since));
     sessions.truncate(options.newest.unwrap_or(usize::MAX));
-    for folder in sessions.iter().filter(|folder| folder.files.transcript_withheld()) {
+    for folder in sessions.iter().filter(|folder| folder.files.transcript_withheld) {
         let reason = "the transcript is being appended to, and there is no backup to read instead".to_owned();
         report.skip(Skipped::file(folder, Some(crate::files::TRANSCRIPT), reason));
     }

@@ -224,7 +224,7 @@ impl SyncState {
 
     /// The damaged files of a session that are unchanged since they were read.
     pub(crate) fn damages(&self, files: &SessionFiles) -> impl Iterator<Item = (Source, &Damage)> {
-        let logs = files.transcript().into_iter().chain(files.events(self.known_events()));
+        let logs = files.transcript.into_iter().chain(files.events(self.known_events()));
         logs.filter_map(|file| Some((file, self.damage(file)?)))
     }
 
@@ -267,7 +267,7 @@ impl SyncState {
         detail: EventDetail,
     ) -> Option<u64> {
         let whole =
-            files.metadata().iter().copied().chain(files.transcript()).filter(|file| !self.is_current(*file));
+            files.metadata.iter().copied().chain(files.transcript).filter(|file| !self.is_current(*file));
         let mut sizes: Vec<u64> = whole.map(|file| file.stamp.size).collect();
         if let Some(log) = files.events(self.known_events())
             && (!self.has_current_events(log, detail) || (detail == EventDetail::None && !sizes.is_empty()))

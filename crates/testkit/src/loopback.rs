@@ -64,15 +64,11 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+    pub(crate) fn new(bytes: impl Into<Bytes>, cut: bool) -> Self {
         let bytes = bytes.into();
-        Self { length: bytes.len() as u64, bytes: Some(bytes).filter(|bytes| !bytes.is_empty()), cut: false }
-    }
-
-    pub(crate) fn half(bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        let half = bytes.slice(..bytes.len() / 2);
-        Self { length: bytes.len() as u64, bytes: Some(half), cut: true }
+        let length = bytes.len();
+        let sent = bytes.slice(..if cut { length / 2 } else { length });
+        Self { bytes: Some(sent).filter(|bytes| cut || !bytes.is_empty()), length: length as u64, cut }
     }
 }
 

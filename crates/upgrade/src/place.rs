@@ -52,10 +52,6 @@ impl Place {
         beside(&self.old, STAGED)
     }
 
-    pub(crate) fn has_staged(&self) -> bool {
-        self.staged().exists()
-    }
-
     /// Takes back the renames of a process that was killed between them.
     pub(crate) fn recover(&self) -> Result<()> {
         match last_backup(&self.old) {

@@ -6,10 +6,11 @@ use amplifier_session_core::model::EmbeddingSpace;
 use serde::Serialize;
 
 /// The result of an upgrade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The file is a store of this library already.
+    #[default]
     UpToDate,
     /// It would be upgraded.
     WouldUpgrade,
@@ -31,7 +32,7 @@ pub struct Counts {
 }
 
 /// What an upgrade did, or would do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Upgrade {
     /// The result.
@@ -63,19 +64,7 @@ pub struct Upgrade {
 impl Upgrade {
     /// Nothing was done.
     pub(crate) fn nothing(file: PathBuf, store: String) -> Self {
-        Self {
-            outcome: Outcome::UpToDate,
-            file,
-            store,
-            generation: None,
-            counts: Counts::default(),
-            skipped: 0,
-            space: None,
-            pending: 0,
-            left_out: BTreeMap::new(),
-            unknown_roles: 0,
-            backup: None,
-        }
+        Self { file, store, ..Self::default() }
     }
 }
 

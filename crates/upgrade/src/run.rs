@@ -125,7 +125,7 @@ impl Run {
         let mut upgrade = Upgrade::nothing(old.to_owned(), self.store.name.clone());
         let Some(found) = OldFile::open(old)? else {
             // Another program made a store there before the new one was in place: the backup fills it.
-            if let Some(backup) = place::last_backup(old).filter(|_| place.has_staged()) {
+            if let Some(backup) = place::last_backup(old).filter(|_| place.staged().exists()) {
                 upgrade = self.copy(&backup)?;
             }
             place.clear()?;

@@ -11,18 +11,14 @@ const UNNAMED: &str = "unknown";
 #[derive(Debug, Default)]
 pub(crate) struct Spaces {
     counts: HashMap<(Option<String>, usize), u64>,
-    chosen: Option<EmbeddingSpace>,
+    /// The space whose vectors are written; `None` if there are no vectors.
+    pub(crate) chosen: Option<EmbeddingSpace>,
 }
 
 impl Spaces {
     /// Counts a vector.
     pub(crate) fn count(&mut self, model: Option<String>, dimensions: usize) {
         *self.counts.entry((model, dimensions)).or_default() += 1;
-    }
-
-    /// Chooses the space of the store instead.
-    pub(crate) fn choose_of_store(&mut self, space: EmbeddingSpace) {
-        self.chosen = Some(space);
     }
 
     /// Chooses the space with the most vectors.
@@ -35,11 +31,6 @@ impl Spaces {
             of_a.cmp(of_b).then_with(|| (&b.model, b.dimensions).cmp(&(&a.model, a.dimensions)))
         });
         self.chosen = most.map(|(space, _)| space);
-    }
-
-    /// The space whose vectors are written; `None` if there are no vectors.
-    pub(crate) fn chosen(&self) -> Option<&EmbeddingSpace> {
-        self.chosen.as_ref()
     }
 
     /// The space of a vector. One that a program made itself has no model: it counts as one of the only model with vectors of its

@@ -103,19 +103,20 @@ impl Row<'_> {
         columns.iter().find_map(|column| text(self.get(column)))
     }
 
-    /// A whole number.
-    pub(crate) fn integer(&self, column: &str) -> Option<i64> {
-        match self.get(column) {
-            Cell::Integer(number) => Some(*number),
-            Cell::Real(number) if number.fract() == 0.0 && number.abs() < 1e15 => Some(*number as i64),
-            Cell::Text(text) => text.trim().parse().ok(),
-            _ => None,
-        }
+    /// A whole number of at least 0.
+    pub(crate) fn number(&self, column: &str) -> Option<u32> {
+        let number: i64 = match self.get(column) {
+            Cell::Integer(number) => *number,
+            Cell::Real(number) if number.fract() == 0.0 && number.abs() < 1e15 => *number as i64,
+            Cell::Text(text) => text.trim().parse().ok()?,
+            _ => return None,
+        };
+        u32::try_from(number).ok()
     }
 
     /// The number of a turn, from 1.
     pub(crate) fn turn(&self, column: &str) -> Option<u32> {
-        self.integer(column).and_then(|turn| u32::try_from(turn).ok()).filter(|turn| *turn >= 1)
+        self.number(column).filter(|turn| *turn >= 1)
     }
 
     /// A point in time.

@@ -102,17 +102,17 @@ impl<'a> Transfer<'a> {
 
     /// The length of the vectors that will be written, unless the store has vectors of another space.
     pub(crate) fn dimensions(&self) -> Option<usize> {
-        self.spaces.chosen().map(|space| space.dimensions)
+        self.spaces.chosen.as_ref().map(|space| space.dimensions)
     }
 
     /// Copies everything to `target`, and completes it. Without one, counts.
     pub(crate) fn run(mut self, target: Option<Target>) -> Result<()> {
         self.target = target;
-        if let (Some(target), Some(space)) = (&mut self.target, self.spaces.chosen()) {
-            let space = target.claim(space)?;
-            self.spaces.choose_of_store(space);
+        if let (Some(target), Some(space)) = (&mut self.target, &self.spaces.chosen) {
+            // The store may have vectors of another space.
+            self.spaces.chosen = Some(target.claim(space)?);
         }
-        self.upgrade.space = self.spaces.chosen().cloned();
+        self.upgrade.space = self.spaces.chosen.clone();
         let mut users = BTreeSet::new();
         for (names, rows) in std::mem::take(&mut self.rows) {
             let key = SessionKey::new(ids::user(&names[0])?, ids::session(&names[1])?);
@@ -243,7 +243,7 @@ impl<'a> Transfer<'a> {
             let mut found = of_messages.remove(&number).unwrap_or_default();
             // An interrupted migration leaves them in both places.
             let is_new =
-                |vector: &OldVector| !found.iter().any(|known| known.content_type() == vector.content_type());
+                |vector: &OldVector| !found.iter().any(|known| known.content_type == vector.content_type);
             let inline: Vec<_> = OldVector::inline(&row).into_iter().filter(is_new).collect();
             found.extend(inline);
             let left_out = &mut self.upgrade.left_out;

@@ -49,7 +49,8 @@ pub(crate) type LeftOut = BTreeMap<String, u64>;
 /// A vector as it was stored.
 #[derive(Debug)]
 pub(crate) struct OldVector {
-    content_type: Option<ContentType>,
+    /// Its content type, if known.
+    pub(crate) content_type: Option<ContentType>,
     /// Its model, if known.
     pub(crate) model: Option<String>,
     values: Option<Vec<f32>>,
@@ -60,11 +61,11 @@ pub(crate) struct OldVector {
 /// The part of a text that a vector is of.
 #[derive(Debug)]
 struct Chunk {
-    index: Option<i64>,
-    total: Option<i64>,
-    start: Option<i64>,
-    end: Option<i64>,
-    tokens: Option<i64>,
+    index: Option<u32>,
+    total: Option<u32>,
+    start: Option<u32>,
+    end: Option<u32>,
+    tokens: Option<u32>,
     text: Option<String>,
 }
 
@@ -80,11 +81,11 @@ impl OldVector {
             values,
             created_at: row.time("created_at"),
             chunk: Some(Chunk {
-                index: row.integer("chunk_index"),
-                total: row.integer("total_chunks"),
-                start: row.integer("span_start"),
-                end: row.integer("span_end"),
-                tokens: row.integer("token_count"),
+                index: row.number("chunk_index"),
+                total: row.number("total_chunks"),
+                start: row.number("span_start"),
+                end: row.number("span_end"),
+                tokens: row.number("token_count"),
                 text: row.text(&["source_text"]),
             }),
         })
@@ -98,10 +99,6 @@ impl OldVector {
             Some(Self { content_type, model, values, created_at: row.time("synced_at"), chunk: None })
         });
         vectors.collect()
-    }
-
-    pub(crate) fn content_type(&self) -> Option<ContentType> {
-        self.content_type
     }
 
     /// How many numbers it has, if it can be read.
@@ -182,7 +179,7 @@ pub(crate) fn of_message(
 fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result<VectorRecord, String> {
     let dimensions = vector.dimensions().ok_or(UNREADABLE)?;
     let of = spaces.space(vector.model.as_deref(), dimensions);
-    if Some(&of) != spaces.chosen() {
+    if Some(&of) != spaces.chosen.as_ref() {
         return Err(format!("of {of}"));
     }
     let (Some(content_type), Some(values)) = (vector.content_type, vector.values) else {
@@ -190,19 +187,18 @@ fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result
     };
     let text = texts.iter().find(|text| text.content_type == content_type);
     let embedded = text.map(|text| embeddable(text, TOOL_OUTPUT_LIMIT)).unwrap_or_default();
-    let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
     let chunk = vector.chunk.as_ref();
-    let index = chunk.and_then(|chunk| number(chunk.index)).unwrap_or(0);
+    let index = chunk.and_then(|chunk| chunk.index).unwrap_or(0);
     let (span_start, span_end) = match chunk {
         Some(chunk) => span(chunk, text.map_or("", |text| &text.text)),
         None => (0, characters(embedded).max(1)),
     };
     let counted = || tokens::count(chunk.and_then(|chunk| chunk.text.as_deref()).unwrap_or(embedded)) as u32;
-    let token_count = chunk.and_then(|chunk| number(chunk.tokens)).filter(|tokens| *tokens > 0);
+    let token_count = chunk.and_then(|chunk| chunk.tokens).filter(|tokens| *tokens > 0);
     Ok(VectorRecord {
         content_type,
         chunk_index: index,
-        total_chunks: chunk.and_then(|chunk| number(chunk.total)).unwrap_or(1).max(index.saturating_add(1)),
+        total_chunks: chunk.and_then(|chunk| chunk.total).unwrap_or(1).max(index.saturating_add(1)),
         span_start,
         span_end,
         token_count: token_count.unwrap_or_else(|| counted().max(1)),
@@ -214,8 +210,7 @@ fn record(vector: OldVector, texts: &[ExtractedText], spaces: &Spaces) -> Result
 /// searched for. If it is not found, the stored numbers count, up to the end of the text.
 fn span(chunk: &Chunk, text: &str) -> (u32, u32) {
     let length = characters(text);
-    let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
-    let (start, end) = (number(chunk.start).unwrap_or(0), number(chunk.end).unwrap_or(length));
+    let (start, end) = (chunk.start.unwrap_or(0), chunk.end.unwrap_or(length));
     let source = chunk.text.as_deref().filter(|source| !source.is_empty());
     if let Some(source) = source {
         let given: Option<String> =
@@ -240,7 +235,7 @@ fn characters(text: &str) -> u32 {
 mod tests {
     use super::*;
 
-    fn chunk(start: i64, end: i64, text: &str) -> Chunk {
+    fn chunk(start: u32, end: u32, text: &str) -> Chunk {
         let text = Some(text.to_owned()).filter(|text| !text.is_empty());
         Chunk { index: None, total: None, start: Some(start), end: Some(end), tokens: None, text }
     }

@@ -39,7 +39,7 @@ impl SessionReader<'_> {
         ingest: &mut SessionIngest,
         files: &SessionFiles,
     ) -> Result<()> {
-        let Some(file) = files.transcript() else { return Ok(()) };
+        let Some(file) = files.transcript else { return Ok(()) };
         if self.state.is_current(file) {
             self.keep_damaged(file);
             return Ok(());

@@ -26,7 +26,7 @@ impl SessionReader<'_> {
         let before = ingest.stored().map_or_else(Vec::new, |stored| stored.metadata_files.clone());
         let mut kept = before.clone();
         for file in
-            files.metadata().iter().filter(|file| !self.state.is_current(**file)).copied().collect::<Vec<_>>()
+            files.metadata.iter().filter(|file| !self.state.is_current(**file)).copied().collect::<Vec<_>>()
         {
             let taken = self.metadata_file(&mut kept, file).await;
             self.settle(file.name, taken)?;

@@ -72,8 +72,7 @@ impl Answer {
         for (name, value) in self.headers.into_iter().filter(|(name, _)| name != "content-length") {
             response = response.header(name, value);
         }
-        let body = if cut { Piece::half(self.body) } else { Piece::whole(self.body) };
-        response.body(body).map_err(io::Error::other)
+        response.body(Piece::new(self.body, cut)).map_err(io::Error::other)
     }
 }
 

@@ -40,14 +40,14 @@ async fn respond(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<
     match &fault {
         Fault::Refuse { status, headers, body } => refuse(*status, headers, body.clone()),
         Fault::CutBefore => Err(io::Error::other("cut as told")),
-        Fault::Garbage => json(200).body(Piece::whole("{\"data\": [garbage")).map_err(io::Error::other),
+        Fault::Garbage => json(200).body(Piece::new("{\"data\": [garbage", false)).map_err(io::Error::other),
         fault => {
             let body = answer::body(&order, &call.texts, &shared.options, fault);
-            if *fault == Fault::CutInside {
-                return json(200).body(Piece::half(body)).map_err(io::Error::other);
+            let cut = *fault == Fault::CutInside;
+            if !cut {
+                shared.state().texts += call.texts.len();
             }
-            shared.state().texts += call.texts.len();
-            json(200).body(Piece::whole(body)).map_err(io::Error::other)
+            json(200).body(Piece::new(body, cut)).map_err(io::Error::other)
         }
     }
 }
@@ -57,7 +57,7 @@ fn refuse(status: u16, headers: &[(String, String)], body: String) -> io::Result
     for (name, value) in headers {
         response = response.header(name, value);
     }
-    response.body(Piece::whole(body)).map_err(io::Error::other)
+    response.body(Piece::new(body, false)).map_err(io::Error::other)
 }
 
 fn json(status: u16) -> hyper::http::response::Builder {
