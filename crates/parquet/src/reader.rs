@@ -91,12 +91,12 @@ impl ParquetReader {
         if let Some(row) = self.messages.take_of(&session)? {
             self.place = self.messages.place();
             self.state = State::Parts(Box::new(session));
-            return Ok(Record::Message(Box::new(rows::to_message(row, &MESSAGES)?)));
+            return Ok(Record::Message(Box::new(rows::to_part(row, &MESSAGES)?)));
         }
         if let Some(row) = self.events.take_of(&session)? {
             self.place = self.events.place();
             self.state = State::Parts(Box::new(session));
-            return Ok(Record::Event(Box::new(rows::to_event(row, &EVENTS)?)));
+            return Ok(Record::Event(Box::new(rows::to_part(row, &EVENTS)?)));
         }
         self.state = State::Session;
         self.place = self.sessions.place();

@@ -3,7 +3,7 @@
 use amplifier_session_core::{
     Error, Result,
     model::{Session, Timestamp},
-    storage::{EventRecord, MessageRecord, SessionRecord},
+    storage::SessionRecord,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -40,13 +40,8 @@ pub(crate) fn to_session(row: Fields, table: &Table) -> Result<SessionRecord> {
     value(record)
 }
 
-/// Converts a row to a message.
-pub(crate) fn to_message(row: Fields, table: &Table) -> Result<MessageRecord> {
-    value(from_columns(row, table)?)
-}
-
-/// Converts a row to an event.
-pub(crate) fn to_event(row: Fields, table: &Table) -> Result<EventRecord> {
+/// Converts a row to a message or an event.
+pub(crate) fn to_part<T: DeserializeOwned>(row: Fields, table: &Table) -> Result<T> {
     value(from_columns(row, table)?)
 }
 
@@ -98,7 +93,7 @@ fn from_columns(row: Fields, table: &Table) -> Result<Fields> {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_core::storage::{FileRecord, Raw};
+    use amplifier_session_core::storage::{EventRecord, FileRecord, MessageRecord, Raw};
     use serde_json::json;
 
     use super::*;
@@ -161,7 +156,7 @@ mod tests {
         .unwrap();
         let row = of_part(&event, &record.session, &EVENTS).unwrap();
         assert_eq!(names(&row), columns(&EVENTS));
-        let back = to_event(row, &EVENTS).unwrap();
+        let back: EventRecord = to_part(row, &EVENTS).unwrap();
         assert_eq!(serde_json::to_value(back).unwrap(), serde_json::to_value(&event).unwrap());
     }
 }
