@@ -27,41 +27,31 @@ async fn race(exists: bool, container: &str, after: usize) {
     account.release();
     let came_on = held.await.unwrap();
     for ended in [&overtaken, &came_on] {
-        assert!(ended.as_ref().err().is_none_or(Error::is_retryable), "{ended:?}");
+        assert!(ended.as_ref().err().is_none_or(Error::is_retryable), "{container} {after}: {ended:?}");
     }
     let there = stored(&account).await;
-    assert!(there == ours || there == theirs, "{there:?}");
+    assert!(there == ours || there == theirs, "{container} {after}: {there:?}");
     // Later writes find the session unlocked.
     sync(&second, &theirs).await.unwrap();
     assert_complete(&account, &theirs).await;
 }
 
-#[tokio::test]
-async fn a_host_that_stops_before_its_mark_is_overtaken() {
-    race(true, "sessions", 0).await;
-}
+/// Where a host stops: before its mark, before its rows, before its vectors, and before the end of its write.
+const STOPS: [(&str, usize); 4] =
+    [("sessions", 0), ("transcript_messages", 0), ("transcript_messages", 1), ("sessions", 1)];
 
 #[tokio::test]
-async fn a_host_that_stops_before_its_rows_is_overtaken() {
-    race(true, "transcript_messages", 0).await;
-}
-
-#[tokio::test]
-async fn a_host_that_stops_before_its_vectors_is_overtaken() {
-    race(true, "transcript_messages", 1).await;
-}
-
-#[tokio::test]
-async fn a_host_that_stops_before_its_end_is_overtaken() {
-    race(true, "sessions", 1).await;
+async fn a_host_that_stops_is_overtaken() {
+    for (container, after) in STOPS {
+        race(true, container, after).await;
+    }
 }
 
 #[tokio::test]
 async fn two_hosts_that_create_the_same_session_do_not_mix() {
-    race(false, "sessions", 0).await;
-    race(false, "transcript_messages", 0).await;
-    race(false, "transcript_messages", 1).await;
-    race(false, "sessions", 1).await;
+    for (container, after) in STOPS {
+        race(false, container, after).await;
+    }
 }
 
 #[tokio::test]
