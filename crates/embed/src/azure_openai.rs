@@ -93,13 +93,6 @@ impl AzureOpenAiConfig {
         self
     }
 
-    /// Sets whether a key or token may be sent to another machine over plain `http://`.
-    #[must_use]
-    pub fn with_allow_http(mut self, allow: bool) -> Self {
-        self.allow_http = allow;
-        self
-    }
-
     /// Reads `AZURE_OPENAI_ENDPOINT`, `AZURE_OPENAI_API_KEY` or `AZURE_OPENAI_USE_RBAC=true` (with the variables of
     /// [`EntraIdentity::from_env`]), `AZURE_OPENAI_API_VERSION`, `AZURE_OPENAI_EMBEDDING_DEPLOYMENT`, `_MODEL`,
     /// `_DIMENSIONS`, `_CACHE_SIZE`, and `AZURE_OPENAI_EMBEDDING_REQUEST_DIMENSIONS`, `_MAX_TOKENS`,

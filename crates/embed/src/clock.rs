@@ -52,7 +52,7 @@ impl Clock for SystemClock {
 ///
 /// use amplifier_session_embed::clock::{Clock, ManualClock};
 ///
-/// let clock = ManualClock::new();
+/// let clock = ManualClock::default();
 /// let before = clock.now();
 /// clock.sleep(Duration::from_secs(60)).await;
 /// assert_eq!(clock.now() - before, Duration::from_secs(60));
@@ -73,24 +73,14 @@ struct ManualState {
 }
 
 impl Default for ManualClock {
+    /// A clock whose [`Clock::wall`] begins at 2026-01-05 08:00:00 UTC.
     fn default() -> Self {
-        Self::new()
+        let wall = SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_600_000);
+        Self { start: Instant::now(), wall, state: Mutex::default() }
     }
 }
 
 impl ManualClock {
-    /// A clock whose [`Clock::wall`] begins at 2026-01-05 08:00:00 UTC.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::starting_at(SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_600_000))
-    }
-
-    /// A clock whose [`Clock::wall`] begins at `wall`.
-    #[must_use]
-    pub fn starting_at(wall: SystemTime) -> Self {
-        Self { start: Instant::now(), wall, state: Mutex::default() }
-    }
-
     /// Advances the clock.
     pub fn advance(&self, duration: Duration) {
         self.state().passed += duration;

@@ -85,13 +85,6 @@ impl OpenAiConfig {
         self.model = model;
         self
     }
-
-    /// Sets whether the key may be sent to another machine over plain `http://`.
-    #[must_use]
-    pub fn with_allow_http(mut self, allow: bool) -> Self {
-        self.allow_http = allow;
-        self
-    }
 }
 
 /// A model of OpenAI or of a compatible server.

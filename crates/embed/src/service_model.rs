@@ -88,24 +88,10 @@ impl ModelConfig {
         self
     }
 
-    /// Sets the most tokens in a text.
-    #[must_use]
-    pub fn with_max_tokens(mut self, tokens: usize) -> Self {
-        self.max_tokens = Some(tokens);
-        self
-    }
-
     /// Sets the most texts in one call.
     #[must_use]
     pub fn with_batch_texts(mut self, texts: usize) -> Self {
         self.batch_texts = texts;
-        self
-    }
-
-    /// Sets the most calls at the same time.
-    #[must_use]
-    pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
-        self.concurrent_calls = calls;
         self
     }
 
@@ -281,7 +267,7 @@ mod tests {
         assert!(limits.batch_texts <= 2_048 && limits.batch_tokens <= 300_000);
         let limits = ModelConfig::new("bge").limits();
         assert_eq!((limits.chunk_threshold_tokens, limits.chunk_target_tokens), (512, 512));
-        let limits = ModelConfig::new("bge").with_max_tokens(40_000).limits();
+        let limits = ModelConfig { max_tokens: Some(40_000), ..ModelConfig::new("bge") }.limits();
         assert_eq!((limits.chunk_threshold_tokens, limits.chunk_target_tokens), (40_000, 1_024));
         assert!(limits.batch_tokens >= 40_000);
         let texts = |texts| ModelConfig::new("bge").with_batch_texts(texts).limits().batch_texts;

@@ -12,7 +12,6 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
-use super::DiskUsage;
 use crate::wrappers::CacheKey;
 
 /// How long a call waits for a lock that another process holds.
@@ -60,8 +59,6 @@ impl fmt::Display for Failure {
         }
     }
 }
-
-impl std::error::Error for Failure {}
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
@@ -209,19 +206,19 @@ impl CacheFile {
         }
         Ok(())
     }
-
-    /// The number of vectors and the size of the file.
-    pub(super) fn usage(&self) -> Result<DiskUsage, Failure> {
-        let entries =
-            self.connection.query_row("SELECT count(*) FROM entry", [], |row| row.get::<_, i64>(0))?;
-        Ok(DiskUsage { entries: u64::try_from(entries).unwrap_or(0), bytes: file_bytes(&self.connection)? })
-    }
 }
 
 #[cfg(test)]
 impl CacheFile {
     pub(super) fn total_changes(&self) -> u64 {
         self.connection.total_changes()
+    }
+
+    /// The number of vectors, and the size of the file in bytes.
+    pub(super) fn usage(&self) -> Result<(u64, u64), Failure> {
+        let vectors =
+            self.connection.query_row("SELECT count(*) FROM entry", [], |row| row.get::<_, i64>(0))?;
+        Ok((vectors as u64, file_bytes(&self.connection)?))
     }
 }
 

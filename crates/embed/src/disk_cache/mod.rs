@@ -6,7 +6,6 @@
 mod file;
 
 use std::{
-    ffi::OsString,
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -15,7 +14,6 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use amplifier_session_core::{Error, ErrorKind, Result};
 use async_trait::async_trait;
 use tokio::runtime::Handle;
 
@@ -28,21 +26,7 @@ use file::{CacheFile, Failure};
 /// The default limit on the size of the file: 1 GiB, about 130,000 vectors with 1,536 dimensions.
 pub const LIMIT_BYTES: u64 = 1 << 30;
 
-/// The path of the file in the user's cache folder.
-const FILE: &str = "amplifier-sessions/embeddings.db";
-
 const SECONDS_A_DAY: u64 = 24 * 60 * 60;
-
-/// The default path: `amplifier-sessions/embeddings.db` in `$XDG_CACHE_HOME`, or in `~/.cache` if that variable is not
-/// set to an absolute path. `None` if the home folder is unknown as well.
-///
-/// `variable` looks up an environment variable.
-#[must_use]
-pub fn default_path(variable: impl Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    // The XDG Base Directory Specification says to ignore relative paths.
-    let given = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    Some(given.or_else(|| Some(home?.join(".cache")))?.join(FILE))
-}
 
 /// A cache of vectors in a file, by their [`CacheKey`].
 ///
@@ -70,16 +54,6 @@ struct Shared {
     has_warned: AtomicBool,
 }
 
-/// The size of a cache on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DiskUsage {
-    /// The number of vectors.
-    pub entries: u64,
-    /// The size of the file in bytes, without its write-ahead log.
-    pub bytes: u64,
-}
-
 impl DiskCache {
     /// The cache in the file at `path`, with at most `limit_bytes` bytes, for example [`LIMIT_BYTES`].
     #[must_use]
@@ -100,29 +74,16 @@ impl DiskCache {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The number of vectors and the size of the file.
-    ///
-    /// # Errors
-    ///
-    /// `StorageIo` if the file can't be opened or read.
-    pub async fn usage(&self) -> Result<DiskUsage> {
-        let failed = |failure: Failure| {
-            Error::new(ErrorKind::StorageIo, "the embedding cache can't be read")
-                .with("file", self.shared.path.display())
-                .with_source(failure)
-        };
-        self.run(|shared| shared.with_file(|file| file.usage())).await?.map_err(failed)
-    }
-
-    /// Runs `work` on a blocking thread.
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Shared) -> T + Send + 'static) -> Result<T> {
+    /// Runs `work` on a blocking thread. Returns `None` if it is interrupted.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
         let shared = Arc::clone(&self.shared);
         match Handle::try_current() {
-            Ok(runtime) => runtime.spawn_blocking(move || work(&shared)).await.map_err(|source| {
-                Error::new(ErrorKind::StorageIo, "the embedding cache was interrupted").with_source(source)
-            }),
+            Ok(runtime) => runtime.spawn_blocking(move || work(&shared)).await.ok().flatten(),
             // There is no tokio runtime with blocking threads.
-            Err(_) => Ok(work(&shared)),
+            Err(_) => work(&shared),
         }
     }
 }
@@ -131,13 +92,13 @@ impl DiskCache {
 impl VectorCache for DiskCache {
     async fn get(&self, keys: Vec<CacheKey>, dimensions: usize) -> Vec<Option<Vec<f32>>> {
         let nothing = vec![None; keys.len()];
-        self.run(move |shared| shared.get(&keys, dimensions)).await.ok().flatten().unwrap_or(nothing)
+        self.run(move |shared| shared.get(&keys, dimensions)).await.unwrap_or(nothing)
     }
 
     async fn put(&self, entries: Vec<(CacheKey, Vec<f32>)>) {
         if !entries.is_empty() {
             // An interrupted write leaves the cache as it was.
-            let _ = self.run(move |shared| shared.put(&entries)).await;
+            self.run(move |shared| shared.put(&entries)).await;
         }
     }
 }

@@ -38,13 +38,6 @@ impl BreakerOptions {
         self.failures = failures;
         self
     }
-
-    /// Sets how long an open breaker refuses calls.
-    #[must_use]
-    pub fn with_pause(mut self, pause: Duration) -> Self {
-        self.pause = pause;
-        self
-    }
 }
 
 /// Whether a breaker lets calls through.

@@ -61,34 +61,6 @@ impl RetryOptions {
         self
     }
 
-    /// Sets the longest wait after the first failure and after any failure.
-    #[must_use]
-    pub fn with_waits(mut self, first: Duration, longest: Duration) -> Self {
-        (self.first_wait, self.longest_wait) = (first, longest);
-        self
-    }
-
-    /// Sets the longest wait that the service may ask for.
-    #[must_use]
-    pub fn with_longest_demand(mut self, demand: Duration) -> Self {
-        self.longest_demand = demand;
-        self
-    }
-
-    /// Sets how long after the start of the first attempt the last one may start.
-    #[must_use]
-    pub fn with_total(mut self, total: Duration) -> Self {
-        self.total = total;
-        self
-    }
-
-    /// Sets the same for queries.
-    #[must_use]
-    pub fn with_query_total(mut self, total: Duration) -> Self {
-        self.query_total = total;
-        self
-    }
-
     fn total_for(&self, purpose: EmbeddingPurpose) -> Duration {
         match purpose {
             EmbeddingPurpose::Query => self.query_total,

@@ -31,8 +31,6 @@ pub struct StackOptions {
     pub retry: RetryOptions,
     /// When a service counts as down.
     pub breaker: BreakerOptions,
-    /// The maximum number of concurrent calls. Default: the provider's limit.
-    pub concurrent_calls: Option<usize>,
     /// The clock to read and to wait with. Default: the system's.
     pub clock: Arc<dyn Clock>,
     /// The seed of the random waits. Default: random.
@@ -49,7 +47,6 @@ impl Default for StackOptions {
             namespace: String::new(),
             retry: RetryOptions::default(),
             breaker: BreakerOptions::default(),
-            concurrent_calls: None,
             clock: Arc::new(SystemClock),
             seed: None,
         }
@@ -100,13 +97,6 @@ impl StackOptions {
         self
     }
 
-    /// Sets the most calls at the same time.
-    #[must_use]
-    pub fn with_concurrent_calls(mut self, calls: usize) -> Self {
-        self.concurrent_calls = Some(calls);
-        self
-    }
-
     /// Sets the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -127,8 +117,7 @@ impl StackOptions {
     ///
     /// `Embedding` if the built-in rules for secrets can't be read, which would be a mistake in the build.
     pub fn wrap(self, provider: Arc<dyn EmbeddingProvider>) -> Result<Stack> {
-        let calls = self.concurrent_calls.unwrap_or_else(|| provider.limits().concurrent_calls);
-        let limiting = Arc::new(Limiting::with_calls(provider, calls));
+        let limiting = Arc::new(Limiting::new(provider));
         let breaking =
             Arc::new(CircuitBreaking::new(limiting, self.breaker).with_clock(Arc::clone(&self.clock)));
         let mut retrying = Retrying::new(Arc::clone(&breaking) as _, self.retry).with_clock(self.clock);

@@ -12,7 +12,7 @@ use crate::{assert_vectors, embed, provider, server, small};
 
 /// Calls to the server with one attempt each, and the clock that the breaker reads.
 fn stack(mock: &MockEmbeddings) -> (Stack, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     let options = StackOptions::default()
         .with_memory_entries(0)
         .with_retry(RetryOptions::default().with_attempts(1))

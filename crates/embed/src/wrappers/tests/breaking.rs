@@ -9,7 +9,7 @@ use crate::{
 };
 
 fn breaking(provider: &Arc<Scripted>) -> (CircuitBreaking, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     let breaking = CircuitBreaking::new(Arc::clone(provider) as _, BreakerOptions::default());
     (breaking.with_clock(Arc::clone(&clock) as _), clock)
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 fn retrying(provider: &Arc<Scripted>, options: RetryOptions) -> (Retrying, Arc<ManualClock>) {
-    let clock = Arc::new(ManualClock::new());
+    let clock = Arc::new(ManualClock::default());
     let retrying = Retrying::new(Arc::clone(provider) as _, options);
     (retrying.with_clock(Arc::clone(&clock) as _).with_seed(7), clock)
 }
@@ -59,7 +59,7 @@ async fn the_last_error_is_returned_after_the_last_attempt() {
 
 #[tokio::test]
 async fn waits_double_up_to_the_longest_and_cover_the_whole_range() {
-    let options = RetryOptions::default().with_attempts(9).with_total(seconds(1_000_000));
+    let options = RetryOptions { attempts: 9, total: seconds(1_000_000), ..RetryOptions::default() };
     let provider = Scripted::new().failing(100, 0).shared();
     let (retrying, clock) = retrying(&provider, options);
     for _ in 0..200 {
@@ -116,7 +116,8 @@ async fn no_attempt_starts_after_the_total_time() {
     let script =
         [Err(asks_to_wait(seconds(100))), Err(asks_to_wait(seconds(100))), Err(asks_to_wait(seconds(100)))];
     let provider = Scripted::new().with_script(script).shared();
-    let (retrying, clock) = retrying(&provider, RetryOptions::default().with_total(seconds(250)));
+    let options = RetryOptions { total: seconds(250), ..RetryOptions::default() };
+    let (retrying, clock) = retrying(&provider, options);
     let begun = clock.now();
     let error = call(&retrying).await.unwrap_err();
     assert_eq!(error.context("attempts"), Some("3"));
@@ -138,7 +139,12 @@ async fn queries_have_a_shorter_total_time() {
 
 #[tokio::test]
 async fn extreme_options_do_not_overflow() {
-    let options = RetryOptions::default().with_waits(Duration::MAX, Duration::MAX).with_attempts(40);
+    let options = RetryOptions {
+        attempts: 40,
+        first_wait: Duration::MAX,
+        longest_wait: Duration::MAX,
+        ..RetryOptions::default()
+    };
     let provider = Scripted::new().failing(100, 0).shared();
     let (retrying_long, _) = retrying(&provider, options);
     call(&retrying_long).await.unwrap_err();
