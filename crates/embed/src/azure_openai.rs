@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
-    model::EmbeddingSpace,
+    embedding::{EmbeddingProvider, EmbeddingPurpose},
 };
 use amplifier_session_entra as entra;
 use async_trait::async_trait;
@@ -20,9 +19,10 @@ use reqwest::{
 
 use crate::{
     EntraIdentity, ModelConfig, Secret,
-    http::{self, check_key_is_safe, is_loopback, parse_url},
+    http::{self, check_key_is_safe, parse_url},
     service_model::{Variable, allows_http, is_known},
     wire::{Credentials, Endpoint},
+    wrappers::forward,
 };
 
 /// The latest generally available API version with a date:
@@ -191,7 +191,6 @@ impl Address {
 pub struct AzureOpenAiEmbedding {
     endpoint: Endpoint,
     caller: Caller,
-    limits: EmbeddingLimits,
 }
 
 #[derive(Debug)]
@@ -227,11 +226,9 @@ impl AzureOpenAiEmbedding {
     }
 
     fn with_caller(config: &AzureOpenAiConfig, caller: Caller) -> Result<Self> {
-        let (url, space) = (config.url()?, config.model.space()?);
+        let url = config.url()?;
         check_key_is_safe(&url, true, config.allow_http)?;
-        let mut endpoint = Endpoint::new("Azure OpenAI", url, space, config.model.timeout)?;
-        endpoint.asks_for_dimensions = config.model.asks_for_dimensions(&endpoint.space);
-        Ok(Self { endpoint, caller, limits: config.model.limits() })
+        Ok(Self { endpoint: Endpoint::new("Azure OpenAI", url, &config.model)?, caller })
     }
 
     async fn embedded(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
@@ -262,25 +259,7 @@ fn of_service(error: Error) -> Error {
 
 #[async_trait]
 impl EmbeddingProvider for AzureOpenAiEmbedding {
-    fn space(&self) -> &EmbeddingSpace {
-        &self.endpoint.space
-    }
-
-    fn limits(&self) -> EmbeddingLimits {
-        self.limits
-    }
-
-    fn strength(&self) -> ModelStrength {
-        ModelStrength::Contextual
-    }
-
-    fn is_local(&self) -> bool {
-        is_loopback(&self.endpoint.url)
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.endpoint.address())
-    }
+    forward!(endpoint: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         if texts.is_empty() {

@@ -12,14 +12,14 @@ use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
 /// The environment variable that allows a key to be sent over plain `http://`.
-#[cfg(feature = "openai")]
 pub(crate) const ALLOW_HTTP: &str = "AMPLIFIER_SESSIONS_ALLOW_HTTP";
+
+/// How long to wait for a connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How a client behaves.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientOptions {
-    /// How long to wait for a connection. Default: 10 seconds.
-    pub(crate) connect_timeout: Duration,
     /// How long to wait for the next part of a response. Default: 120 seconds.
     pub(crate) read_timeout: Duration,
     /// How long a call may take in all. Default: no limit.
@@ -30,12 +30,7 @@ pub(crate) struct ClientOptions {
 
 impl Default for ClientOptions {
     fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(10),
-            read_timeout: Duration::from_secs(120),
-            timeout: None,
-            redirects: 0,
-        }
+        Self { read_timeout: Duration::from_secs(120), timeout: None, redirects: 0 }
     }
 }
 
@@ -58,7 +53,6 @@ pub(crate) fn parse_url(field: &'static str, text: &str) -> Result<Url> {
 }
 
 /// The address shown in errors: without the query and without the path that providers append.
-#[cfg(feature = "openai")]
 pub(crate) fn address(url: &Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);
@@ -69,7 +63,6 @@ pub(crate) fn address(url: &Url) -> String {
 }
 
 /// Whether data goes to `url` without encryption, and to another machine.
-#[cfg(feature = "openai")]
 pub(crate) fn is_unencrypted(url: &Url) -> bool {
     url.scheme() == "http" && !is_loopback(url)
 }
@@ -87,7 +80,6 @@ pub fn plain_http_address(url: &str) -> Option<String> {
 /// # Errors
 ///
 /// `Validation`, with the options that the user has.
-#[cfg(feature = "openai")]
 pub(crate) fn check_key_is_safe(url: &Url, has_key: bool, allow_http: bool) -> Result<()> {
     if !is_unencrypted(url) {
         return Ok(());
@@ -125,7 +117,7 @@ pub(crate) fn client(url: &Url, options: &ClientOptions) -> Result<Client> {
     let mut builder = Client::builder()
         .tls_backend_preconfigured(tls(url.scheme() == "https" || options.redirects > 0)?)
         .user_agent(concat!("amplifier-sessions/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(options.connect_timeout)
+        .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(options.read_timeout)
         .redirect(redirects)
         .retry(retry::never());
@@ -220,18 +212,16 @@ fn reason_of(error: &reqwest::Error) -> String {
 /// Why TLS failed, if it was the certificate or the settings of either side. An alert or garbage in the middle of a
 /// connection may not happen again, so it does not count.
 fn tls_reason(error: &reqwest::Error) -> Option<String> {
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let inner = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let inner = inner.map(|inner| inner as &(dyn std::error::Error + 'static)).unwrap_or(error);
+    causes(error).find_map(|cause| {
+        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let inner = inner.map_or(cause, |inner| inner as &(dyn std::error::Error + 'static));
         match inner.downcast_ref::<rustls::Error>() {
             Some(reason @ (rustls::Error::InvalidCertificate(_) | rustls::Error::PeerIncompatible(_))) => {
-                return Some(reason.to_string());
+                Some(reason.to_string())
             }
-            _ => cause = error.source(),
+            _ => None,
         }
-    }
-    None
+    })
 }
 
 fn failed(message: impl Into<String>) -> Error {

@@ -2,17 +2,17 @@
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
-    model::EmbeddingSpace,
+    embedding::{EmbeddingProvider, EmbeddingPurpose},
 };
 use async_trait::async_trait;
 use reqwest::{Url, header::AUTHORIZATION};
 
 use crate::{
     ModelConfig, Secret,
-    http::{check_key_is_safe, is_loopback, parse_url},
+    http::{check_key_is_safe, parse_url},
     service_model::{Variable, allows_http},
     wire::{Credentials, Endpoint},
+    wrappers::forward,
 };
 
 const OPENAI: &str = "https://api.openai.com/v1";
@@ -92,7 +92,6 @@ impl OpenAiConfig {
 pub struct OpenAiEmbedding {
     endpoint: Endpoint,
     credentials: Option<Credentials>,
-    limits: EmbeddingLimits,
 }
 
 impl OpenAiEmbedding {
@@ -116,11 +115,8 @@ impl OpenAiEmbedding {
             None if is_openai => return Err(no_key()),
             None => None,
         };
-        let space = config.model.space()?;
         let service = if is_openai { "OpenAI" } else { "OpenAI-compatible" };
-        let mut endpoint = Endpoint::new(service, url, space, config.model.timeout)?;
-        endpoint.asks_for_dimensions = config.model.asks_for_dimensions(&endpoint.space);
-        Ok(Self { endpoint, credentials, limits: config.model.limits() })
+        Ok(Self { endpoint: Endpoint::new(service, url, &config.model)?, credentials })
     }
 
     /// The namespace of the model's vectors in caches, since another server may use the name of one of OpenAI's models
@@ -138,25 +134,7 @@ impl OpenAiEmbedding {
 
 #[async_trait]
 impl EmbeddingProvider for OpenAiEmbedding {
-    fn space(&self) -> &EmbeddingSpace {
-        &self.endpoint.space
-    }
-
-    fn limits(&self) -> EmbeddingLimits {
-        self.limits
-    }
-
-    fn strength(&self) -> ModelStrength {
-        ModelStrength::Contextual
-    }
-
-    fn is_local(&self) -> bool {
-        is_loopback(&self.endpoint.url)
-    }
-
-    fn address(&self) -> Option<String> {
-        Some(self.endpoint.address())
-    }
+    forward!(endpoint: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], _purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let made = self.endpoint.embed(self.credentials.as_ref(), texts).await;

@@ -11,9 +11,11 @@ mod answer;
 mod failure;
 mod wait;
 
-use std::time::Duration;
-
-use amplifier_session_core::{Error, ErrorKind, Result, model::EmbeddingSpace};
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    embedding::{EmbeddingLimits, ModelStrength},
+    model::EmbeddingSpace,
+};
 use reqwest::{
     Client, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderName, HeaderValue},
@@ -21,7 +23,7 @@ use reqwest::{
 use serde::Serialize;
 
 use crate::{
-    Secret,
+    ModelConfig, Secret,
     http::{self, ClientOptions},
 };
 
@@ -34,14 +36,13 @@ const BYTES_AROUND: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     /// The service's name in errors.
-    pub(crate) service: &'static str,
+    service: &'static str,
     pub(crate) url: Url,
-    /// The model's name in requests.
-    pub(crate) model: String,
-    /// The vectors that are expected.
-    pub(crate) space: EmbeddingSpace,
+    /// The model's name in requests, and the length of the vectors that are expected.
+    space: EmbeddingSpace,
+    limits: EmbeddingLimits,
     /// Whether requests contain the parameter `dimensions`.
-    pub(crate) asks_for_dimensions: bool,
+    asks_for_dimensions: bool,
     client: Client,
 }
 
@@ -81,22 +82,44 @@ struct Request<'a> {
 }
 
 impl Endpoint {
-    /// An endpoint whose calls may take `timeout`.
+    /// The endpoint of `model` at `url`.
     ///
     /// # Errors
     ///
-    /// `Embedding` if no HTTP client can be built for `url`.
-    pub(crate) fn new(
-        service: &'static str,
-        url: Url,
-        space: EmbeddingSpace,
-        timeout: Duration,
-    ) -> Result<Self> {
+    /// `Validation` if the model has no vectors with that many dimensions; `Embedding` if no HTTP client can be built for
+    /// `url`.
+    pub(crate) fn new(service: &'static str, url: Url, model: &ModelConfig) -> Result<Self> {
+        let space = model.space()?;
         // A slow model sends nothing until all vectors are computed.
-        let options =
-            ClientOptions { timeout: Some(timeout), read_timeout: timeout, ..ClientOptions::default() };
+        let options = ClientOptions {
+            timeout: Some(model.timeout),
+            read_timeout: model.timeout,
+            ..ClientOptions::default()
+        };
         let client = http::client(&url, &options)?;
-        Ok(Self { service, url, model: space.model.clone(), space, asks_for_dimensions: false, client })
+        let asks_for_dimensions = model.asks_for_dimensions(&space);
+        Ok(Self { service, url, space, limits: model.limits(), asks_for_dimensions, client })
+    }
+
+    pub(crate) fn space(&self) -> &EmbeddingSpace {
+        &self.space
+    }
+
+    pub(crate) fn limits(&self) -> EmbeddingLimits {
+        self.limits
+    }
+
+    pub(crate) fn strength(&self) -> ModelStrength {
+        ModelStrength::Contextual
+    }
+
+    pub(crate) fn is_local(&self) -> bool {
+        http::is_loopback(&self.url)
+    }
+
+    /// The address shown in errors.
+    pub(crate) fn address(&self) -> Option<String> {
+        Some(http::address(&self.url))
     }
 
     /// Returns the vectors of `texts`, in the same order; see [`EmbeddingProvider::embed`] for the errors.
@@ -124,7 +147,7 @@ impl Endpoint {
 
     async fn send(&self, credentials: Option<&Credentials>, texts: &[String]) -> Result<reqwest::Response> {
         let request = Request {
-            model: &self.model,
+            model: &self.space.model,
             input: texts,
             encoding_format: "base64",
             dimensions: self.asks_for_dimensions.then_some(self.space.dimensions),
@@ -146,14 +169,9 @@ impl Endpoint {
             .saturating_add(BYTES_AROUND)
     }
 
-    /// The address shown in errors.
-    pub(crate) fn address(&self) -> String {
-        http::address(&self.url)
-    }
-
     /// Adds service, address and model to an error.
     pub(crate) fn named(&self, error: Error) -> Error {
-        error.at(self.address()).with("service", self.service).with("model", &self.space.model)
+        error.at(http::address(&self.url)).with("service", self.service).with("model", &self.space.model)
     }
 }
 

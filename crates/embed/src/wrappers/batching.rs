@@ -33,7 +33,7 @@ impl Batching {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Batching {
-    forward!(space, limits, strength, is_local, address);
+    forward!(inner: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let limits = self.inner.limits();

@@ -175,7 +175,7 @@ impl CircuitBreaking {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for CircuitBreaking {
-    forward!(space, limits, strength, is_local, address);
+    forward!(inner: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let passage = self.enter()?;

@@ -236,7 +236,7 @@ fn distinct<'a>(texts: &'a [String], key: impl Fn(&str) -> CacheKey) -> (Vec<Wan
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Caching {
-    forward!(space, limits, strength, is_local, address);
+    forward!(inner: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let key = |text: &str| CacheKey::new(&self.namespace, self.inner.space(), purpose, text);

@@ -31,7 +31,7 @@ impl Limiting {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Limiting {
-    forward!(space, limits, strength, is_local, address);
+    forward!(inner: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let closed =

@@ -51,40 +51,40 @@ pub use redacting::Redacting;
 pub use retrying::{RetryOptions, Retrying};
 pub use stack::{Stack, StackOptions, StackStatistics};
 
-/// Implements methods by calling those of the provider in the field `inner`.
+/// Implements methods of a provider by calling those of the same name of one of its fields.
 macro_rules! forward {
-    ($($method:ident),* $(,)?) => { $(crate::wrappers::forward_one!($method);)* };
+    ($field:ident: $($method:ident),*) => { $(crate::wrappers::forward_one!($field, $method);)* };
 }
 
 macro_rules! forward_one {
-    (space) => {
+    ($field:ident, space) => {
         fn space(&self) -> &amplifier_session_core::model::EmbeddingSpace {
-            self.inner.space()
+            self.$field.space()
         }
     };
-    (limits) => {
+    ($field:ident, limits) => {
         fn limits(&self) -> amplifier_session_core::embedding::EmbeddingLimits {
-            self.inner.limits()
+            self.$field.limits()
         }
     };
-    (strength) => {
+    ($field:ident, strength) => {
         fn strength(&self) -> amplifier_session_core::embedding::ModelStrength {
-            self.inner.strength()
+            self.$field.strength()
         }
     };
-    (is_local) => {
+    ($field:ident, is_local) => {
         fn is_local(&self) -> bool {
-            self.inner.is_local()
+            self.$field.is_local()
         }
     };
-    (address) => {
+    ($field:ident, address) => {
         fn address(&self) -> Option<String> {
-            self.inner.address()
+            self.$field.address()
         }
     };
 }
 
-use {forward, forward_one};
+pub(crate) use {forward, forward_one};
 
 /// Checks that there is one vector per text. With any other number, texts would get the vectors of others.
 fn check_count(texts: &[String], vectors: &[Vec<f32>]) -> Result<()> {

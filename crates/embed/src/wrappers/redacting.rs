@@ -50,7 +50,7 @@ impl Redacting {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Redacting {
-    forward!(space, limits, strength, is_local, address);
+    forward!(inner: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let Some(rules) = self.rules else { return self.inner.embed(texts, purpose).await };

@@ -148,7 +148,7 @@ impl Retrying {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl EmbeddingProvider for Retrying {
-    forward!(space, limits, strength, is_local, address);
+    forward!(inner: space, limits, strength, is_local, address);
 
     async fn embed(&self, texts: &[String], purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
         let last = self.clock.now().checked_add(self.options.total_for(purpose));
