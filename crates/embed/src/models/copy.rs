@@ -65,14 +65,3 @@ pub(super) fn create(folder: &Path, path: &str) -> std::io::Result<File> {
     }
     File::create(path)
 }
-
-/// Checks that the tokenizer's file is complete. Its contents are checked when the model is loaded.
-pub(super) fn check_tokenizer(folder: &Path) -> Result<()> {
-    let text = fs::read(folder.join(TOKENIZER)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => broken(folder, TOKENIZER, "is missing"),
-        _ => broken(folder, TOKENIZER, "can't be read").with_source(error),
-    })?;
-    serde_json::from_slice::<serde::de::IgnoredAny>(&text)
-        .map(|_| ())
-        .map_err(|error| broken(folder, TOKENIZER, "is invalid").with_source(error))
-}

@@ -212,18 +212,30 @@ fn prompts(folder: &Path) -> Result<Option<Prompts>> {
     Ok(Some(prompts).filter(|prompts| *prompts != Prompts::default()))
 }
 
-fn required<T: DeserializeOwned>(folder: &Path, file: &str) -> Result<T> {
-    optional(folder, file)?.ok_or_else(|| broken(folder, file, "is missing"))
+/// Reads a file that every model has.
+pub(super) fn required<T: DeserializeOwned>(folder: &Path, file: &str) -> Result<T> {
+    parse(folder, file, &read(folder, file)?)
 }
 
 fn optional<T: DeserializeOwned>(folder: &Path, file: &str) -> Result<Option<T>> {
-    let text = match fs::read(folder.join(file)) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(broken(folder, file, "can't be read").with_source(error)),
-    };
-    let parsed = serde_json::from_slice(&text);
-    parsed.map(Some).map_err(|error| broken(folder, file, "is invalid").with_source(error))
+    content(folder, file)?.map(|text| parse(folder, file, &text)).transpose()
+}
+
+/// The bytes of a file that every model has.
+pub(crate) fn read(folder: &Path, file: &str) -> Result<Vec<u8>> {
+    content(folder, file)?.ok_or_else(|| broken(folder, file, "is missing"))
+}
+
+fn content(folder: &Path, file: &str) -> Result<Option<Vec<u8>>> {
+    match fs::read(folder.join(file)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(broken(folder, file, "can't be read").with_source(error)),
+    }
+}
+
+fn parse<T: DeserializeOwned>(folder: &Path, file: &str, text: &[u8]) -> Result<T> {
+    serde_json::from_slice(text).map_err(|error| broken(folder, file, "is invalid").with_source(error))
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 use reqwest::{Client, Response, StatusCode, Url};
 
 use super::{
-    KnownModel,
+    Hub, KnownModel,
     copy::{FILES, create},
-    hub::Hub,
     manifest::ManifestFile,
     sha256::Hashing,
 };

@@ -6,10 +6,11 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
+use serde::de::IgnoredAny;
 
 use super::{
     Hub, KnownModel, ModelDescription, Problem, Prompts, broken, check_name, copy,
-    describe::describe,
+    describe::{PROMPTS, TOKENIZER, describe, required},
     known,
     manifest::{MANIFEST, Manifest},
     weights,
@@ -145,7 +146,7 @@ impl InstalledModels {
         if after.prompts == Prompts::default() && before.prompts != after.prompts {
             let what =
                 format!("has no prompts, and {name:?} is not the name of a model whose prompts are known");
-            return Err(broken(from, super::describe::PROMPTS, what).with("known name", of_folder));
+            return Err(broken(from, PROMPTS, what).with("known name", of_folder));
         }
         self.finish(staging, name, Manifest { source: from.display().to_string(), files })
     }
@@ -220,7 +221,8 @@ impl InstalledModels {
 /// Describes the model in `folder`, and checks that its files are complete.
 fn check(folder: &Path, name: &str) -> Result<ModelDescription> {
     let described = describe(folder, name)?;
-    copy::check_tokenizer(folder)?;
+    // What it says is checked when the model is loaded.
+    required::<IgnoredAny>(folder, TOKENIZER)?;
     weights::check(folder, &described)?;
     Ok(described)
 }

@@ -1,4 +1,4 @@
-//! Models that can be installed by name.
+//! Models that can be installed by name, and the server that they are downloaded from.
 
 /// A model that `models install NAME` can download.
 ///
@@ -93,6 +93,35 @@ impl KnownModel {
     #[must_use]
     pub fn sha256_of(&self, file: &str) -> Option<&'static str> {
         self.sha256.iter().find(|(name, _)| *name == file).map(|(_, hash)| *hash)
+    }
+}
+
+/// A server with repositories of models, with the same URLs as the Hugging Face hub:
+/// `{endpoint}/{repository}/resolve/{revision}/{file}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hub {
+    endpoint: String,
+}
+
+impl Default for Hub {
+    /// <https://huggingface.co>.
+    fn default() -> Self {
+        Self::at("https://huggingface.co")
+    }
+}
+
+impl Hub {
+    /// The hub at `endpoint`, for example a mirror.
+    #[must_use]
+    pub fn at(endpoint: impl Into<String>) -> Self {
+        let endpoint: String = endpoint.into();
+        Self { endpoint: endpoint.trim_end_matches('/').to_owned() }
+    }
+
+    /// The hub's address.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 }
 

@@ -9,7 +9,6 @@ mod describe;
 #[cfg(feature = "http")]
 mod download;
 mod families;
-mod hub;
 mod installed;
 mod known;
 mod manifest;
@@ -22,13 +21,12 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 
 pub use describe::ModelDescription;
 #[cfg(feature = "local-transformer")]
-pub(crate) use describe::{CONFIG, TOKENIZER, WEIGHTS, describe};
+pub(crate) use describe::{CONFIG, TOKENIZER, WEIGHTS, describe, read};
 pub use families::{Pooling, Prompts};
-pub use hub::Hub;
 #[cfg(feature = "local-transformer")]
 pub(crate) use installed::folder_name;
 pub use installed::{InstalledModel, InstalledModels, Verification};
-pub use known::{KNOWN, KnownModel};
+pub use known::{Hub, KNOWN, KnownModel};
 pub use manifest::Problem;
 #[cfg(feature = "local-transformer")]
 pub(crate) use {manifest::Manifest, sha256::of_bytes, weights::check as check_weights};

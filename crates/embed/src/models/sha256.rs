@@ -8,9 +8,6 @@ use std::{
 
 use sha2::{Digest as _, Sha256};
 
-/// The size of reads in bytes.
-const BUFFER: usize = 1 << 20;
-
 /// The hash of `bytes`.
 #[cfg(any(test, feature = "local-transformer"))]
 pub(crate) fn of_bytes(bytes: &[u8]) -> String {
@@ -26,14 +23,8 @@ pub(crate) fn of_file(path: &Path) -> io::Result<String> {
 /// Copies all bytes; returns their hash and number.
 pub(crate) fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<(String, u64)> {
     let mut writer = Hashing::new(to);
-    let mut buffer = vec![0; BUFFER];
-    loop {
-        let read = from.read(&mut buffer)?;
-        match buffer.get(..read) {
-            Some([]) | None => return Ok(writer.finish()),
-            Some(bytes) => writer.write_all(bytes)?,
-        }
-    }
+    io::copy(from, &mut writer)?;
+    Ok(writer.finish())
 }
 
 /// A writer that hashes what it writes.

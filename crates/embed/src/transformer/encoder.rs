@@ -1,7 +1,6 @@
 //! Tokenizer and transformer.
 
 use std::{
-    fs,
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -20,7 +19,7 @@ use super::{
 };
 use crate::models::{
     CONFIG, Manifest, ModelDescription, Pooling, Prompts, TOKENIZER, WEIGHTS, broken, check_weights,
-    describe, of_bytes,
+    describe, of_bytes, read,
 };
 
 /// A loaded model.
@@ -39,18 +38,6 @@ pub(super) struct Encoder {
 struct Blank {
     query: usize,
     document: usize,
-}
-
-/// The tokens of a text.
-struct Tokens {
-    ids: Vec<u32>,
-    types: Vec<u32>,
-}
-
-impl From<Encoding> for Tokens {
-    fn from(encoding: Encoding) -> Self {
-        Self { ids: encoding.get_ids().to_vec(), types: encoding.get_type_ids().to_vec() }
-    }
 }
 
 impl Encoder {
@@ -91,13 +78,12 @@ impl Encoder {
         };
         let encoded = self.tokenizer.encode_batch(texts, true);
         let encoded = encoded.map_err(|source| failed("a text can't be tokenized").with_source(source))?;
-        let tokens: Vec<Tokens> = encoded.into_iter().map(Tokens::from).collect();
         // Empty texts keep these zeros.
-        let mut vectors = vec![vec![0.0; self.dimensions]; tokens.len()];
-        let lengths = tokens.iter().enumerate().map(|(at, text)| Length { at, tokens: text.ids.len() });
+        let mut vectors = vec![vec![0.0; self.dimensions]; encoded.len()];
+        let lengths = encoded.iter().enumerate().map(|(at, text)| Length { at, tokens: text.len() });
         let lengths = lengths.filter(|length| length.tokens > blank).collect();
         for batch in batches(lengths, batch::TOKENS) {
-            let of_batch: Vec<&Tokens> = batch.iter().filter_map(|at| tokens.get(*at)).collect();
+            let of_batch: Vec<&Encoding> = batch.iter().filter_map(|at| encoded.get(*at)).collect();
             for (at, vector) in batch.iter().zip(self.forward(&of_batch)?) {
                 if let Some(place) = vectors.get_mut(*at) {
                     *place = vector;
@@ -111,20 +97,20 @@ impl Encoder {
     }
 
     /// Computes the vectors of a batch.
-    fn forward(&self, texts: &[&Tokens]) -> Result<Vec<Vec<f32>>> {
+    fn forward(&self, texts: &[&Encoding]) -> Result<Vec<Vec<f32>>> {
         let states =
             self.states(texts).map_err(|source| failed("the model can't be computed").with_source(source))?;
         let pooled = texts.iter().zip(&states).map(|(text, states)| {
             // The rest is padding.
-            pool(states.get(..text.ids.len()).unwrap_or(states), self.pooling)
+            pool(states.get(..text.len()).unwrap_or(states), self.pooling)
         });
         Ok(pooled.collect())
     }
 
     /// Computes the states of all tokens of each text, including its padding.
-    fn states(&self, texts: &[&Tokens]) -> candle_core::Result<Vec<Vec<Vec<f32>>>> {
-        let longest = texts.iter().map(|text| text.ids.len()).max().unwrap_or(0);
-        let tensor = |of: fn(&Tokens) -> Vec<u32>, padding: u32| {
+    fn states(&self, texts: &[&Encoding]) -> candle_core::Result<Vec<Vec<Vec<f32>>>> {
+        let longest = texts.iter().map(|text| text.len()).max().unwrap_or(0);
+        let tensor = |of: fn(&Encoding) -> Vec<u32>, padding: u32| {
             let rows = texts.iter().flat_map(|text| {
                 let mut row = of(text);
                 row.resize(longest, padding);
@@ -132,9 +118,9 @@ impl Encoder {
             });
             Tensor::from_vec(rows.collect::<Vec<u32>>(), (texts.len(), longest), &Device::Cpu)
         };
-        let ids = tensor(|text| text.ids.clone(), self.padding)?;
-        let types = tensor(|text| text.types.clone(), 0)?;
-        let mask = tensor(|text| vec![1; text.ids.len()], 0)?;
+        let ids = tensor(|text| text.get_ids().to_vec(), self.padding)?;
+        let types = tensor(|text| text.get_type_ids().to_vec(), 0)?;
+        let mask = tensor(|text| vec![1; text.len()], 0)?;
         let transformer = self.transformer.lock().unwrap_or_else(PoisonError::into_inner);
         transformer.forward(&ids, &types, Some(&mask))?.to_vec3()
     }
@@ -172,13 +158,6 @@ fn transformer(folder: &Path, weights: Vec<u8>, config: &Config) -> Result<BertM
     let wrong = |source| broken(folder, WEIGHTS, "can't be used").with_source(source);
     let tensors = VarBuilder::from_buffered_safetensors(weights, DTYPE, &Device::Cpu).map_err(wrong)?;
     BertModel::load(tensors, config).map_err(wrong)
-}
-
-fn read(folder: &Path, file: &str) -> Result<Vec<u8>> {
-    fs::read(folder.join(file)).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => broken(folder, file, "is missing"),
-        _ => broken(folder, file, "can't be read").with_source(error),
-    })
 }
 
 /// Checks that the weights are the ones that were installed.
