@@ -3,8 +3,8 @@
 use super::{
     names::NameKind,
     values::{
-        is_digits, is_expression, is_identifier, is_instruction, is_jumbled, is_path, is_pattern,
-        is_placeholder, is_plain, is_prose, is_special, is_strong, is_url, is_wordy, without_templates,
+        is_digits, is_expression, is_identifier, is_jumbled, is_path, is_pattern, is_placeholder, is_plain,
+        is_prose, is_special, is_strong, is_url, is_wordy, without_templates,
     },
 };
 
@@ -166,7 +166,6 @@ fn is_harmless(value: &str) -> bool {
         || is_path(value)
         || is_placeholder(&without_templates(value))
         || (is_digits(value) && value.len() < 6)
-        || (is_instruction(&value.to_lowercase()))
 }
 
 fn is_comment(value: &str) -> bool {

@@ -111,10 +111,10 @@ impl SecretRules {
         let mut found = Vec::new();
         for rule in self.candidates(text) {
             let mut spans = rule.find(text.as_bytes(), self.allowlist.as_ref());
-            if rule.id() == GENERIC {
+            if rule.id == GENERIC {
                 spans.retain(|span| is_generic_secret(text, span));
             }
-            found.extend(spans.into_iter().map(|span| FoundSecret { rule: rule.id(), span }));
+            found.extend(spans.into_iter().map(|span| FoundSecret { rule: &rule.id, span }));
         }
         let named = |rule| move |span| FoundSecret { rule, span };
         found.extend(assignments::find(text).into_iter().map(named("named-secret")));

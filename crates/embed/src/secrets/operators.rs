@@ -270,7 +270,7 @@ fn without_operator(mut cursor: Cursor<'_>, name: &Name, blanks: &str) -> Option
         return joint(Place::Beside, cursor.at, false);
     }
     let before = cursor.text.get(..name.span.start).unwrap_or_default();
-    let is_set = before.trim_end_matches(['/', ':', '_']).ends_with("set ") || before.ends_with("set ");
+    let is_set = before.trim_end_matches(['/', ':', '_']).ends_with("set ");
     let rest = cursor.rest();
     let is_generated =
         name.kind != NameKind::Weak && rest.split_whitespace().next().is_some_and(is_generated);

@@ -41,10 +41,6 @@ pub(super) enum Target {
 }
 
 impl Rule {
-    pub(super) fn id(&self) -> &str {
-        &self.id
-    }
-
     /// Finds the spans of the secrets in `text`, in order.
     pub(super) fn find(&self, text: &[u8], everywhere: Option<&Allowlist>) -> Vec<Range<usize>> {
         let Some(regex) = self.pattern.regex() else { return Vec::new() };

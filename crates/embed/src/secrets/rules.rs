@@ -16,7 +16,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use serde::Deserialize;
 
 use super::{
-    SecretRules,
+    GENERIC, SecretRules,
     pattern::Pattern,
     rule::{Allowlist, Rule, Target},
 };
@@ -92,7 +92,7 @@ impl SecretRules {
 
 impl RuleEntry {
     fn build(self) -> Option<Rule> {
-        let end = if self.id == "generic-api-key" { WIDER_END_OF_GENERIC } else { WIDER_END };
+        let end = if self.id == GENERIC { WIDER_END_OF_GENERIC } else { WIDER_END };
         let source = self.regex?.replace(END, end);
         Some(Rule {
             id: self.id,

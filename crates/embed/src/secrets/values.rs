@@ -64,7 +64,7 @@ pub(super) fn is_pattern(value: &str) -> bool {
 
 /// Whether `value` is like `${NAME}`, `$(command)`, `$NAME`, `{{ name }}`, `<name>`, `%NAME%` or `[REDACTED]`, or refers to
 /// a vault.
-pub(super) fn is_template(value: &str) -> bool {
+fn is_template(value: &str) -> bool {
     const AROUND: [(&str, &str); 9] = [
         ("${{", "}}"),
         ("${", "}"),
@@ -100,7 +100,7 @@ fn is_variable(value: &str) -> bool {
 }
 
 /// Whether a value is like `your-key-here`, `my_token`, or `<your key>` without its brackets.
-pub(super) fn is_instruction(lower: &str) -> bool {
+fn is_instruction(lower: &str) -> bool {
     let names = names_a_secret(lower);
     let is_words =
         lower.chars().all(|c| c.is_alphabetic() || matches!(c, '-' | '_' | ' ' | '.' | '/' | '\''));
