@@ -299,16 +299,4 @@ mod tests {
         assert!(check("https://192.168.1.7:8000/v1", true, false).is_ok());
         assert!(check("http://localhost:8000/v1", true, false).is_ok());
     }
-
-    #[tokio::test]
-    async fn a_refused_connection_is_not_retryable() {
-        // A port that was free a moment ago.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = url(&format!("http://127.0.0.1:{port}/?secret=hunter2"));
-        let client = client(&address, &ClientOptions::default()).unwrap();
-        let error = transport_error(client.get(address).send().await.unwrap_err());
-        assert!(!error.is_retryable(), "{error:?}");
-        assert_eq!(error.to_string(), "connection refused");
-        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
-    }
 }

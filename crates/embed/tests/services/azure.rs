@@ -6,16 +6,14 @@ use std::sync::{
 };
 
 use amplifier_session_core::{ErrorKind, embedding::EmbeddingProvider};
-use amplifier_session_embed::{
-    AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn, EntraIdentity, ModelConfig, Secret,
-};
+use amplifier_session_embed::{AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn, EntraIdentity, Secret};
 use amplifier_session_testkit::http::{Credential, Fault, MockEmbeddings, MockOptions};
 use azure_core::{
     credentials::{AccessToken, TokenCredential, TokenRequestOptions},
     error::ErrorKind as AzureErrorKind,
     time::OffsetDateTime,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{KEY, assert_vectors, embed, server, small};
 
@@ -47,19 +45,6 @@ async fn both_forms_of_the_endpoint_reach_the_deployment() {
 }
 
 #[tokio::test]
-async fn the_api_version_can_be_set_and_ada_gets_no_dimensions() {
-    let mock = server().await;
-    let config = config(mock.azure_endpoint())
-        .with_api_version("2023-05-15")
-        .with_model(ModelConfig::new("text-embedding-ada-002"));
-    let model = AzureOpenAiEmbedding::new(&config).unwrap();
-    assert_eq!(embed(&model, &["a text"]).await.unwrap()[0].len(), 1536);
-    let call = mock.recorded().pop().unwrap();
-    assert_eq!(call.query.as_deref(), Some("api-version=2023-05-15"));
-    assert_eq!(call.member("dimensions"), &Value::Null);
-}
-
-#[tokio::test]
 async fn a_wrong_key_is_an_authentication_error_at_once() {
     let mock = server().await;
     let wrong = AzureOpenAiConfig::new(mock.azure_endpoint(), AzureSignIn::Key(Secret::new("sk-wrong")));
@@ -68,15 +53,6 @@ async fn a_wrong_key_is_an_authentication_error_at_once() {
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Authentication, false));
     assert!(!format!("{error:?}").contains("sk-wrong"));
     assert_eq!(mock.calls(), 1);
-}
-
-#[tokio::test]
-async fn a_missing_deployment_is_an_error() {
-    let mock = server().await;
-    let config = config(mock.azure_endpoint()).with_deployment("gone");
-    let error = embed(&AzureOpenAiEmbedding::new(&config).unwrap(), &["a text"]).await.unwrap_err();
-    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
-    assert!(error.to_string().contains("deployment"), "{error}");
 }
 
 #[tokio::test]

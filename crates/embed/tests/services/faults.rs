@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use amplifier_session_core::{
-    Error, ErrorKind,
-    embedding::{EmbeddingPurpose, is_no_vector},
-};
+use amplifier_session_core::{Error, ErrorKind, embedding::EmbeddingPurpose};
 use amplifier_session_embed::{OpenAiConfig, OpenAiEmbedding, wrappers::StackOptions};
 use amplifier_session_testkit::http::{Fault, MockEmbeddings};
 
@@ -27,64 +24,19 @@ async fn error_of(fault: Fault) -> Error {
 
 #[tokio::test]
 async fn temporary_failures_are_retryable() {
-    for fault in [
-        Fault::CutBefore,
-        Fault::CutInside,
-        Fault::Garbage,
-        Fault::status(408),
-        Fault::status(429),
-        Fault::status(500),
-        Fault::status(503),
-        Fault::saying(502, "<html>Bad Gateway</html>"),
+    for (fault, says) in [
+        (Fault::CutBefore, ""),
+        (Fault::CutInside, "the connection was cut"),
+        (Fault::Garbage, "contains no vectors"),
+        (Fault::status(429), "too many requests"),
+        (Fault::saying(502, "<html>Bad Gateway</html>"), "the service failed"),
     ] {
         let error = error_of(fault.clone()).await;
         assert_eq!(error.kind(), ErrorKind::Embedding, "{fault:?}");
         assert!(error.is_retryable(), "{fault:?}: {error}");
+        assert!(error.to_string().contains(says), "{fault:?}: {error}");
         assert_eq!(error.retry_after(), None);
     }
-}
-
-#[tokio::test]
-async fn a_cut_connection_differs_from_garbage() {
-    assert!(error_of(Fault::CutInside).await.to_string().contains("the connection was cut"));
-    assert!(error_of(Fault::Garbage).await.to_string().contains("contains no vectors"));
-}
-
-#[tokio::test]
-async fn wrong_vectors_are_an_error_and_never_a_shifted_list() {
-    for (fault, says) in [
-        (Fault::TooFew, "1 vectors for 2 texts"),
-        (Fault::TooMany, "3 vectors for 2 texts"),
-        (Fault::WrongDimensions, "7 dimensions, but 8 are configured"),
-        (Fault::DuplicateIndex, "index: 0"),
-    ] {
-        let error = error_of(fault).await;
-        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
-        assert!(error.to_string().contains(says), "{error}");
-        assert_eq!(error.context("service"), Some("OpenAI-compatible"));
-    }
-}
-
-#[tokio::test]
-async fn every_form_of_retry_header_is_understood() {
-    let date = Fault::throttled("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")
-        .with_header("date", "Sun, 06 Nov 1994 08:49:37 GMT");
-    for (fault, wait) in [
-        (Fault::throttled("retry-after-ms", "1500"), Duration::from_millis(1500)),
-        (Fault::throttled("retry-after", "2"), Duration::from_secs(2)),
-        (Fault::throttled("retry-after", "0.25"), Duration::from_millis(250)),
-        (date, Duration::from_secs(30)),
-        (Fault::status(503).with_header("retry-after", "5"), Duration::from_secs(5)),
-    ] {
-        assert_eq!(error_of(fault.clone()).await.retry_after(), Some(wait), "{fault:?}");
-    }
-}
-
-#[tokio::test]
-async fn an_exhausted_quota_is_not_retryable() {
-    let body = r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
-    let error = error_of(Fault::saying(429, body)).await;
-    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
 }
 
 #[tokio::test]
@@ -104,27 +56,21 @@ async fn rejected_texts_differ_from_rejected_requests() {
     assert_eq!(error_of(Fault::saying(400, body)).await.kind(), ErrorKind::Embedding);
 }
 
-#[tokio::test]
-async fn a_vector_with_nan_fails_its_text_alone() {
-    let mock = server().await;
-    mock.script([Fault::NotFinite]);
-    let vectors = embed(&provider(&mock, small()), &["one", "two"]).await.unwrap();
-    assert!(vectors.len() == 2 && vectors.iter().all(|vector| is_no_vector(vector)), "{vectors:?}");
-}
-
 /// There is no other attempt, neither in the provider nor in its wrappers: no service starts within a second.
 #[tokio::test]
 async fn a_refused_connection_is_reported_at_once() {
     // A port that was free just now.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("http://127.0.0.1:{port}/v1");
-    let config = OpenAiConfig::default().with_base_url(&address).with_model(small());
+    let url = format!("{address}?secret=hunter2");
+    let config = OpenAiConfig::default().with_base_url(url).with_model(small());
     let model = OpenAiEmbedding::new(&config).unwrap();
     let stack = StackOptions::default().wrap(std::sync::Arc::new(model)).unwrap();
     let texts = ["a text".to_owned()];
     let error = stack.provider().embed(&texts, EmbeddingPurpose::Document).await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
     assert!(error.to_string().starts_with(&format!("{address}: connection refused")), "{error}");
+    assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
     assert_eq!(stack.statistics().retries, 0);
 }
 

@@ -30,25 +30,6 @@ async fn a_request_has_only_the_required_parameters() {
 }
 
 #[tokio::test]
-async fn dimensions_are_sent_only_to_ask_for_shorter_vectors() {
-    let mock = server().await;
-    let large = ModelConfig::new("text-embedding-3-large");
-    for (model, sent, length) in [
-        (large.clone(), Value::Null, 3072),
-        (large.clone().with_dimensions(3072), Value::Null, 3072),
-        (large.with_dimensions(256), json!(256), 256),
-        (ModelConfig::new("text-embedding-ada-002"), Value::Null, 1536),
-        (ModelConfig::new("text-embedding-ada-002").with_dimensions(1536), Value::Null, 1536),
-    ] {
-        let model = provider(&mock, model);
-        assert_eq!(model.space().dimensions, length);
-        let vectors = embed(&model, &["a text"]).await.unwrap();
-        assert_eq!(vectors[0].len(), length);
-        assert_eq!(mock.recorded().last().unwrap().member("dimensions"), &sent);
-    }
-}
-
-#[tokio::test]
 async fn no_call_is_made_without_texts() {
     let mock = server().await;
     assert!(embed(&provider(&mock, small()), &[]).await.unwrap().is_empty());
@@ -116,5 +97,6 @@ async fn the_error_about_an_unknown_model_names_model_and_address() {
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Embedding, false));
     assert!(error.to_string().contains("has no such model"), "{error}");
     assert!(error.to_string().contains("model text-embedding-9"), "{error}");
+    assert_eq!(error.context("service"), Some("OpenAI-compatible"));
     assert_eq!(error.context("request"), Some("req_mock"));
 }

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use amplifier_session_testkit::write_json;
+use futures_util::FutureExt as _;
 use serde_json::json;
 
 use super::*;
@@ -46,9 +47,7 @@ async fn concurrent_calls_get_the_same_vectors() {
 #[test]
 fn it_works_without_a_runtime_of_tokio() {
     let model = Folder::named("tiny").open();
-    let mut call = std::pin::pin!(documents(&model, &["one"]));
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(call.as_mut().poll(&mut context).is_ready());
+    assert!(documents(&model, &["one"]).now_or_never().is_some());
 }
 
 #[tokio::test]
@@ -110,18 +109,8 @@ async fn the_folder_decides_the_pooling() {
     let mut vectors = Vec::new();
     for mode in ["cls", "mean", "max"] {
         let folder = Folder::named("tiny");
-        write_json(
-            &folder.path.join("1_Pooling/config.json"),
-            &json!({ format!("pooling_mode_{mode}_tokens"): true }),
-        )
-        .unwrap();
-        if mode == "cls" {
-            write_json(
-                &folder.path.join("1_Pooling/config.json"),
-                &json!({ "pooling_mode_cls_token": true }),
-            )
-            .unwrap();
-        }
+        let config = json!({ "pooling_mode": mode });
+        write_json(&folder.path.join("1_Pooling/config.json"), &config).unwrap();
         let model = folder.open();
         let together = documents(&model, &["one two", "three four five six"]).await;
         assert_unit(&together[0]);
@@ -174,48 +163,33 @@ fn the_provider_describes_the_model() {
 
 #[test]
 fn errors_about_a_folder_name_the_file() {
-    let refused = |change: fn(&Path)| {
+    let cases: [(fn(&Path), &str); 10] = [
+        (|folder| fs::remove_file(folder.join("config.json")).unwrap(), "config.json is missing"),
+        (|folder| fs::remove_file(folder.join("tokenizer.json")).unwrap(), "tokenizer.json is missing"),
+        (|folder| fs::remove_file(folder.join("model.safetensors")).unwrap(), "model.safetensors is missing"),
+        (
+            |folder| write_json(&folder.join("tokenizer.json"), &json!({})).unwrap(),
+            "tokenizer.json can't be used",
+        ),
+        (halve_weights, "model.safetensors has "),
+        // There are no weights for a third layer.
+        (|folder| change_config(folder, "num_hidden_layers", json!(3)), "model.safetensors can't be used"),
+        (|folder| change_config(folder, "intermediate_size", json!(5)), "model.safetensors can't be used"),
+        (|folder| change_config(folder, "hidden_act", json!("swish")), "config.json can't be used"),
+        (|folder| change_config(folder, "model_type", json!("gpt2")), "config.json has the model type"),
+        (|folder| change_config(folder, "vocab_size", json!(9)), "model.safetensors has a tensor"),
+    ];
+    for (change, expected) in cases {
         let folder = Folder::named("tiny");
         change(&folder.path);
-        folder.refused()
-    };
-    let starts = |message: String, expected: &str| assert!(message.starts_with(expected), "{message}");
-    for (file, expected) in [
-        ("config.json", "config.json is missing"),
-        ("tokenizer.json", "tokenizer.json is missing"),
-        ("model.safetensors", "model.safetensors is missing"),
-    ] {
-        let folder = Folder::named("tiny");
-        fs::remove_file(folder.path.join(file)).unwrap();
-        starts(folder.refused(), expected);
+        let message = folder.refused();
+        assert!(message.starts_with(expected), "{message}");
     }
-    starts(
-        refused(|folder| write_json(&folder.join("tokenizer.json"), &json!({})).unwrap()),
-        "tokenizer.json can't be used",
-    );
-    let half = |folder: &Path| {
-        let bytes = fs::read(folder.join("model.safetensors")).unwrap();
-        fs::write(folder.join("model.safetensors"), &bytes[..bytes.len() / 2]).unwrap();
-    };
-    starts(refused(half), "model.safetensors has ");
-    // There are no weights for a third layer.
-    starts(
-        refused(|folder| change_config(folder, "num_hidden_layers", json!(3))),
-        "model.safetensors can't be used",
-    );
-    starts(
-        refused(|folder| change_config(folder, "intermediate_size", json!(5))),
-        "model.safetensors can't be used",
-    );
-    starts(
-        refused(|folder| change_config(folder, "hidden_act", json!("swish"))),
-        "config.json can't be used",
-    );
-    starts(
-        refused(|folder| change_config(folder, "model_type", json!("gpt2"))),
-        "config.json has the model type",
-    );
-    starts(refused(|folder| change_config(folder, "vocab_size", json!(9))), "model.safetensors has a tensor");
+}
+
+fn halve_weights(folder: &Path) {
+    let bytes = fs::read(folder.join("model.safetensors")).unwrap();
+    fs::write(folder.join("model.safetensors"), &bytes[..bytes.len() / 2]).unwrap();
 }
 
 fn change_config(folder: &Path, key: &str, value: serde_json::Value) {
