@@ -97,13 +97,6 @@ fn values_with_a_telling_name_or_form_are_masked() {
 }
 
 #[test]
-fn passwords_in_urls_need_not_look_random() {
-    for password in ["hunter2", "p@ss", "correct-horse", "Pa$$w0rd!"] {
-        assert_is_masked_in("postgresql://me:{}@localhost:5432/db", password);
-    }
-}
-
-#[test]
 fn azure_keys_are_masked() {
     let key = format!("{}==", random(BASE64, 86, 40));
     assert_is_masked_in(

@@ -8,8 +8,8 @@ fn assert_untouched(text: &str) {
 }
 
 #[test]
-fn hashes_and_identifiers_are_not_masked() {
-    for text in [
+fn ordinary_texts_are_not_masked() {
+    let identifiers = [
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
         "index 83db48f..bf2a3c1 100644",
         "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -18,14 +18,8 @@ fn hashes_and_identifiers_are_not_masked() {
         "at 2026-01-05T08:00:00.000000Z, 1767600000",
         "md5 d41d8cd98f00b204e9800998ecf8427e",
         "toolu_01A09q90qw90lq917835lq9",
-    ] {
-        assert_untouched(text);
-    }
-}
-
-#[test]
-fn code_is_not_masked() {
-    for text in [
+    ];
+    let code = [
         "let token = self.tokens.next().ok_or(Error::Eof)?;",
         "def get_api_key(name: str) -> str:\n    return os.environ[name]",
         "api_key = os.environ[\"OPENAI_API_KEY\"]",
@@ -49,9 +43,18 @@ fn code_is_not_masked() {
         "task-runner disk-usage risk-assessment-for-the-second-quarter",
         "Bearer authentication is described below.",
         "the keyboard shortcut, the primary key, a monkey",
-    ] {
-        assert_untouched(text);
-    }
+    ];
+    let sentences = [
+        "The webhook handler retries on a timeout, but the idempotency key is lost between attempts.",
+        "Please rotate the access token every ninety days, and keep the password in the vault.",
+        "Authentication failed: the API key was rejected (401).",
+        "Der Schlüssel liegt unter der Matte; das Passwort steht auf dem Zettel.",
+        "密码和令牌都在保险库里。",
+        "secret: nobody knows",
+        "\0\0\0",
+        "",
+    ];
+    identifiers.iter().chain(&code).chain(&sentences).for_each(|text| assert_untouched(text));
 }
 
 #[test]
@@ -65,20 +68,4 @@ fn images_are_not_masked() {
     let image = random(BASE64, 20_000, 60);
     assert_untouched(&format!("data:image/png;base64,{image}=="));
     assert_untouched(&format!("{{\"type\":\"base64\",\"media_type\":\"image/png\",\"data\":\"{image}\"}}"));
-}
-
-#[test]
-fn sentences_are_not_masked() {
-    for text in [
-        "The webhook handler retries on a timeout, but the idempotency key is lost between attempts.",
-        "Please rotate the access token every ninety days, and keep the password in the vault.",
-        "Authentication failed: the API key was rejected (401).",
-        "Der Schlüssel liegt unter der Matte; das Passwort steht auf dem Zettel.",
-        "密码和令牌都在保险库里。",
-        "secret: nobody knows",
-        "\0\0\0",
-        "",
-    ] {
-        assert_untouched(text);
-    }
 }
