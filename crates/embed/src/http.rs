@@ -170,25 +170,23 @@ pub(crate) async fn read_body(mut response: Response, limit: usize) -> Result<Ve
 pub(crate) fn transport_error(error: reqwest::Error) -> Error {
     // The URL may contain something private, for example in its query.
     let error = error.without_url();
-    if let Some(reason) = tls_reason(&error) {
-        let message = format!("the TLS connection failed: {reason}");
-        return failed(message).with_source(error);
-    }
-    if is_refused(&error) {
-        return failed("connection refused").with_source(error);
-    }
-    let message = if error.is_timeout() {
-        "the service did not answer in time"
+    let (message, is_temporary) = if let Some(reason) = tls_reason(&error) {
+        (format!("the TLS connection failed: {reason}"), false)
+    } else if is_refused(&error) {
+        ("connection refused".to_owned(), false)
+    } else if error.is_timeout() {
+        ("the service did not answer in time".to_owned(), true)
     } else if error.is_connect() {
-        return failed(reason_of(&error)).with_source(error).retryable();
+        (reason_of(&error), true)
     } else if error.is_builder() {
-        return failed("the request can't be built").with_source(error);
+        ("the request can't be built".to_owned(), false)
     } else if error.is_redirect() {
-        return failed("too many redirects").with_source(error);
+        ("too many redirects".to_owned(), false)
     } else {
-        "the connection was cut"
+        ("the connection was cut".to_owned(), true)
     };
-    failed(message).with_source(error).retryable()
+    let failed = failed(message).with_source(error);
+    if is_temporary { failed.retryable() } else { failed }
 }
 
 /// The causes of an error, outermost first.

@@ -132,7 +132,7 @@ impl CacheFile {
         day: i64,
     ) -> Result<Vec<Option<Vec<f32>>>, Failure> {
         let mut found = Vec::with_capacity(keys.len());
-        let mut changes = Changes::default();
+        let (mut used_again, mut damaged) = (Vec::new(), Vec::new());
         {
             let transaction = self.connection.transaction()?;
             let mut select = transaction
@@ -141,29 +141,33 @@ impl CacheFile {
                 let row = select.query_row([key.as_bytes()], |row| read_row(key, row)).optional()?;
                 found.push(row.and_then(|(id, used, vector)| {
                     let vector = vector.filter(|vector| vector.len() == dimensions);
-                    changes.note(id, vector.is_some(), used < day);
+                    match &vector {
+                        None => damaged.push(id),
+                        Some(_) if used < day => used_again.push(id),
+                        Some(_) => {}
+                    }
                     vector
                 }));
             }
         }
         // The vectors can be used even if this can't be recorded.
-        if let Err(failure) = self.change(&changes, day) {
+        if let Err(failure) = self.change(&used_again, &damaged, day) {
             tracing::debug!(%failure, "the embedding cache can't be written");
         }
         Ok(found)
     }
 
-    fn change(&mut self, changes: &Changes, day: i64) -> Result<(), Failure> {
-        if changes.used.is_empty() && changes.damaged.is_empty() {
+    fn change(&mut self, used: &[i64], damaged: &[i64], day: i64) -> Result<(), Failure> {
+        if used.is_empty() && damaged.is_empty() {
             return Ok(());
         }
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for id in &changes.used {
+        for id in used {
             transaction
                 .prepare_cached("UPDATE entry SET used = ?2 WHERE rowid = ?1")?
                 .execute(params![id, day])?;
         }
-        for id in &changes.damaged {
+        for id in damaged {
             transaction.prepare_cached("DELETE FROM entry WHERE rowid = ?1")?.execute([id])?;
         }
         transaction.commit()?;
@@ -219,23 +223,6 @@ impl CacheFile {
         let vectors =
             self.connection.query_row("SELECT count(*) FROM entry", [], |row| row.get::<_, i64>(0))?;
         Ok((vectors as u64, file_bytes(&self.connection)?))
-    }
-}
-
-/// What is to be written after a read.
-#[derive(Default)]
-struct Changes {
-    used: Vec<i64>,
-    damaged: Vec<i64>,
-}
-
-impl Changes {
-    fn note(&mut self, id: i64, is_whole: bool, is_first_use_of_day: bool) {
-        if !is_whole {
-            self.damaged.push(id);
-        } else if is_first_use_of_day {
-            self.used.push(id);
-        }
     }
 }
 

@@ -1,13 +1,8 @@
 //! The vectors in a response.
 
-use std::fmt;
-
 use amplifier_session_core::{Error, ErrorKind, Result, embedding::NO_VECTOR};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::{
-    Deserialize, Deserializer,
-    de::{self, SeqAccess, Visitor},
-};
+use serde::Deserialize;
 
 #[derive(Deserialize)]
 struct Answer {
@@ -20,9 +15,40 @@ struct Item {
     embedding: Vector,
 }
 
-/// A vector, sent as base64 of little-endian `f32` or as a list of numbers. Some servers support only one of the two,
-/// whatever the request asks for.
+#[derive(Deserialize)]
+#[serde(try_from = "Form")]
 struct Vector(Vec<f32>);
+
+/// A vector as it is sent. Some servers support only one of the two forms, whatever the request asks for.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Form {
+    /// Base64 of little-endian `f32`.
+    Base64(String),
+    /// Read as `f64`, so that a number too large for `f32` fails its own vector and not the whole response.
+    Numbers(Vec<Option<f64>>),
+}
+
+impl TryFrom<Form> for Vector {
+    type Error = &'static str;
+
+    fn try_from(form: Form) -> Result<Self, &'static str> {
+        let vector = match form {
+            Form::Base64(text) => {
+                let bytes = STANDARD.decode(text).map_err(|_| "a vector is not base64")?;
+                let (numbers, rest) = bytes.as_chunks::<4>();
+                if !rest.is_empty() {
+                    return Err("a vector of base64 ends in the middle of a number");
+                }
+                numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+            }
+            Form::Numbers(numbers) => {
+                numbers.into_iter().map(|number| number.map_or(NO_VECTOR, |number| number as f32)).collect()
+            }
+        };
+        Ok(Self(vector))
+    }
+}
 
 /// Decodes the response to a request with `texts` texts: their vectors, in the order of the texts and of unit length.
 /// A vector of zeros, or with a number that is not finite, becomes [`NO_VECTOR`]: only its own text fails.
@@ -110,40 +136,6 @@ fn unit(mut vector: Vec<f32>) -> Vec<f32> {
 
 fn wrong(message: String) -> Error {
     Error::new(ErrorKind::Embedding, message)
-}
-
-impl<'de> Deserialize<'de> for Vector {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(EitherForm).map(Self)
-    }
-}
-
-struct EitherForm;
-
-impl<'de> Visitor<'de> for EitherForm {
-    type Value = Vec<f32>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a vector as base64 or as numbers")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<f32>, E> {
-        let bytes = STANDARD.decode(text).map_err(|_| E::custom("a vector is not base64"))?;
-        let (numbers, rest) = bytes.as_chunks::<4>();
-        if !rest.is_empty() {
-            return Err(E::custom("a vector of base64 ends in the middle of a number"));
-        }
-        Ok(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut numbers: A) -> Result<Vec<f32>, A::Error> {
-        let mut vector = Vec::with_capacity(numbers.size_hint().unwrap_or(0));
-        // Read as `f64`, so that a number too large for `f32` fails its own vector and not the whole response.
-        while let Some(number) = numbers.next_element::<Option<f64>>()? {
-            vector.push(number.map_or(NO_VECTOR, |number| number as f32));
-        }
-        Ok(vector)
-    }
 }
 
 #[cfg(test)]

@@ -101,16 +101,9 @@ fn texts() -> Vec<String> {
             texts.push(around.replace('◆', &next(HEX, length)));
         }
         for _ in 0..6 {
-            let part = |hex: &str, length: usize| hex[..length].to_owned();
-            let hex = next(HEX, 32);
-            let uuid = format!(
-                "{}-{}-4{}-a{}-{}",
-                part(&hex, 8),
-                &hex[8..12],
-                &hex[12..15],
-                &hex[15..18],
-                &hex[18..30]
-            );
+            let hex = next(HEX, 30);
+            let (a, b, c) = (&hex[..8], &hex[8..12], &hex[12..15]);
+            let uuid = format!("{a}-{b}-4{c}-a{}-{}", &hex[15..18], &hex[18..30]);
             texts.push(around.replace('◆', &uuid));
         }
     }
@@ -132,10 +125,9 @@ fn texts() -> Vec<String> {
     }
     for wrap in WRAPS {
         for text in CODE.iter().chain(&PROSE) {
-            let is_json = wrap.starts_with('{');
-            let inner = if is_json { serde_json::to_string(text).unwrap() } else { (*text).to_owned() };
-            let inner = if is_json { inner[1..inner.len() - 1].to_owned() } else { inner };
-            texts.push(wrap.replace('◆', &inner));
+            let quoted = serde_json::to_string(text).unwrap();
+            let inner = if wrap.starts_with('{') { &quoted[1..quoted.len() - 1] } else { *text };
+            texts.push(wrap.replace('◆', inner));
         }
     }
     // Files of this repository: code, documentation, configuration, a lock file.
