@@ -11,10 +11,10 @@ use azure_data_cosmos::models::VectorIndexType;
 use serde_json::{from_value, json};
 
 /// The database unless another one is named.
-pub const DEFAULT_DATABASE: &str = "amplifier-db";
+const DEFAULT_DATABASE: &str = "amplifier-db";
 
 /// Length of vectors if neither the configuration nor an embedding provider sets it: that of `text-embedding-3-large`.
-pub const DEFAULT_DIMENSIONS: usize = 3072;
+pub(crate) const DEFAULT_DIMENSIONS: usize = 3072;
 
 /// The settings of stores in Cosmos DB.
 pub(crate) const SETTINGS: &[Setting] = &[

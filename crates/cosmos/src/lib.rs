@@ -61,6 +61,6 @@ mod write;
 mod tests;
 
 pub use azure_data_cosmos::models::VectorIndexType;
-pub use config::{Authentication, CosmosConfig, DEFAULT_DATABASE, DEFAULT_DIMENSIONS};
+pub use config::{Authentication, CosmosConfig};
 pub use factory::FACTORY;
 pub use store::CosmosBackend;
