@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use amplifier_session_core::{Error, Result, embedding::EmbeddingPurpose};
+use amplifier_session_core::{Error, Result};
 use candle_core::{Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config, DTYPE};
@@ -18,8 +18,8 @@ use super::{
     settings,
 };
 use crate::models::{
-    CONFIG, Manifest, ModelDescription, Pooling, Prompts, TOKENIZER, WEIGHTS, broken, check_weights,
-    describe, of_bytes, read,
+    CONFIG, Manifest, ModelDescription, Pooling, TOKENIZER, WEIGHTS, broken, check_weights, describe,
+    of_bytes, read,
 };
 
 /// A loaded model.
@@ -30,14 +30,6 @@ pub(super) struct Encoder {
     pooling: Pooling,
     dimensions: usize,
     padding: u32,
-    /// The number of tokens in an empty text: prompt, beginning and end.
-    blank: Blank,
-}
-
-/// The number of tokens in an empty text, by purpose.
-struct Blank {
-    query: usize,
-    document: usize,
 }
 
 impl Encoder {
@@ -55,7 +47,6 @@ impl Encoder {
         let fingerprint =
             of_bytes(format!("{hash}\n{}\n{}", of_bytes(&tokenizer_json), settings(&described)).as_bytes());
         let encoder = Self {
-            blank: Blank::new(&tokenizer, &described.prompts)?,
             tokenizer,
             transformer: Mutex::new(transformer(folder, weights, &config)?),
             pooling: described.pooling,
@@ -65,17 +56,18 @@ impl Encoder {
         Ok((encoder, described, fingerprint))
     }
 
-    /// The most tokens in an empty text, for any purpose.
-    pub(super) fn longest_blank(&self) -> usize {
-        self.blank.query.max(self.blank.document)
+    /// The number of tokens of an empty text after `prompt`: those of the prompt, and of the beginning and the end.
+    pub(super) fn blank(&self, prompt: &str) -> Result<usize> {
+        let encoded = self.tokenizer.encode(prompt, true);
+        encoded
+            .map(|encoding| encoding.len())
+            .map_err(|source| failed("a prompt can't be tokenized").with_source(source))
     }
 
-    /// Computes the vectors of `texts`, which include their prompts.
-    pub(super) fn encode(&self, texts: Vec<String>, purpose: EmbeddingPurpose) -> Result<Vec<Vec<f32>>> {
-        let blank = match purpose {
-            EmbeddingPurpose::Query => self.blank.query,
-            EmbeddingPurpose::Document => self.blank.document,
-        };
+    /// Computes the vectors of `texts`, each after `prompt`.
+    pub(super) fn encode(&self, prompt: &str, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        let blank = self.blank(prompt)?;
+        let texts: Vec<String> = texts.iter().map(|text| format!("{prompt}{text}")).collect();
         let encoded = self.tokenizer.encode_batch(texts, true);
         let encoded = encoded.map_err(|source| failed("a text can't be tokenized").with_source(source))?;
         // Empty texts keep these zeros.
@@ -123,18 +115,6 @@ impl Encoder {
         let mask = tensor(|text| vec![1; text.len()], 0)?;
         let transformer = self.transformer.lock().unwrap_or_else(PoisonError::into_inner);
         transformer.forward(&ids, &types, Some(&mask))?.to_vec3()
-    }
-}
-
-impl Blank {
-    fn new(tokenizer: &Tokenizer, prompts: &Prompts) -> Result<Self> {
-        let tokens = |prompt: &str| {
-            let encoded = tokenizer.encode(prompt, true);
-            encoded
-                .map(|encoding| encoding.len())
-                .map_err(|source| failed("a prompt can't be tokenized").with_source(source))
-        };
-        Ok(Self { query: tokens(&prompts.query)?, document: tokens(&prompts.document)? })
     }
 }
 

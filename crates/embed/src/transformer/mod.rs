@@ -64,16 +64,9 @@ impl TransformerEmbedding {
             model: format!("{name}@{}", fingerprint.chars().take(8).collect::<String>()),
             dimensions: described.dimensions,
         };
-        let room = described.max_tokens.saturating_sub(encoder.longest_blank());
+        let blank = encoder.blank(&described.prompts.query)?.max(encoder.blank(&described.prompts.document)?);
+        let room = described.max_tokens.saturating_sub(blank);
         Ok(Self { space, limits: limits(room), prompts: described.prompts, encoder: Arc::new(encoder) })
-    }
-
-    fn with_prompt(&self, texts: &[String], purpose: EmbeddingPurpose) -> Vec<String> {
-        let prompt = match purpose {
-            EmbeddingPurpose::Query => &self.prompts.query,
-            EmbeddingPurpose::Document => &self.prompts.document,
-        };
-        texts.iter().map(|text| format!("{prompt}{text}")).collect()
     }
 }
 
@@ -120,13 +113,18 @@ impl EmbeddingProvider for TransformerEmbedding {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let (encoder, texts) = (Arc::clone(&self.encoder), self.with_prompt(texts, purpose));
+        let prompt = match purpose {
+            EmbeddingPurpose::Query => self.prompts.query.clone(),
+            EmbeddingPurpose::Document => self.prompts.document.clone(),
+        };
+        let (encoder, texts) = (Arc::clone(&self.encoder), texts.to_vec());
+        let encode = move || encoder.encode(&prompt, &texts);
         let encoded = match Handle::try_current() {
             Ok(runtime) => {
-                let encoded = runtime.spawn_blocking(move || encoder.encode(texts, purpose)).await;
+                let encoded = runtime.spawn_blocking(encode).await;
                 encoded.map_err(|source| failed("the model was interrupted").with_source(source))?
             }
-            Err(_) => encoder.encode(texts, purpose),
+            Err(_) => encode(),
         };
         encoded.map_err(|error| error.with("model", &self.space.model))
     }
