@@ -73,18 +73,6 @@ fn texts_without_known_tokens_are_zeros() {
 
 #[test]
 fn special_tokens_are_plain_text() {
-    for text in [
-        "<|endoftext|>",
-        "[CLS] [SEP] [MASK]",
-        "##ing",
-        "a\0b",
-        "{\"a\": null}",
-        "🦀🦀",
-        "👩‍👩‍👧‍👦 family",
-        "[PAD]",
-    ] {
-        assert_well_formed(&vector(text));
-    }
     assert!(similarity("<|endoftext|> the build failed", "the build failed") > 0.5);
 }
 

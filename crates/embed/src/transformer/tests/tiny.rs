@@ -163,15 +163,12 @@ fn the_provider_describes_the_model() {
 
 #[test]
 fn errors_about_a_folder_name_the_file() {
-    let cases: [(fn(&Path), &str); 10] = [
-        (|folder| fs::remove_file(folder.join("config.json")).unwrap(), "config.json is missing"),
+    let cases: [(fn(&Path), &str); 7] = [
         (|folder| fs::remove_file(folder.join("tokenizer.json")).unwrap(), "tokenizer.json is missing"),
-        (|folder| fs::remove_file(folder.join("model.safetensors")).unwrap(), "model.safetensors is missing"),
         (
             |folder| write_json(&folder.join("tokenizer.json"), &json!({})).unwrap(),
             "tokenizer.json can't be used",
         ),
-        (halve_weights, "model.safetensors has "),
         // There are no weights for a third layer.
         (|folder| change_config(folder, "num_hidden_layers", json!(3)), "model.safetensors can't be used"),
         (|folder| change_config(folder, "intermediate_size", json!(5)), "model.safetensors can't be used"),
@@ -185,11 +182,6 @@ fn errors_about_a_folder_name_the_file() {
         let message = folder.refused();
         assert!(message.starts_with(expected), "{message}");
     }
-}
-
-fn halve_weights(folder: &Path) {
-    let bytes = fs::read(folder.join("model.safetensors")).unwrap();
-    fs::write(folder.join("model.safetensors"), &bytes[..bytes.len() / 2]).unwrap();
 }
 
 fn change_config(folder: &Path, key: &str, value: serde_json::Value) {

@@ -29,14 +29,9 @@ async fn opened(
 }
 
 #[tokio::test]
-async fn it_describes_its_provider() {
-    let provider = Scripted::new().shared();
-    assert_describes(&breaking(&provider).0, &provider);
-}
-
-#[tokio::test]
 async fn an_open_breaker_fails_at_once_and_names_the_end_of_the_pause() {
     let (provider, breaking, clock) = opened([]).await;
+    assert_describes(&breaking, &provider);
     clock.advance(Duration::from_secs(59));
     let error = call(&breaking).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Embedding);
