@@ -112,7 +112,8 @@ pub(crate) fn compare(
         }
         Some(present) if present != wanted && config.vector_dimensions.is_some() => {
             return differs(format!(
-                "is made for vectors of {present} dimensions instead of {wanted}; set                  AMPLIFIER_COSMOS_VECTOR_DIMENSIONS={present} or AMPLIFIER_COSMOS_ENABLE_VECTOR=false"
+                "is made for vectors of {present} dimensions instead of {wanted}; set \
+                 AMPLIFIER_COSMOS_VECTOR_DIMENSIONS={present} or AMPLIFIER_COSMOS_ENABLE_VECTOR=false"
             ));
         }
         _ => {}
