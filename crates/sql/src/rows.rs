@@ -1,4 +1,7 @@
 //! Decoding rows: the columns of each kind of row, and the values of the model made from them.
+//!
+//! Every function fails with `Damaged`, with the row if possible, if a value is invalid, and with `StorageIo` if it cannot
+//! be read.
 
 use amplifier_session_core::{
     Result,
@@ -54,10 +57,6 @@ pub const PAGE: usize = 10_000;
 pub const PAGE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The session of a row of [`SESSION`].
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn session(row: &dyn Columns) -> Result<Session> {
     named(row, (0, 1, None), read_session(row))
 }
@@ -91,10 +90,6 @@ fn read_session(row: &dyn Columns) -> Result<Session> {
 }
 
 /// The session of a row of [`SESSION`] and [`SESSION_STATE`], without its metadata files.
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn stored_session(row: &dyn Columns) -> Result<StoredSession> {
     named(row, (0, 1, None), read_stored_session(row))
 }
@@ -112,10 +107,6 @@ fn read_stored_session(row: &dyn Columns) -> Result<StoredSession> {
 }
 
 /// The message of a row of [`MESSAGES`].
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn message(row: &dyn Columns) -> Result<Message> {
     named(row, (0, 1, Some(2)), read_message(row))
 }
@@ -143,10 +134,6 @@ fn read_message(row: &dyn Columns) -> Result<Message> {
 }
 
 /// The state of a message of a row of [`MESSAGE_STATE`].
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn message_state(row: &dyn Columns) -> Result<MessageState> {
     Ok(MessageState {
         digest: digest(row, 0)?,
@@ -157,10 +144,6 @@ pub fn message_state(row: &dyn Columns) -> Result<MessageState> {
 }
 
 /// The event of a row of [`EVENT`].
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn event(row: &dyn Columns) -> Result<Event> {
     named(row, (1, 2, Some(3)), read_event(row))
 }
@@ -192,10 +175,6 @@ fn read_event(row: &dyn Columns) -> Result<Event> {
 }
 
 /// The time that an event of a row of [`EVENT_TIME`] states.
-///
-/// # Errors
-///
-/// `StorageIo` if the row cannot be read.
 pub fn event_time(row: &dyn Columns) -> Result<EventTime> {
     // An unreadable summary states no time; the other events are still read.
     let summary: serde_json::Map<String, serde_json::Value> =
@@ -212,10 +191,6 @@ pub fn event_time(row: &dyn Columns) -> Result<EventTime> {
 }
 
 /// The vector of a row of [`VECTOR`].
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn record(row: &dyn Columns) -> Result<VectorRecord> {
     Ok(VectorRecord {
         content_type: row.text(0)?.parse()?,
@@ -229,10 +204,6 @@ pub fn record(row: &dyn Columns) -> Result<VectorRecord> {
 }
 
 /// Count, highest sequence, earliest and latest time: the first four columns. A time that is none is left out.
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn span(row: &dyn Columns) -> Result<RowSpan> {
     Ok(RowSpan {
         count: count(row, 0)?,
@@ -243,10 +214,6 @@ pub fn span(row: &dyn Columns) -> Result<RowSpan> {
 }
 
 /// Day, type, tool, model, provider and whether it failed: the first six columns of counted events.
-///
-/// # Errors
-///
-/// `Damaged` if a value is invalid; `StorageIo` if it cannot be read.
 pub fn event_group(row: &dyn Columns) -> Result<EventGroup> {
     Ok(EventGroup {
         day: row.day(0)?,
@@ -259,28 +226,16 @@ pub fn event_group(row: &dyn Columns) -> Result<EventGroup> {
 }
 
 /// Day, role and number of messages.
-///
-/// # Errors
-///
-/// `Damaged`, with the row if possible, if a value is invalid; `StorageIo` if it cannot be read.
 pub fn message_count(row: &dyn Columns) -> Result<MessageCount> {
     Ok(MessageCount { day: row.day(0)?, role: row.text(1)?.parse()?, messages: count(row, 2)? })
 }
 
 /// How many there are.
-///
-/// # Errors
-///
-/// `Damaged` if the value is invalid; `StorageIo` if it cannot be read.
 pub fn count(row: &dyn Columns, index: usize) -> Result<u64> {
     row.integer(index).map(i64::unsigned_abs)
 }
 
 /// The state of a message's vectors.
-///
-/// # Errors
-///
-/// `Damaged` if the value is invalid; `StorageIo` if it cannot be read.
 pub fn vector_state(row: &dyn Columns, index: usize) -> Result<VectorState> {
     VectorState::from_code(number(row, index)?).ok_or_else(|| damaged("vector state"))
 }

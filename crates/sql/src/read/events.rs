@@ -49,10 +49,6 @@ fn from(key: &SessionKey, start: u32, most: usize) -> impl Iterator<Item = Value
 }
 
 /// The events that match `options`, newest first.
-///
-/// # Errors
-///
-/// Those of the database; `Validation` for an unknown scope.
 pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
     let mut conditions = Conditions::of_events(R::DIALECT, scope, &options.filter)?;
     if let Some(after) = &options.after {
@@ -85,40 +81,26 @@ pub fn search<R: Reader>(reader: &R, scope: &Scope, options: &EventSearchOptions
     Ok(events)
 }
 
-/// The payloads of the events of these sequences, in any order.
-///
-/// # Errors
-///
-/// Those of the database; `Damaged` if chunks are missing.
+/// The payloads of the events of these sequences, in any order. `Damaged` if chunks of one are missing.
 pub fn of_sequences(
     reader: &impl Reader,
     key: &SessionKey,
     sequences: &[u32],
 ) -> Result<Vec<(u32, Payload)>> {
-    let which = is_one_of("sequence", sequences.iter().copied().map(i64::from));
-    let stored = reader.rows(&payloads(key, &which).once())?;
-    stored.into_iter().map(|stored| payload(reader, key, stored)).collect()
-}
-
-/// The payloads of events, as [`payload`] completes them. `which` is a condition on `sequence`.
-#[must_use]
-pub fn payloads(key: &SessionKey, which: &str) -> Query<StoredPayload> {
     let sql = format!(
-        "SELECT sequence, encoding, raw FROM events WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+        "SELECT sequence, encoding, raw FROM events WHERE user_id = ?1 AND session_id = ?2 AND {}",
+        is_one_of("sequence", sequences.iter().copied().map(i64::from))
     );
-    Query::new("event_payloads", sql, of_session(key), stored_payload)
+    let stored = reader.rows(&Query::new("event_payloads", sql, of_session(key), stored_payload).once())?;
+    let complete = |(sequence, payload): (u32, Option<Payload>)| match payload {
+        Some(payload) => Ok((sequence, payload)),
+        None => chunked_payload(reader, key, sequence).map(|payload| (sequence, payload)),
+    };
+    stored.into_iter().map(complete).collect()
 }
 
-/// A payload as its row stores it.
-#[derive(Debug, Clone)]
-pub struct StoredPayload {
-    /// The event.
-    pub sequence: u32,
-    /// `None` if the payload is in chunks.
-    pub payload: Option<Payload>,
-}
-
-fn stored_payload(row: &dyn Columns) -> Result<StoredPayload> {
+/// An event and its payload; `None` if the payload is in chunks.
+fn stored_payload(row: &dyn Columns) -> Result<(u32, Option<Payload>)> {
     let payload = match row.integer(1)? {
         encoding::NONE => Some(Payload::None),
         encoding::PLAIN => Some(Payload::Plain(row.bytes(2)?)),
@@ -126,41 +108,23 @@ fn stored_payload(row: &dyn Columns) -> Result<StoredPayload> {
         encoding::CHUNKS => None,
         _ => return Err(damaged("payload")),
     };
-    Ok(StoredPayload { sequence: number(row, 0)?, payload })
+    Ok((number(row, 0)?, payload))
 }
 
-/// The chunks of an event's payload in order, each with how many there are.
-#[must_use]
-pub fn chunks(key: &SessionKey, sequence: u32) -> Query<(Vec<u8>, u64)> {
+fn chunked_payload(reader: &impl Reader, key: &SessionKey, sequence: u32) -> Result<Payload> {
     let sql = "SELECT chunk_data, total_chunks FROM event_chunks
         WHERE user_id = ?1 AND session_id = ?2 AND sequence = ?3 ORDER BY chunk_index";
     let values = of_session(key).into_iter().chain([sequence.into()]);
-    Query::new("event_payloads", sql, values, |row| Ok((row.bytes(0)?, rows::count(row, 1)?)))
-}
-
-/// A payload with its chunks.
-///
-/// # Errors
-///
-/// Those of the database; `Damaged` if chunks are missing.
-pub fn payload(reader: &impl Reader, key: &SessionKey, stored: StoredPayload) -> Result<(u32, Payload)> {
-    let StoredPayload { sequence, payload } = stored;
-    if let Some(payload) = payload {
-        return Ok((sequence, payload));
-    }
-    let chunks = reader.rows(&chunks(key, sequence))?;
+    let chunk = |row: &dyn Columns| Ok((row.bytes(0)?, rows::count(row, 1)?));
+    let chunks = reader.rows(&Query::new("event_payloads", sql, values, chunk))?;
     if chunks.last().is_none_or(|(_, total)| chunks.len() as u64 != *total) {
         return Err(damaged("chunked payload"));
     }
-    Ok((sequence, Payload::Chunks(chunks.into_iter().map(|(chunk, _)| chunk).collect())))
+    Ok(Payload::Chunks(chunks.into_iter().map(|(chunk, _)| chunk).collect()))
 }
 
 /// The events that match `filter`, counted by group, for filters that SQL cannot express: examines each event. `answered` selects
 /// the user and id of sessions that have a response with usage.
-///
-/// # Errors
-///
-/// Those of the database; `Validation` for an unknown scope.
 pub fn count_each<R: Reader>(
     reader: &R,
     scope: &Scope,

@@ -36,10 +36,6 @@ pub fn of_session_from(key: &SessionKey, range: SequenceRange) -> Query<Message>
 }
 
 /// The messages of a query until they have [`PAGE_BYTES`].
-///
-/// # Errors
-///
-/// Those of the database.
 pub fn page(reader: &impl Reader, query: &Query<Message>) -> Result<Vec<Message>> {
     let (mut messages, mut bytes) = (Vec::new(), 0);
     reader.each(query, |message| {
@@ -51,10 +47,6 @@ pub fn page(reader: &impl Reader, query: &Query<Message>) -> Result<Vec<Message>
 }
 
 /// Messages whose vectors are pending, in order. `reader` reads one snapshot.
-///
-/// # Errors
-///
-/// Those of the database.
 pub fn pending<R: Reader>(reader: &R, query: &PendingQuery) -> Result<Vec<Message>> {
     let held = meta::generations(reader)?;
     let is_current = held.current_number() == query.generation;
@@ -74,10 +66,6 @@ pub fn pending_of(dialect: Dialect, query: &PendingQuery, is_current: bool) -> Q
 }
 
 /// Counts the messages that `filter` admits by day and role.
-///
-/// # Errors
-///
-/// Those of the database; `Validation` for an unknown scope.
 pub fn counts<R: Reader>(reader: &R, scope: &Scope, filter: &SearchFilter) -> Result<Vec<MessageCount>> {
     let conditions = Conditions::of_messages(R::DIALECT, scope, filter)?;
     let sql = format!(

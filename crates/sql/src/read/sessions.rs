@@ -15,39 +15,21 @@ use crate::{
     rows::{self, SESSION, SESSION_STATE, count, is_pending, span},
 };
 
-/// A session without its metadata files.
-#[must_use]
-pub fn stored(key: &SessionKey) -> Query<StoredSession> {
+/// A session with its metadata files, in order.
+pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSession>> {
     let sql =
         format!("SELECT {SESSION}, {SESSION_STATE} FROM sessions WHERE user_id = ?1 AND session_id = ?2");
-    Query::new("get_session", sql, of_session(key), rows::stored_session)
-}
-
-/// The metadata files of a session, in order.
-#[must_use]
-pub fn metadata_files(key: &SessionKey) -> Query<MetadataFile> {
+    let stored = Query::new("get_session", sql, of_session(key), rows::stored_session);
+    let Some(mut session) = reader.first(&stored)? else { return Ok(None) };
     let sql = "SELECT name, raw FROM metadata_files WHERE user_id = ?1 AND session_id = ?2 ORDER BY position";
-    Query::new("get_session", sql, of_session(key), |row| {
+    let files = Query::new("get_session", sql, of_session(key), |row| {
         Ok(MetadataFile { name: row.text(0)?, raw: RawJson::new(row.bytes(1)?) })
-    })
-}
-
-/// A session with its metadata files.
-///
-/// # Errors
-///
-/// Those of the database.
-pub fn get(reader: &impl Reader, key: &SessionKey) -> Result<Option<StoredSession>> {
-    let Some(mut session) = reader.first(&stored(key))? else { return Ok(None) };
-    session.metadata_files = reader.rows(&metadata_files(key))?;
+    });
+    session.metadata_files = reader.rows(&files)?;
     Ok(Some(session))
 }
 
 /// The sessions that match `query`, newest first.
-///
-/// # Errors
-///
-/// Those of the database; `Validation` for an unknown scope.
 pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>> {
     let mut conditions = Conditions::of_list(R::DIALECT, query)?;
     // If not all conditions are in the SQL, it is not known how many rows to read.
@@ -75,10 +57,6 @@ pub fn list<R: Reader>(reader: &R, query: &SessionQuery) -> Result<Vec<Session>>
 }
 
 /// The ids of the sessions of `scope`, with those of their parents.
-///
-/// # Errors
-///
-/// Those of the database; `Validation` for an unknown scope.
 pub fn names<R: Reader>(reader: &R, scope: &Scope) -> Result<Vec<SessionName>> {
     let conditions = Conditions::of_sessions(R::DIALECT, scope, &SessionFilter::default())?;
     let sql = format!("SELECT s.session_id, s.parent_id FROM sessions s WHERE {}", conditions.sql());
@@ -89,10 +67,6 @@ pub fn names<R: Reader>(reader: &R, scope: &Scope) -> Result<Vec<SessionName>> {
 }
 
 /// The keys of the sessions of `scope` that match `filter`.
-///
-/// # Errors
-///
-/// Those of the database; `Validation` for an unknown scope.
 pub fn keys<R: Reader>(reader: &R, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
     let conditions = Conditions::of_sessions(R::DIALECT, scope, filter)?;
     let sql = format!("SELECT s.key FROM sessions s WHERE {}", conditions.sql());
@@ -118,10 +92,6 @@ pub fn deleted(user: &UserId) -> Query<SessionId> {
 }
 
 /// The number of rows of a session and their range.
-///
-/// # Errors
-///
-/// Those of the database.
 pub fn stored_rows(reader: &impl Reader, key: &SessionKey) -> Result<SessionRows> {
     const OF_SESSION: &str = "WHERE user_id = ?1 AND session_id = ?2";
     let generation = meta::generations(reader)?.current_number();

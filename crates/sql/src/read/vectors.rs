@@ -16,10 +16,6 @@ use crate::{
 };
 
 /// The texts that have vectors, of the messages from `range.start` on.
-///
-/// # Errors
-///
-/// Those of the database.
 pub fn types<R: Reader>(
     reader: &R,
     generation: u32,
@@ -49,28 +45,23 @@ pub fn types<R: Reader>(
 }
 
 /// The progress of the vectors of the messages of `scope`. `reader` must read one snapshot.
-///
-/// # Errors
-///
-/// Those of the database; `Validation` for an unknown scope.
 pub fn counts<R: Reader>(reader: &R, scope: &Scope) -> Result<VectorCounts> {
     let held = meta::generations(reader)?;
     let current = held.current_number();
     let next = held.next.map(|next| next.number);
     let conditions = Conditions::of_sessions(R::DIALECT, scope, &SessionFilter::default())?;
-    let of_sessions = |table: &str| (R::DIALECT.beside_sessions)(table);
-    let query = |sql: String| (sql, conditions.clone());
+    let (of_sessions, admitted) = (R::DIALECT.beside_sessions, conditions.sql());
     let mut counts = VectorCounts::default();
 
-    let (sql, values) = query(format!(
+    let sql = format!(
         "SELECT t.vectors, count(*), count(*) FILTER (WHERE t.generation <> {}) FROM {} WHERE {} GROUP BY 1",
         next.unwrap_or(current),
         of_sessions("transcripts"),
-        conditions.sql()
-    ));
+        admitted
+    );
     let decode = |row: &dyn Columns| Ok((rows::vector_state(row, 0)?, count(row, 1)?, count(row, 2)?));
     for (state, messages, not_of_next) in
-        reader.rows(&Query::with_conditions("count_vectors", sql, values, decode))?
+        reader.rows(&Query::with_conditions("count_vectors", sql, conditions.clone(), decode))?
     {
         if state == VectorState::Nothing {
             counts.nothing += messages;
@@ -85,30 +76,30 @@ pub fn counts<R: Reader>(reader: &R, scope: &Scope) -> Result<VectorCounts> {
         }
     }
 
-    let (sql, values) = query(format!(
+    let sql = format!(
         "SELECT generation, count(*), CAST(sum(vectors) AS BIGINT) FROM (
              SELECT t.generation, count(*) AS vectors FROM {} WHERE {}
              GROUP BY t.user_id, t.session_id, t.sequence, t.generation
          ) AS of_messages GROUP BY 1",
         of_sessions(R::DIALECT.all_vectors),
-        conditions.sql()
-    ));
+        admitted
+    );
     let decode = |row: &dyn Columns| Ok((number::<u32>(row, 0)?, count(row, 1)?, count(row, 2)?));
     for (generation, messages, vectors) in
-        reader.rows(&Query::with_conditions("count_vectors", sql, values, decode))?
+        reader.rows(&Query::with_conditions("count_vectors", sql, conditions.clone(), decode))?
     {
         let of_generation = counts.generations.entry(generation).or_default();
         (of_generation.messages, of_generation.vectors) = (messages, vectors);
     }
 
-    let (sql, values) = query(format!(
+    let sql = format!(
         "SELECT t.generation, t.reason, count(*) FROM {} WHERE {} GROUP BY 1, 2",
         of_sessions("vector_failures"),
-        conditions.sql()
-    ));
+        admitted
+    );
     let decode = |row: &dyn Columns| Ok((number::<u32>(row, 0)?, row.text(1)?, count(row, 2)?));
     for (generation, reason, messages) in
-        reader.rows(&Query::with_conditions("count_vectors", sql, values, decode))?
+        reader.rows(&Query::with_conditions("count_vectors", sql, conditions.clone(), decode))?
     {
         counts.generations.entry(generation).or_default().failed.insert(reason, messages);
     }
