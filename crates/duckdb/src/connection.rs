@@ -203,7 +203,6 @@ fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'
         Value::Text(text) => ToSqlOutput::from(text.as_str()),
         Value::Integer(number) => ToSqlOutput::from(*number),
         Value::Time(ts) => time(*ts),
-        _ => ToSqlOutput::from(Null),
     }))
 }
 

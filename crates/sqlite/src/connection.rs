@@ -218,7 +218,6 @@ fn params(values: &[Value]) -> ParamsFromIter<impl Iterator<Item = ToSqlOutput<'
         Value::Text(text) => ToSqlOutput::from(text.as_str()),
         Value::Integer(number) => ToSqlOutput::from(*number),
         Value::Time(ts) => ToSqlOutput::from(ts.to_string()),
-        _ => ToSqlOutput::from(Null),
     }))
 }
 

@@ -54,10 +54,7 @@ pub struct Batch {
 
 /// A bound value.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Value {
-    /// Nothing.
-    Null,
     /// A text.
     Text(String),
     /// A number.
@@ -69,12 +66,6 @@ pub enum Value {
 impl From<String> for Value {
     fn from(text: String) -> Self {
         Self::Text(text)
-    }
-}
-
-impl From<Option<String>> for Value {
-    fn from(text: Option<String>) -> Self {
-        text.map_or(Self::Null, Self::Text)
     }
 }
 
@@ -158,12 +149,6 @@ impl Conditions {
     }
 
     /// The values of a statement with these conditions, in order of their numbers.
-    #[must_use]
-    pub fn values(&self) -> &[Value] {
-        &self.values
-    }
-
-    /// [`Conditions::values`], when the conditions are written down.
     #[must_use]
     pub fn into_values(self) -> Vec<Value> {
         self.values
