@@ -5,99 +5,69 @@ use amplifier_session_core::{Result, model::SessionKey};
 use super::vector_tables;
 use crate::{Statement, embedded::Writer, read::of_session, rows::removed};
 
-/// Removes the messages of a session that match the condition `which`, with their vectors, and records it for the index.
-pub(super) fn remove_messages(
-    operation: &'static str,
-    writer: &impl Writer,
-    key: &SessionKey,
-    which: &str,
-    revision: i64,
-) -> Result<()> {
-    if remove_recorded(operation, writer, removed::MESSAGE, "transcripts", key, which, revision)? > 0 {
-        remove_vectors(operation, writer, key, which, revision)?;
+/// The rows of a session, in all tables, to be removed or changed. `which` is a condition that selects some of them.
+pub(super) struct RowsOf<'a, W> {
+    /// The operation, for errors.
+    pub(super) operation: &'static str,
+    pub(super) writer: &'a W,
+    pub(super) key: &'a SessionKey,
+}
+
+impl<W: Writer> RowsOf<'_, W> {
+    /// Removes messages with their vectors, and records it for the index.
+    pub(super) fn remove_messages(&self, which: &str, revision: i64) -> Result<()> {
+        if self.remove_recorded(removed::MESSAGE, "transcripts", which, revision)? > 0 {
+            self.remove_vectors(which, revision)?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Removes the vectors of a session that match the condition `which`, with their failures, and records it for the index.
-pub(super) fn remove_vectors(
-    operation: &'static str,
-    writer: &impl Writer,
-    key: &SessionKey,
-    which: &str,
-    revision: i64,
-) -> Result<()> {
-    for table in vector_tables(writer) {
-        remove_recorded(operation, writer, removed::VECTOR, table, key, which, revision)?;
+    /// Removes vectors with their failures, and records it for the index.
+    pub(super) fn remove_vectors(&self, which: &str, revision: i64) -> Result<()> {
+        for table in vector_tables(self.writer) {
+            self.remove_recorded(removed::VECTOR, table, which, revision)?;
+        }
+        self.remove("vector_failures", which).map(drop)
     }
-    remove(operation, writer, "vector_failures", key, which).map(drop)
-}
 
-/// Removes the events of a session that match the condition `which`.
-pub(super) fn remove_events(
-    operation: &'static str,
-    writer: &impl Writer,
-    key: &SessionKey,
-    which: &str,
-) -> Result<()> {
-    remove(operation, writer, "events", key, which)?;
-    remove(operation, writer, "event_chunks", key, which).map(drop)
-}
+    /// Removes events.
+    pub(super) fn remove_events(&self, which: &str) -> Result<()> {
+        self.remove("events", which)?;
+        self.remove("event_chunks", which).map(drop)
+    }
 
-/// Removes rows that the index knows; returns their number.
-fn remove_recorded(
-    operation: &'static str,
-    writer: &impl Writer,
-    kind: i64,
-    table: &str,
-    key: &SessionKey,
-    which: &str,
-    revision: i64,
-) -> Result<usize> {
-    let sql = format!(
-        "INSERT INTO removed (kind, revision, key)
-         SELECT {kind}, {revision}, key FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}"
-    );
-    let removed = writer.execute(&Statement::once(operation, sql, of_session(key)))?;
-    // Most writes append, so there is nothing to remove.
-    if removed > 0 { remove(operation, writer, table, key, which) } else { Ok(0) }
-}
-
-/// Removes all rows of a session from a table; returns their number.
-pub(super) fn delete(
-    operation: &'static str,
-    writer: &impl Writer,
-    table: &str,
-    key: &SessionKey,
-) -> Result<usize> {
-    let sql = format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2");
-    writer.execute(&Statement::new(operation, sql, of_session(key)))
-}
-
-fn remove(
-    operation: &'static str,
-    writer: &impl Writer,
-    table: &str,
-    key: &SessionKey,
-    which: &str,
-) -> Result<usize> {
-    let sql = format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}");
-    writer.execute(&Statement::once(operation, sql, of_session(key)))
-}
-
-/// Gives rows of a session a new revision, so that the index reads them again.
-pub(super) fn touch(
-    writer: &impl Writer,
-    key: &SessionKey,
-    which: &str,
-    revision: i64,
-    tables: &[&str],
-) -> Result<()> {
-    for table in tables {
+    /// Removes rows that the index knows; returns their number.
+    fn remove_recorded(&self, kind: i64, table: &str, which: &str, revision: i64) -> Result<usize> {
         let sql = format!(
-            "UPDATE {table} SET revision = {revision} WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+            "INSERT INTO removed (kind, revision, key)
+             SELECT {kind}, {revision}, key FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}"
         );
-        writer.execute(&Statement::once("write", sql, of_session(key)))?;
+        // Most writes append, so there is nothing to remove.
+        if self.execute_once(sql)? > 0 { self.remove(table, which) } else { Ok(0) }
     }
-    Ok(())
+
+    /// Removes all rows from a table.
+    pub(super) fn delete(&self, table: &str) -> Result<()> {
+        let sql = format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2");
+        self.writer.execute(&Statement::new(self.operation, sql, of_session(self.key))).map(drop)
+    }
+
+    fn remove(&self, table: &str, which: &str) -> Result<usize> {
+        self.execute_once(format!("DELETE FROM {table} WHERE user_id = ?1 AND session_id = ?2 AND {which}"))
+    }
+
+    /// Gives rows a new revision, so that the index reads them again.
+    pub(super) fn touch(&self, tables: &[&str], which: &str, revision: i64) -> Result<()> {
+        for table in tables {
+            self.execute_once(format!(
+                "UPDATE {table} SET revision = {revision} WHERE user_id = ?1 AND session_id = ?2 AND {which}"
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// Runs a statement on the session `?1` and `?2`; returns the number of changed rows.
+    pub(super) fn execute_once(&self, sql: String) -> Result<usize> {
+        self.writer.execute(&Statement::once(self.operation, sql, of_session(self.key)))
+    }
 }

@@ -8,10 +8,7 @@ use amplifier_session_core::{
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
 
-use super::{
-    removal::{delete, remove_events, remove_messages, touch},
-    vector_tables,
-};
+use super::{removal::RowsOf, vector_tables};
 use crate::{
     Query, Reader, Statement, deletions,
     embedded::{Database, Writer},
@@ -131,22 +128,23 @@ fn make_way(
     stored: &Stored,
     revision: i64,
 ) -> Result<()> {
-    delete("write", writer, "sessions", key)?;
+    let rows = RowsOf { operation: "write", writer, key };
+    rows.delete("sessions")?;
     if change.metadata_files.is_some() {
-        delete("write", writer, "metadata_files", key)?;
+        rows.delete("metadata_files")?;
     }
     let put = change.messages.put.iter().map(|message| message.sequence);
     if let Some(which) = replaced(change.messages.truncate, put) {
-        remove_messages("write", writer, key, &which, revision)?;
+        rows.remove_messages(&which, revision)?;
     }
-    retime(writer, key, &change.retimed, revision)?;
+    retime(&rows, &change.retimed, revision)?;
     let put = change.events.put.iter().map(|stored| stored.event.sequence);
     if let Some(which) = replaced(change.events.truncate, put) {
-        remove_events("write", writer, key, &which)?;
+        rows.remove_events(&which)?;
     }
     if stored.project != change.session.project_slug.as_str() {
-        touch(writer, key, "TRUE", revision, &["transcripts"])?;
-        touch(writer, key, "TRUE", revision, vector_tables(writer))?;
+        rows.touch(&["transcripts"], "TRUE", revision)?;
+        rows.touch(vector_tables(writer), "TRUE", revision)?;
     }
     Ok(())
 }
@@ -163,7 +161,7 @@ fn replaced(truncate: Option<u32>, put: impl Iterator<Item = u32>) -> Option<Str
 }
 
 /// Gives messages new times, and a new revision to them and their vectors, so that the index reads them again.
-fn retime<W: Writer>(writer: &W, key: &SessionKey, retimed: &[Retimed], revision: i64) -> Result<()> {
+fn retime<W: Writer>(rows: &RowsOf<'_, W>, retimed: &[Retimed], revision: i64) -> Result<()> {
     // One statement for many, because each takes DuckDB a millisecond.
     for some in retimed.chunks(RETIMED) {
         let row = |of: &Retimed| {
@@ -171,18 +169,17 @@ fn retime<W: Writer>(writer: &W, key: &SessionKey, retimed: &[Retimed], revision
             let estimated = if source.is_estimated() { "TRUE" } else { "FALSE" };
             format!("({}, {ts}, {estimated}, '{source}')", of.sequence)
         };
-        let rows: Vec<String> = some.iter().map(row).collect();
-        let sql = format!(
+        let times: Vec<String> = some.iter().map(row).collect();
+        rows.execute_once(format!(
             "WITH times(sequence, ts, estimated, source) AS (VALUES {})
              UPDATE transcripts SET ts = times.ts, ts_estimated = times.estimated, ts_source = times.source,
                  revision = {revision}
              FROM times
              WHERE user_id = ?1 AND session_id = ?2 AND transcripts.sequence = times.sequence",
-            rows.join(", ")
-        );
-        writer.execute(&Statement::once("write", sql, of_session(key)))?;
+            times.join(", ")
+        ))?;
         let which = is_one_of("sequence", some.iter().map(|of| of.sequence.into()));
-        touch(writer, key, &which, revision, vector_tables(writer))?;
+        rows.touch(vector_tables(rows.writer), &which, revision)?;
     }
     Ok(())
 }
@@ -195,10 +192,11 @@ pub(in crate::embedded) fn delete_session<D: Database>(database: &D, key: &Sessi
             return Ok(false);
         }
         let revision = writer.next_revision()?;
-        remove_messages(OPERATION, writer, key, "TRUE", revision)?;
-        remove_events(OPERATION, writer, key, "TRUE")?;
+        let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
+        rows.remove_messages("TRUE", revision)?;
+        rows.remove_events("TRUE")?;
         for table in ["metadata_files", "sessions"] {
-            delete(OPERATION, writer, table, key)?;
+            rows.delete(table)?;
         }
         for sql in [deletions::FORGET, deletions::REMEMBER] {
             writer.execute(&Statement::new(OPERATION, sql, of_session(key)))?;

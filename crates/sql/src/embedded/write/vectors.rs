@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{Digest, SessionKey, VectorState},
 };
 
-use super::{removal::remove_vectors, vector_tables};
+use super::{removal::RowsOf, vector_tables};
 use crate::{
     Columns, Query, Reader, Statement, Value,
     embedded::{Database, NewVector, VectorTarget, Writer},
@@ -57,7 +57,7 @@ fn put_vectors<W: Writer>(
     if !is_current || fresh.iter().any(|(_, line)| line.may_have_vectors) {
         let which = is_one_of("sequence", fresh.iter().map(|(of, _)| of.sequence.into()));
         let which = format!("{which} AND generation = {generation}");
-        remove_vectors("write_vectors", writer, key, &which, revision)?;
+        RowsOf { operation: "write_vectors", writer: &*writer, key }.remove_vectors(&which, revision)?;
     }
     let vectors: Vec<NewVector<'_>> = fresh
         .iter()
