@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{Error, ErrorKind, Result};
-use amplifier_session_sql::{embedded::staging_folder, file, quote};
+use amplifier_session_sql::{file, quote, staging::staging_folder};
 use duckdb::{AccessMode, Config, Connection};
 
 use crate::{error::opening, payloads};
@@ -101,7 +101,7 @@ pub(crate) fn make(path: &Path, fill: impl FnOnce(&Connection) -> Result<()>) ->
             .with("file", path.display())
             .with_source(source)
     };
-    file::create_folder_of(path).map_err(failed)?;
+    file::create_folder(file::folder_of(path)).map_err(failed)?;
     let folder = staging_folder(path, ".making-").map_err(failed)?;
     let fresh = folder.path().join("new.duckdb");
     let connection = config(&fresh, Access::ReadWrite)

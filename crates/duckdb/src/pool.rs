@@ -8,8 +8,9 @@ use std::{
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
-    embedded::{Connections, Idle, REWRITING, lock, remove_staging_folders, staging_folder},
+    embedded::{Connections, Idle, lock},
     file, quote,
+    staging::{REWRITING, remove_staging_folders, staging_folder},
 };
 use duckdb::Connection;
 

@@ -44,8 +44,9 @@ use amplifier_session_core::{
 };
 use amplifier_session_index::{RowRefs as _, Rows as _, StoreRevision, VectorRef};
 use amplifier_session_sql::{
-    embedded::{Nearest, REWRITING, staging_folder},
+    embedded::Nearest,
     file,
+    staging::{REWRITING, staging_folder},
 };
 
 use crate::{

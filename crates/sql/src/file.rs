@@ -19,21 +19,16 @@ pub fn create(path: &Path) -> Result<()> {
             .with("file", path.display())
             .with_source(source)
     };
-    create_folder_of(path).map_err(failed)?;
-    match private().create_new(true).open(path) {
+    create_folder(folder_of(path)).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed(error)),
     }
-}
-
-/// Creates the folders above a file, which only their owner can enter, unless they exist.
-///
-/// # Errors
-///
-/// Those of the system.
-pub fn create_folder_of(path: &Path) -> io::Result<()> {
-    create_folder(folder_of(path))
 }
 
 /// Creates a folder that only its owner may enter, and the folders above it, unless it exists.
@@ -97,14 +92,6 @@ pub fn holds_something(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|file| file.len() > 0)
 }
 
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
 /// The reason why the file `path` can only be read: it cannot be written, or nothing can be created in its folder,
 /// which a database needs for its logs. `None` if both are possible, and for a file that does not exist.
 ///
@@ -123,15 +110,14 @@ pub fn read_only(path: &Path) -> Option<String> {
 
 #[cfg(unix)]
 fn may_write(path: &Path) -> io::Result<()> {
-    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    use rustix::{
+        fs::{Access, AtFlags, CWD, accessat},
+        io::Errno,
+    };
 
     match accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            use rustix::io::Errno;
-            let denied = [Errno::ACCESS, Errno::ROFS, Errno::PERM].contains(&error);
-            if denied { Err(error.into()) } else { Ok(()) }
-        }
+        Err(error @ (Errno::ACCESS | Errno::ROFS | Errno::PERM)) => Err(error.into()),
+        _ => Ok(()),
     }
 }
 

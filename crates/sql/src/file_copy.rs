@@ -1,7 +1,6 @@
 //! Private copies of files that can't be read without writing to them.
 
 use std::{
-    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -9,7 +8,10 @@ use std::{
 use amplifier_session_core::{Error, ErrorKind, Result};
 use tempfile::TempDir;
 
-use crate::file::{beside, folder_of};
+use crate::{
+    file::{beside, make_private},
+    staging::{private_folder, remove_staging_folders, staging_folder},
+};
 
 /// The end of the folders' names, before a random part.
 const COPYING: &str = ".copying-";
@@ -29,15 +31,16 @@ impl FileCopy {
     /// `StorageIo` when there is no room, or the file can't be read.
     pub fn of(file: &Path, logs: &[&str]) -> Result<Self> {
         let copied = || {
-            let copy = Self { folder: private_folder(file)? };
+            let folder = staging_folder(file, COPYING)
+                .or_else(|_| private_folder(&std::env::temp_dir(), file, COPYING))?;
+            let copy = Self { folder };
             for suffix in std::iter::once(&"").chain(logs) {
                 let from = beside(file, suffix);
                 if from.exists() {
                     let to = beside(&copy.path(), suffix);
                     fs::copy(from, &to)?;
                     // Also where the file itself can't be written.
-                    #[cfg(unix)]
-                    fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+                    make_private(&to)?;
                 }
             }
             Ok(copy)
@@ -57,29 +60,8 @@ impl FileCopy {
 
     /// Removes the copies of `file` that killed processes left.
     pub fn remove_left(file: &Path) {
-        let name = name(file);
-        for entry in fs::read_dir(folder_of(file)).into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
-                let _ = fs::remove_dir_all(entry.path());
-            }
-        }
+        remove_staging_folders(file, COPYING);
     }
-}
-
-fn private_folder(file: &Path) -> io::Result<TempDir> {
-    let name = name(file);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&name);
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir_in(folder_of(file)).or_else(|_| builder.tempdir())
-}
-
-fn name(file: &Path) -> OsString {
-    let mut name = OsString::from(".");
-    name.push(file.file_name().unwrap_or_default());
-    name.push(COPYING);
-    name
 }
 
 #[cfg(test)]

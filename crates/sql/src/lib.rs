@@ -12,6 +12,7 @@
 //! | `deletions.rs` | remembered deletions |
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs`, `file_copy.rs` | database files, which only their owner can read; private copies of them |
+//! | `staging.rs` | folders in which files are written before they replace others |
 //! | `quote.rs` | quoted names and texts |
 //! | `contents.rs`, `python.rs` | recognising stores, and databases of the Python library |
 //!
@@ -33,6 +34,7 @@ mod query;
 pub mod quote;
 pub mod read;
 pub mod rows;
+pub mod staging;
 pub mod table;
 pub mod views;
 

@@ -5,21 +5,18 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `database.rs` | the traits that a database implements |
-//! | `backend/` | the backend: each call runs on a thread for blocking work, and writes update the index |
+//! | `backend.rs` | the backend: each call runs on a thread for blocking work, and writes update the index |
 //! | `write/` | the transactions that write |
 //! | `rows.rs` | the rows as the search index reads them |
 //! | `idle.rs` | connections that are kept for later calls |
-//! | `staging.rs` | folders in which files are written before they replace others |
 
 mod backend;
 mod database;
 mod idle;
 mod rows;
-mod staging;
 mod write;
 
 pub use backend::Embedded;
 pub use database::{Connections, Database, Lookups, Nearest, NewVector, VectorTarget, Writer};
 pub use idle::{Idle, lock};
 pub use rows::{IndexRows, RowSnapshots};
-pub use staging::{REWRITING, remove_staging_folders, staging_folder};

@@ -1,4 +1,4 @@
-//! Staging folders, in which files are written before they replace others.
+//! Staging folders, in which files are written before they replace others, or copied to be read.
 
 use std::{ffi::OsString, fs, io, path::Path};
 
@@ -15,12 +15,17 @@ pub const REWRITING: &str = ".rewriting-";
 ///
 /// Those of the system.
 pub fn staging_folder(path: &Path, suffix: &str) -> io::Result<TempDir> {
+    private_folder(folder_of(path), path, suffix)
+}
+
+/// [`staging_folder`] in another folder than that of `path`.
+pub(crate) fn private_folder(parent: &Path, path: &Path, suffix: &str) -> io::Result<TempDir> {
     let name = name(path, suffix);
     let mut builder = tempfile::Builder::new();
     builder.prefix(&name);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir_in(folder_of(path))
+    builder.tempdir_in(parent)
 }
 
 /// Removes the staging folders that killed processes left. No other process may be using them.
