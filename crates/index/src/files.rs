@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::Path,
     time::UNIX_EPOCH,
 };
 
@@ -36,7 +36,8 @@ pub(crate) fn private_file() -> OpenOptions {
 
 /// Replaces a file atomically: writes a temporary file, syncs and renames it.
 pub(crate) fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let temporary = temporary_path(path);
+    let mut temporary = OsString::from(path);
+    temporary.push(".new");
     let mut file = private_file().truncate(true).open(&temporary)?;
     write(&mut file)?;
     file.flush()?;
@@ -52,12 +53,6 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_data() } else { Ok(()) }
 }
 
-fn temporary_path(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(".new");
-    PathBuf::from(name)
-}
-
 /// Removes all files of a folder for whose names `keep` returns false. Files that can't be removed are left for the
 /// next time.
 pub(crate) fn sweep(folder: &Path, keep: impl Fn(&str) -> bool) {
@@ -69,12 +64,6 @@ pub(crate) fn sweep(folder: &Path, keep: impl Fn(&str) -> bool) {
             tracing::debug!(path = %entry.path().display(), %error, "an unused file of the index could not be removed");
         }
     }
-}
-
-/// Bytes of all files of a folder.
-pub(crate) fn folder_bytes(folder: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
 /// The length and the times of a finished file. If they are unchanged, the file has not been written since.

@@ -1,15 +1,14 @@
 //! Which rows a query searches.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{TextQuery, VectorQuery},
     model::{ContentType, ContentTypes, Role, Timestamp},
     search::SearchFilter,
 };
 
-use crate::rows::{Rows, SessionOfRow};
+use crate::rows::{Rows, SessionName, SessionOfRow};
 
 /// The conditions of a query in one snapshot of the rows. A row is searched if its session, its message and its
 /// content type are all admitted.
@@ -27,17 +26,7 @@ pub(crate) struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// The conditions of a text query.
-    pub(crate) fn of_text(query: &'a TextQuery, rows: &mut dyn Rows) -> Result<Self> {
-        Self::new(&query.scope, &query.filter, query.content_types, rows)
-    }
-
-    /// The conditions of a vector query.
-    pub(crate) fn of_vectors(query: &'a VectorQuery, rows: &mut dyn Rows) -> Result<Self> {
-        Self::new(&query.scope, &query.filter, query.content_types, rows)
-    }
-
-    fn new(
+    pub(crate) fn new(
         scope: &'a Scope,
         filter: &'a SearchFilter,
         content_types: ContentTypes,
@@ -97,5 +86,43 @@ impl<'a> Filter<'a> {
     /// Whether every message of an admitted session is admitted, regardless of role and time.
     pub(crate) fn admits_all_messages(&self) -> bool {
         self.filter.role.is_none() && self.filter.since.is_none() && self.filter.until.is_none()
+    }
+}
+
+/// The filter fields of a row in the tail.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    session: Arc<SessionName>,
+    role: Role,
+    ts: Timestamp,
+    pub(crate) content_type: ContentType,
+}
+
+impl Facts {
+    pub(crate) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
+        filter.admits_content(self.content_type)
+            && filter.admits_message(self.role, self.ts)
+            && filter.admits_session(self.session.of_row())
+    }
+}
+
+/// Makes facts. Consecutive rows of a session share its names.
+#[derive(Debug, Default)]
+pub(crate) struct FactKeeper {
+    last: Option<Arc<SessionName>>,
+}
+
+impl FactKeeper {
+    pub(crate) fn of(
+        &mut self,
+        session: SessionOfRow<'_>,
+        role: Role,
+        ts: Timestamp,
+        content_type: ContentType,
+    ) -> Facts {
+        let known = self.last.take().filter(|last| last.of_row() == session);
+        let session = known.unwrap_or_else(|| Arc::new(SessionName::from(session)));
+        self.last = Some(Arc::clone(&session));
+        Facts { session, role, ts, content_type }
     }
 }

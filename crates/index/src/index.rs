@@ -15,7 +15,7 @@ use crate::{
     answer::{Answer, TextHit, VectorHit},
     error::{SearchFailure, io_error},
     files::{create_folder, private_file},
-    part::{Found, Part, PartFolder, PartView},
+    part::{Part, PartFolder, PartView},
     readers::Readers,
     rows::{Rows, StoreRevision},
     tail::{LONG_TAIL, Tail, TailBuffer},
@@ -65,7 +65,7 @@ pub struct Folded {
     pub rebuilt: Option<String>,
 }
 
-/// The state and the size of an index.
+/// The state of an index.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
@@ -73,10 +73,6 @@ pub struct Status {
     pub text: Option<StoreRevision>,
     /// The revision of the vector part; `None` if it is missing or can't be used.
     pub vectors: Option<StoreRevision>,
-    /// Size of the text part on disk, in bytes.
-    pub text_bytes: u64,
-    /// Size of the vector part on disk, in bytes.
-    pub vector_bytes: u64,
 }
 
 impl fmt::Debug for SearchIndex {
@@ -198,21 +194,10 @@ impl SearchIndex {
         })
     }
 
-    /// Returns the state and the size. Reads only the folder.
+    /// Returns the state. Reads only the folder.
     #[must_use]
     pub fn status(&self) -> Status {
-        Status {
-            text: mark_of(&self.text.load()),
-            vectors: mark_of(&self.vectors.load()),
-            text_bytes: self.text.bytes(),
-            vector_bytes: self.vectors.bytes(),
-        }
-    }
-
-    /// Returns the size of all files, in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.text.bytes() + self.vectors.bytes()
+        Status { text: self.text.load().mark(), vectors: self.vectors.load().mark() }
     }
 
     /// Searches a part and the rows above it. `run` returns the hits and the number of rows above.
@@ -270,8 +255,8 @@ impl SearchIndex {
             let Some(_lock) = self.lock(WhenBusy::Skip)? else { return Ok(false) };
             // The snapshot is older than the lock. If another process has folded in between, the index is newer than
             // the rows, looks like that of a restored store, and would be rebuilt.
-            let newer = |mark: Option<StoreRevision>| mark.is_some_and(|mark| mark.revision > now.revision);
-            if newer(mark_of(&self.text.load())) || newer(mark_of(&self.vectors.load())) {
+            let Status { text, vectors } = self.status();
+            if [text, vectors].into_iter().flatten().any(|mark| mark.revision > now.revision) {
                 return Ok(false);
             }
             self.fold_locked(rows).map(|_| true)
@@ -296,13 +281,6 @@ impl SearchIndex {
             },
         }
         Ok(Some(file))
-    }
-}
-
-fn mark_of<P: Part>(found: &Found<P>) -> Option<StoreRevision> {
-    match found {
-        Found::Ready(part) => Some(part.mark()),
-        Found::Missing | Found::Unusable(_) => None,
     }
 }
 

@@ -21,7 +21,6 @@
 
 mod answer;
 mod error;
-mod facts;
 mod files;
 mod filter;
 mod folding;
@@ -38,5 +37,5 @@ mod vectors;
 
 pub use answer::{Answer, TextHit, VectorHit};
 pub use index::{Folded, SearchIndex, Status, SyncLock, WhenBusy};
-pub use rows::{MessageRow, Rows, StoreRevision, VectorRow};
+pub use rows::{MessageRow, Rows, SessionOfRow, StoreRevision, VectorRow};
 pub use updater::{IndexUpdater, RowRefs, Snapshots, VectorRef};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     error::{PartError, io_error},
-    files::{self, create_folder, replace_file},
+    files::{create_folder, replace_file, sweep},
     rows::{Rows, StoreRevision},
 };
 
@@ -60,6 +60,16 @@ pub(crate) enum Found<P> {
     Unusable(String),
     /// The part can be used.
     Ready(Arc<P>),
+}
+
+impl<P: Part> Found<P> {
+    /// The revision of the part, if it can be used.
+    pub(crate) fn mark(&self) -> Option<StoreRevision> {
+        match self {
+            Self::Ready(part) => Some(part.mark()),
+            Self::Missing | Self::Unusable(_) => None,
+        }
+    }
 }
 
 impl<P> Clone for Found<P> {
@@ -170,9 +180,8 @@ impl<P: Part> PartFolder<P> {
         }
     }
 
-    /// Returns the current part, if it belongs to `rows`, ready to be searched.
-    ///
-    /// Like [`Self::look`], reads the disk before the state of the rows.
+    /// Returns the current part, if it belongs to `rows`, ready to be searched. Reads the disk before the state of the
+    /// rows.
     pub(crate) fn view_for_search(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         PartView::new(self.load_for_search(), rows)
     }
@@ -181,10 +190,7 @@ impl<P: Part> PartFolder<P> {
     /// by another process in the meantime, which is not reported.
     pub(crate) fn view_again(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
         let found = self.load_for_search();
-        let mark = match &found {
-            Found::Ready(part) => Some(part.mark()),
-            _ => None,
-        };
+        let mark = found.mark();
         let mut view = PartView::new(found, rows)?;
         if mark.is_some_and(|mark| mark.store == view.now.store && mark.revision > view.now.revision) {
             view.reason = None;
@@ -192,9 +198,14 @@ impl<P: Part> PartFolder<P> {
         Ok(view)
     }
 
-    /// Returns the current part, if it belongs to `rows`. Reads the disk before the state of the rows.
-    pub(crate) fn view(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
-        PartView::new(self.load(), rows)
+    /// Returns the current part, if it belongs to `rows`, to be folded. Otherwise removes it, and creates its folder.
+    pub(crate) fn view_for_fold(&self, rows: &mut dyn Rows) -> Result<PartView<P>> {
+        create_folder(&self.folder).map_err(|error| io_error(error, &self.folder))?;
+        let view = PartView::new(self.load(), rows)?;
+        if view.part.is_none() {
+            self.clear()?;
+        }
+        Ok(view)
     }
 
     /// Opens the files of a manifest. Also returns whether a file was missing.
@@ -213,18 +224,8 @@ impl<P: Part> PartFolder<P> {
         }
     }
 
-    /// Replaces the manifest.
-    pub(crate) fn publish(&self, manifest: &P::Manifest) -> io::Result<()> {
-        publish::<P>(&self.manifest, manifest)
-    }
-
     pub(crate) fn manifest_path(&self) -> &Path {
         &self.manifest
-    }
-
-    /// Creates the folder if it does not exist.
-    pub(crate) fn create(&self) -> Result<()> {
-        create_folder(&self.folder).map_err(|error| io_error(error, &self.folder))
     }
 
     /// Removes the manifest and all files.
@@ -235,14 +236,8 @@ impl<P: Part> PartFolder<P> {
             }
             _ => {}
         }
-        files::sweep(&self.folder, |_| false);
+        sweep(&self.folder, |_| false);
         Ok(())
-    }
-
-    /// The size on disk, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        let manifest = fs::metadata(&self.manifest).map_or(0, |metadata| metadata.len());
-        manifest + files::folder_bytes(&self.folder)
     }
 }
 

@@ -21,6 +21,20 @@ pub struct StoreRevision {
     pub nonce: u64,
 }
 
+/// The session of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionOfRow<'a> {
+    /// The key of its row. It stays the same when the session changes, and can be reused after the session is removed with
+    /// all its messages.
+    pub key: u64,
+    /// The owner.
+    pub user: &'a str,
+    /// The project's slug.
+    pub project: &'a str,
+    /// The session's id.
+    pub session: &'a str,
+}
+
 /// A message for the index.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageRow<'a> {
@@ -28,15 +42,8 @@ pub struct MessageRow<'a> {
     pub key: u64,
     /// The write that created or last changed the row.
     pub revision: u64,
-    /// The key of its session's row. It stays the same when the session changes, and can be reused after the session is
-    /// removed with all its messages.
-    pub session_key: u64,
-    /// The owner.
-    pub user: &'a str,
-    /// The project's slug.
-    pub project: &'a str,
-    /// The session's id.
-    pub session: &'a str,
+    /// Its session.
+    pub session: SessionOfRow<'a>,
     /// The role.
     pub role: Role,
     /// The time of the message.
@@ -52,15 +59,8 @@ pub struct VectorRow<'a> {
     pub key: u64,
     /// The write that created or last changed the row, or the fields of its message and session below.
     pub revision: u64,
-    /// The key of its session's row. It stays the same when the session changes, and can be reused after the session is
-    /// removed with all its messages.
-    pub session_key: u64,
-    /// The owner.
-    pub user: &'a str,
-    /// The project's slug.
-    pub project: &'a str,
-    /// The session's id.
-    pub session: &'a str,
+    /// Its session.
+    pub session: SessionOfRow<'a>,
     /// The role of its message.
     pub role: Role,
     /// Which text of the message was embedded.
@@ -73,26 +73,26 @@ pub struct VectorRow<'a> {
     pub vector: &'a [f32],
 }
 
-/// The session fields of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SessionOfRow<'a> {
+/// A [`SessionOfRow`] that owns its names. Ordered like the rows in a segment.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SessionName {
+    pub(crate) user: String,
+    pub(crate) session: String,
+    pub(crate) project: String,
     pub(crate) key: u64,
-    pub(crate) user: &'a str,
-    pub(crate) project: &'a str,
-    pub(crate) session: &'a str,
 }
 
-impl<'a> MessageRow<'a> {
-    pub(crate) fn of_session(&self) -> SessionOfRow<'a> {
-        let Self { user, project, session, .. } = *self;
-        SessionOfRow { key: self.session_key, user, project, session }
+impl SessionName {
+    pub(crate) fn of_row(&self) -> SessionOfRow<'_> {
+        let Self { user, session, project, key } = self;
+        SessionOfRow { key: *key, user, project, session }
     }
 }
 
-impl<'a> VectorRow<'a> {
-    pub(crate) fn of_session(&self) -> SessionOfRow<'a> {
-        let Self { user, project, session, .. } = *self;
-        SessionOfRow { key: self.session_key, user, project, session }
+impl From<SessionOfRow<'_>> for SessionName {
+    fn from(row: SessionOfRow<'_>) -> Self {
+        let SessionOfRow { key, user, project, session } = row;
+        Self { user: user.to_owned(), session: session.to_owned(), project: project.to_owned(), key }
     }
 }
 

@@ -4,17 +4,8 @@ use amplifier_session_core::{Error, ErrorKind, Result};
 
 use crate::rows::{Rows, StoreRevision};
 
-/// The end of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StepEnd {
-    /// All rows are in the index.
-    Now,
-    /// The rows up to this revision are in the index.
-    Revision(u64),
-}
-
 /// The result of a fold for one part.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PartFolded {
     /// Number of rows added.
     pub(crate) rows: u64,
@@ -22,17 +13,13 @@ pub(crate) struct PartFolded {
     pub(crate) rebuilt: Option<String>,
 }
 
-/// The state of a part after a step.
-pub(crate) fn step_mark(end: StepEnd, rows: &mut dyn Rows, now: StoreRevision) -> Result<StoreRevision> {
-    match end {
-        StepEnd::Now => Ok(now),
-        StepEnd::Revision(revision) => match rows.nonce(revision)? {
-            Some(nonce) => Ok(StoreRevision { revision, nonce, ..now }),
-            None => {
-                Err(Error::new(ErrorKind::StorageIo, "a row has a revision that the store does not know")
-                    .with_operation("index")
-                    .with("revision", revision))
-            }
-        },
-    }
+/// The state of a part after a step that ended at a revision, or with all rows in the index.
+pub(crate) fn step_mark(end: Option<u64>, rows: &mut dyn Rows, now: StoreRevision) -> Result<StoreRevision> {
+    let Some(revision) = end else { return Ok(now) };
+    let nonce = rows.nonce(revision)?.ok_or_else(|| {
+        Error::new(ErrorKind::StorageIo, "a row has a revision that the store does not know")
+            .with_operation("index")
+            .with("revision", revision)
+    })?;
+    Ok(StoreRevision { revision, nonce, ..now })
 }

@@ -10,16 +10,10 @@ pub(crate) struct Ranked<T> {
     pub(crate) item: T,
 }
 
-impl<T> Ranked<T> {
-    /// Better first: by score descending, then by key ascending.
-    fn order(&self, other: &Self) -> Ordering {
-        other.score.total_cmp(&self.score).then(self.key.cmp(&other.key))
-    }
-}
-
+/// Better first: by score descending, then by key ascending.
 impl<T> Ord for Ranked<T> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.order(other)
+        other.score.total_cmp(&self.score).then(self.key.cmp(&other.key))
     }
 }
 
@@ -52,10 +46,9 @@ impl<T> Top<T> {
 
     /// The minimum score of a value that would be kept.
     pub(crate) fn least(&self) -> f32 {
-        if self.kept.len() < self.limit { f32::NEG_INFINITY } else { self.worst_score() }
-    }
-
-    fn worst_score(&self) -> f32 {
+        if self.kept.len() < self.limit {
+            return f32::NEG_INFINITY;
+        }
         self.kept.peek().map_or(f32::INFINITY, |worst| worst.score)
     }
 

@@ -60,7 +60,7 @@ pub struct VectorRef {
     pub span: (u32, u32),
 }
 
-/// An index with the rows that it is derived from. Cheap to clone; clones share the index.
+/// An index with the rows that it is derived from.
 ///
 /// Its functions need a tokio runtime, and run on its threads for blocking work.
 #[derive(Debug)]
@@ -71,12 +71,6 @@ struct Inner<S> {
     index: SearchIndex,
     snapshots: S,
     folding: Folding,
-}
-
-impl<S> Clone for IndexUpdater<S> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
 }
 
 impl<S: Snapshots> IndexUpdater<S> {
@@ -187,9 +181,8 @@ impl<S: Snapshots> IndexUpdater<S> {
         if !self.0.folding.begin() {
             return;
         }
-        let updater = self.clone();
+        let inner = Arc::clone(&self.0);
         tokio::task::spawn_blocking(move || {
-            let inner = &updater.0;
             let end = EndFold(&inner.folding);
             inner.index.give_way();
             if let Err(error) = inner.fold(WhenBusy::Skip) {

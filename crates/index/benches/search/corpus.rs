@@ -7,7 +7,7 @@ use amplifier_session_core::{
     model::{ContentType, Role, Timestamp},
     search::SessionFilter,
 };
-use amplifier_session_index::{MessageRow, Rows, StoreRevision, VectorRow};
+use amplifier_session_index::{MessageRow, Rows, SessionOfRow, StoreRevision, VectorRow};
 
 pub(crate) const DIMENSIONS: usize = 256;
 /// Messages of one session; also of one write.
@@ -150,6 +150,10 @@ impl Corpus {
         let part = (session.wrapping_mul(2_654_435_761) % 1_000) as f64 / 1_000.0;
         &self.users[(part * part * self.users.len() as f64) as usize]
     }
+
+    fn session_of_row<'a>(&'a self, message: u64, session: &'a str) -> SessionOfRow<'a> {
+        SessionOfRow { key: message / SESSION, user: self.user(message), project: "shop", session }
+    }
 }
 
 #[multiversion::multiversion(targets = "simd")]
@@ -210,13 +214,11 @@ impl Rows for CorpusRows<'_> {
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         for (key, line) in (0..).zip(&self.0.lines).skip((after * SESSION) as usize) {
+            let session = format!("session-{}", key / SESSION);
             let row = MessageRow {
                 key,
                 revision: revision(key),
-                session_key: key / SESSION,
-                user: self.0.user(key),
-                project: "shop",
-                session: &format!("session-{}", key / SESSION),
+                session: self.0.session_of_row(key, &session),
                 role: Role::Assistant,
                 ts: Timestamp::from_micros(key as i64),
                 raw: line.as_bytes(),
@@ -236,13 +238,11 @@ impl Rows for CorpusRows<'_> {
         let first = self.0.of_message.partition_point(|message| revision(*message) <= after);
         let vectors = self.0.vectors.chunks_exact(DIMENSIONS);
         for ((key, message), vector) in (0..).zip(&self.0.of_message).zip(vectors).skip(first) {
+            let session = format!("session-{}", message / SESSION);
             let row = VectorRow {
                 key,
                 revision: revision(*message),
-                session_key: message / SESSION,
-                user: self.0.user(*message),
-                project: "shop",
-                session: &format!("session-{}", message / SESSION),
+                session: self.0.session_of_row(*message, &session),
                 role: Role::Assistant,
                 content_type: ContentType::AssistantResponse,
                 ts: Timestamp::from_micros(*message as i64),

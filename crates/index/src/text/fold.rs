@@ -21,7 +21,7 @@ use crate::{
     files::sweep,
     part::PartFolder,
     rows::{MessageRow, Rows, StoreRevision},
-    step::{PartFolded, StepEnd, step_mark},
+    step::{PartFolded, step_mark},
 };
 
 /// Memory for the terms of a new segment.
@@ -36,16 +36,11 @@ pub(crate) fn fold(
     rows: &mut dyn Rows,
     step_bytes: u64,
 ) -> Result<PartFolded> {
-    part_folder.create()?;
-    let view = part_folder.view(rows)?;
-    let mut folded = PartFolded::default();
+    let view = part_folder.view_for_fold(rows)?;
+    let mut folded = PartFolded { rows: 0, rebuilt: view.reason };
     let (manifest, note) = match view.part {
         Some(part) => (part.manifest.clone(), part.note.clone()),
-        None => {
-            part_folder.clear()?;
-            folded.rebuilt = view.reason;
-            (TextManifest::default(), CommitNote::new(view.now.store))
-        }
+        None => (TextManifest::default(), CommitNote::new(view.now.store)),
     };
     sweep(&part_folder.folder, |name| manifest.names(name));
     if note.mark == view.now && !manifest.has_deleted_documents() {
@@ -106,10 +101,10 @@ impl Fold {
         let known_keys = self.note.largest_key;
         let (mut last, mut count) = (after, 0);
         let (mut bytes, mut waiting) = (0, 0);
-        let mut end = StepEnd::Now;
+        let mut end = None;
         rows.messages_after(after, &mut |row| {
             if row.revision != last && bytes >= self.step_bytes {
-                end = StepEnd::Revision(last);
+                end = Some(last);
                 return Ok(ControlFlow::Break(()));
             }
             if waiting >= self.step_bytes / 2 {
@@ -146,10 +141,10 @@ impl Fold {
             let mut document = TantivyDocument::default();
             document.add_text(fields.text, text);
             document.add_u64(fields.key, row.key);
-            document.add_u64(fields.session_key, row.session_key);
-            document.add_text(fields.user, row.user);
-            document.add_text(fields.project, row.project);
-            document.add_text(fields.session, row.session);
+            document.add_u64(fields.session_key, row.session.key);
+            document.add_text(fields.user, row.session.user);
+            document.add_text(fields.project, row.session.project);
+            document.add_text(fields.session, row.session.session);
             document.add_u64(fields.kind, kind(row.role, content_type));
             document.add_i64(fields.ts, row.ts.as_micros());
             self.operations.push(UserOperation::Add(document));

@@ -63,7 +63,7 @@ pub(crate) fn search(
     rows: &mut dyn Rows,
     query: &TextQuery,
 ) -> Result<(Vec<TextHit>, u64), SearchFailure> {
-    let filter = Filter::of_text(query, rows)?;
+    let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
     let mut newer = TailMatches::new(&filter, &query.terms);
     let scanned = tail.scan(rows, view.after(), view.now, &mut newer)?;
     let TailMatches { mut statistics, matches, .. } = newer;
@@ -99,7 +99,7 @@ impl<'a> TailMatches<'a> {
 impl Visitor<TextTailBuffer> for TailMatches<'_> {
     fn row(&mut self, row: &MessageRow<'_>) {
         let admitted =
-            self.filter.admits_message(row.role, row.ts) && self.filter.admits_session(row.of_session());
+            self.filter.admits_message(row.role, row.ts) && self.filter.admits_session(row.session);
         for (content_type, text) in texts_of(row.raw, row.role) {
             let found = count_terms(&mut self.analyzer, &text, self.terms);
             self.statistics.add_document(&found);
@@ -113,8 +113,8 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
         let terms: Vec<u64> = self.terms.iter().map(|term| term_hash(term)).collect();
         buffer.count(&terms, only, &mut |text, found| {
             self.statistics.add_document(found);
-            if found.matches() && text.admitted_by(self.filter) {
-                self.matches.push((text.key, text.content_type, found.clone()));
+            if found.matches() && text.facts.admitted_by(self.filter) {
+                self.matches.push((text.key, text.facts.content_type, found.clone()));
             }
         });
     }

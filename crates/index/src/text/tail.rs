@@ -14,8 +14,7 @@ use amplifier_session_core::{
 };
 
 use crate::{
-    facts::{FactKeeper, Facts},
-    filter::Filter,
+    filter::{FactKeeper, Facts},
     rows::{MessageRow, Rows},
     tail::{Identity, TailBuffer},
 };
@@ -43,17 +42,9 @@ pub(crate) struct TextTailBuffer {
 #[derive(Debug, Clone)]
 pub(super) struct ShelfText {
     pub(super) key: u64,
-    pub(super) content_type: ContentType,
+    pub(super) facts: Facts,
     length: u32,
-    facts: Facts,
     removed: bool,
-}
-
-impl ShelfText {
-    /// Whether the text matches a filter.
-    pub(super) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
-        filter.admits_content(self.content_type) && self.facts.admitted_by(filter)
-    }
 }
 
 /// The hash of a term, which is constant within a process. Two terms with the same 64 bits count as one.
@@ -102,8 +93,8 @@ impl TextTailBuffer {
                 _ => postings.push((position, 1)),
             }
         }
-        let facts = self.facts.of_message(row);
-        self.texts.push(ShelfText { key: row.key, content_type, length, facts, removed: false });
+        let facts = self.facts.of(row.session, row.role, row.ts, content_type);
+        self.texts.push(ShelfText { key: row.key, facts, length, removed: false });
     }
 
     /// Drops removed texts from all lists.
@@ -192,23 +183,13 @@ mod tests {
     use amplifier_session_core::{model::Timestamp, text::bm25::count_terms};
 
     use super::*;
+    use crate::rows::SessionOfRow;
 
     fn put(buffer: &mut TextTailBuffer, key: u64, text: &str) {
         let raw = format!(r#"{{"role":"user","content":"{text}"}}"#);
-        let (user, project, session) = ("ana", "shop", "s-1");
+        let session = SessionOfRow { key: 1, user: "ana", project: "shop", session: "s-1" };
         let (role, ts) = (Role::User, Timestamp::from_micros(0));
-        let row = MessageRow {
-            key,
-            revision: 1,
-            session_key: 1,
-            user,
-            project,
-            session,
-            role,
-            ts,
-            raw: raw.as_bytes(),
-        };
-        buffer.put(&row);
+        buffer.put(&MessageRow { key, revision: 1, session, role, ts, raw: raw.as_bytes() });
     }
 
     fn counted(buffer: &TextTailBuffer, terms: &[String]) -> Vec<(u64, DocumentTerms)> {

@@ -4,11 +4,11 @@ use std::{cmp::Ordering, collections::HashMap, io, path::Path};
 
 use super::{
     codes::quantise,
-    segment::{Kind, SegmentEntry, SegmentRow, SessionName, SortedRows, Table},
+    segment::{Kind, SegmentEntry, SegmentRow, SortedRows, Table},
 };
 use crate::{
     error::PartError,
-    rows::{SessionOfRow, VectorRow},
+    rows::{SessionName, SessionOfRow, VectorRow},
 };
 
 /// Rows of one generation in any order, to be written as a segment.
@@ -43,7 +43,7 @@ impl SegmentBuilder {
 
     /// Adds a row of the store, which must belong to the builder's generation.
     pub(super) fn add(&mut self, row: &VectorRow<'_>) {
-        let session = self.session(row.of_session());
+        let session = self.session(row.session);
         let codes = self.codes.len();
         let scale = quantise(row.vector, &mut self.codes);
         let (key, ts, content_type, role) = (row.key, row.ts, row.content_type, row.role);
@@ -107,10 +107,7 @@ impl SegmentBuilder {
         {
             return *last;
         }
-        let SessionOfRow { key, user, project, session } = row;
-        let (user, session, project) = (user.to_owned(), session.to_owned(), project.to_owned());
-        let name = SessionName { user, session, project, key };
-        *self.numbers.entry(name).or_insert_with_key(|name| {
+        *self.numbers.entry(row.into()).or_insert_with_key(|name| {
             self.sessions.push(name.clone());
             self.sessions.len() - 1
         })

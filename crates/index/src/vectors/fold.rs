@@ -12,9 +12,9 @@ use super::{
 use crate::{
     error::{PartError, io_error, unreadable},
     files::sweep,
-    part::PartFolder,
+    part::{PartFolder, publish},
     rows::{Rows, StoreRevision},
-    step::{PartFolded, StepEnd, step_mark},
+    step::{PartFolded, step_mark},
 };
 
 /// Maximum size of the codes in a segment, which limits the memory of a merge.
@@ -30,16 +30,11 @@ pub(crate) fn fold(
     rows: &mut dyn Rows,
     step_bytes: u64,
 ) -> Result<PartFolded> {
-    part_folder.create()?;
-    let view = part_folder.view(rows)?;
-    let mut folded = PartFolded::default();
+    let view = part_folder.view_for_fold(rows)?;
+    let mut folded = PartFolded { rows: 0, rebuilt: view.reason };
     let manifest = match view.part {
         Some(part) => part.manifest(),
-        None => {
-            part_folder.clear()?;
-            folded.rebuilt = view.reason;
-            VectorManifest::empty(view.now.store)
-        }
+        None => VectorManifest::empty(view.now.store),
     };
     let mut fold = Fold { part_folder, manifest, step_bytes };
     fold.sweep();
@@ -70,16 +65,17 @@ impl Fold<'_> {
         Ok(gathered.rows)
     }
 
-    /// Writes rows above `after` as segments, at least those of one revision.
-    fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<StepEnd> {
+    /// Writes rows above `after` as segments, at least those of one revision. Returns the last revision; `None` if these
+    /// are all rows.
+    fn gather(&mut self, rows: &mut dyn Rows, after: u64, gathered: &mut Gathered) -> Result<Option<u64>> {
         // Half a step, because the following merge may need as much again.
         let full = LARGEST_SEGMENT.min(self.step_bytes / 2);
         let mut builder = SegmentBuilder::new(Kind::default());
         let mut last = after;
-        let mut end = StepEnd::Now;
+        let mut end = None;
         rows.vectors_after(after, &mut |row| {
             if row.revision != last && !gathered.segments.is_empty() {
-                end = StepEnd::Revision(last);
+                end = Some(last);
                 return Ok(ControlFlow::Break(()));
             }
             if builder.kind() != Kind::of(&row) || builder.code_bytes() >= full {
@@ -150,9 +146,8 @@ impl Fold<'_> {
     }
 
     fn publish(&self) -> Result<()> {
-        self.part_folder
-            .publish(&self.manifest)
-            .map_err(|error| io_error(error, self.part_folder.manifest_path()))?;
+        let path = self.part_folder.manifest_path();
+        publish::<VectorPart>(path, &self.manifest).map_err(|error| io_error(error, path))?;
         self.sweep();
         Ok(())
     }

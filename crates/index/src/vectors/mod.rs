@@ -4,7 +4,6 @@
 //! before anything is compared. The best rows by their codes are compared again by their full vectors from the store.
 
 mod builder;
-mod bytes;
 mod codes;
 mod fold;
 mod lazy;

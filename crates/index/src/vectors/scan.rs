@@ -31,7 +31,7 @@ pub(crate) fn search(
     rows: &mut dyn Rows,
     query: &VectorQuery,
 ) -> Result<(Vec<VectorHit>, u64), SearchFailure> {
-    let filter = Filter::of_vectors(query, rows)?;
+    let filter = Filter::new(&query.scope, &query.filter, query.content_types, rows)?;
     let (top, same_length) = (Top::new(query.limit), true);
     let mut nearest = Nearest { filter: &filter, query, top, same_length };
     let scanned = tail.scan(rows, view.after(), view.now, &mut nearest)?;
@@ -76,7 +76,7 @@ impl Visitor<VectorTailBuffer> for Nearest<'_> {
         let admitted = row.generation == self.query.generation
             && self.filter.admits_content(row.content_type)
             && self.filter.admits_message(row.role, row.ts)
-            && self.filter.admits_session(row.of_session());
+            && self.filter.admits_session(row.session);
         if admitted {
             self.compare(row.key, row.vector);
         }
@@ -86,7 +86,7 @@ impl Visitor<VectorTailBuffer> for Nearest<'_> {
         for (key, row) in &buffer.vectors {
             if row.generation == self.query.generation
                 && only.is_none_or(|only| only.contains(key))
-                && row.admitted_by(self.filter)
+                && row.facts.admitted_by(self.filter)
             {
                 self.compare(*key, &row.vector);
             }

@@ -18,8 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::PartError,
     files::{Stamp, replace_file},
-    rows::{SessionOfRow, VectorRow},
-    vectors::bytes::{ByteReader, ByteWriter},
+    rows::{SessionName, VectorRow},
 };
 
 const MAGIC: [u8; 8] = *b"ASVECTOR";
@@ -58,23 +57,6 @@ impl SegmentEntry {
     pub(super) fn code_bytes(&self) -> u64 {
         // Saturating, because a damaged manifest may have any numbers.
         self.rows.saturating_mul(self.kind.dimensions as u64)
-    }
-}
-
-/// The session of a range of rows. Ordered like the rows in a segment.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct SessionName {
-    pub(super) user: String,
-    pub(super) session: String,
-    pub(super) project: String,
-    /// The key of its row.
-    pub(super) key: u64,
-}
-
-impl SessionName {
-    pub(super) fn of_row(&self) -> SessionOfRow<'_> {
-        let Self { user, session, project, key } = self;
-        SessionOfRow { key: *key, user, project, session }
     }
 }
 
@@ -120,7 +102,7 @@ impl Table {
 
     fn parse(path: &Path, header: Header, table: &[u8], entry: &SegmentEntry) -> Option<Self> {
         let rows = usize::try_from(entry.rows).ok()?;
-        let mut reader = ByteReader::new(table);
+        let mut reader = ByteReader { bytes: table };
         let mut start = 0;
         let mut sessions = Vec::new();
         for _ in 0..reader.u32()? {
@@ -141,7 +123,7 @@ impl Table {
             content_types: reader.take(rows)?.to_vec(),
             roles: reader.take(rows)?.to_vec(),
         };
-        (start == rows && reader.is_empty()).then_some(table)
+        (start == rows && reader.bytes.is_empty()).then_some(table)
     }
 
     /// The fields of a row.
@@ -196,20 +178,19 @@ struct Header {
 }
 
 fn write_header(entry: &SegmentEntry, header: &Header) -> Vec<u8> {
-    let mut writer = ByteWriter::default();
-    writer.bytes(&MAGIC);
-    writer.bytes(&entry.rows.to_le_bytes());
-    writer.bytes(&(entry.kind.dimensions as u64).to_le_bytes());
-    writer.bytes(&header.table_bytes.to_le_bytes());
-    writer.bytes(&header.table_checksum.to_le_bytes());
-    writer.bytes(&header.codes_checksum.to_le_bytes());
-    writer.finish()
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(entry.rows.to_le_bytes());
+    bytes.extend((entry.kind.dimensions as u64).to_le_bytes());
+    bytes.extend(header.table_bytes.to_le_bytes());
+    bytes.extend(header.table_checksum.to_le_bytes());
+    bytes.extend(header.codes_checksum.to_le_bytes());
+    bytes
 }
 
 fn read_header(file: &mut File, entry: &SegmentEntry) -> Option<Header> {
     let mut bytes = [0; HEADER_BYTES];
     file.read_exact(&mut bytes).ok()?;
-    let mut reader = ByteReader::new(&bytes);
+    let mut reader = ByteReader { bytes: &bytes };
     let expected = crc32fast::hash(&bytes) == entry.header && reader.take(MAGIC.len())? == MAGIC;
     let (rows, dimensions) = (reader.u64()?, reader.u64()?);
     let header =
@@ -264,18 +245,57 @@ impl SortedRows<'_> {
     }
 
     fn table(&self) -> Vec<u8> {
-        let mut table = ByteWriter::default();
-        table.bytes(&(self.sessions.len() as u32).to_le_bytes());
+        let mut table = Vec::new();
+        table.extend((self.sessions.len() as u32).to_le_bytes());
         for (name, rows) in &self.sessions {
-            [&name.user, &name.session, &name.project].into_iter().for_each(|text| table.text(text));
-            table.bytes(&name.key.to_le_bytes());
-            table.bytes(&rows.to_le_bytes());
+            for text in [&name.user, &name.session, &name.project] {
+                table.extend((text.len() as u32).to_le_bytes());
+                table.extend_from_slice(text.as_bytes());
+            }
+            table.extend(name.key.to_le_bytes());
+            table.extend(rows.to_le_bytes());
         }
-        self.rows.iter().for_each(|row| table.bytes(&row.key.to_le_bytes()));
-        self.rows.iter().for_each(|row| table.bytes(&row.ts.as_micros().to_le_bytes()));
-        self.rows.iter().for_each(|row| table.bytes(&row.scale.to_le_bytes()));
-        self.rows.iter().for_each(|row| table.bytes(&[row.content_type.code()]));
-        self.rows.iter().for_each(|row| table.bytes(&[row.role as u8]));
-        table.finish()
+        table.extend(self.rows.iter().flat_map(|row| row.key.to_le_bytes()));
+        table.extend(self.rows.iter().flat_map(|row| row.ts.as_micros().to_le_bytes()));
+        table.extend(self.rows.iter().flat_map(|row| row.scale.to_le_bytes()));
+        table.extend(self.rows.iter().map(|row| row.content_type.code()));
+        table.extend(self.rows.iter().map(|row| row.role as u8));
+        table
+    }
+}
+
+/// Reads little-endian numbers and texts from the start of a byte slice. Returns `None` if it is too short.
+struct ByteReader<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> ByteReader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    fn number<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.number().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.number().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.u32()?;
+        let bytes = self.take(usize::try_from(length).ok()?)?;
+        String::from_utf8(bytes.to_vec()).ok()
+    }
+
+    fn array<T, const N: usize>(&mut self, length: usize, read: fn([u8; N]) -> T) -> Option<Vec<T>> {
+        let (numbers, _) = self.take(length.checked_mul(N)?)?.as_chunks();
+        Some(numbers.iter().map(|number| read(*number)).collect())
     }
 }

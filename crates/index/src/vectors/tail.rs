@@ -2,11 +2,10 @@
 
 use std::{collections::HashMap, ops::ControlFlow};
 
-use amplifier_session_core::{Result, model::ContentType};
+use amplifier_session_core::Result;
 
 use crate::{
-    facts::{FactKeeper, Facts},
-    filter::Filter,
+    filter::{FactKeeper, Facts},
     rows::{Rows, VectorRow},
     tail::{Identity, TailBuffer},
 };
@@ -21,17 +20,9 @@ pub(crate) struct VectorTailBuffer {
 /// A vector of the tail.
 #[derive(Debug)]
 pub(super) struct ShelfVector {
-    facts: Facts,
-    content_type: ContentType,
+    pub(super) facts: Facts,
     pub(super) generation: u32,
     pub(super) vector: Box<[f32]>,
-}
-
-impl ShelfVector {
-    /// Whether the vector matches a filter.
-    pub(super) fn admitted_by(&self, filter: &Filter<'_>) -> bool {
-        filter.admits_content(self.content_type) && self.facts.admitted_by(filter)
-    }
 }
 
 impl TailBuffer for VectorTailBuffer {
@@ -55,13 +46,8 @@ impl TailBuffer for VectorTailBuffer {
     }
 
     fn put(&mut self, row: &VectorRow<'_>) {
-        let facts = self.facts.of_vector(row);
-        let vector = ShelfVector {
-            facts,
-            content_type: row.content_type,
-            generation: row.generation,
-            vector: row.vector.into(),
-        };
+        let facts = self.facts.of(row.session, row.role, row.ts, row.content_type);
+        let vector = ShelfVector { facts, generation: row.generation, vector: row.vector.into() };
         self.vectors.insert(row.key, vector);
     }
 

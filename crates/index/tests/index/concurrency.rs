@@ -1,17 +1,16 @@
 //! Concurrent threads and processes.
 
 use std::{
-    ops::ControlFlow,
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
 
-use amplifier_session_core::{Result, Scope, model::ContentType, search::SessionFilter};
-use amplifier_session_index::{MessageRow, Rows, SearchIndex, StoreRevision, VectorRow, WhenBusy};
+use amplifier_session_core::model::ContentType;
+use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
     model::{Numbers, check_text, check_vectors, text_model, text_query, vector_query},
-    store::{ANA, Snapshot, Store},
+    store::{ANA, Store},
 };
 
 #[test]
@@ -102,57 +101,6 @@ fn searches_are_right_while_rows_are_written_and_folded() {
     check_vectors(&readers[1], &store, &vector_query(Numbers(1).vector(8)));
 }
 
-/// The rows of a snapshot. Their first read runs a function that acts as another process.
-struct Interrupted<'a> {
-    rows: Snapshot<'a>,
-    interruption: Option<Box<dyn FnOnce() + 'a>>,
-}
-
-impl Rows for Interrupted<'_> {
-    fn mark(&mut self) -> Result<StoreRevision> {
-        self.rows.mark()
-    }
-
-    fn nonce(&mut self, revision: u64) -> Result<Option<u64>> {
-        self.rows.nonce(revision)
-    }
-
-    fn messages_after(
-        &mut self,
-        revision: u64,
-        each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
-        if let Some(interrupt) = self.interruption.take() {
-            interrupt();
-        }
-        self.rows.messages_after(revision, each)
-    }
-
-    fn vectors_after(
-        &mut self,
-        revision: u64,
-        each: &mut dyn FnMut(VectorRow<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
-        self.rows.vectors_after(revision, each)
-    }
-
-    fn removed_messages_after(&mut self, revision: u64) -> Result<Vec<u64>> {
-        self.rows.removed_messages_after(revision)
-    }
-
-    fn removed_vectors_after(&mut self, revision: u64) -> Result<Vec<u64>> {
-        self.rows.removed_vectors_after(revision)
-    }
-
-    fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>> {
-        self.rows.session_keys(scope, filter)
-    }
-
-    fn vectors(&mut self, keys: &[u64], each: &mut dyn FnMut(u64, &[f32]) -> Result<()>) -> Result<()> {
-        self.rows.vectors(keys, each)
-    }
-}
-
 /// The first search of a process finds a long tail. While it reads the tail, another process writes and folds, so the
 /// index is newer than the snapshot of the search. This must not be mistaken for a store restored from a backup.
 #[test]
@@ -169,7 +117,8 @@ fn a_fold_during_the_first_search_is_not_mistaken_for_a_restored_store() {
         store.say(100, "alpha");
         other.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     };
-    let mut rows = Interrupted { rows: store.rows(), interruption: Some(Box::new(interruption)) };
+    let mut rows = store.rows();
+    rows.interruption = Some(Box::new(interruption));
     let answer = index.text_candidates(&mut rows, &text_query("alpha")).unwrap();
     assert!(rows.interruption.is_none());
     assert_eq!((answer.notice, answer.hits.len()), (None, 1));

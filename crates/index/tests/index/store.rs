@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{ContentType, HostId, ProjectSlug, Role, Session, SessionId, SessionKey, Timestamp, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{MessageRow, Rows, StoreRevision, VectorRow};
+use amplifier_session_index::{MessageRow, Rows, SessionOfRow, StoreRevision, VectorRow};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -76,6 +76,11 @@ impl State {
     fn session_key(&self, place: &Place) -> u64 {
         self.sessions.iter().position(|session| place.is_of(session)).unwrap() as u64
     }
+
+    fn session_of_row(&self, place: &Place) -> SessionOfRow<'static> {
+        let Place { user, project, session } = *place;
+        SessionOfRow { key: self.session_key(place), user, project, session }
+    }
 }
 
 /// A store: its state, and the writes to it.
@@ -123,7 +128,7 @@ impl Store {
     }
 
     pub(crate) fn rows(&self) -> Snapshot<'_> {
-        Snapshot { store: self, state: None, reads: 0, fails_after: u64::MAX }
+        Snapshot { store: self, state: None, reads: 0, fails_after: u64::MAX, interruption: None }
     }
 }
 
@@ -189,6 +194,8 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) reads: u64,
     /// The number of rows that can be read before an error.
     pub(crate) fails_after: u64,
+    /// What another process does before messages are first read.
+    pub(crate) interruption: Option<Box<dyn FnOnce() + 'a>>,
 }
 
 impl Snapshot<'_> {
@@ -224,6 +231,9 @@ impl Rows for Snapshot<'_> {
         revision: u64,
         each: &mut dyn FnMut(MessageRow<'_>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        if let Some(interrupt) = self.interruption.take() {
+            interrupt();
+        }
         let state = self.state();
         let mut newer: Vec<_> =
             state.messages.iter().filter(|(_, message)| message.revision > revision).collect();
@@ -233,10 +243,7 @@ impl Rows for Snapshot<'_> {
             let row = MessageRow {
                 key: *key,
                 revision: message.revision,
-                session_key: state.session_key(&message.place),
-                user: message.place.user,
-                project: message.place.project,
-                session: message.place.session,
+                session: state.session_of_row(&message.place),
                 role: message.role,
                 ts: message.ts,
                 raw: &message.raw,
@@ -262,10 +269,7 @@ impl Rows for Snapshot<'_> {
             let row = VectorRow {
                 key: *key,
                 revision: vector.revision,
-                session_key: state.session_key(&vector.place),
-                user: vector.place.user,
-                project: vector.place.project,
-                session: vector.place.session,
+                session: state.session_of_row(&vector.place),
                 role: vector.role,
                 content_type: vector.content_type,
                 ts: vector.ts,

@@ -12,7 +12,7 @@ use amplifier_session_core::{
     model::{MessageRef, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{MessageRow, RowRefs, Rows, StoreRevision, VectorRef, VectorRow};
+use amplifier_session_index::{MessageRow, RowRefs, Rows, SessionOfRow, StoreRevision, VectorRef, VectorRow};
 
 use super::Connections;
 use crate::{
@@ -279,10 +279,7 @@ fn message_row(row: &dyn Columns) -> Result<MessageRow<'_>> {
     Ok(MessageRow {
         key: unsigned(row, 0)?,
         revision: unsigned(row, 1)?,
-        session_key: unsigned(row, 2)?,
-        user: row.text_ref(3)?,
-        project: row.text_ref(4)?,
-        session: row.text_ref(5)?,
+        session: session_of_row(row)?,
         role: row.text_ref(6)?.parse()?,
         ts: row.time(7)?,
         raw: row.bytes_ref(8)?,
@@ -294,16 +291,18 @@ fn vector_row<'a>(row: &'a dyn Columns, vector: &'a mut Vec<f32>) -> Result<Vect
     Ok(VectorRow {
         key: unsigned(row, 0)?,
         revision: unsigned(row, 1)?,
-        session_key: unsigned(row, 2)?,
-        user: row.text_ref(3)?,
-        project: row.text_ref(4)?,
-        session: row.text_ref(5)?,
+        session: session_of_row(row)?,
         role: row.text_ref(6)?.parse()?,
         content_type: row.text_ref(7)?.parse()?,
         ts: row.time(8)?,
         generation: number(row, 9)?,
         vector,
     })
+}
+
+fn session_of_row(row: &dyn Columns) -> Result<SessionOfRow<'_>> {
+    let key = unsigned(row, 2)?;
+    Ok(SessionOfRow { key, user: row.text_ref(3)?, project: row.text_ref(4)?, session: row.text_ref(5)? })
 }
 
 fn of_keys(keys: &[u64]) -> String {
