@@ -1,7 +1,7 @@
 //! A query, and its result as a stream of rows.
 
-use amplifier_session_core::{Error, ErrorKind, Result};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use amplifier_session_core::Result;
+use tokio::sync::mpsc::Receiver;
 
 use crate::format::SqlForm;
 
@@ -57,8 +57,9 @@ pub type SqlRow = Vec<Option<String>>;
 /// The result of a query. Rows are read from the store as they are consumed.
 #[derive(Debug)]
 pub struct SqlAnswer {
-    columns: Vec<SqlColumn>,
-    rows: Receiver<Result<Vec<SqlRow>>>,
+    pub(crate) columns: Vec<SqlColumn>,
+    /// Sent by the thread that runs the query.
+    pub(crate) rows: Receiver<Result<Vec<SqlRow>>>,
 }
 
 impl SqlAnswer {
@@ -76,50 +77,4 @@ impl SqlAnswer {
     pub async fn next_rows(&mut self) -> Result<Option<Vec<SqlRow>>> {
         self.rows.recv().await.transpose()
     }
-}
-
-/// Receives the result of a query as it is computed, on the thread that runs it.
-pub(crate) struct ResultSender {
-    columns: Sender<Result<Vec<SqlColumn>>>,
-    rows: Sender<Result<Vec<SqlRow>>>,
-}
-
-impl ResultSender {
-    /// Reports that the query cannot be run.
-    pub(crate) fn fail(&self, error: Error) {
-        // Nobody is waiting any more if this fails.
-        let _ = self.columns.blocking_send(Err(error));
-    }
-
-    /// Announces the columns. They come before any row.
-    pub(crate) fn columns(&self, columns: Vec<SqlColumn>) {
-        let _ = self.columns.blocking_send(Ok(columns));
-    }
-
-    /// Passes rows on, or the error that ends them. Returns whether anybody still reads them.
-    pub(crate) fn rows(&self, rows: Result<Vec<SqlRow>>) -> bool {
-        self.rows.blocking_send(rows).is_ok()
-    }
-}
-
-/// Waits for the result of a query.
-pub(crate) struct PendingAnswer {
-    columns: Receiver<Result<Vec<SqlColumn>>>,
-    rows: Receiver<Result<Vec<SqlRow>>>,
-}
-
-impl PendingAnswer {
-    /// Waits until the columns are known.
-    pub(crate) async fn answer(mut self) -> Result<SqlAnswer> {
-        let lost = || Error::new(ErrorKind::StorageIo, "the query was abandoned").with_operation("sql");
-        let columns = self.columns.recv().await.ok_or_else(lost)??;
-        Ok(SqlAnswer { columns, rows: self.rows })
-    }
-}
-
-/// The two ends of a result.
-pub(crate) fn result_channel() -> (ResultSender, PendingAnswer) {
-    let (columns, received_columns) = channel(1);
-    let (rows, received_rows) = channel(4);
-    (ResultSender { columns, rows }, PendingAnswer { columns: received_columns, rows: received_rows })
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use amplifier_session_core::{Error, ErrorKind, Result, Scope, blocking};
 use amplifier_session_duckdb::{Access, DuckDb, DuckDbBackend};
 use duckdb::Connection;
+use tokio::sync::mpsc::{Sender, channel};
 
 use crate::{
     error, parquet,
     prepare::Prepared,
-    query::{ResultSender, SqlAnswer, SqlQuery, SqlRow, result_channel},
+    query::{SqlAnswer, SqlQuery, SqlRow},
 };
 
 /// How many rows are passed on at once.
@@ -52,19 +53,29 @@ impl SqlReader {
     /// it.
     pub async fn query(&self, scope: &Scope, query: &SqlQuery) -> Result<SqlAnswer> {
         let (store, scope, query) = (self.0.clone(), scope.clone(), query.clone());
-        let (sender, pending) = result_channel();
-        // Keeps running while the rows are consumed.
+        let (send_columns, mut columns) = channel(1);
+        let (send_rows, rows) = channel(4);
+        // Keeps running while the rows are consumed. Sending fails if nobody waits for them any more.
         tokio::task::spawn_blocking(move || {
             let run = store.read_apart(|connection| {
-                send(connection, &scope, &query, &sender);
+                let prepared = Prepared::new(connection, &scope, &query)?;
+                let (sql, width) = (prepared.as_text(query.form), prepared.columns.len());
+                let _ = send_columns.blocking_send(Ok(prepared.columns));
+                if let Err(error) = read_rows(connection, &sql, width, &send_rows) {
+                    let _ = send_rows.blocking_send(Err(error));
+                }
                 Ok(())
             });
-            run.unwrap_or_else(|error| sender.fail(error));
+            if let Err(error) = run {
+                let _ = send_columns.blocking_send(Err(error));
+            }
             // The store is closed before the result ends, so that whoever has read all rows can open it again.
             drop(store);
-            drop(sender);
+            drop(send_rows);
         });
-        pending.answer().await
+        let lost = || Error::new(ErrorKind::StorageIo, "the query was abandoned").with_operation("sql");
+        let columns = columns.recv().await.ok_or_else(lost)??;
+        Ok(SqlAnswer { columns, rows })
     }
 
     /// Writes the result of a query to `file` as Parquet, readable by its owner only. Keeps the types of the columns. Returns the
@@ -87,33 +98,25 @@ impl SqlReader {
     }
 }
 
-/// Runs a query and sends its result.
-fn send(connection: &Connection, scope: &Scope, query: &SqlQuery, result: &ResultSender) {
-    let prepared = match Prepared::new(connection, scope, query) {
-        Ok(prepared) => prepared,
-        Err(error) => return result.fail(error),
-    };
-    let sql = prepared.as_text(query.form);
-    let width = prepared.columns.len();
-    result.columns(prepared.columns);
-    if let Err(error) = send_rows(connection, &sql, width, result) {
-        result.rows(Err(error));
-    }
-}
-
-fn send_rows(connection: &Connection, sql: &str, width: usize, result: &ResultSender) -> Result<()> {
+/// Runs a statement and sends its rows, each with `width` columns, as long as somebody reads them.
+fn read_rows(
+    connection: &Connection,
+    sql: &str,
+    width: usize,
+    rows: &Sender<Result<Vec<SqlRow>>>,
+) -> Result<()> {
     let mut statement = connection.prepare(sql).map_err(error::query)?;
     let mut found = statement.query([]).map_err(error::query)?;
     let mut batch = Vec::new();
     while let Some(row) = found.next().map_err(error::query)? {
         let cells = (0..width).map(|at| row.get::<_, Option<String>>(at));
         batch.push(cells.collect::<duckdb::Result<SqlRow>>().map_err(error::query)?);
-        if batch.len() == BATCH && !result.rows(Ok(std::mem::take(&mut batch))) {
+        if batch.len() == BATCH && rows.blocking_send(Ok(std::mem::take(&mut batch))).is_err() {
             return Ok(());
         }
     }
     if !batch.is_empty() {
-        result.rows(Ok(batch));
+        let _ = rows.blocking_send(Ok(batch));
     }
     Ok(())
 }
