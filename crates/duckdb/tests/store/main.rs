@@ -7,5 +7,7 @@ mod erasure;
 mod hnsw;
 mod opening;
 mod processes;
+#[path = "../../../sqlite/tests/store/secret.rs"]
+mod secret;
 mod support;
 mod tables;

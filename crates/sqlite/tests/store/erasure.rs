@@ -2,130 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use amplifier_session_core::{
-    Scope, SessionStorage,
-    backend::prelude::*,
-    model::{MetadataFile, Payload, RawJson, SessionKey},
-    search::{SearchMode, SearchOptions},
-    storage::SessionEdit,
-};
+use amplifier_session_core::SessionStorage;
 use amplifier_session_testkit::lines::{self, Line};
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::support::{Folder, target, whole};
-
-/// One word for each field of the secret session, searched for as bytes. The id of the session is missing, because the
-/// store remembers it so that syncs skip the session.
-const WORDS: [&str; 10] = [
-    "quondammessage",
-    "quondamthought",
-    "quondamoutput",
-    "quondamevent",
-    "quondamsummary",
-    "quondamfield",
-    "quondamname",
-    "quondamtag",
-    "quondamprompt",
-    "quondamskipped",
-];
-
-/// Pseudorandom numbers as text, which does not compress.
-fn noise(seed: usize, length: usize) -> String {
-    let mut state = seed as u64 + 1;
-    let mut text = String::new();
-    while text.len() < length {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(&format!("{:x} ", state >> 16));
-    }
-    text
-}
-
-fn secret_messages(count: usize) -> Vec<Line> {
-    let mut messages = vec![lines::user("quondamprompt, and what to do about it")];
-    messages.extend((1..count).map(|n| match n % 3 {
-        0 => lines::user(&format!("quondammessage {}", noise(n, 50 * n))),
-        1 => lines::thinking(&format!("quondamthought {n}"), &format!("quondammessage {}", noise(n, 40))),
-        _ => lines::tool(&format!("quondamoutput {}", noise(n, 700 * n))),
-    }));
-    messages
-}
-
-/// Small events, compressed ones (above 4 KiB) and one in chunks (above 400 KB).
-fn secret_events(count: usize) -> Vec<Line> {
-    let event = |n: usize| {
-        let length = [100, 6_000, 1_500][n % 3];
-        let data =
-            json!({"tool_name": "quondamsummary", "note": format!("quondamevent {}", noise(n, length))});
-        lines::logger_event("tool:post").data(data)
-    };
-    let large = json!({"note": format!("quondamevent {}", noise(77, 600_000))});
-    (0..count).map(event).chain([lines::logger_event("llm:response").data(large)]).collect()
-}
-
-/// Writes other sessions in between, so that rows of many sessions share pages.
-async fn bystander(storage: &SessionStorage, n: usize) {
-    let target = target(&format!("bystander-{n}"));
-    let messages = (0..6).map(|m| lines::user(&format!("harmless {m} {}", noise(m + n, 90 * m)))).collect();
-    storage.sync_transcript_lines(&target, whole(messages)).await.unwrap();
-    let event = |m| lines::logger_event("plain").data(json!({"note": format!("harmless {}", noise(m, 300))}));
-    storage.sync_event_lines(&target, whole((0..8).map(event).collect())).await.unwrap();
-}
-
-async fn fill(storage: &SessionStorage) -> SessionKey {
-    let secret = target("quondam-session");
-    for n in 0..12 {
-        bystander(storage, n).await;
-        storage.sync_transcript_lines(&secret, whole(secret_messages(4 + 4 * n))).await.unwrap();
-        storage.sync_event_lines(&secret, whole(secret_events(3 + 3 * n))).await.unwrap();
-        bystander(storage, n + 100).await;
-    }
-    let mut ingest = storage.ingest(secret.clone()).await.unwrap();
-    let metadata = json!({"name": "first name", "quondamfield": "quondamfield", "tags": ["a"]}).to_string();
-    ingest
-        .set_metadata(vec![MetadataFile { name: "metadata.json".into(), raw: RawJson::new(metadata) }])
-        .unwrap();
-    ingest.commit().await.unwrap();
-    let edit = SessionEdit::default().set_name("quondamname").set_tags(["quondamtag", "quondamskipped"]);
-    storage.update_session(&secret.key, &edit).await.unwrap();
-    secret.key
-}
-
-/// Parts of the stored form of a session's events. Compressed events contain no words.
-async fn stored_pieces(backend: &dyn StorageBackend, key: &SessionKey) -> BTreeMap<&'static str, Vec<u8>> {
-    let sequences: Vec<u32> = (0..100).collect();
-    let mut pieces = BTreeMap::new();
-    let middle = |bytes: &[u8]| bytes[bytes.len() / 2..][..24].to_vec();
-    for (_, payload) in backend.event_payloads(key, &sequences).await.unwrap() {
-        match payload {
-            Payload::Plain(bytes) => pieces.insert("plain", middle(&bytes)),
-            Payload::Zstd(bytes) => pieces.insert("compressed", middle(&bytes)),
-            Payload::Chunks(chunks) => pieces.insert("chunk", middle(&chunks[1])),
-            Payload::None => None,
-        };
-    }
-    assert_eq!(pieces.len(), 3);
-    pieces
-}
-
-/// The words and pieces of the secret session that are left, with their files.
-fn traces(folder: &Folder, pieces: &BTreeMap<&'static str, Vec<u8>>) -> Vec<(String, Vec<String>)> {
-    let words = WORDS.map(|word| (word, word.as_bytes().to_vec()));
-    let pieces = pieces.iter().map(|(name, bytes)| (*name, bytes.clone()));
-    let looked_for = words.into_iter().chain(pieces);
-    let found = looked_for.map(|(name, bytes)| (name.to_owned(), folder.files_with(&bytes)));
-    found.filter(|(_, files)| !files.is_empty()).collect()
-}
-
-async fn delete(storage: &SessionStorage, key: &SessionKey) -> bool {
-    let project = target("any").project_slug;
-    storage.delete_session(&key.user_id, &project, &key.session_id).await.unwrap()
-}
-
-async fn search(storage: &SessionStorage, word: &str) -> usize {
-    let options = SearchOptions::new(word).with_mode(SearchMode::FullText);
-    storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
-}
+use super::{
+    secret::{WORDS, bystander, delete, fill, noise, search, secret_events, stored_pieces, traces},
+    support::{Folder, target, whole},
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_deleted_session_is_left_in_any_file() {
@@ -145,18 +30,24 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     assert_eq!(traces(&folder, &pieces), []);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_first_write_after_a_reader_ends_empties_the_log() {
-    let folder = Folder::new();
+/// A store whose secret session was deleted while another program reads: its snapshot must stay until it ends. The
+/// deletion does not wait for that.
+async fn deleted_while_read(
+    folder: &Folder,
+) -> (SessionStorage, BTreeMap<&'static str, Vec<u8>>, Connection) {
     let storage = folder.storage().await;
     let key = fill(&storage).await;
     let pieces = stored_pieces(&folder.backend().await, &key).await;
-    // Another program that is reading: its snapshot must stay until it ends.
     let reader = Connection::open(folder.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM sessions;").unwrap();
-
-    // The deletion does not wait for the reader.
     assert!(delete(&storage, &key).await);
+    (storage, pieces, reader)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_write_after_a_reader_ends_empties_the_log() {
+    let folder = Folder::new();
+    let (storage, pieces, reader) = deleted_while_read(&folder).await;
     let left = traces(&folder, &pieces);
     let index = |file: &String| file.starts_with("sessions.sqlite.index");
     assert!(!left.is_empty() && !left.iter().flat_map(|(_, files)| files).any(index), "{left:?}");
@@ -169,12 +60,7 @@ async fn the_first_write_after_a_reader_ends_empties_the_log() {
 #[tokio::test(flavor = "multi_thread")]
 async fn closing_the_store_after_a_reader_ends_empties_the_log() {
     let folder = Folder::new();
-    let storage = folder.storage().await;
-    let key = fill(&storage).await;
-    let pieces = stored_pieces(&folder.backend().await, &key).await;
-    let reader = Connection::open(folder.database()).unwrap();
-    reader.execute_batch("BEGIN; SELECT count(*) FROM sessions;").unwrap();
-    assert!(delete(&storage, &key).await);
+    let (storage, pieces, reader) = deleted_while_read(&folder).await;
     reader.execute_batch("COMMIT").unwrap();
 
     // The reader stays connected, so that SQLite does not empty the log itself.

@@ -12,6 +12,7 @@ use amplifier_session_sql::views::VIEWS;
 use amplifier_session_sqlite::Sqlite;
 use amplifier_session_testkit::lines;
 use rusqlite::Connection;
+use tokio::task::JoinSet;
 
 use super::support::{Folder, target, whole};
 
@@ -64,8 +65,8 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
     let (folder, new) = (Folder::new(), Folder::new());
     make_layout_0(&folder);
     assert_eq!(layout(&folder), 0);
-    let opened = (0..4).map(|_| Sqlite::open(folder.database()));
-    for backend in futures_of(opened).await {
+    let opened: JoinSet<_> = (0..4).map(|_| Sqlite::open(folder.database())).collect();
+    for backend in opened.join_all().await {
         backend.unwrap();
     }
     new.backend().await;
@@ -92,18 +93,6 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
     let stored = folder.backend().await.get_session(&session.key).await.unwrap().unwrap().session;
     assert_eq!((stored.title(), stored.message_count), ("New", 2));
     assert!(stored.edited.contains(&SessionField::Name));
-}
-
-/// Runs all of them concurrently.
-async fn futures_of<T: Send + 'static>(
-    all: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
-) -> Vec<T> {
-    let tasks: Vec<_> = all.map(tokio::spawn).collect();
-    let mut done = Vec::new();
-    for task in tasks {
-        done.push(task.await.unwrap());
-    }
-    done
 }
 
 #[tokio::test]

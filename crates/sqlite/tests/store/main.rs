@@ -4,4 +4,5 @@
 
 mod erasure;
 mod layout;
+mod secret;
 mod support;
