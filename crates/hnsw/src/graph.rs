@@ -22,7 +22,7 @@ const LEAST_GATHERED: usize = 256;
 pub(crate) struct Graph {
     file: PathBuf,
     connection: Connection,
-    held: Held,
+    pub(crate) held: Held,
 }
 
 /// The state of a file.
@@ -125,11 +125,6 @@ impl Graph {
         Ok(Self { file: file.to_owned(), connection, held })
     }
 
-    /// The state of the file.
-    pub(crate) fn held(&self) -> &Held {
-        &self.held
-    }
-
     /// Adds the vectors that are new in the store.
     pub(crate) fn add_new(&mut self, rows: &VectorRows<'_, impl VectorReader>) -> Result<()> {
         rows.reader.vectors_above(self.held.last_key, &mut |batch| {
@@ -180,7 +175,11 @@ impl Graph {
         let gathered = (limit * GATHERED_PER_RESULT).max(LEAST_GATHERED);
         let find = || {
             self.connection.execute_batch(&format!("SET hnsw_ef_search = {gathered}"))?;
-            let mut statement = self.connection.prepare(&nearest_sql(self.held.dimensions, limit))?;
+            let sql = format!(
+                "SELECT key FROM vectors ORDER BY array_cosine_distance(vector, CAST(?1 AS FLOAT[{}])) LIMIT {limit}",
+                self.held.dimensions
+            );
+            let mut statement = self.connection.prepare(&sql)?;
             let keys = statement.query_map([literal(vector)], |row| row.get::<_, i64>(0))?;
             keys.map(|key| key.map(i64::cast_unsigned)).collect::<duckdb::Result<_>>()
         };
@@ -206,12 +205,6 @@ fn attach(connection: &Connection, file: &Path, read_only: bool) -> duckdb::Resu
     let file = quote::text(&file.to_string_lossy());
     let access = if read_only { "(READ_ONLY)" } else { "" };
     connection.execute_batch(&format!("ATTACH {file} AS hnsw {access}; USE hnsw"))
-}
-
-fn nearest_sql(dimensions: usize, limit: usize) -> String {
-    format!(
-        "SELECT key FROM vectors ORDER BY array_cosine_distance(vector, CAST(?1 AS FLOAT[{dimensions}])) LIMIT {limit}"
-    )
 }
 
 /// A vector as a text literal: DuckDB cannot bind arrays.

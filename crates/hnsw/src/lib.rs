@@ -196,10 +196,7 @@ impl Hnsw {
     }
 
     fn opened<'a>(&self, graph: &'a mut Option<Graph>, options: &HnswOptions) -> Result<&'a mut Graph> {
-        let opened = match graph.take() {
-            Some(graph) => graph,
-            None => self.open(options)?,
-        };
+        let opened = graph.take().map_or_else(|| self.open(options), Ok)?;
         Ok(graph.insert(opened))
     }
 
@@ -276,12 +273,12 @@ fn update(
     current: &Generation,
 ) -> Result<bool> {
     let mark = rows.index.mark()?;
-    if !belongs(graph.held(), &mark, rows, current.number)? {
+    if !belongs(&graph.held, &mark, rows, current.number)? {
         return Ok(false);
     }
-    let removed = rows.index.removed_vectors_after(graph.held().mark.revision)?;
+    let removed = rows.index.removed_vectors_after(graph.held.mark.revision)?;
     graph.change(mark, &removed, rows)?;
-    Ok(graph.held().removed * ONE_REMOVED_OF <= graph.held().rows)
+    Ok(graph.held.removed * ONE_REMOVED_OF <= graph.held.rows)
 }
 
 fn search(
@@ -290,10 +287,12 @@ fn search(
     query: &VectorQuery,
 ) -> Result<Nearest> {
     let mark = rows.index.mark()?;
-    let held = graph.held();
+    let held = &graph.held;
     let is_current = belongs(held, &mark, rows, query.generation)?
         && (held.mark == mark
-            || rows.index.removed_vectors_after(held.mark.revision)?.is_empty() && holds_all(held, rows)?);
+            // No vector was added since, either: keys only grow, and a vector never changes under its key.
+            || rows.index.removed_vectors_after(held.mark.revision)?.is_empty()
+                && rows.last_vector_key()? <= held.last_key);
     if !is_current {
         return Ok(unavailable("it is not up to date until the next sync"));
     }
@@ -317,11 +316,6 @@ fn belongs(
         && held.generation == generation
         && held.mark.revision <= mark.revision
         && rows.index.nonce(held.mark.revision)? == Some(held.mark.nonce))
-}
-
-/// Whether no vector was added since. Keys only grow, and a vector never changes under its key.
-fn holds_all(held: &Held, rows: &mut VectorRows<'_, impl VectorReader>) -> Result<bool> {
-    Ok(rows.last_vector_key()? <= held.last_key)
 }
 
 /// The rows of `keys` that still exist, with their exact similarity, best first.
