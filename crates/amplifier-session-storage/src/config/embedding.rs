@@ -69,7 +69,10 @@ impl Configuration {
         let options = StackOptions::default()
             .with_memory_entries(configured.cache_size)
             .with_namespace(configured.cache_namespace);
-        let options = self.redacting(self.cached(options)?)?;
+        #[cfg(feature = "cache")]
+        let options = self.cached(options)?;
+        #[cfg(feature = "redact")]
+        let options = options.with_redaction(self.redaction()?);
         Ok(options.wrap(configured.provider)?.provider())
     }
 
@@ -80,21 +83,6 @@ impl Configuration {
         let Some(folder) = self.cache_directory().filter(|_| most > 0) else { return Ok(options) };
         let cache = DiskCache::new(folder.join("embeddings.db"), most.saturating_mul(1 << 20));
         Ok(options.with_cache(Arc::new(cache)))
-    }
-
-    #[cfg(not(feature = "cache"))]
-    fn cached(&self, options: StackOptions) -> Result<StackOptions> {
-        Ok(options)
-    }
-
-    #[cfg(feature = "redact")]
-    fn redacting(&self, options: StackOptions) -> Result<StackOptions> {
-        Ok(options.with_redaction(self.redaction()?))
-    }
-
-    #[cfg(not(feature = "redact"))]
-    fn redacting(&self, options: StackOptions) -> Result<StackOptions> {
-        Ok(options)
     }
 }
 
@@ -124,7 +112,7 @@ mod tests {
     fn models_are_in_the_folder_for_data() {
         let folder =
             |sources: ConfigSources| configured(&sources).models().map(|models| models.folder().to_owned());
-        let home = ConfigSources::default().with_home(Some(PathBuf::from("/home/ana")));
+        let home = ConfigSources { home: Some(PathBuf::from("/home/ana")), ..ConfigSources::default() };
         let default = Some(PathBuf::from("/home/ana/.local/share/amplifier-sessions/models"));
         assert_eq!(folder(home.clone()), default);
         assert_eq!(folder(home.clone().with_variable("XDG_DATA_HOME", "relative")), default);

@@ -42,13 +42,6 @@ impl ConfigSources {
         self
     }
 
-    /// Sets the home folder.
-    #[must_use]
-    pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
-        self.home = home;
-        self
-    }
-
     /// Sets what the command line gives the setting `key`.
     #[must_use]
     pub fn with_option(mut self, key: &str, value: &str) -> Self {

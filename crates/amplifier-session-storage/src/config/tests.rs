@@ -6,7 +6,7 @@ fn home(text: &str) -> (tempfile::TempDir, ConfigSources) {
     let folder = home.path().join(".config/amplifier-sessions");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("config.toml"), text).unwrap();
-    let sources = ConfigSources::default().with_home(Some(home.path().to_owned()));
+    let sources = ConfigSources { home: Some(home.path().to_owned()), ..ConfigSources::default() };
     (home, sources)
 }
 

@@ -9,13 +9,15 @@
 //! [`Sources`], so that tests and other programs can look elsewhere.
 
 mod azure;
-mod host;
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use amplifier_session_core::{
     Error, Result,
-    model::{HostId, UserId},
+    model::{Digest, HostId, UserId},
 };
 
 /// Where to look for an identity.
@@ -76,7 +78,7 @@ impl Sources {
             configured_user: None,
             azure_profile: azure_folder.map(|folder| folder.join("azureProfile.json")),
             system_users: system_users.chain(whoami::username().ok()).collect(),
-            machine_id_files: host::machine_id_files(),
+            machine_id_files: MACHINE_ID_FILES.map(PathBuf::from).to_vec(),
             host_name: whoami::hostname().ok(),
         }
     }
@@ -85,34 +87,6 @@ impl Sources {
     #[must_use]
     pub fn with_configured_user(mut self, user: Option<String>) -> Self {
         self.configured_user = user;
-        self
-    }
-
-    /// Sets the Azure CLI's profile file.
-    #[must_use]
-    pub fn with_azure_profile(mut self, file: Option<PathBuf>) -> Self {
-        self.azure_profile = file;
-        self
-    }
-
-    /// Sets the user of the system, the best source first.
-    #[must_use]
-    pub fn with_system_users(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.system_users = names.into_iter().collect();
-        self
-    }
-
-    /// Sets the files with the machine's id, the best first.
-    #[must_use]
-    pub fn with_machine_id_files(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
-        self.machine_id_files = files.into_iter().collect();
-        self
-    }
-
-    /// Sets the host's name.
-    #[must_use]
-    pub fn with_host_name(mut self, name: Option<String>) -> Self {
-        self.host_name = name;
         self
     }
 
@@ -142,13 +116,29 @@ impl Sources {
     ///
     /// `Validation` when no source has one.
     pub fn host_id(&self) -> Result<HostId> {
-        let id = self.machine_id_files.iter().find_map(|file| host::machine_id(file));
+        let id = self.machine_id_files.iter().find_map(|file| machine_id(file));
         if let Some(id) = id {
-            return HostId::new(host::hashed(&id));
+            return HostId::new(hashed(&id));
         }
         let name = self.host_name.as_deref().map(str::trim).and_then(|name| HostId::new(name).ok());
         name.ok_or_else(|| Error::validation("host_id", "the id and the name of this machine are not known"))
     }
+}
+
+/// Where Linux keeps the machine's id. Other systems have no such file.
+const MACHINE_ID_FILES: [&str; 2] = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
+
+/// The id in `file`: 32 hexadecimal digits according to `machine-id(5)`. Images may leave it empty or `uninitialized`.
+fn machine_id(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let id = text.trim();
+    (id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_ascii_lowercase())
+}
+
+/// A hash of `id` that only this library makes, so that it can't be matched with the id elsewhere.
+fn hashed(id: &str) -> String {
+    let Digest(hash) = Digest::of(format!("amplifier-session-storage host {id}").as_bytes());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -156,16 +146,18 @@ mod tests {
     use super::*;
 
     /// Sources of every kind, with their files in `folder`.
-    fn sources(folder: &std::path::Path) -> Sources {
+    fn sources(folder: &Path) -> Sources {
         let (profile, machine) = (folder.join("azureProfile.json"), folder.join("machine-id"));
         let subscription = r#"{"isDefault":true,"user":{"name":"ana@example.com","type":"user"}}"#;
         std::fs::write(&profile, format!("\u{feff}{{\"subscriptions\":[{subscription}]}}")).unwrap();
         std::fs::write(&machine, "0123456789abcdef0123456789abcdef\n").unwrap();
-        Sources::default()
-            .with_azure_profile(Some(profile))
-            .with_system_users(["ana".to_owned()])
-            .with_machine_id_files([machine])
-            .with_host_name(Some("laptop".to_owned()))
+        Sources {
+            configured_user: None,
+            azure_profile: Some(profile),
+            system_users: vec!["ana".to_owned()],
+            machine_id_files: vec![machine],
+            host_name: Some("laptop".to_owned()),
+        }
     }
 
     #[test]
@@ -177,9 +169,9 @@ mod tests {
         assert_eq!(user(&all).unwrap(), ("bob".to_owned(), UserSource::Configuration));
         let all = all.with_configured_user(None);
         assert_eq!(user(&all).unwrap(), ("ana@example.com".to_owned(), UserSource::AzureCli));
-        let all = all.with_azure_profile(Some(folder.path().join("missing.json")));
+        let all = Sources { azure_profile: Some(folder.path().join("missing.json")), ..all };
         assert_eq!(user(&all).unwrap(), ("ana".to_owned(), UserSource::System));
-        let all = all.with_system_users(["".to_owned(), "second".to_owned()]);
+        let all = Sources { system_users: vec!["".to_owned(), "second".to_owned()], ..all };
         assert_eq!(user(&all).unwrap(), ("second".to_owned(), UserSource::System));
         assert_eq!(user(&Sources::default()).unwrap_err().context("field"), Some("user_id"));
     }
@@ -204,10 +196,10 @@ mod tests {
     #[test]
     fn without_a_machine_id_the_host_has_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        let files = [folder.path().join("missing"), folder.path().join("machine-id")];
-        let sources = sources(folder.path()).with_machine_id_files(files);
+        let machine_id_files = vec![folder.path().join("missing"), folder.path().join("machine-id")];
+        let sources = Sources { machine_id_files, ..sources(folder.path()) };
         std::fs::write(folder.path().join("machine-id"), "uninitialized\n").unwrap();
         assert_eq!(sources.host_id().unwrap().as_str(), "laptop");
-        assert!(sources.with_host_name(None).host_id().is_err());
+        assert!(Sources { host_name: None, ..sources }.host_id().is_err());
     }
 }
