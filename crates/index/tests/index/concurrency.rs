@@ -5,7 +5,6 @@ use std::{
     thread,
 };
 
-use amplifier_session_core::model::ContentType;
 use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
@@ -61,11 +60,9 @@ fn searches_are_right_while_rows_are_written_and_folded() {
                     for _ in 0..5 {
                         let key = numbers.below(300);
                         if numbers.below(4) == 0 {
-                            write.remove_message(key);
-                            write.remove_vector(key);
+                            write.remove(key);
                         } else {
-                            write.say(key, ANA, &numbers.text(10));
-                            write.vector(key, ANA, ContentType::UserQuery, 0, numbers.vector(8));
+                            write.put(key, ANA, &numbers.text(10), numbers.vector(8));
                         }
                     }
                 });

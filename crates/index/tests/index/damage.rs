@@ -5,12 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amplifier_session_core::model::ContentType;
 use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
     model::{Numbers, check_text, check_vectors, text_query, vector_query},
-    store::{ANA, Store},
+    store::Store,
 };
 
 fn filled(id: u8) -> Store {
@@ -18,10 +17,7 @@ fn filled(id: u8) -> Store {
     let mut numbers = Numbers(31);
     for key in 0..40 {
         let (text, vector) = (numbers.text(20), numbers.vector(16));
-        store.write(|write| {
-            write.say(key, ANA, &text);
-            write.vector(key, ANA, ContentType::UserQuery, 0, vector);
-        });
+        store.put(key, &text, vector);
     }
     store
 }
@@ -199,29 +195,16 @@ fn the_index_of_another_store_is_noticed() {
 }
 
 #[test]
-fn an_index_newer_than_its_restored_store_is_noticed() {
-    let store = filled(1);
-    let backup = store.restored();
-    let dir = tempfile::tempdir().unwrap();
-    store.say(100, "written after the backup was made");
-    let index = SearchIndex::open(dir.path());
-    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
-    assert_eq!(search(&index, &store), (None, None));
-    assert_noticed_and_mended(dir.path(), &backup, &index, "newer than the store");
-}
-
-#[test]
-fn an_index_of_another_history_is_noticed() {
-    let store = filled(1);
-    let backup = store.restored();
-    let dir = tempfile::tempdir().unwrap();
-    store.say(100, "written after the backup was made");
-    let index = SearchIndex::open(dir.path());
-    index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
-    check_text(&index, &store, &text_query("backup"), false);
-    backup.say(100, "something else");
-    backup.say(101, "and more");
-    assert_noticed_and_mended(dir.path(), &backup, &index, "another history");
+fn an_index_of_a_store_that_was_restored_is_noticed() {
+    for (writes_after, reason) in [(0, "newer than the store"), (2, "another history")] {
+        let (store, dir, index) = prepared();
+        let backup = store.restored();
+        store.say(100, "written after the backup was made");
+        index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
+        assert_eq!(search(&index, &store), (None, None));
+        (0..writes_after).for_each(|n| backup.say(100 + n, "something else"));
+        assert_noticed_and_mended(dir.path(), &backup, &index, reason);
+    }
 }
 
 #[test]

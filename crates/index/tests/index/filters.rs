@@ -200,17 +200,13 @@ fn a_reused_session_key_belongs_to_its_new_owner() {
     let index = SearchIndex::open(dir.path());
     let (gone, new) = (Place { user: "ana", ..PLACES[0] }, Place { user: "zoe", ..PLACES[5] });
     let put = |key, place: &Place| {
-        store.write(|write| {
-            write.say(key, place.clone(), "w0 w1");
-            write.vector(key, place.clone(), ContentType::UserQuery, 0, Numbers(key).vector(24));
-        });
+        store.write(|write| write.put(key, place.clone(), "w0 w1", Numbers(key).vector(24)));
     };
     put(1, &gone);
     put(2, &PLACES[4]);
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     store.write(|write| {
-        write.remove_message(1);
-        write.remove_vector(1);
+        write.remove(1);
         write.reuse_session(&gone, &new);
         write.session(&new, |session| session.visibility = Visibility::Public);
     });

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use amplifier_session_core::model::ContentType;
 use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
@@ -23,14 +22,12 @@ fn write_step(store: &Store, step: u64) {
     let mut numbers = Numbers(step);
     store.write(|write| {
         for key in step * 4..step * 4 + 4 {
-            write.say(key, ANA, &numbers.text(40));
-            write.vector(key, ANA, ContentType::UserQuery, 0, numbers.vector(16));
+            write.put(key, ANA, &numbers.text(40), numbers.vector(16));
         }
         let changed = numbers.below(step * 4 + 1);
         write.say(changed, ANA, &numbers.text(40));
         let removed = numbers.below(step * 4 + 1);
-        write.remove_message(removed);
-        write.remove_vector(removed);
+        write.remove(removed);
     });
 }
 

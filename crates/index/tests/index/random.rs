@@ -72,10 +72,7 @@ fn run(operations: Vec<Operation>, seed: u64) {
                 write.message(key, place.clone(), role, 0, line);
                 write.vector(key, place, ContentType::EMBEDDED[(key % 4) as usize], 0, numbers.vector(8));
             }),
-            Operation::Remove { key } => store.write(|write| {
-                write.remove_message(key);
-                write.remove_vector(key);
-            }),
+            Operation::Remove { key } => store.remove(key),
             Operation::Fold { which } => {
                 let folded = indexes[which].fold(&mut store.rows(), WhenBusy::Skip).unwrap();
                 assert!(!folded.busy);

@@ -67,15 +67,9 @@ fn a_changed_message_is_found_by_its_new_words_only() {
 fn a_reused_key_belongs_to_its_new_row() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     let mut numbers = Numbers(21);
-    store.write(|write| {
-        write.say(1, ANA, "apples");
-        write.vector(1, ANA, ContentType::UserQuery, 0, vec![1.0, 0.0]);
-    });
+    store.put(1, "apples", vec![1.0, 0.0]);
     let index = folded(&store, dir.path());
-    store.write(|write| {
-        write.remove_message(1);
-        write.remove_vector(1);
-    });
+    store.remove(1);
     store.write(|write| {
         write.say(1, Place { user: "ben", ..ANA }, "pears");
         write.vector(1, Place { user: "ben", ..ANA }, ContentType::ToolOutput, 0, vec![0.0, 1.0]);
@@ -99,8 +93,7 @@ fn nothing_is_left_of_removed_rows_in_any_file() {
         store.write(|write| {
             let place = if key % 10 == 0 { secret.clone() } else { ANA };
             let word = if key % 10 == 0 { "zugzwang" } else { "harmless" };
-            write.say(key, place.clone(), &format!("{word} {}", numbers.text(10)));
-            write.vector(key, place, ContentType::UserQuery, 0, vector);
+            write.put(key, place, &format!("{word} {}", numbers.text(10)), vector);
         });
     }
     let index = folded(&store, dir.path());
@@ -110,8 +103,7 @@ fn nothing_is_left_of_removed_rows_in_any_file() {
     assert!(words.iter().all(|word| words_in_files(dir.path()).contains(*word)));
     store.write(|write| {
         for key in (0..50).step_by(10) {
-            write.remove_message(key);
-            write.remove_vector(key);
+            write.remove(key);
         }
     });
     assert_eq!(check_text(&index, &store, &text_query("zugzwang"), false).hits.len(), 0);
@@ -130,7 +122,7 @@ fn nothing_is_left_of_removed_rows_in_any_file() {
 fn nothing_is_left_of_rows_removed_before_the_fold() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
     store.say(1, "zugzwang");
-    store.write(|write| write.remove_message(1));
+    store.remove(1);
     store.say(2, "harmless");
     let index = folded(&store, dir.path());
     assert!(!words_in_files(dir.path()).contains("zugzwang"));
@@ -140,15 +132,9 @@ fn nothing_is_left_of_rows_removed_before_the_fold() {
 #[test]
 fn removing_everything_leaves_an_empty_index() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
-    store.write(|write| {
-        write.say(1, ANA, "zugzwang");
-        write.vector(1, ANA, ContentType::UserQuery, 0, vec![1.0, 0.0]);
-    });
+    store.put(1, "zugzwang", vec![1.0, 0.0]);
     let index = folded(&store, dir.path());
-    store.write(|write| {
-        write.remove_message(1);
-        write.remove_vector(1);
-    });
+    store.remove(1);
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     assert!(words_in_files(dir.path()).is_empty());
     assert!(check_text(&index, &store, &text_query("zugzwang"), true).hits.is_empty());
@@ -158,10 +144,7 @@ fn removing_everything_leaves_an_empty_index() {
 #[test]
 fn only_the_owner_can_access_the_index() {
     let (store, dir) = (Store::new(1), tempfile::tempdir().unwrap());
-    store.write(|write| {
-        write.say(1, ANA, "private");
-        write.vector(1, ANA, ContentType::UserQuery, 0, vec![1.0, 0.0]);
-    });
+    store.put(1, "private", vec![1.0, 0.0]);
     let dir = dir.path().join("index");
     folded(&store, &dir);
     #[cfg(unix)]

@@ -1,6 +1,5 @@
 //! Folds in many steps, and folds that fail midway.
 
-use amplifier_session_core::model::ContentType;
 use amplifier_session_index::{SearchIndex, WhenBusy};
 
 use super::{
@@ -16,8 +15,7 @@ fn filled() -> Store {
         store.write(|write| {
             let rows = 1 + numbers.below(8) * numbers.below(8);
             for _ in 0..rows {
-                write.say(key, ANA, &numbers.text(20));
-                write.vector(key, ANA, ContentType::UserQuery, 0, numbers.vector(16));
+                write.put(key, ANA, &numbers.text(20), numbers.vector(16));
                 key += 1;
             }
         });
@@ -41,7 +39,7 @@ fn small_steps_lead_to_the_same_index() {
     assert_eq!((folded.messages, folded.vectors), (rows, rows));
     assert_eq!(check(&index, &store, true), (0, 0));
     store.say(3, "changed");
-    store.write(|write| write.remove_message(500));
+    store.remove(500);
     index.fold(&mut store.rows(), WhenBusy::Skip).unwrap();
     assert_eq!(check(&index, &store, false), (0, 0));
 }

@@ -127,6 +127,15 @@ impl Store {
         self.write(|write| write.say(key, ANA, text));
     }
 
+    /// Puts one user message and its vector.
+    pub(crate) fn put(&self, key: u64, text: &str, vector: Vec<f32>) {
+        self.write(|write| write.put(key, ANA, text, vector));
+    }
+
+    pub(crate) fn remove(&self, key: u64) {
+        self.write(|write| write.remove(key));
+    }
+
     pub(crate) fn rows(&self) -> Snapshot<'_> {
         Snapshot { store: self, state: None, reads: 0, fails_after: u64::MAX, interruption: None }
     }
@@ -173,13 +182,17 @@ impl Write<'_> {
         self.state.vectors.insert(key, StoredVector { revision, place, role, content_type, ts, vector });
     }
 
-    pub(crate) fn remove_message(&mut self, key: u64) {
+    /// Puts a user message and the vector of its text.
+    pub(crate) fn put(&mut self, key: u64, place: Place, text: &str, vector: Vec<f32>) {
+        self.say(key, place.clone(), text);
+        self.vector(key, place, ContentType::UserQuery, 0, vector);
+    }
+
+    /// Removes the message and the vector with this key, if they exist.
+    pub(crate) fn remove(&mut self, key: u64) {
         if self.state.messages.remove(&key).is_some() {
             self.state.removed_messages.push((self.state.revision, key));
         }
-    }
-
-    pub(crate) fn remove_vector(&mut self, key: u64) {
         if self.state.vectors.remove(&key).is_some() {
             self.state.removed_vectors.push((self.state.revision, key));
         }

@@ -214,7 +214,7 @@ fn an_older_snapshot_gets_the_answer_of_its_time() {
     store.say(100, "first version");
     let earlier = store.state();
     store.say(100, "second version");
-    store.write(|write| write.remove_message(5));
+    store.remove(5);
     for _ in 0..2 {
         // A thread with the newer snapshot searched first.
         check_text(&index, &store, &text_query("version first w1"), false);
