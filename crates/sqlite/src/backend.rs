@@ -1,9 +1,6 @@
 //! The database: opening it, and what SQLite does in its own way.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use amplifier_session_core::{
     Result,
@@ -13,7 +10,7 @@ use amplifier_session_core::{
 use amplifier_session_index::{IndexUpdater, SearchIndex};
 use amplifier_session_sql::{
     embedded::{Database, Embedded, RowSnapshots},
-    file::refuses_writes,
+    file,
 };
 
 use crate::{connection::Write, pool::Pool};
@@ -41,14 +38,13 @@ impl Sqlite {
     /// file is left unchanged.
     pub async fn open(path: impl AsRef<Path>) -> Result<SqliteBackend> {
         let path = path.as_ref().to_owned();
-        blocking(move || Self::open_now(path)).await?
+        blocking(move || Self::open_now(&path)).await?
     }
 
-    fn open_now(path: PathBuf) -> Result<SqliteBackend> {
-        let pool = Arc::new(Pool::open(&path)?);
-        let mut index_dir = path.into_os_string();
-        index_dir.push(".index");
-        let index = IndexUpdater::new(SearchIndex::open(index_dir), RowSnapshots::new(Arc::clone(&pool)));
+    fn open_now(path: &Path) -> Result<SqliteBackend> {
+        let pool = Arc::new(Pool::open(path)?);
+        let index = SearchIndex::open(file::beside(path, ".index"));
+        let index = IndexUpdater::new(index, RowSnapshots::new(Arc::clone(&pool)));
         Ok(Embedded::new(Self { pool, index }))
     }
 
@@ -80,7 +76,7 @@ impl Database for Sqlite {
     }
 
     fn check_writable(&self) -> Result<()> {
-        self.pool.read_only().map_or(Ok(()), |reason| Err(refuses_writes(reason)))
+        self.pool.read_only().map_or(Ok(()), |reason| Err(file::refuses_writes(reason)))
     }
 
     fn transaction<T>(

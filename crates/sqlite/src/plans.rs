@@ -124,8 +124,17 @@ fn counted_messages(connection: &Connection, scope: Scope, filter: SearchFilter)
     read::messages::counts(&Read(connection), &scope, &filter).map(drop)
 }
 
-fn pending(session: Option<SessionId>, after: Option<MessageRef>) -> PendingQuery {
-    PendingQuery { user: key().user_id, session, generation: 0, after, limit: 10 }
+fn pending(connection: &Connection, is_current: bool) -> Result<()> {
+    let of_user = PendingQuery {
+        user: key().user_id,
+        session: None,
+        generation: 0,
+        after: Some(MessageRef::new(key(), 3)),
+        limit: 10,
+    };
+    let of_session = PendingQuery { session: Some(key().session_id), after: None, ..of_user.clone() };
+    run(connection, &read::messages::pending_of(SQLITE, &of_user, is_current))?;
+    run(connection, &read::messages::pending_of(SQLITE, &of_session, is_current))
 }
 
 fn of_index(
@@ -191,20 +200,8 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("message states", Nothing, |c| run(c, &read::messages::states(&key()))),
         ("messages", Nothing, |c| run(c, &read::messages::of_session_from(&key(), range()))),
         ("messages at places", Nothing, |c| Read(c).messages_at(&[MessageRef::new(key(), 1)]).map(drop)),
-        ("messages that owe vectors", Nothing, |c| {
-            run(
-                c,
-                &read::messages::pending_of(SQLITE, &pending(None, Some(MessageRef::new(key(), 3))), true),
-            )?;
-            run(c, &read::messages::pending_of(SQLITE, &pending(Some(key().session_id), None), true))
-        }),
-        ("messages that owe vectors of the next generation", Nothing, |c| {
-            run(
-                c,
-                &read::messages::pending_of(SQLITE, &pending(None, Some(MessageRef::new(key(), 3))), false),
-            )?;
-            run(c, &read::messages::pending_of(SQLITE, &pending(Some(key().session_id), None), false))
-        }),
+        ("messages that owe vectors", Nothing, |c| pending(c, true)),
+        ("messages that owe vectors of the next generation", Nothing, |c| pending(c, false)),
         ("vectors of texts", Nothing, |c| {
             Read(c).vectors_of(0, &[(MessageRef::new(key(), 1), ContentType::UserQuery)]).map(drop)
         }),

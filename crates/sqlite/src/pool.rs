@@ -20,6 +20,7 @@ use crate::{
     connect::{BUSY_TIMEOUT, READER_CACHE_KIB, WRITER_CACHE_KIB, connect},
     connection::{Read, Write},
     error::storage,
+    peek::LOGS,
     read_only::{ReadOnlyConnection, ReadOnlyStore},
     schema,
 };
@@ -81,9 +82,7 @@ impl Pool {
 
     /// The write-ahead log beside it.
     pub(crate) fn log_path(&self) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push("-wal");
-        PathBuf::from(path)
+        file::beside(&self.path, LOGS[0])
     }
 
     /// Runs `write` in one transaction; waits while another thread or process writes.

@@ -20,7 +20,7 @@ use std::{
 
 use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
-    FileCopy,
+    Contents, FileCopy,
     file::{beside, holds_something, immutable_uri, refused, refuses_writes},
 };
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -28,8 +28,11 @@ use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use crate::{
     connect::{READER_CACHE_KIB, configure_to_read, connect},
     peek::{LOGS, unopened},
-    schema::{self, Holds},
+    schema,
+    tables::LAYOUT,
 };
+
+const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
 /// A store that can only be read.
 #[derive(Debug)]
@@ -57,10 +60,9 @@ impl ReadOnlyStore {
     pub(crate) fn open(path: &Path, reason: String) -> Result<(Self, ReadOnlyConnection)> {
         let mut store = Self { path: path.to_owned(), reason, copy: None };
         let opened = store.connect_in_place()?;
-        match schema::holds(path, &opened.connection)? {
-            Holds::Nothing => Err(refused(path, "holds no sessions and can't be written")),
-            Holds::Store => Ok((store, opened)),
-            Holds::EarlierLayout => {
+        match schema::accepted(path, &opened.connection)? {
+            Contents::Store { layout: Some(LAYOUT) } => Ok((store, opened)),
+            Contents::Store { .. } => {
                 drop(opened);
                 let copy = FileCopy::of(path, &LOGS)?;
                 schema::prepare(&mut connect(&copy.path(), READER_CACHE_KIB)?)?;
@@ -69,6 +71,7 @@ impl ReadOnlyStore {
                 let opened = store.connect()?;
                 Ok((store, opened))
             }
+            _ => Err(refused(path, "holds no sessions and can't be written")),
         }
     }
 
@@ -109,8 +112,7 @@ impl ReadOnlyStore {
             return Ok(ReadOnlyConnection { connection, seen: Some(seen) });
         }
         let uri = immutable_uri(path).ok_or_else(|| refused(path, "has a name that is no text"))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let connection = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        let connection = Connection::open_with_flags(uri, READ_ONLY | OpenFlags::SQLITE_OPEN_URI);
         let connection = connection.and_then(configured).map_err(failed)?;
         Ok(ReadOnlyConnection { connection, seen: Some(seen) })
     }
@@ -142,15 +144,13 @@ impl FilesSeen {
 
 /// Opens a file that other processes may write, with the files that SQLite keeps beside it.
 fn shared(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    configured(Connection::open_with_flags(path, flags)?)
+    Connection::open_with_flags(path, READ_ONLY).and_then(configured)
 }
 
 /// Opens a file with its log, without locks and without a third file.
 #[cfg(unix)]
 fn alone(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags_and_vfs(path, flags, c"unix-none")?;
+    let connection = Connection::open_with_flags_and_vfs(path, READ_ONLY, c"unix-none")?;
     // The log must not change, even if it could be written.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // Must be set before the first read, after which the index of the log is in memory.

@@ -37,24 +37,11 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     contents.map_err(|error| unopened(path, error))?.accept(path, 0, LAYOUT)
 }
 
-/// The contents of a read-only file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holds {
-    Nothing,
-    Store,
-    /// A store that has to be upgraded before it is read.
-    EarlierLayout,
-}
-
-/// What an open file contains; an error if it is not a store.
-pub(crate) fn holds(path: &Path, connection: &Connection) -> Result<Holds> {
+/// What an open file contains; an error if it is neither empty nor a store.
+pub(crate) fn accepted(path: &Path, connection: &Connection) -> Result<Contents> {
     let contents = contents(connection).map_err(|error| unopened(path, error))?;
     contents.accept(path, 0, LAYOUT)?;
-    Ok(match contents {
-        Contents::Store { layout: Some(LAYOUT) } => Holds::Store,
-        Contents::Store { .. } => Holds::EarlierLayout,
-        _ => Holds::Nothing,
-    })
+    Ok(contents)
 }
 
 fn is_unfinished(error: &rusqlite::Error) -> bool {
