@@ -32,20 +32,12 @@ pub trait Snapshots: Send + Sync + 'static {
     fn folded(&self) {}
 }
 
-/// Rows that can resolve keys.
+/// Rows that can resolve keys. The calls fail with errors of the store.
 pub trait RowRefs: Rows {
     /// The places of messages, in the order of their keys; `None` for missing ones.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the store.
     fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>>;
 
     /// The places of vectors, in the order of their keys; `None` for missing ones.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the store.
     fn vector_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<VectorRef>>>;
 }
 

@@ -65,11 +65,7 @@ pub trait Columns {
     }
 }
 
-/// A number of a width of its own.
-///
-/// # Errors
-///
-/// `StorageIo` when the column can't be read, or holds a number that is none of these.
+/// A number of a width of its own. Fails as the functions of [`Columns`] do.
 pub fn number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> Result<T> {
     T::try_from(row.integer(index)?).map_err(|_| damaged("number"))
 }
@@ -79,11 +75,7 @@ pub(crate) fn maybe_number<T: TryFrom<i64>>(row: &dyn Columns, index: usize) -> 
     row.maybe_integer(index)?.map(T::try_from).transpose().map_err(|_| damaged("number"))
 }
 
-/// The digest of a line.
-///
-/// # Errors
-///
-/// `StorageIo` when the column can't be read.
+/// The digest of a line. Fails as the functions of [`Columns`] do.
 pub fn digest(row: &dyn Columns, index: usize) -> Result<Digest> {
     row.bytes(index)?.try_into().map(Digest).map_err(|_| damaged("digest"))
 }

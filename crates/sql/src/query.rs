@@ -77,16 +77,13 @@ impl<T> Query<T> {
     }
 }
 
-/// A connection of an embedded database. Every call blocks.
+/// A connection of an embedded database. Every call blocks, and fails with the errors of the database and of a row that
+/// cannot be decoded.
 pub trait Reader {
     /// The dialect of the database.
     const DIALECT: Dialect;
 
-    /// Calls `each` with each row of the result, until it breaks.
-    ///
-    /// # Errors
-    ///
-    /// Those of the database, and of `each`.
+    /// Calls `each` with each row of the result, until it breaks or fails.
     fn each_row(
         &self,
         statement: &Statement,
@@ -94,19 +91,11 @@ pub trait Reader {
     ) -> Result<()>;
 
     /// Calls `each` with each decoded row of the result, until it breaks.
-    ///
-    /// # Errors
-    ///
-    /// Those of the database, and of a row that cannot be decoded.
     fn each<T>(&self, query: &Query<T>, mut each: impl FnMut(T) -> ControlFlow<()>) -> Result<()> {
         self.each_row(&query.statement, &mut |row| Ok(each((query.decode)(row)?)))
     }
 
     /// All rows of the result.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::each`].
     fn rows<T>(&self, query: &Query<T>) -> Result<Vec<T>> {
         let mut rows = Vec::new();
         self.each(query, |row| {
@@ -117,10 +106,6 @@ pub trait Reader {
     }
 
     /// The first row of the result, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::each`].
     fn first<T>(&self, query: &Query<T>) -> Result<Option<T>> {
         let mut first = None;
         self.each(query, |row| {
