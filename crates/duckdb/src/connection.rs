@@ -30,7 +30,16 @@ impl Reader for Read<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        each_row(self.0, statement, each)
+        let failed = storage(statement.operation);
+        prepared(self.0, statement, |prepared| {
+            let mut found = prepared.query(params(&statement.values)).map_err(&failed)?;
+            while let Some(row) = found.next().map_err(&failed)? {
+                if each(&Cursor(row))?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
     }
 }
 
@@ -95,7 +104,7 @@ impl Reader for Write<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        each_row(self.connection, statement, each)
+        Read(self.connection).each_row(statement, each)
     }
 }
 
@@ -148,23 +157,6 @@ impl Writer for Write<'_> {
 /// The key of a message, which contains its position in the session: DuckDB finds rows fast by one column only.
 pub(crate) fn message_key(session: i64, sequence: u32) -> i64 {
     (session << u32::BITS) | i64::from(sequence)
-}
-
-fn each_row(
-    connection: &Connection,
-    statement: &Statement,
-    each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
-) -> Result<()> {
-    let failed = storage(statement.operation);
-    prepared(connection, statement, |prepared| {
-        let mut found = prepared.query(params(&statement.values)).map_err(&failed)?;
-        while let Some(row) = found.next().map_err(&failed)? {
-            if each(&Cursor(row))?.is_break() {
-                break;
-            }
-        }
-        Ok(())
-    })
 }
 
 fn prepared<T>(

@@ -35,7 +35,16 @@ impl Reader for Read<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        each_row(self.0, statement, each)
+        let failed = storage(statement.operation);
+        prepared(self.0, statement, |prepared| {
+            let mut found = prepared.query(params(&statement.values)).map_err(&failed)?;
+            while let Some(row) = found.next().map_err(&failed)? {
+                if each(&Cursor(row))?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        })
     }
 }
 
@@ -51,7 +60,7 @@ impl Reader for Write<'_> {
         statement: &Statement,
         each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        each_row(&self.0, statement, each)
+        Read(&self.0).each_row(statement, each)
     }
 }
 
@@ -118,23 +127,6 @@ const TRANSCRIPT_VECTORS: Table = Table {
         token_count, embedding_model, created_at, revision, generation, vector",
     ],
 };
-
-fn each_row(
-    connection: &Connection,
-    statement: &Statement,
-    each: &mut dyn FnMut(&dyn Columns) -> Result<ControlFlow<()>>,
-) -> Result<()> {
-    let failed = storage(statement.operation);
-    prepared(connection, statement, |prepared| {
-        let mut found = prepared.query(params(&statement.values)).map_err(&failed)?;
-        while let Some(row) = found.next().map_err(&failed)? {
-            if each(&Cursor(row))?.is_break() {
-                break;
-            }
-        }
-        Ok(())
-    })
-}
 
 fn prepared<T>(
     connection: &Connection,
