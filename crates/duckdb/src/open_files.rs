@@ -5,7 +5,6 @@
 //! database.
 
 use std::{
-    any::Any,
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
@@ -13,9 +12,9 @@ use std::{
 
 use amplifier_session_core::Result;
 
-type Open = dyn Any + Send + Sync;
+use crate::backend::Inner;
 
-static OPEN: Mutex<BTreeMap<PathBuf, Weak<Open>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<Inner>>> = Mutex::new(BTreeMap::new());
 static CLOSED: Condvar = Condvar::new();
 
 /// Marks a file as open until it is dropped. Must be dropped after everything that keeps the file open.
@@ -30,34 +29,26 @@ impl Drop for OpenFile {
 }
 
 /// Returns the database of the file, opening it with `open` if it is not open.
-pub(crate) fn shared<T: Send + Sync + 'static>(
-    path: &Path,
-    open: impl FnOnce(OpenFile) -> Result<T>,
-) -> Result<Arc<T>> {
+pub(crate) fn shared(path: &Path, open: impl FnOnce(OpenFile) -> Result<Inner>) -> Result<Arc<Inner>> {
     let path = whole(path);
     let mut files = open_files();
-    loop {
-        match files.get(&path).map(Weak::upgrade) {
-            None => break,
-            Some(Some(open)) => match open.downcast() {
-                Ok(open) => return Ok(open),
-                Err(_) => break,
-            },
+    while let Some(known) = files.get(&path).map(Weak::upgrade) {
+        match known {
+            Some(opened) => return Ok(opened),
             // It is being closed, which lasts until its last rows are in the file.
-            Some(None) => files = CLOSED.wait(files).unwrap_or_else(PoisonError::into_inner),
+            None => files = CLOSED.wait(files).unwrap_or_else(PoisonError::into_inner),
         }
     }
     // Reserved while it is opened: others that want it wait.
-    files.insert(path.clone(), Weak::<T>::new());
+    files.insert(path.clone(), Weak::new());
     drop(files);
     let opened = Arc::new(open(OpenFile(path.clone()))?);
-    let known: Arc<Open> = Arc::clone(&opened) as Arc<Open>;
-    open_files().insert(path, Arc::downgrade(&known));
+    open_files().insert(path, Arc::downgrade(&opened));
     CLOSED.notify_all();
     Ok(opened)
 }
 
-fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Open>>> {
+fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Inner>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
