@@ -22,9 +22,19 @@ impl ReadyView {
     /// The statement that creates the view.
     pub(crate) fn create(&self) -> String {
         let sql = self.sql.replace("{FAILED}", FAILED).replace("{BEGUN}", BEGUN).replace("{ENDED}", ENDED);
+        let reported = TOKENS.map(|name| {
+            format!(
+                "coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.{name}' AS DOUBLE), 0)) AS UBIGINT), 0) \
+                 AS {name}"
+            )
+        });
+        let totals =
+            TOKENS.map(|name| format!("CAST(least(sum({name}), 9223372036854775807) AS BIGINT) AS {name}"));
         let sql = sql
             .replace("{JOIN_ANSWERED}", &join_answered())
-            .replace("{COUNTED_ELSEWHERE}", &counted_elsewhere());
+            .replace("{COUNTED_ELSEWHERE}", &counted_elsewhere())
+            .replace("{REPORTED}", &reported.join(", "))
+            .replace("{TOTALS}", &totals.join(", "));
         format!("CREATE OR REPLACE TEMP VIEW {} AS {sql}", self.name)
     }
 }
@@ -75,24 +85,8 @@ FROM (
 ) ORDER BY calls DESC, tool",
 };
 
-/// A number of tokens from a summary.
-macro_rules! reported {
-    ($name:literal) => {
-        concat!(
-            "coalesce(TRY_CAST(trunc(greatest(TRY_CAST(usage ->> '$.",
-            $name,
-            "' AS DOUBLE), 0)) AS UBIGINT), 0) AS ",
-            $name
-        )
-    };
-}
-
-/// Their sum.
-macro_rules! total {
-    ($name:literal) => {
-        concat!("CAST(least(sum(", $name, "), 9223372036854775807) AS BIGINT) AS ", $name)
-    };
-}
+/// The numbers of tokens that a summary may have.
+const TOKENS: [&str; 4] = ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"];
 
 /// Usage as `Usage::of` reads it from summaries: numbers are truncated, negative ones count as 0. A call counts once, as in
 /// `Events::count_events`; the cost is exact.
@@ -110,34 +104,16 @@ const TOKENS_BY_MODEL_AND_DAY: ReadyView = ReadyView {
         "cache_write_tokens",
         "cost",
     ],
-    sql: concat!(
-        "
-SELECT CAST(ts AS DATE) AS day, coalesce(model, 'unknown') AS model, provider, count(*) AS calls, ",
-        total!("input_tokens"),
-        ", ",
-        total!("output_tokens"),
-        ", ",
-        total!("cache_read_tokens"),
-        ", ",
-        total!("cache_write_tokens"),
-        ",
+    sql: "
+SELECT CAST(ts AS DATE) AS day, coalesce(model, 'unknown') AS model, provider, count(*) AS calls, {TOTALS},
     sum(coalesce(TRY_CAST(json_extract_string(usage, '$.cost') AS DECIMAL(38, 18)), 0)) AS cost
 FROM (
-    SELECT ts, model, provider, usage, ",
-        reported!("input_tokens"),
-        ", ",
-        reported!("output_tokens"),
-        ", ",
-        reported!("cache_read_tokens"),
-        ", ",
-        reported!("cache_write_tokens"),
-        "
+    SELECT ts, model, provider, usage, {REPORTED}
     FROM (
         SELECT e.ts, e.model, e.provider, json_extract(e.summary, '$.usage') AS usage
         FROM events e {JOIN_ANSWERED} WHERE contains(e.summary, '\"usage\"') AND NOT {COUNTED_ELSEWHERE}
     ) WHERE json_type(usage) = 'OBJECT'
-) GROUP BY ALL ORDER BY day, model, provider"
-    ),
+) GROUP BY ALL ORDER BY day, model, provider",
 };
 
 /// The title is `Session::title`.
