@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use amplifier_session_core::{
-    backend::SkippedLine,
-    model::{Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp},
+use amplifier_session_core::model::{
+    Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey, Timestamp,
 };
 
 use crate::rows::{SESSION, SESSION_STATE, encoding};
@@ -149,12 +148,6 @@ impl<'a> SessionRow<'a> {
             self.key.into(),
         ]
     }
-}
-
-/// The skipped lines of a session in their stored form.
-#[must_use]
-pub fn skipped(lines: &[SkippedLine]) -> String {
-    serde_json::to_string(lines).unwrap_or_default()
 }
 
 /// The metadata files of sessions.

@@ -61,7 +61,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
         session: &change.session,
         revision,
         skipped: match (&change.skipped, &stored) {
-            (Some(lines), _) => Cow::Owned(table::skipped(lines)),
+            (Some(lines), _) => Cow::Owned(serde_json::to_string(lines).unwrap_or_default()),
             (None, Some(stored)) => Cow::Borrowed(&stored.skipped),
             (None, None) => Cow::Borrowed("[]"),
         },
