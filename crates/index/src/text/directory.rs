@@ -40,7 +40,7 @@ const MANAGED: &str = ".managed.json";
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct TextManifest {
     /// The `meta.json` of the commit.
-    pub(super) meta: String,
+    meta: String,
     /// The files of the commit.
     files: BTreeMap<String, WrittenFile>,
 }
@@ -56,6 +56,11 @@ impl TextManifest {
     /// Whether a file with this name belongs to the commit.
     pub(super) fn names(&self, file: &str) -> bool {
         self.files.contains_key(file)
+    }
+
+    /// The payload of the commit.
+    pub(super) fn payload(&self) -> Option<String> {
+        CommitMeta::of(&self.meta).payload
     }
 
     /// Whether files contain documents that the commit has deleted.
@@ -120,9 +125,7 @@ impl TextDirectory {
     /// The last commit and its files.
     pub(super) fn committed(&self) -> TextManifest {
         let state = self.state();
-        let Ok(meta) = serde_json::from_str::<CommitMeta>(&state.meta) else {
-            return TextManifest::default();
-        };
+        let meta = CommitMeta::of(&state.meta);
         let files = state.files.iter().filter(|(name, _)| meta.names(name));
         TextManifest {
             meta: state.meta.clone(),

@@ -90,8 +90,7 @@ impl Part for TextPart {
 
 impl CommitNote {
     fn of(manifest: &TextManifest) -> Option<Self> {
-        let meta: serde_json::Value = serde_json::from_str(&manifest.meta).ok()?;
-        serde_json::from_str(meta.get("payload")?.as_str()?).ok()
+        serde_json::from_str(&manifest.payload()?).ok()
     }
 }
 
