@@ -40,8 +40,12 @@ async fn rows(reader: &SqlReader, query: &SqlQuery) -> Vec<SqlRow> {
     rows
 }
 
-/// The cells of the only row.
-async fn row(reader: &SqlReader, sql: &str, form: SqlForm) -> Vec<String> {
+/// The cells of the only row, as text.
+async fn row(reader: &SqlReader, sql: &str) -> Vec<String> {
+    row_in(reader, sql, SqlForm::Text).await
+}
+
+async fn row_in(reader: &SqlReader, sql: &str, form: SqlForm) -> Vec<String> {
     let rows = rows(reader, &SqlQuery::new(sql).with_form(form)).await;
     let [row] = rows.as_slice() else { panic!("{sql}: {rows:?}") };
     row.iter().map(|cell| cell.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
@@ -67,7 +71,7 @@ async fn event_payloads_of_any_size_are_shown() {
     let found = rows(&reader, &SqlQuery::new(sql)).await;
     assert_eq!(found, lengths.map(|length| vec![Some(length.to_string())]));
     let chunks = "SELECT max(chunk_count) FROM events_with_data";
-    assert_eq!(row(&reader, chunks, SqlForm::Text).await, ["5"]);
+    assert_eq!(row(&reader, chunks).await, ["5"]);
     drop(reader);
 
     // What is damaged shows as nothing.
@@ -93,13 +97,13 @@ async fn values_of_each_type_are_formatted() {
         1.10::DECIMAL(4, 2) AS price, 'nan'::DOUBLE AS nan, true AS yes, NULL AS nothing,
         TIMESTAMP '2026-01-31 09:30:00.5' AS ts, DATE '2026-01-31' AS day, encode('é') AS bytes,
         '\\xFF\\x00'::BLOB AS raw, ['a', 'b'] AS list, {'n': 1} AS object, 'x' AS x, 'y' AS x; ";
-    let text = row(&reader, values, SqlForm::Text).await;
+    let text = row(&reader, values).await;
     let huge = "170141183460469231731687303715884105727";
     let expected = ["9223372036854775807", huge, "1.10", "nan", "true", "NULL"];
     assert_eq!(text[..6], expected);
     let expected = ["2026-01-31T09:30:00.500000Z", "2026-01-31", "é", "ff00", "[a, b]", "{'n': 1}", "x", "y"];
     assert_eq!(text[6..], expected);
-    let json = row(&reader, values, SqlForm::Json).await;
+    let json = row_in(&reader, values, SqlForm::Json).await;
     assert_eq!(json[..6], ["9223372036854775807", huge, "1.10", "\"nan\"", "true", "NULL"]);
     let expected = [
         "\"2026-01-31T09:30:00.500000Z\"",
@@ -135,18 +139,18 @@ async fn only_tables_hold_vectors() {
     let reader = reader(&folder).await;
     let counted =
         "SELECT (SELECT count(*) FROM transcript_vectors), (SELECT count(*) FROM vectors_with_context)";
-    assert_eq!(row(&reader, counted, SqlForm::Text).await, ["2", "2"]);
+    assert_eq!(row(&reader, counted).await, ["2", "2"]);
     let refused = SqlQuery::new("SELECT vector FROM vectors_with_context");
     assert!(reader.query(&Scope::Everyone, &refused).await.unwrap_err().message().contains("\"vector\""));
     let own = "SELECT count(vector), min(len(vector)) > 0 FROM transcript_vectors";
-    assert_eq!(row(&reader, own, SqlForm::Text).await, ["2", "true"]);
+    assert_eq!(row(&reader, own).await, ["2", "true"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_query_leaves_no_views_to_other_reads() {
     let folder = Folder::new();
     let reader = reader(&folder).await;
-    assert_eq!(row(&reader, "SELECT 1", SqlForm::Text).await, ["1"]);
+    assert_eq!(row(&reader, "SELECT 1").await, ["1"]);
     let embedding: Arc<dyn EmbeddingProvider> = Arc::new(FakeEmbedding::new());
     let storage = SessionStorage::new(Arc::new(reader.backend().clone())).with_embedding(Some(embedding));
     let options = SearchOptions::new("a green pear").with_mode(SearchMode::Semantic);
@@ -166,7 +170,7 @@ async fn semicolons_and_comments_around_a_statement_are_dropped() {
         ("SELECT 'a; ' || '; -- ' -- b", "a; ; -- "),
         ("SELECT $$ ; $$;", " ; "),
     ] {
-        assert_eq!(row(&reader, sql, SqlForm::Text).await, [expected], "{sql}");
+        assert_eq!(row(&reader, sql).await, [expected], "{sql}");
     }
 }
 
@@ -256,7 +260,7 @@ async fn a_store_with_other_users_needs_the_scope_everyone() {
         let file = folder.path().join("out.parquet");
         assert!(reader.query_to_parquet(scope, &query, &file).await.is_err() && !file.exists());
     }
-    assert_eq!(row(&reader, &query.sql, SqlForm::Text).await, ["2"]);
+    assert_eq!(row(&reader, &query.sql).await, ["2"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -344,25 +348,19 @@ async fn views_count_as_the_statistics_do() {
     let of = day.usage;
     let expected = [of.calls, of.input_tokens, of.output_tokens, of.cache_read_tokens, of.cache_write_tokens]
         .map(|n| n.to_string());
-    let reported = row(&reader, tokens, SqlForm::Text).await;
+    let reported = row(&reader, tokens).await;
     assert_eq!((&reported[..5], reported[5].as_str()), (&expected[..], "0.75"));
     assert_eq!(of.cost.to_string(), "0.75");
     assert_eq!(reported[0], stats.models.iter().map(|model| model.usage.calls).sum::<u64>().to_string());
 
     for tool in &stats.tools {
         let sql = format!("SELECT calls, failures FROM tool_use WHERE tool = '{}'", tool.tool);
-        assert_eq!(
-            row(&reader, &sql, SqlForm::Text).await,
-            [tool.uses.to_string(), tool.failures.to_string()]
-        );
+        assert_eq!(row(&reader, &sql).await, [tool.uses.to_string(), tool.failures.to_string()]);
     }
     assert_eq!(
-        row(&reader, "SELECT failure_rate, mean_ms FROM tool_use WHERE tool = 't'", SqlForm::Text).await,
+        row(&reader, "SELECT failure_rate, mean_ms FROM tool_use WHERE tool = 't'").await,
         ["1.0", "10.0"]
     );
     let failures: u64 = stats.event_types.iter().map(|of| of.failures).sum();
-    assert_eq!(
-        row(&reader, "SELECT sum(errors) FROM errors_by_type", SqlForm::Text).await,
-        [failures.to_string()]
-    );
+    assert_eq!(row(&reader, "SELECT sum(errors) FROM errors_by_type").await, [failures.to_string()]);
 }

@@ -8,12 +8,12 @@ use amplifier_session_core::{
     storage::{EventLines, JsonLinesWriter, StatisticsOptions, SyncLines},
 };
 use amplifier_session_testkit::lines;
-use duckdb::Connection;
 
 use super::support::{Folder, target, whole};
 
-/// Writes nine messages and nine events. Event 4 is compressed, event 5 is in chunks.
-async fn make(folder: &Folder) {
+/// Writes nine messages and nine events, and damages some. Event 4 is compressed, event 5 is in chunks.
+async fn damaged() -> Folder {
+    let folder = Folder::new();
     let storage = folder.storage().await;
     let session = target("s");
     let messages = (0..9).map(|n| lines::user(&format!("zebra number {n}"))).collect();
@@ -29,13 +29,9 @@ async fn make(folder: &Folder) {
         ))
     };
     storage.sync_event_lines(&session, SyncLines::whole((0..9).map(line).collect())).await.unwrap();
-}
-
-fn damage(folder: &Folder) {
-    let connection = Connection::open(folder.database()).unwrap();
-    connection
-        .execute_batch(
-            "UPDATE transcripts SET digest = 'text' WHERE sequence = 0;
+    drop(storage);
+    folder.execute(
+        "UPDATE transcripts SET digest = 'text' WHERE sequence = 0;
              UPDATE transcripts SET digest = '' WHERE sequence = 4;
              UPDATE transcripts SET raw = '{}' WHERE sequence = 7;
              UPDATE events SET summary = '{' WHERE sequence = 2;
@@ -43,8 +39,8 @@ fn damage(folder: &Folder) {
              UPDATE events SET raw = '\\x28\\xb5\\x2f\\xfd\\x00\\x00' WHERE sequence = 4;
              DELETE FROM event_chunks WHERE sequence = 5 AND chunk_index = 1;
              UPDATE events SET raw = NULL WHERE sequence = 6;",
-        )
-        .unwrap();
+    );
+    folder
 }
 
 fn places(damaged: &[DamagedRow]) -> Vec<(RowKind, u32)> {
@@ -55,9 +51,7 @@ fn places(damaged: &[DamagedRow]) -> Vec<(RowKind, u32)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn damaged_rows_are_skipped_and_named() {
-    let folder = Folder::new();
-    make(&folder).await;
-    damage(&folder);
+    let folder = damaged().await;
     let storage = folder.storage().await;
     let (scope, id) = (Scope::User(UserId::new("ana").unwrap()), target("s").key.session_id);
 
@@ -90,9 +84,7 @@ async fn damaged_rows_are_skipped_and_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_skips_damaged_rows() {
-    let folder = Folder::new();
-    make(&folder).await;
-    damage(&folder);
+    let folder = damaged().await;
     let storage = folder.storage().await;
     let mut archive = Vec::new();
     let mut out = JsonLinesWriter::new(&mut archive);

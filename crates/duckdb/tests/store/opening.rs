@@ -5,7 +5,6 @@ use std::fs;
 use amplifier_session_core::{ErrorKind, backend::prelude::*, model::UserId};
 use amplifier_session_duckdb::{Access, DuckDb};
 use amplifier_session_testkit::lines;
-use duckdb::Connection;
 
 use super::support::{Folder, found, storage, target, visit, whole};
 
@@ -83,7 +82,7 @@ async fn an_empty_file_becomes_a_store() {
     fs::write(folder.database(), b"").unwrap();
     filled(&folder).await;
     let folder = Folder::new();
-    drop(Connection::open(folder.database()).unwrap());
+    folder.execute("SELECT 1");
     filled(&folder).await;
 }
 
@@ -110,9 +109,7 @@ async fn files_of_other_programs_are_refused_unchanged() {
         (newer.as_str(), "schema version 4 of the Python library"),
     ] {
         let folder = Folder::new();
-        let connection = Connection::open(folder.database()).unwrap();
-        connection.execute_batch(tables).unwrap();
-        drop(connection);
+        folder.execute(tables);
         refused(&folder, says).await;
     }
 }
@@ -126,9 +123,7 @@ async fn stores_of_later_versions_are_refused_unchanged() {
     ] {
         let folder = Folder::new();
         drop(folder.backend().await);
-        let connection = Connection::open(folder.database()).unwrap();
-        connection.execute_batch(change).unwrap();
-        drop(connection);
+        folder.execute(change);
         refused(&folder, says).await;
     }
 }
@@ -222,13 +217,11 @@ async fn all_handles_of_a_process_share_one_database() {
 async fn a_store_of_the_first_layout_is_updated_when_it_is_opened() {
     let folder = Folder::new();
     filled(&folder).await;
-    let connection = Connection::open(folder.database()).unwrap();
     let earlier = "DROP VIEW transcripts_with_content;
         ALTER TABLE transcripts DROP COLUMN ts_source;
         UPDATE transcripts SET ts_estimated = (sequence > 0);
         UPDATE schema_meta SET value = '1' WHERE key = 'layout';";
-    connection.execute_batch(earlier).unwrap();
-    drop(connection);
+    folder.execute(earlier);
     let error = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap_err();
     assert!(error.to_string().contains("layout 1 of an earlier version"), "{error}");
 

@@ -40,7 +40,12 @@ impl Folder {
         storage(self.backend().await)
     }
 
-    /// The database as another program opens it. The store must not be open.
+    /// Runs statements as another program. The store must not be open.
+    pub(crate) fn execute(&self, sql: &str) {
+        Connection::open(self.database()).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// The database as another program opens it to read. The store must not be open.
     pub(crate) fn connection(&self) -> Connection {
         let config = Config::default().access_mode(AccessMode::ReadOnly).unwrap();
         Connection::open_with_flags(self.database(), config).unwrap()
