@@ -28,7 +28,6 @@ mod index;
 mod part;
 mod readers;
 mod rows;
-mod step;
 mod tail;
 mod text;
 mod top;

@@ -82,10 +82,7 @@ mod tests {
         assert_eq!(top.least(), 0.5);
         let kept: Vec<_> = top.into_sorted().iter().map(|ranked| (ranked.score, ranked.key)).collect();
         assert_eq!(kept, [(0.9, 3), (0.9, 4), (0.5, 2)]);
-    }
-
-    #[test]
-    fn a_limit_of_zero_keeps_nothing() {
+        // A limit of 0 keeps nothing.
         let mut top = Top::new(0);
         top.put(1.0, 1, ());
         assert!(top.into_sorted().is_empty());

@@ -32,10 +32,6 @@ pub fn create(path: &Path) -> Result<()> {
 }
 
 /// Creates a folder that only its owner may enter, and the folders above it, unless it exists.
-///
-/// # Errors
-///
-/// Those of the system.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     if folder.exists() {
         return Ok(());
@@ -62,10 +58,6 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Makes a file readable by its owner only.
-///
-/// # Errors
-///
-/// Those of the system.
 pub fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;

@@ -10,10 +10,6 @@ use crate::file::folder_of;
 pub const REWRITING: &str = ".rewriting-";
 
 /// A hidden folder beside `path` that only its owner may enter. It is removed when it is dropped.
-///
-/// # Errors
-///
-/// Those of the system.
 pub fn staging_folder(path: &Path, suffix: &str) -> io::Result<TempDir> {
     private_folder(folder_of(path), path, suffix)
 }

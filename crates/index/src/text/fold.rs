@@ -19,9 +19,8 @@ use super::{
 use crate::{
     error::{tantivy_error, unreadable},
     files::sweep,
-    part::PartFolder,
+    part::{PartFolded, PartFolder, step_mark},
     rows::{MessageRow, Rows, StoreRevision},
-    step::{PartFolded, step_mark},
 };
 
 /// Memory for the terms of a new segment.

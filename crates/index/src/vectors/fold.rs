@@ -12,9 +12,8 @@ use super::{
 use crate::{
     error::{PartError, io_error, unreadable},
     files::sweep,
-    part::{PartFolder, publish},
+    part::{PartFolded, PartFolder, publish, step_mark},
     rows::{Rows, StoreRevision},
-    step::{PartFolded, step_mark},
 };
 
 /// Maximum size of the codes in a segment, which limits the memory of a merge.
