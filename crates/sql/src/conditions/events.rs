@@ -20,10 +20,6 @@ pub fn repeats_usage(name: &str) -> String {
 
 impl Conditions {
     /// The events of `scope` that `filter` admits.
-    ///
-    /// # Errors
-    ///
-    /// As [`Conditions::of_sessions`].
     pub fn of_events(dialect: Dialect, scope: &Scope, filter: &EventFilter) -> Result<Self> {
         let mut conditions = Self::of_sessions(dialect, scope, &filter.sessions)?;
         if let Scope::User(user) = scope {

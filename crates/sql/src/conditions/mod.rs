@@ -1,6 +1,6 @@
 //! Conditions and their values.
 //!
-//! Every value is bound, so names may contain any character.
+//! Every value is bound, so names may contain any character. A scope that is not known here is a `Validation` error.
 
 mod events;
 mod sessions;
@@ -164,10 +164,6 @@ impl Conditions {
 /// Conditions on messages: `transcripts` under the name `t`, and their sessions `s`.
 impl Conditions {
     /// The messages of `scope` that `filter` admits.
-    ///
-    /// # Errors
-    ///
-    /// As [`Conditions::of_sessions`].
     pub fn of_messages(dialect: Dialect, scope: &Scope, filter: &SearchFilter) -> Result<Self> {
         let mut conditions = Self::of_sessions(dialect, scope, &filter.sessions)?;
         conditions.compare_if("t.role = ?", filter.role.map(|role| role.as_str().to_owned()));

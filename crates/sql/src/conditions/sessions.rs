@@ -11,10 +11,6 @@ use crate::{Conditions, Dialect};
 
 impl Conditions {
     /// The sessions of `scope` that `filter` admits.
-    ///
-    /// # Errors
-    ///
-    /// `Validation` for a scope that is not known here.
     pub fn of_sessions(dialect: Dialect, scope: &Scope, filter: &SessionFilter) -> Result<Self> {
         let mut conditions = Self::new(dialect);
         conditions.within(scope)?;
