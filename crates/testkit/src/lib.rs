@@ -19,6 +19,7 @@ pub mod corpus;
 #[cfg(feature = "cosmos")]
 pub mod cosmos;
 mod embedding;
+pub mod erasure;
 mod flaky;
 mod folder;
 #[cfg(feature = "http")]

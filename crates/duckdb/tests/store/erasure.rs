@@ -2,10 +2,9 @@
 //!
 //! DuckDB compresses what it stores, so this searches for texts that it stores unchanged, in files that are not open.
 
-use super::{
-    secret::{WORDS, bystander, delete, fill, search, stored_pieces, traces},
-    support::Folder,
-};
+use amplifier_session_testkit::erasure::{WORDS, bystander, delete, fill, search, stored_pieces, traces};
+
+use super::support::Folder;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_deleted_session_is_left_in_any_file() {
@@ -15,7 +14,7 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     storage.update_index().await.unwrap();
     let pieces = stored_pieces(&folder.backend().await, &key).await;
     drop(storage);
-    let before = traces(&folder, &pieces);
+    let before = traces(folder.path(), &pieces);
     assert!(before.len() >= WORDS.len() / 2, "{before:?}");
 
     // As if an earlier deletion had been killed.
@@ -29,7 +28,7 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     assert!(search(&storage, "harmless").await > 0);
     bystander(&storage, 1_000).await;
     drop(storage);
-    assert_eq!(traces(&folder, &pieces), []);
+    assert_eq!(traces(folder.path(), &pieces), []);
     let storage = folder.storage().await;
     assert!(search(&storage, "harmless").await > 0);
 }

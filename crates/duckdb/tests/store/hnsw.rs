@@ -10,7 +10,7 @@ use amplifier_session_core::{
     storage::VectorsOf,
 };
 use amplifier_session_duckdb::{Access, DuckDb, HnswOptions};
-use amplifier_session_testkit::{FakeEmbedding, lines};
+use amplifier_session_testkit::{FakeEmbedding, erasure::files_with, lines};
 use duckdb::{Connection, params};
 
 use super::support::{Folder, number, storage, target, whole};
@@ -326,14 +326,14 @@ async fn deleted_vectors_are_removed_from_the_hnsw_index() {
     assert!(hnsw_file(&folder).exists());
     let vector = FakeEmbedding::new().vector(&words(3));
     let bytes: Vec<u8> = vector.iter().flat_map(|number| number.to_le_bytes()).collect();
-    assert!(folder.files_with(&bytes[..32]).contains(&"sessions.duckdb.hnsw".to_owned()));
+    assert!(files_with(folder.path(), &bytes[..32]).contains(&"sessions.duckdb.hnsw".to_owned()));
     // Also if the HNSW index is no longer enabled.
     let storage = folder.storage().await;
     let target = target("s0");
     storage.delete_session(&target.key.user_id, &target.project_slug, &target.key.session_id).await.unwrap();
     drop(storage);
     assert!(!hnsw_file(&folder).exists());
-    assert_eq!(folder.files_with(&bytes[..32]), Vec::<String>::new());
+    assert_eq!(files_with(folder.path(), &bytes[..32]), Vec::<String>::new());
 }
 
 #[cfg(unix)]

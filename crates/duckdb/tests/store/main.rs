@@ -7,7 +7,5 @@ mod erasure;
 mod hnsw;
 mod opening;
 mod processes;
-#[path = "../../../sqlite/tests/store/secret.rs"]
-mod secret;
 mod support;
 mod tables;

@@ -4,9 +4,9 @@ use std::fs;
 
 use amplifier_session_core::{ErrorKind, backend::prelude::*, model::UserId};
 use amplifier_session_duckdb::{Access, DuckDb};
-use amplifier_session_testkit::lines;
+use amplifier_session_testkit::{erasure::files, lines};
 
-use super::support::{Folder, found, storage, target, visit, whole};
+use super::support::{Folder, found, storage, target, whole};
 
 async fn filled(folder: &Folder) {
     let storage = folder.storage().await;
@@ -25,9 +25,7 @@ async fn refused(folder: &Folder, says: &str) {
         assert!(error.to_string().contains(says), "{error}");
     }
     assert!(fs::read(folder.database()).unwrap() == before, "{says}: the file was changed");
-    let mut files = Vec::new();
-    visit(folder.path(), &mut |file| files.push(file.to_owned()));
-    assert_eq!(files, [folder.database()]);
+    assert_eq!(files(folder.path()), [folder.database()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,13 +47,12 @@ async fn only_the_owner_can_access_the_files() {
 
     let folder = Folder::new();
     let check = || {
-        let mut count = 0;
-        visit(folder.path(), &mut |file| {
+        let files = files(folder.path());
+        for file in &files {
             let mode = fs::metadata(file).unwrap().permissions().mode();
             assert_eq!(mode & 0o077, 0, "{}: {mode:o}", file.display());
-            count += 1;
-        });
-        count
+        }
+        files.len()
     };
     let storage = folder.storage().await;
     let messages = |n: usize| whole((0..n).map(|n| lines::user(&format!("message {n}"))).collect());
@@ -173,12 +170,9 @@ async fn a_missing_or_damaged_index_is_rebuilt() {
     let index = folder.path().join("sessions.duckdb.index");
     for damage in [false, true] {
         if damage {
-            let mut files = 0;
-            visit(&index, &mut |file| {
-                fs::write(file, b"damaged").unwrap();
-                files += 1;
-            });
-            assert!(files > 0);
+            let files = files(&index);
+            assert!(!files.is_empty());
+            files.iter().for_each(|file| fs::write(file, b"damaged").unwrap());
         } else if index.exists() {
             fs::remove_dir_all(&index).unwrap();
         }

@@ -1,7 +1,6 @@
 //! Stores in temporary folders.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -50,30 +49,11 @@ impl Folder {
         let config = Config::default().access_mode(AccessMode::ReadOnly).unwrap();
         Connection::open_with_flags(self.database(), config).unwrap()
     }
-
-    /// The names of all files that contain `bytes`, including those in subfolders. The store must not be open: closing
-    /// a file that was opened here would release its lock.
-    pub(crate) fn files_with(&self, bytes: &[u8]) -> Vec<String> {
-        let mut found = Vec::new();
-        visit(self.0.path(), &mut |file| {
-            let content = fs::read(file).unwrap();
-            if content.windows(bytes.len()).any(|window| window == bytes) {
-                found.push(file.strip_prefix(self.0.path()).unwrap().display().to_string());
-            }
-        });
-        found
-    }
 }
 
 pub(crate) fn storage(backend: DuckDbBackend) -> SessionStorage {
     let embedding: Arc<dyn EmbeddingProvider> = Arc::new(FakeEmbedding::new());
     SessionStorage::new(Arc::new(backend)).with_embedding(Some(embedding))
-}
-
-pub(crate) fn visit(folder: &Path, each: &mut dyn FnMut(&Path)) {
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        if entry.path().is_dir() { visit(&entry.path(), each) } else { each(&entry.path()) }
-    }
 }
 
 /// The number of messages that contain a word.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use amplifier_session_core::SessionStorage;
-use amplifier_session_testkit::lines::{self, Line};
+use amplifier_session_testkit::{
+    erasure::{WORDS, bystander, delete, fill, noise, search, secret_events, stored_pieces, traces},
+    lines::{self, Line},
+};
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::{
-    secret::{WORDS, bystander, delete, fill, noise, search, secret_events, stored_pieces, traces},
-    support::{Folder, target, whole},
-};
+use super::support::{Folder, target, whole};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_deleted_session_is_left_in_any_file() {
@@ -19,15 +19,15 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     let key = fill(&storage).await;
     storage.update_index().await.unwrap();
     let pieces = stored_pieces(&folder.backend().await, &key).await;
-    assert_eq!(traces(&folder, &pieces).len(), WORDS.len() + pieces.len());
+    assert_eq!(traces(folder.path(), &pieces).len(), WORDS.len() + pieces.len());
     assert!(search(&storage, "quondammessage").await > 0);
 
     assert!(delete(&storage, &key).await);
-    assert_eq!(traces(&folder, &pieces), []);
+    assert_eq!(traces(folder.path(), &pieces), []);
     assert_eq!(search(&storage, "quondammessage").await, 0);
     assert!(search(&storage, "harmless").await > 0);
     drop(storage);
-    assert_eq!(traces(&folder, &pieces), []);
+    assert_eq!(traces(folder.path(), &pieces), []);
 }
 
 /// A store whose secret session was deleted while another program reads: its snapshot must stay until it ends. The
@@ -48,13 +48,13 @@ async fn deleted_while_read(
 async fn the_first_write_after_a_reader_ends_empties_the_log() {
     let folder = Folder::new();
     let (storage, pieces, reader) = deleted_while_read(&folder).await;
-    let left = traces(&folder, &pieces);
+    let left = traces(folder.path(), &pieces);
     let index = |file: &String| file.starts_with("sessions.sqlite.index");
     assert!(!left.is_empty() && !left.iter().flat_map(|(_, files)| files).any(index), "{left:?}");
     reader.execute_batch("COMMIT").unwrap();
 
     bystander(&storage, 1_000).await;
-    assert_eq!(traces(&folder, &pieces), []);
+    assert_eq!(traces(folder.path(), &pieces), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +65,7 @@ async fn closing_the_store_after_a_reader_ends_empties_the_log() {
 
     // The reader stays connected, so that SQLite does not empty the log itself.
     drop(storage);
-    assert_eq!(traces(&folder, &pieces), []);
+    assert_eq!(traces(folder.path(), &pieces), []);
     reader.execute_batch("SELECT count(*) FROM sessions;").unwrap();
 }
 
@@ -84,13 +84,13 @@ async fn nothing_is_left_of_replaced_rows_after_an_index_update() {
     storage.sync_event_lines(&session, whole(events.clone())).await.unwrap();
     storage.update_index().await.unwrap();
     let pieces = stored_pieces(&folder.backend().await, &session.key).await;
-    assert!(traces(&folder, &pieces).len() >= 7);
+    assert!(traces(folder.path(), &pieces).len() >= 7);
 
     // Messages 5 and 6 are replaced, the transcript ends before message 25, and the events are new.
     storage.sync_transcript_lines(&session, whole(harmless(20).collect())).await.unwrap();
     events = vec![lines::logger_event("plain").data(json!({"note": "harmless"}))];
     storage.sync_event_lines(&session, whole(events)).await.unwrap();
     storage.update_index().await.unwrap();
-    assert_eq!(traces(&folder, &pieces), []);
+    assert_eq!(traces(folder.path(), &pieces), []);
     assert_eq!(search(&storage, "quondammessage quondamthought quondamoutput").await, 0);
 }

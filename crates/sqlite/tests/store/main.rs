@@ -4,5 +4,4 @@
 
 mod erasure;
 mod layout;
-mod secret;
 mod support;

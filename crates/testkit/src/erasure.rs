@@ -1,6 +1,10 @@
-//! A session with words that are looked for in the bytes of files. The tests of DuckDB use this file too.
+//! A session whose words are looked for in the bytes of files, after it was deleted.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use amplifier_session_core::{
     Scope, SessionStorage,
@@ -9,14 +13,17 @@ use amplifier_session_core::{
     search::{SearchMode, SearchOptions},
     storage::SessionEdit,
 };
-use amplifier_session_testkit::lines::{self, Line};
+use memchr::memmem;
 use serde_json::json;
 
-use super::support::{Folder, target, whole};
+use crate::{
+    lines::{self, Line},
+    store::{target, whole},
+};
 
 /// One word for each field of the secret session, searched for as bytes. The id of the session is missing, because the
 /// store remembers it so that syncs skip the session.
-pub(crate) const WORDS: [&str; 10] = [
+pub const WORDS: [&str; 10] = [
     "quondammessage",
     "quondamthought",
     "quondamoutput",
@@ -30,7 +37,8 @@ pub(crate) const WORDS: [&str; 10] = [
 ];
 
 /// Pseudorandom numbers as text, which does not compress.
-pub(crate) fn noise(seed: usize, length: usize) -> String {
+#[must_use]
+pub fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;
     let mut text = String::new();
     while text.len() < length {
@@ -51,7 +59,8 @@ fn secret_messages(count: usize) -> Vec<Line> {
 }
 
 /// Small events, compressed ones (above 4 KiB) and one in chunks (above 400 KB).
-pub(crate) fn secret_events(count: usize) -> Vec<Line> {
+#[must_use]
+pub fn secret_events(count: usize) -> Vec<Line> {
     let event = |n: usize| {
         let length = [100, 6_000, 1_500][n % 3];
         let data =
@@ -63,7 +72,7 @@ pub(crate) fn secret_events(count: usize) -> Vec<Line> {
 }
 
 /// Writes other sessions in between, so that rows of many sessions share pages.
-pub(crate) async fn bystander(storage: &SessionStorage, n: usize) {
+pub async fn bystander(storage: &SessionStorage, n: usize) {
     let target = target(&format!("bystander-{n}"));
     let messages = (0..6).map(|m| lines::user(&format!("harmless {m} {}", noise(m + n, 90 * m)))).collect();
     storage.sync_transcript_lines(&target, whole(messages)).await.unwrap();
@@ -71,7 +80,8 @@ pub(crate) async fn bystander(storage: &SessionStorage, n: usize) {
     storage.sync_event_lines(&target, whole((0..8).map(event).collect())).await.unwrap();
 }
 
-pub(crate) async fn fill(storage: &SessionStorage) -> SessionKey {
+/// Writes the secret session, and others in between.
+pub async fn fill(storage: &SessionStorage) -> SessionKey {
     let secret = target("quondam-session");
     for n in 0..12 {
         bystander(storage, n).await;
@@ -91,7 +101,7 @@ pub(crate) async fn fill(storage: &SessionStorage) -> SessionKey {
 }
 
 /// Parts of the stored form of a session's events. Compressed events contain no words.
-pub(crate) async fn stored_pieces(
+pub async fn stored_pieces(
     backend: &dyn StorageBackend,
     key: &SessionKey,
 ) -> BTreeMap<&'static str, Vec<u8>> {
@@ -110,24 +120,40 @@ pub(crate) async fn stored_pieces(
     pieces
 }
 
-/// The words and pieces of the secret session that are left, with their files.
-pub(crate) fn traces(
-    folder: &Folder,
-    pieces: &BTreeMap<&'static str, Vec<u8>>,
-) -> Vec<(String, Vec<String>)> {
+/// All files in a folder and its subfolders.
+#[must_use]
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The names of all files in a folder and its subfolders that contain `bytes`. None of them may be open in this process:
+/// closing a file that was opened here would release its locks.
+#[must_use]
+pub fn files_with(folder: &Path, bytes: &[u8]) -> Vec<String> {
+    let name = |file: &PathBuf| file.strip_prefix(folder).unwrap().display().to_string();
+    let has_bytes = |file: &&PathBuf| memmem::find(&fs::read(file).unwrap(), bytes).is_some();
+    files(folder).iter().filter(has_bytes).map(name).collect()
+}
+
+/// The words and pieces of the secret session that are left in a folder, with their files.
+#[must_use]
+pub fn traces(folder: &Path, pieces: &BTreeMap<&'static str, Vec<u8>>) -> Vec<(String, Vec<String>)> {
     let words = WORDS.map(|word| (word, word.as_bytes().to_vec()));
     let pieces = pieces.iter().map(|(name, bytes)| (*name, bytes.clone()));
     let looked_for = words.into_iter().chain(pieces);
-    let found = looked_for.map(|(name, bytes)| (name.to_owned(), folder.files_with(&bytes)));
+    let found = looked_for.map(|(name, bytes)| (name.to_owned(), files_with(folder, &bytes)));
     found.filter(|(_, files)| !files.is_empty()).collect()
 }
 
-pub(crate) async fn delete(storage: &SessionStorage, key: &SessionKey) -> bool {
+/// Deletes a session. Returns whether it was there.
+pub async fn delete(storage: &SessionStorage, key: &SessionKey) -> bool {
     let project = target("any").project_slug;
     storage.delete_session(&key.user_id, &project, &key.session_id).await.unwrap()
 }
 
-pub(crate) async fn search(storage: &SessionStorage, word: &str) -> usize {
+/// The number of results of a search for a word.
+pub async fn search(storage: &SessionStorage, word: &str) -> usize {
     let options = SearchOptions::new(word).with_mode(SearchMode::FullText);
     storage.search_transcripts(&Scope::Everyone, &options).await.unwrap().results.len()
 }
