@@ -1,5 +1,7 @@
 //! A session whose words are looked for in the bytes of files, after it was deleted.
 
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "tests fail by panicking")]
+
 use std::{
     collections::BTreeMap,
     fs,

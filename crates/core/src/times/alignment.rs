@@ -81,7 +81,9 @@ mod tests {
 
     #[test]
     fn as_many_texts_as_possible_match() {
-        let cases: [(&str, &str, bool, &[(usize, usize)]); 12] = [
+        /// Left, right, whether from the end, and the pairs.
+        type Case<'a> = (&'a str, &'a str, bool, &'a [(usize, usize)]);
+        let cases: [Case<'_>; 12] = [
             ("abc", "abc", false, &[(0, 0), (1, 1), (2, 2)]),
             ("abcd", "cd", false, &[(2, 0), (3, 1)]),
             ("ab", "abcd", true, &[(0, 0), (1, 1)]),

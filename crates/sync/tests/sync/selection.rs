@@ -27,7 +27,9 @@ async fn stored(fixture: &Fixture) -> Vec<String> {
 
 #[tokio::test]
 async fn options_select_sessions() {
-    let cases: [(fn(SyncOptions) -> SyncOptions, &[&str]); 3] = [
+    /// The options, and the sessions that they select.
+    type Case<'a> = (fn(SyncOptions) -> SyncOptions, &'a [&'a str]);
+    let cases: [Case<'_>; 3] = [
         (|options| options.with_newest(Some(2)), &["b", "c"]),
         (|options| options.with_since(Timestamp::parse("2026-01-05T08:02:00Z").ok()), &["b", "c"]),
         (|options| options.with_exclude(["scratch/*", "*/[ab]"]), &["c"]),

@@ -77,7 +77,9 @@ fn texts_are_cut_at_the_best_places() {
         "## Heading\n\nA first paragraph of some words.\n\nA second paragraph with some more words.\n\n";
     let list = (0..50).map(|n| format!("{n}. first line of an item\n   second line of the item\n")).collect();
     let code = format!("```rust\n{}```\n", "let x = some_function(1, 2, 3);\n".repeat(50));
-    let cases: [(&str, ContentType, String, fn(&str) -> bool); 7] = [
+    /// A name, the content type, the text, and what holds for each chunk.
+    type Case = (&'static str, ContentType, String, fn(&str) -> bool);
+    let cases: [Case; 7] = [
         ("between sentences", UserQuery, sentences(60), |chunk| {
             chunk.starts_with("This is") && chunk.ends_with("text.")
         }),

@@ -163,7 +163,9 @@ fn the_provider_describes_the_model() {
 
 #[test]
 fn errors_about_a_folder_name_the_file() {
-    let cases: [(fn(&Path), &str); 7] = [
+    /// What damages the folder, and what the error says.
+    type Case = (fn(&Path), &'static str);
+    let cases: [Case; 7] = [
         (|folder| fs::remove_file(folder.join("tokenizer.json")).unwrap(), "tokenizer.json is missing"),
         (
             |folder| write_json(&folder.join("tokenizer.json"), &json!({})).unwrap(),
