@@ -37,9 +37,8 @@ pub struct DuckDb {
     protected: Option<String>,
 }
 
-/// What all users of a file share.
 #[derive(Debug)]
-pub(crate) struct Inner {
+struct Inner {
     /// Dropped first: nobody else opens its file while the store is open.
     hnsw: Hnsw,
     store_id: OnceLock<[u8; 16]>,

@@ -5,6 +5,7 @@
 //! database.
 
 use std::{
+    any::Any,
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
@@ -12,9 +13,9 @@ use std::{
 
 use amplifier_session_core::Result;
 
-use crate::backend::Inner;
+type Open = dyn Any + Send + Sync;
 
-static OPEN: Mutex<BTreeMap<PathBuf, Weak<Inner>>> = Mutex::new(BTreeMap::new());
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<Open>>> = Mutex::new(BTreeMap::new());
 static CLOSED: Condvar = Condvar::new();
 
 /// Marks a file as open until it is dropped. Must be dropped after everything that keeps the file open.
@@ -29,26 +30,34 @@ impl Drop for OpenFile {
 }
 
 /// Returns the database of the file, opening it with `open` if it is not open.
-pub(crate) fn shared(path: &Path, open: impl FnOnce(OpenFile) -> Result<Inner>) -> Result<Arc<Inner>> {
+pub(crate) fn shared<T: Send + Sync + 'static>(
+    path: &Path,
+    open: impl FnOnce(OpenFile) -> Result<T>,
+) -> Result<Arc<T>> {
     let path = whole(path);
     let mut files = open_files();
-    while let Some(known) = files.get(&path).map(Weak::upgrade) {
-        match known {
-            Some(opened) => return Ok(opened),
+    loop {
+        match files.get(&path).map(Weak::upgrade) {
+            None => break,
+            Some(Some(open)) => match open.downcast() {
+                Ok(open) => return Ok(open),
+                Err(_) => break,
+            },
             // It is being closed, which lasts until its last rows are in the file.
-            None => files = CLOSED.wait(files).unwrap_or_else(PoisonError::into_inner),
+            Some(None) => files = CLOSED.wait(files).unwrap_or_else(PoisonError::into_inner),
         }
     }
     // Reserved while it is opened: others that want it wait.
-    files.insert(path.clone(), Weak::new());
+    files.insert(path.clone(), Weak::<T>::new());
     drop(files);
     let opened = Arc::new(open(OpenFile(path.clone()))?);
-    open_files().insert(path, Arc::downgrade(&opened));
+    let known: Arc<Open> = Arc::clone(&opened) as Arc<Open>;
+    open_files().insert(path, Arc::downgrade(&known));
     CLOSED.notify_all();
     Ok(opened)
 }
 
-fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Inner>>> {
+fn open_files() -> MutexGuard<'static, BTreeMap<PathBuf, Weak<Open>>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
