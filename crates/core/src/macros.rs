@@ -1,4 +1,4 @@
-//! What many types of this crate repeat.
+//! Macros for setters and for the names of enum values.
 
 /// Methods that set one field each: `with_limit(limit: usize);`.
 macro_rules! setters {

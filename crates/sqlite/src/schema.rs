@@ -37,7 +37,7 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     contents.map_err(|error| unopened(path, error))?.accept(path, 0, LAYOUT)
 }
 
-/// What an open file contains; an error if it is neither empty nor a store.
+/// The contents of an open file. Fails if the file is neither empty nor a store.
 pub(crate) fn accepted(path: &Path, connection: &Connection) -> Result<Contents> {
     let contents = contents(connection).map_err(|error| unopened(path, error))?;
     contents.accept(path, 0, LAYOUT)?;

@@ -66,7 +66,7 @@ pub(crate) struct StatsArgs {
     pub(crate) plot: Option<PathBuf>,
 }
 
-/// What to count by, in the order of the output.
+/// The breakdowns of the statistics, in the order in which they are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     Day,

@@ -1,4 +1,4 @@
-//! What a backend finds for a search, before it is fused and ranked.
+//! Search candidates: the texts and vectors that a backend finds, before fusion and ranking.
 
 use crate::model::{ContentType, MessageRef};
 

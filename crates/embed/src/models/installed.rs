@@ -221,7 +221,7 @@ impl InstalledModels {
 /// Describes the model in `folder`, and checks that its files are complete.
 fn check(folder: &Path, name: &str) -> Result<ModelDescription> {
     let described = describe(folder, name)?;
-    // What it says is checked when the model is loaded.
+    // Its contents are checked when the model is loaded.
     required::<IgnoredAny>(folder, TOKENIZER)?;
     weights::check(folder, &described)?;
     Ok(described)

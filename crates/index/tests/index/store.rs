@@ -207,7 +207,7 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) reads: u64,
     /// The number of rows that can be read before an error.
     pub(crate) fails_after: u64,
-    /// What another process does before messages are first read.
+    /// Simulates another process: called once, before the first messages are read.
     pub(crate) interruption: Option<Box<dyn FnOnce() + 'a>>,
 }
 

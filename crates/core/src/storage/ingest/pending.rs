@@ -63,7 +63,7 @@ impl<T> Pending<T> {
         self.following().first() == Some(&line)
     }
 
-    /// Keeps the stored rows from the next line on. Returns false if there are none, or if they are kept already.
+    /// Keeps all stored rows after the last line read. Returns `false` if there are none or they are already kept.
     pub(super) fn keep_stored(&mut self) -> bool {
         if self.kept.is_some() || self.following().is_empty() {
             return false;

@@ -163,7 +163,7 @@ fn the_provider_describes_the_model() {
 
 #[test]
 fn errors_about_a_folder_name_the_file() {
-    /// What damages the folder, and what the error says.
+    /// A function that damages the folder, and the expected error.
     type Case = (fn(&Path), &'static str);
     let cases: [Case; 7] = [
         (|folder| fs::remove_file(folder.join("tokenizer.json")).unwrap(), "tokenizer.json is missing"),
