@@ -67,7 +67,7 @@ impl MessageRows {
         self.states = states;
     }
 
-    /// Keeps the stored rows from the next line on.
+    /// Keeps all stored rows after the last line read.
     pub(super) fn keep_stored(&mut self) {
         let stays = self.states.get(self.pending.next() as usize..).unwrap_or_default();
         if !self.pending.keep_stored() {
