@@ -48,15 +48,6 @@ pub(crate) struct Out {
     store: OnceLock<SessionStorage>,
 }
 
-/// A result with its cost.
-#[derive(Serialize)]
-struct Charged<'a, T> {
-    #[serde(flatten)]
-    result: &'a T,
-    /// What the command has used so far.
-    service_usage: ServiceUsage,
-}
-
 impl Out {
     /// Stdout, as configured on the command line.
     pub(crate) fn new(json: bool, color: When) -> Self {
@@ -143,9 +134,10 @@ impl Out {
     /// Writes `value`, an object, as one line of JSON, with its cost if the store charges for it.
     /// On a terminal, control characters and invisible characters are escaped; the values are the same.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        let json = serde_json::to_string(value)?;
         let json = match self.service_usage() {
-            Some(service_usage) => serde_json::to_string(&Charged { result: value, service_usage })?,
-            None => serde_json::to_string(value)?,
+            Some(usage) => with_usage(&json, usage)?,
+            None => json,
         };
         let json = if self.terminal { escaped(&json) } else { json };
         self.line(&json)
@@ -171,4 +163,13 @@ impl Out {
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
+}
+
+/// Adds what a command has used to its result, an object. Both are text by now: a struct with the result flattened into
+/// it would compile the serialisation of every result twice.
+fn with_usage(object: &str, usage: ServiceUsage) -> serde_json::Result<String> {
+    let usage = serde_json::to_string(&usage)?;
+    let fields = object.strip_suffix('}').unwrap_or(object);
+    let comma = if fields.ends_with('{') { "" } else { "," };
+    Ok(format!(r#"{fields}{comma}"service_usage":{usage}}}"#))
 }

@@ -40,39 +40,6 @@ async fn a_reopened_file_has_everything_that_was_written() {
     }
 }
 
-#[cfg(unix)]
-#[tokio::test(flavor = "multi_thread")]
-async fn only_the_owner_can_access_the_files() {
-    use std::os::unix::fs::PermissionsExt;
-
-    let folder = Folder::new();
-    let check = || {
-        let files = files(folder.path());
-        for file in &files {
-            let mode = fs::metadata(file).unwrap().permissions().mode();
-            assert_eq!(mode & 0o077, 0, "{}: {mode:o}", file.display());
-        }
-        files.len()
-    };
-    let storage = folder.storage().await;
-    let messages = |n: usize| whole((0..n).map(|n| lines::user(&format!("message {n}"))).collect());
-    storage.sync_transcript_lines(&target("s"), messages(5)).await.unwrap();
-    assert!(folder.path().join("sessions.duckdb.wal").exists());
-    assert!(check() >= 2);
-    // This removes the log. The next write creates it again.
-    storage.update_index().await.unwrap();
-    storage.sync_transcript_lines(&target("s"), messages(9)).await.unwrap();
-    assert!(folder.path().join("sessions.duckdb.wal").exists());
-    check();
-    storage
-        .delete_session(&target("s").key.user_id, &target("s").project_slug, &target("s").key.session_id)
-        .await
-        .unwrap();
-    drop(storage);
-    check();
-    assert!(!folder.path().join("sessions.duckdb.wal").exists());
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_file_becomes_a_store() {
     let folder = Folder::new();

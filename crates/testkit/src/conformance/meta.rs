@@ -1,5 +1,7 @@
 //! The description of a store, and its table of keys and values.
 
+use std::path::{Path, PathBuf};
+
 use crate::prelude::*;
 
 /// A new store records its schema version and the program that created it.
@@ -27,3 +29,41 @@ pub async fn a_store_reports_its_locations(store: Store) {
     assert!(places[1..].iter().all(|place| place.what == "index"), "{places:?}");
     assert!(places.iter().all(|place| !place.location.is_empty()), "{places:?}");
 }
+
+/// Only their owner can access the files and folders of a store, however they were written. A store without files
+/// passes.
+pub async fn files_are_private_to_their_owner(store: Store) {
+    let target = target_of("ana", "p", "s");
+    let check = |store: &Store| {
+        for place in store.backend.info().places {
+            let exist: Vec<&PathBuf> = place.files.iter().filter(|path| path.exists()).collect();
+            assert_eq!(exist.is_empty(), place.files.is_empty(), "{place:?}");
+            exist.into_iter().for_each(|path| check_private(path));
+        }
+    };
+    for messages in [3, 5] {
+        // More than one write: files beside the store come and go.
+        store.sync(&target, (0..messages).map(|n| lines::user(&format!("message {n}"))).collect()).await;
+        store.storage.update_index().await.unwrap();
+        check(&store);
+    }
+    let SessionKey { user_id, session_id, .. } = &target.key;
+    store.storage.delete_session(user_id, &target.project_slug, session_id).await.unwrap();
+    check(&store.again().await);
+}
+
+#[cfg(unix)]
+fn check_private(path: &Path) {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    let metadata = fs::symlink_metadata(path).unwrap();
+    let mode = metadata.permissions().mode();
+    assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+    if metadata.is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| check_private(&entry.unwrap().path()));
+    }
+}
+
+/// Elsewhere, files have the access rights of their folder.
+#[cfg(not(unix))]
+fn check_private(_: &Path) {}

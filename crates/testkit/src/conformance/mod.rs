@@ -72,6 +72,7 @@ macro_rules! conformance_suite {
                 a_store_records_its_version_and_writer,
                 meta_values_are_compared_and_swapped,
                 a_store_reports_its_locations,
+                files_are_private_to_their_owner,
             ]
             sessions: [
                 all_fields_of_a_session_come_back,
