@@ -72,6 +72,11 @@ impl TitleFinder {
         }
     }
 
+    /// Whether the title is found, so that later lines do not change it.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.prompt.is_some()
+    }
+
     /// The title found so far.
     #[must_use]
     pub fn found(&self) -> Option<&str> {

@@ -15,6 +15,7 @@ mod periods;
 mod projects;
 mod rebuild;
 mod renewal;
+mod rewind;
 mod search;
 mod sessions;
 mod short_ids;
@@ -55,6 +56,7 @@ pub use find::{Addressed, AddressedLine};
 pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};
 pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
+pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
 pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,

@@ -125,6 +125,19 @@ impl EventClock {
         u32::try_from(number).unwrap_or(u32::MAX)
     }
 
+    /// The number of events from `start` on.
+    pub(crate) fn count_from(&self, start: u32) -> usize {
+        self.ticks.range(start..).count()
+    }
+
+    /// The sequence of the prompt that was submitted at `ts`, or else of the first event in the log that is not earlier.
+    pub(super) fn first_since(&self, ts: Timestamp) -> Option<u32> {
+        let mut prompts = self.ticks.iter().filter(|(_, tick)| tick.kind == Kind::Prompt);
+        let prompt = prompts.find(|(_, tick)| tick.ts == Some(ts));
+        let later = || self.ticks.iter().find(|(_, tick)| tick.ts.is_some_and(|at| at >= ts));
+        prompt.or_else(later).map(|(sequence, _)| *sequence)
+    }
+
     /// Whether the log begins with the session: its first relevant event says so. The log of a fork, and one that was
     /// turned on later, begin after the first messages.
     pub(super) fn has_beginning(&self) -> bool {

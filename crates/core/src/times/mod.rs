@@ -13,6 +13,7 @@
 
 mod alignment;
 mod clock;
+mod cut;
 mod line;
 mod matching;
 mod resolve;
@@ -21,5 +22,6 @@ mod resolve;
 mod tests;
 
 pub(crate) use clock::EventClock;
+pub(crate) use cut::{Cut, cut};
 pub(crate) use line::{LineTime, stated_time};
 pub(crate) use resolve::{Bounds, resolve};

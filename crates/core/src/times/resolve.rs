@@ -80,7 +80,11 @@ fn between(after: Timestamp, before: Timestamp, position: usize, count: usize) -
 ///
 /// Ids match messages and events with certainty, and then texts. The remaining prompts and responses are matched by
 /// their order, between messages with known times. Without any events, times from earlier events stay.
-fn known(lines: &[LineTime], clock: &EventClock, is_fork: bool) -> Vec<Option<(Timestamp, TimeSource)>> {
+pub(super) fn known(
+    lines: &[LineTime],
+    clock: &EventClock,
+    is_fork: bool,
+) -> Vec<Option<(Timestamp, TimeSource)>> {
     let times = clock.times();
     let of_event = |line: &LineTime| {
         by_id(&line.part, &times).or(match clock.is_empty() {

@@ -3,6 +3,7 @@
 mod kept;
 mod pending;
 mod report;
+mod rewind;
 mod rows;
 mod times;
 
@@ -60,9 +61,14 @@ impl SessionStorage {
             let id = &target.key.session_id;
             return Err(Error::validation("session_id", "must be a UUID in this store").with("session", id));
         }
+        Ok(self.ingest_of(target, stored))
+    }
+
+    /// An ingest of a session that is stored like this.
+    pub(super) fn ingest_of(&self, target: IngestTarget, stored: Option<StoredSession>) -> SessionIngest {
         let session = stored.as_ref().map(|stored| stored.session.clone());
         let count = |of: fn(&Session) -> u32| session.as_ref().map_or(0, of);
-        Ok(SessionIngest {
+        SessionIngest {
             storage: self.clone(),
             messages: MessageRows::new(count(|s| s.message_count)),
             events: EventRows::new(count(|s| s.event_count)),
@@ -75,7 +81,7 @@ impl SessionStorage {
             stored,
             report: IngestReport::default(),
             flush_bytes: FLUSH_BYTES,
-        })
+        }
     }
 }
 

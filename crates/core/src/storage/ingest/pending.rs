@@ -120,6 +120,13 @@ impl<T> Pending<T> {
         }
     }
 
+    /// Only the first `count` rows stay.
+    pub(super) fn cut(&mut self, count: u32) {
+        (self.next, self.begun, self.touched) = (count, true, true);
+        self.extent = Some(Extent::Whole);
+        self.rows.truncate = Some(count);
+    }
+
     /// Whether the lines are known to be complete.
     pub(super) fn is_whole(&self) -> bool {
         self.extent == Some(Extent::Whole)

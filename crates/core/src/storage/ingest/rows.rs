@@ -67,6 +67,13 @@ impl MessageRows {
         self.states = states;
     }
 
+    /// Only the first `count` rows stay; `title` is what they say about the title.
+    pub(super) fn cut(&mut self, count: u32, states: Vec<MessageState>, title: TitleFinder) {
+        self.begin(count, states);
+        (self.title, self.turn_before) = (title, false);
+        self.pending.cut(count);
+    }
+
     /// Keeps all stored rows after the last line read.
     pub(super) fn keep_stored(&mut self) {
         let stays = self.states.get(self.pending.next() as usize..).unwrap_or_default();

@@ -16,7 +16,7 @@ const PAGE: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct Times {
     /// The session as it was stored before.
-    before: Option<Session>,
+    pub(super) before: Option<Session>,
     /// When its files last changed.
     pub(super) seen: Option<Timestamp>,
     /// Whether to derive times even if nothing changed.
@@ -98,7 +98,7 @@ impl SessionIngest {
     }
 
     /// The metadata: the given files, or else the stored ones.
-    fn stated_metadata(&self) -> Result<Metadata> {
+    pub(super) fn stated_metadata(&self) -> Result<Metadata> {
         match (&self.metadata, &self.stored) {
             (Some((_, metadata)), _) => Ok(metadata.clone()),
             (None, Some(stored)) => Metadata::read(&stored.metadata_files),
@@ -111,18 +111,24 @@ impl SessionIngest {
         let mut clock = EventClock::default();
         let noted = std::mem::take(&mut self.events.clock);
         if !self.had_no_rows() && !noted.is_whole(self.events.pending.count()) {
-            let mut start = 0;
-            loop {
-                let range = SequenceRange { start, limit: PAGE };
-                let page = self.storage.backend().event_times(&self.target.key, range).await?;
-                let Some(last) = page.last() else { break };
-                start = last.sequence.saturating_add(1);
-                page.iter().for_each(|event| clock.note(event));
-            }
+            clock = self.stored_clock().await?;
             clock.truncate(self.events.pending.count());
         }
         clock.merge(noted);
         Ok(clock)
+    }
+
+    /// The times of all stored events of the session.
+    pub(super) async fn stored_clock(&self) -> Result<EventClock> {
+        let mut clock = EventClock::default();
+        let mut start = 0;
+        loop {
+            let range = SequenceRange { start, limit: PAGE };
+            let page = self.storage.backend().event_times(&self.target.key, range).await?;
+            let Some(last) = page.last() else { return Ok(clock) };
+            start = last.sequence.saturating_add(1);
+            page.iter().for_each(|event| clock.note(event));
+        }
     }
 
     /// The basis for the times of all messages, including those whose lines were not processed now.
@@ -140,7 +146,12 @@ impl SessionIngest {
     }
 
     /// The basis for the times of the stored messages `start..end`.
-    async fn stored_lines(&self, start: u32, end: u32, clock: &EventClock) -> Result<Vec<LineTime>> {
+    pub(super) async fn stored_lines(
+        &self,
+        start: u32,
+        end: u32,
+        clock: &EventClock,
+    ) -> Result<Vec<LineTime>> {
         if start >= end || self.had_no_rows() {
             return Ok(Vec::new());
         }

@@ -1,0 +1,167 @@
+//! Removes the last turns of a session.
+
+use super::SessionIngest;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::{SequenceRange, SessionChange, StorageBackendExt},
+    content::TitleFinder,
+    model::{Message, MessageState},
+    storage::rewind::{RewindOptions, RewindReport, SyncStateAfterRewind},
+    times::{Cut, EventClock, LineTime, cut},
+};
+
+/// Number of messages read at a time to find the title. Usually, it is in the first one.
+const PAGE: usize = 20;
+
+impl SessionIngest {
+    /// Determines what to remove. Nothing is written before [`SessionIngest::commit_rewind`].
+    pub(in crate::storage) async fn rewind(&mut self, options: &RewindOptions) -> Result<RewindReport> {
+        let key = self.target.key.clone();
+        let states = self.storage.backend.message_states(&key).await?;
+        // Rows beyond the counts are left over from an interrupted write.
+        let (messages_before, events_before) = self.complete_rows();
+        let later =
+            first_later(&states, options.to_turn).map_err(|error| error.with("session", &key.session_id))?;
+        let first = later.unwrap_or(states.len()).min(messages_before);
+        let is_later = first < states.len().min(messages_before);
+        let mut report = RewindReport {
+            last_turn: states.iter().filter_map(|state| state.turn).max(),
+            messages: (states.len() - first) as u64,
+            turns: turns_from(first, &states),
+            ..RewindReport::default()
+        };
+        let mut clock = EventClock::default();
+        if !options.keep_events && (report.messages > 0 || events_before < u32::MAX) {
+            clock = self.stored_clock().await?;
+            let events = if is_later { self.first_event(first, &states, &clock).await? } else { u32::MAX };
+            let events = events.min(events_before);
+            report.events = clock.count_from(events) as u64;
+            if report.events > 0 {
+                self.events.pending.cut(events);
+            }
+        }
+        if !report.is_empty() {
+            self.forget_derived_update(&states, &clock);
+        }
+        if report.messages > 0 {
+            report.messages_with_vectors = self.storage.count_with_vectors(&key, first as u32).await?;
+            let title = self.title_of_first(first).await?;
+            self.messages.cut(first as u32, states, title);
+        }
+        Ok(report)
+    }
+
+    /// Writes what [`SessionIngest::rewind`] determined.
+    pub(in crate::storage) async fn commit_rewind(
+        mut self,
+        sync_state: Option<SyncStateAfterRewind>,
+    ) -> Result<()> {
+        if !self.storage.backend.info().atomic_writes {
+            self.write_counts().await?;
+        }
+        let session = self.session_after();
+        let state = self.stored.as_ref().and_then(|stored| stored.sync_state.as_deref());
+        self.sync_state = sync_state.zip(state).and_then(|(after, state)| after(state, &session));
+        self.commit().await.map(drop)
+    }
+
+    /// Writes the counts that the session will have. If the following write is interrupted, they say where to continue,
+    /// even if the rows that showed it are gone.
+    async fn write_counts(&mut self) -> Result<()> {
+        let Some(stored) = &self.stored else { return Ok(()) };
+        let mut session = stored.session.clone();
+        session.message_count = self.messages.pending.count();
+        session.event_count = self.events.pending.count();
+        if session != stored.session {
+            let change = SessionChange::new(session.clone(), Some(stored.version.clone()));
+            let version = self.storage.backend.write_one(change).await?;
+            self.remember(session, version);
+        }
+        Ok(())
+    }
+
+    /// The number of messages and events that are certainly complete: all of them if writes are atomic.
+    fn complete_rows(&self) -> (usize, u32) {
+        match &self.stored {
+            Some(stored) if !self.storage.backend.info().atomic_writes => {
+                (stored.session.message_count as usize, stored.session.event_count)
+            }
+            _ => (usize::MAX, u32::MAX),
+        }
+    }
+
+    /// The sequence of the first event that belongs to message `first` or is later; `u32::MAX` if there is none.
+    async fn first_event(&self, first: usize, states: &[MessageState], clock: &EventClock) -> Result<u32> {
+        let key = &self.target.key;
+        let mut lines = self.stored_lines(0, states.len() as u32, clock).await?;
+        let range = SequenceRange { start: first as u32, limit: 1 };
+        let found: Vec<Message> = self.storage.readable_page(key, range, &mut Vec::new()).await?;
+        let message = found.first().filter(|message| message.sequence as usize == first);
+        if let (Some(message), Some(line)) = (message, lines.get_mut(first)) {
+            let object = message.raw.parse_object().unwrap_or_default();
+            let stored = (message.ts, message.ts_source);
+            *line = LineTime::of(&object, message.role, message.ts).with_stored(stored);
+        }
+        match cut(first, &lines, clock, self.stated_metadata()?.is_fork()) {
+            Cut::At(sequence) => Ok(sequence),
+            Cut::Nowhere => Ok(u32::MAX),
+            Cut::Unknown => {
+                let reason = "which events to remove is unknown: no message has a known time";
+                Err(impossible(reason).with("session", &key.session_id).with("option", "keep_events"))
+            }
+        }
+    }
+
+    /// The session may have been created with the time of its last change. Nothing says so if it is not later than its
+    /// rows.
+    fn forget_derived_update(&mut self, states: &[MessageState], clock: &EventClock) {
+        let last = states.iter().map(|state| state.ts).max().max(clock.span().map(|(_, last)| last));
+        if let Some(before) = self.times.before.as_mut().filter(|before| Some(before.updated) <= last) {
+            before.updated = before.created;
+        }
+    }
+
+    /// What the first `count` messages say about the title.
+    async fn title_of_first(&self, count: usize) -> Result<TitleFinder> {
+        let (mut title, mut start) = (TitleFinder::default(), 0);
+        while start < count && !title.is_settled() {
+            let range = SequenceRange { start: start as u32, limit: PAGE.min(count - start) };
+            let page: Vec<Message> =
+                self.storage.readable_page(&self.target.key, range, &mut Vec::new()).await?;
+            let Some(last) = page.last() else { break };
+            start = last.sequence as usize + 1;
+            let before = page.iter().filter(|message| (message.sequence as usize) < count);
+            before.filter_map(|message| message.raw.parse_object().ok()).for_each(|line| title.look(&line));
+        }
+        Ok(title)
+    }
+}
+
+/// The position of the first message of a turn after `turn`. All messages after it must be later, too.
+fn first_later(states: &[MessageState], turn: u32) -> Result<Option<usize>> {
+    let later = |state: &MessageState| state.turn.is_some_and(|of| of > turn);
+    let Some(first) = states.iter().position(later) else { return Ok(None) };
+    let earlier = (first..).zip(states.iter().skip(first)).find_map(|(sequence, state)| {
+        let of = state.turn.filter(|of| *of <= turn)?;
+        Some((sequence, of))
+    });
+    match earlier {
+        None => Ok(Some(first)),
+        Some((sequence, of)) => Err(impossible(format!(
+            "message {sequence} belongs to turn {of}, but comes after message {first} of a later turn"
+        ))),
+    }
+}
+
+/// The number of turns whose messages all come from position `first` on.
+fn turns_from(first: usize, states: &[MessageState]) -> u64 {
+    let (before, from) = states.split_at(first.min(states.len()));
+    let turns = |states: &[MessageState]| -> std::collections::BTreeSet<u32> {
+        states.iter().filter_map(|state| state.turn).collect()
+    };
+    turns(from).difference(&turns(before)).count() as u64
+}
+
+fn impossible(reason: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Rewind, reason)
+}

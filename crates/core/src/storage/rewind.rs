@@ -1,0 +1,132 @@
+//! Rewinds a session: removes everything after one of its turns.
+
+use serde::Serialize;
+
+use super::{IngestTarget, SessionStorage};
+use crate::{
+    Error, Result,
+    backend::SequenceRange,
+    model::{Session, SessionKey},
+};
+
+/// Derives a new sync state from the stored one and the session after a rewind. `None` leaves it as it is.
+pub type SyncStateAfterRewind = fn(&str, &Session) -> Option<String>;
+
+/// Number of messages read at a time.
+const PAGE: usize = 1_000;
+
+/// The options of [`SessionStorage::rewind`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RewindOptions {
+    /// The last turn that stays. With 0, only what comes before the first turn stays.
+    pub to_turn: u32,
+    /// Whether all events stay. Default: no.
+    pub keep_events: bool,
+    /// Whether to report what would be removed, and to remove nothing. Default: no.
+    pub dry_run: bool,
+    /// What to do with the sync state, whose format only the sync knows. Default: nothing.
+    pub sync_state: Option<SyncStateAfterRewind>,
+}
+
+impl RewindOptions {
+    /// A rewind to the end of a turn.
+    #[must_use]
+    pub fn to_turn(to_turn: u32) -> Self {
+        Self { to_turn, ..Self::default() }
+    }
+
+    setters! {
+        /// Sets whether all events stay.
+        with_keep_events(keep_events: bool);
+        /// Sets whether nothing is removed.
+        with_dry_run(dry_run: bool);
+    }
+
+    /// Sets what to do with the sync state.
+    #[must_use]
+    pub fn with_sync_state(mut self, sync_state: SyncStateAfterRewind) -> Self {
+        self.sync_state = Some(sync_state);
+        self
+    }
+}
+
+/// What a rewind has removed, or would remove.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RewindReport {
+    /// The last turn that the session had before; `None` if it had none.
+    pub last_turn: Option<u32>,
+    /// Number of turns.
+    pub turns: u64,
+    /// Number of messages.
+    pub messages: u64,
+    /// How many of these messages have vectors, which are removed with them.
+    pub messages_with_vectors: u64,
+    /// Number of events.
+    pub events: u64,
+}
+
+impl RewindReport {
+    /// Whether there is nothing to remove.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.messages == 0 && self.events == 0
+    }
+}
+
+impl SessionStorage {
+    /// Removes everything after turn [`RewindOptions::to_turn`] from a session, on behalf of the owner: messages with
+    /// their vectors and index entries, and events.
+    ///
+    /// - Messages are removed from the first one of a later turn on.
+    /// - Events are removed from the one that belongs to that message on, in the order of the log: normally, its
+    ///   `prompt:submit`. If there is no such event, the time of the message decides. `docs/data-model.md` has the
+    ///   details.
+    /// - Counts, title and times are derived from what is left. Fields that a person set, metadata files, skipped lines
+    ///   and sub-agents' sessions stay.
+    /// - If the session has no later turn, nothing is written.
+    ///
+    /// With [`atomic_writes`](crate::backend::StoreInfo::atomic_writes), all of it happens or nothing, even if the
+    /// process is killed. Otherwise, repeating the call completes it.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound`; `Rewind` if turns do not follow each other in order, or if it can't be determined which events
+    /// to remove; errors of the backend.
+    pub async fn rewind(&self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
+        let rewound = self.retry_conflicts(|| self.rewind_once(key, options)).await;
+        rewound.map_err(|error| error.with_operation("rewind"))
+    }
+
+    async fn rewind_once(&self, key: &SessionKey, options: &RewindOptions) -> Result<RewindReport> {
+        if !options.dry_run {
+            self.renew().await?;
+        }
+        let stored = self.backend.get_session(key).await?;
+        let session = &stored.as_ref().ok_or_else(|| Error::session_not_found(&key.session_id))?.session;
+        let target = IngestTarget {
+            key: key.clone(),
+            host_id: session.host_id.clone(),
+            project_slug: session.project_slug.clone(),
+        };
+        let mut ingest = self.ingest_of(target, stored);
+        let report = ingest.rewind(options).await?;
+        if !report.is_empty() && !options.dry_run {
+            ingest.commit_rewind(options.sync_state).await?;
+        }
+        Ok(report)
+    }
+
+    /// How many messages of a session from `start` on have vectors.
+    pub(super) async fn count_with_vectors(&self, key: &SessionKey, start: u32) -> Result<u64> {
+        let generation = self.generations().await?.current_number();
+        let (mut count, mut range) = (0, SequenceRange { start, limit: PAGE });
+        loop {
+            let page = self.backend.vector_types(generation, key, range).await?;
+            let Some((last, _)) = page.last() else { return Ok(count) };
+            count += page.len() as u64;
+            range.start = last.saturating_add(1);
+        }
+    }
+}
