@@ -6,7 +6,7 @@ use std::{
 };
 
 use amplifier_session_core::{
-    model::{Digest, ProjectSlug, Timestamp},
+    model::{Digest, ProjectSlug, Session, Timestamp},
     storage::EventDetail,
 };
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,13 @@ pub(crate) struct ReadLine {
     pub(crate) length: u64,
     /// The digest of its text.
     digest: String,
+}
+
+impl FileState {
+    /// Whether the file was read to its end.
+    fn is_whole(&self) -> bool {
+        self.log.as_ref().is_none_or(|log| log.bytes >= self.stamp.size)
+    }
 }
 
 impl ReadLine {
@@ -233,6 +240,22 @@ impl SyncState {
         self.files.values_mut().filter(|file| file.damage.is_some()).for_each(|file| file.settled = false);
     }
 
+    /// Makes the files that were read completely count as unchanged, although rows of `session` were removed since.
+    pub(crate) fn set_rewound(&mut self, session: &Session) {
+        self.version = VERSION;
+        // What an earlier version derived stays until the files change.
+        let is_of_earlier = self.earlier.take().is_some();
+        for (name, file) in &mut self.files {
+            file.settled |= is_of_earlier || file.is_whole();
+            let rows =
+                if EVENTS.contains(&name.as_str()) { session.event_count } else { session.message_count };
+            if let Some(damage) = &mut file.damage {
+                damage.missing = damage.missing.min(rows);
+            }
+            file.damage.take_if(|damage| damage.missing == 0);
+        }
+    }
+
     /// Whether an event log is unchanged since it was read, and at least `detail` of it is stored.
     pub(crate) fn has_current_events(&self, file: Source, detail: EventDetail) -> bool {
         if detail == EventDetail::None {
@@ -253,8 +276,7 @@ impl SyncState {
     ) -> bool {
         let mut trusted = self.clone();
         for file in trusted.files.values_mut() {
-            let is_whole = file.log.as_ref().is_none_or(|log| log.bytes >= file.stamp.size);
-            file.settled |= self.earlier.is_none() && is_whole;
+            file.settled |= self.earlier.is_none() && file.is_whole();
         }
         trusted.bytes_to_read(project, files, detail).is_some()
     }

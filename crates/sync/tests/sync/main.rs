@@ -9,6 +9,7 @@ mod fixture;
 mod metadata;
 mod refresh;
 mod resilience;
+mod rewind;
 mod selection;
 mod times;
 mod transcript;

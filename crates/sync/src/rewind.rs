@@ -1,0 +1,29 @@
+//! Rewinds a session that was read from files.
+
+use amplifier_session_core::{
+    Result, SessionStorage,
+    model::{Session, SessionKey},
+    storage::{RewindOptions, RewindReport},
+};
+
+use crate::state::SyncState;
+
+/// Rewinds a session like [`SessionStorage::rewind`]. Its files count as read from then on, although they may still
+/// contain what was removed: a sync reads them again only if they change, and then stores everything that is in them.
+///
+/// # Errors
+///
+/// Those of [`SessionStorage::rewind`].
+pub async fn rewind(
+    storage: &SessionStorage,
+    key: &SessionKey,
+    options: RewindOptions,
+) -> Result<RewindReport> {
+    storage.rewind(key, &options.with_sync_state(after_rewind)).await
+}
+
+fn after_rewind(state: &str, session: &Session) -> Option<String> {
+    let mut state = SyncState::parse(state)?;
+    state.set_rewound(session);
+    Some(state.to_json())
+}
