@@ -32,6 +32,7 @@ pub mod isolation;
 pub mod messages;
 pub mod meta;
 pub mod renaming;
+pub mod rewinding;
 pub mod scopes;
 pub mod search_text;
 pub mod search_vectors;
@@ -193,6 +194,11 @@ macro_rules! conformance_suite {
                 a_recreated_session_starts_empty,
                 deletions_are_remembered,
                 deletions_move_with_a_renamed_user,
+            ]
+            rewinding: [
+                a_rewind_removes_later_turns_and_nothing_else,
+                an_abandoned_rewind_is_completed_by_the_next,
+                a_rewind_during_a_sync_leaves_whole_turns,
             ]
             renaming: [
                 everything_moves_to_the_new_name,

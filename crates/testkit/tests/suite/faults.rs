@@ -68,3 +68,29 @@ async fn a_search_that_fails_at_any_call_is_an_error_and_not_a_partial_result() 
         assert!(calls > 1, "{mode}");
     }
 }
+
+#[tokio::test]
+async fn a_rewind_that_fails_at_any_call_is_completed_by_the_next() {
+    let at = |n: usize| format!("2026-01-05T08:{n:02}:00Z");
+    let message = |n: usize| lines::user(&format!("message {n}")).at(at(n)).raw();
+    let event = |n: usize| lines::logger_event(&format!("e:{n}")).at(at(n)).raw();
+    let messages: Vec<_> = (0..9).map(message).collect();
+    let events: Vec<_> = (0..9).map(event).collect();
+    for calls in 0..CALLS {
+        let (backend, storage) = store();
+        storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages.clone())).await.unwrap();
+        storage.sync_event_lines(&target("p"), SyncLines::whole(events.clone())).await.unwrap();
+        let rewind = async || storage.rewind(&target("p").key, &RewindOptions::to_turn(4)).await;
+        backend.fail_any_after(calls);
+        let failed = rewind().await;
+        backend.mend();
+        rewind().await.unwrap();
+        check(&storage, &messages[..4], &events[..4]).await;
+        if let Ok(report) = failed {
+            assert_eq!((report.messages, report.messages_with_vectors, report.events), (5, 5, 5));
+            assert!(calls > 6);
+            return;
+        }
+    }
+    panic!("a rewind makes more than {CALLS} calls");
+}

@@ -104,3 +104,44 @@ async fn an_interrupted_deletion_is_completed_by_the_next() {
         assert!(!delete().await.unwrap());
     }
 }
+
+/// Messages and events with the same times: message `n` begins turn `n + 1`.
+fn timed(label: &str, count: usize) -> (Vec<RawJson>, Vec<RawJson>) {
+    let at = |n: usize| format!("2026-01-05T08:{n:02}:00Z");
+    let message = |n: usize| lines::user(&format!("{label} message {n}")).at(at(n)).raw();
+    let event = |n: usize| lines::logger_event(&format!("{label}:{n}")).at(at(n)).raw();
+    ((0..count).map(message).collect(), (0..count).map(event).collect())
+}
+
+#[tokio::test]
+async fn an_interrupted_rewind_is_completed_by_the_next() {
+    let (messages, events) = timed("m", 20);
+    // The turn of the second rewind: the same, an earlier or a later one.
+    for (batches, again) in (0..14).flat_map(|batches| [6, 2, 11].map(|again| (batches, again))) {
+        let backend = MemoryBackend::new();
+        let storage = SessionStorage::new(Arc::new(backend.clone()))
+            .with_embedding(Some(Arc::new(FakeEmbedding::new())));
+        let fill = async || {
+            storage.sync_transcript_lines(&target("p"), SyncLines::whole(messages.clone())).await.unwrap();
+            storage.sync_event_lines(&target("p"), SyncLines::whole(events.clone())).await.unwrap();
+        };
+        fill().await;
+        let rewind =
+            async |turn: usize| storage.rewind(&target("p").key, &RewindOptions::to_turn(turn as u32)).await;
+        backend.interrupt_after(Some(batches));
+        let first = rewind(6).await;
+        backend.interrupt_after(None);
+        rewind(again).await.unwrap();
+        // The first one is only completed by a later turn if it has begun.
+        let left = if first.is_err() && batches == 0 { again } else { again.min(6) };
+        check(&storage, &messages[..left], &events[..left]).await;
+        assert!(rewind(again).await.unwrap().is_empty());
+        if batches % 3 == 0 {
+            backend.interrupt_after(Some(batches));
+            let _ = rewind(1).await;
+            backend.interrupt_after(None);
+        }
+        fill().await;
+        check(&storage, &messages, &events).await;
+    }
+}

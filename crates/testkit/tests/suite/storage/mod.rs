@@ -28,6 +28,7 @@ mod events;
 mod generations;
 mod lines;
 mod messages;
+mod rewind;
 mod scopes;
 mod search;
 mod sessions;
