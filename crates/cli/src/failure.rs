@@ -244,6 +244,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
         "cat" | "view" | "open" | "read" | "print" | "get" => "show",
         "stat" | "count" | "usage" | "cost" => "stats",
         "rename" => "edit",
+        "undo" | "truncate" => "rewind",
         "label" | "tags" => "tag",
         "index" | "update" | "pull" | "ingest" => "sync",
         "init" | "start" | "demo" => "quickstart",
@@ -366,6 +367,10 @@ fn hint_for(error: &Error, program: &str) -> Option<String> {
             "--embedding local needs no configuration; for services, see docs/embeddings.md"
         }
         (ErrorKind::Validation, _) => USAGE_HINT,
+        (ErrorKind::Rewind, _) if error.context("option") == Some("keep_events") => {
+            "pass --keep-events to remove only messages"
+        }
+        (ErrorKind::Rewind, _) => &format!("`{program} show SESSION` shows the numbers of turns"),
         (ErrorKind::Unsupported | ErrorKind::Embedding, _) if error.operation() == Some("search") => {
             "search by words with --mode full-text, select the model of the store's vectors with --embedding, or make all vectors again with `rebuild`"
         }

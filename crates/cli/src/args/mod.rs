@@ -13,6 +13,7 @@ mod global;
 mod models;
 mod quickstart;
 mod recent;
+mod rewind;
 mod search;
 mod sessions;
 mod share;
@@ -40,6 +41,7 @@ pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
+pub(crate) use rewind::RewindArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
@@ -112,6 +114,7 @@ pub(crate) enum Command {
     Edit(EditArgs),
     Tag(TagArgs),
     Share(ShareArgs),
+    Rewind(RewindArgs),
     Delete(DeleteArgs),
     Export(ExportArgs),
     Import(ImportArgs),

@@ -2,13 +2,13 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    io::{self, BufRead as _, Write as _},
     path::{Path, PathBuf},
 };
 
 use amplifier_session_storage::{model::Session, sync::source_folder};
 use serde::Serialize;
 
+use super::confirm::confirmed;
 use crate::{
     app::{App, Reader},
     args::{DeleteArgs, quoted},
@@ -63,7 +63,7 @@ pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Fail
     let sessions = found(&reader, &args.sessions).await?;
     let ids = sessions.iter().map(|session| &session.session_id);
     let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
-    if !args.yes && !confirmed(app, &sessions, &short_ids)? {
+    if !args.yes && !is_confirmed(app, &sessions, &short_ids)? {
         say("note", "nothing was deleted");
         return Ok(Outcome::Done);
     }
@@ -92,23 +92,14 @@ async fn found(reader: &Reader, typed: &[String]) -> Result<Vec<Session>, Failur
 }
 
 /// Shows what would be deleted, and asks for confirmation.
-fn confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result<bool, Failure> {
+fn is_confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result<bool, Failure> {
     let what = counted(sessions.len() as u64, "session");
     if !app.out.can_ask() {
         let message = format!("{what} would be deleted, but input is not a terminal to ask for confirmation");
         return Err(Failure::wrong_use(message, "pass --yes to delete without asking"));
     }
-    let mut stderr = io::stderr().lock();
-    for line in deleted::preview(sessions, short_ids, app.out.width) {
-        writeln!(stderr, "{line}")?;
-    }
-    write!(stderr, "Delete {what} from the store? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    if io::stdin().lock().read_line(&mut answer)? == 0 {
-        writeln!(stderr)?;
-    }
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    let preview = deleted::preview(sessions, short_ids, app.out.width);
+    Ok(confirmed(&preview, &format!("Delete {what} from the store?"))?)
 }
 
 /// Deletes the sessions one by one. If one fails, the others are still deleted.

@@ -3,6 +3,7 @@
 mod archive;
 mod completions;
 mod config;
+mod confirm;
 mod context;
 mod delete;
 mod edit;
@@ -11,6 +12,7 @@ mod events;
 mod models;
 mod quickstart;
 mod recent;
+mod rewind;
 mod search;
 mod sessions;
 mod share;
@@ -69,6 +71,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Edit(args) => edit::run(app, args).await,
         Command::Tag(args) => tag::run(app, args).await,
         Command::Share(args) => share::run(app, args).await,
+        Command::Rewind(args) => rewind::run(app, args).await,
         Command::Delete(args) => delete::run(app, args).await,
         Command::Export(args) => archive::export(app, args).await,
         Command::Import(args) => archive::import(app, args).await,

@@ -12,6 +12,7 @@ pub(crate) mod markdown;
 pub(crate) mod message;
 pub(crate) mod note;
 pub(crate) mod recent;
+pub(crate) mod rewound;
 pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod snippet;

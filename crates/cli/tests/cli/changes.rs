@@ -109,6 +109,47 @@ fn deleted_sessions_are_not_found_and_others_stay() {
 }
 
 #[test]
+fn removed_turns_are_not_found_and_stay_away_until_the_files_change() {
+    let home = Home::with_samples();
+    home.ok(&["sync"]);
+    // `search` refreshes the store from the files.
+    let found = |words: &str, mode: &str| -> Vec<u64> {
+        let found = home.run_json(&["search", words, "--session", FLAKY, "--mode", mode, "--limit", "100"]);
+        let results = found.json()["results"].as_array().unwrap().clone();
+        results.iter().map(|result| result["sequence"].as_u64().unwrap()).collect()
+    };
+    let shown = || home.json(&["show", FLAKY, "--limit", "100"]);
+    let before = shown();
+    let messages = before["messages"].as_array().unwrap();
+    let kept =
+        messages.iter().filter(|message| message["turn"].as_u64().is_none_or(|turn| turn <= 1)).count();
+    let planned = home.json(&["rewind", FLAKY, "--to-turn", "1", "--dry-run"]);
+    assert_eq!((shown(), &planned["dry_run"]), (before.clone(), &json!(true)));
+    let rewound = home.json(&["rewind", FLAKY, "--to-turn", "1", "--yes"]);
+    assert_eq!((&rewound["removed"], &rewound["session"]["turn_count"]), (&planned["removed"], &json!(1)));
+    assert_eq!(rewound["removed"]["messages"], messages.len() - kept);
+    assert!(rewound["removed"]["messages_with_vectors"].as_u64() > Some(0));
+    for round in 0..2 {
+        for mode in ["full-text", "semantic", "hybrid"] {
+            let found = found("flaky checkout test", mode);
+            assert!(
+                !found.is_empty() && found.iter().all(|sequence| *sequence < kept as u64),
+                "{round} {mode}"
+            );
+        }
+        assert_eq!(shown()["messages"].as_array().unwrap().len(), kept, "{round}");
+        assert_eq!(home.json(&["sync"])["sessions"]["unchanged"], 12, "{round}");
+    }
+
+    let transcript = folder(&home).join("transcript.jsonl");
+    let mut lines = fs::read_to_string(&transcript).unwrap();
+    lines.push_str("{\"role\":\"user\",\"content\":\"One more question\"}\n");
+    fs::write(&transcript, lines).unwrap();
+    assert_eq!(found("One more question", "full-text").first(), Some(&(messages.len() as u64)));
+    assert_eq!(shown()["messages"].as_array().unwrap().len(), messages.len() + 1, "everything in the file");
+}
+
+#[test]
 fn shared_sessions_are_visible_only_to_their_audience() {
     let home = Home::without_vectors();
     let seen = |reader: &[&str]| {

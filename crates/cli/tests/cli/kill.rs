@@ -1,4 +1,5 @@
-//! After `kill -9` at any moment of a sync, the next sync completes the store.
+//! After `kill -9` at any moment of a sync, the next sync completes the store. A killed rewind has removed everything or
+//! nothing.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +15,7 @@ use amplifier_session_storage::{
 };
 use amplifier_session_testkit::{AmplifierHome, lines};
 
-use crate::support::Home;
+use crate::support::{Home, copy};
 
 const SESSIONS: usize = 20;
 const QUERIES: [&str; 3] = ["violin in the harbour", "deadlock of a ledger import", "needle17"];
@@ -192,4 +193,54 @@ fn kill_and_go_on(kind: &str, settings: &[(&str, &str)], moments: u32) {
     // half does not.
     assert!(killed >= moments * 2 / 5, "only {killed} syncs were killed before they ended");
     assert!(seen.len() > moments as usize / 5, "all were killed at the same moments: {seen:?}");
+}
+
+#[test]
+fn a_killed_rewind_removes_everything_or_nothing() {
+    kill_rewinds("sqlite", kills(12));
+}
+
+#[cfg(feature = "duckdb-system")]
+#[test]
+fn a_killed_rewind_of_duckdb_removes_everything_or_nothing() {
+    kill_rewinds("duckdb", kills(5));
+}
+
+/// Kills rewinds of copies of a store, each at another moment, and repeats them.
+fn kill_rewinds(kind: &str, moments: u32) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let folders = folders();
+    let home = Home::new();
+    let folder = |name: &str| home.path().join(name);
+    let url = |name: &str| format!("{kind}:{}", folder(name).join("sessions.db").display());
+    let rewind = |name: &str| {
+        home.command(&["--store", &url(name), "rewind", "session-007", "--to-turn", "2", "--yes"])
+    };
+    let root = folders.path().to_str().unwrap();
+    home.ok(&["--store", &url("before"), "sync", "--root", root]);
+    copy(&folder("before"), &folder("after"));
+    let begun = Instant::now();
+    assert!(rewind("after").output().unwrap().status.success());
+    let whole_time = begun.elapsed();
+    let [before, after] = ["before", "after"].map(|name| runtime.block_on(dump(&url(name))));
+    assert!(before.len() > after.len());
+
+    let mut killed = 0;
+    for moment in 0..moments {
+        let name = format!("killed-{moment}");
+        copy(&folder("before"), &folder(&name));
+        let mut child = rewind(&name).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while begun.elapsed() < whole_time * moment / moments && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        let left = runtime.block_on(dump(&url(&name)));
+        assert!(left == before || left == after, "moment {moment}: a part was removed");
+        assert!(rewind(&name).output().unwrap().status.success());
+        assert_eq!(runtime.block_on(dump(&url(&name))), after, "moment {moment}");
+        fs::remove_dir_all(folder(&name)).unwrap();
+    }
+    assert!(killed > 0, "all rewinds ended before they were killed");
 }

@@ -11,7 +11,7 @@ const OUTBOX: &str = "c1d84e7a";
 
 #[test]
 fn help() {
-    for command in ["edit", "tag", "share", "delete", "user"] {
+    for command in ["edit", "tag", "share", "rewind", "delete", "user"] {
         text(&format!("help_{command}"), &[command, "--help"]);
     }
 }
@@ -66,6 +66,30 @@ fn share() {
     home.shows("error_share_nobody", &["share", FLAKY]);
     home.shows("error_share_two", &["share", FLAKY, "--public", "--org", "x"]);
     home.shows("error_share_blank_team", &["share", FLAKY, "--team", " "]);
+}
+
+#[test]
+fn rewind() {
+    let home = Home::without_vectors();
+    let terminal = |typed| Terminal::new(&home).with_typed(typed);
+    home.shows("error_rewind_pipe", &["rewind", FLAKY, "--to-turn", "2"]);
+    home.shows("error_rewind_no_turn", &["rewind", FLAKY]);
+    home.shows("error_rewind_unknown", &["rewind", "ffff", "--to-turn", "1"]);
+    home.shows("rewind_dry_run", &["rewind", FLAKY, "--to-turn", "2", "--dry-run"]);
+    terminal("").shows("rewind_dry_run_terminal", &["rewind", FLAKY, "--to-turn", "1", "--dry-run"]);
+    home.shows_json("rewind_dry_run_json", &["rewind", FLAKY, "--to-turn", "1", "--dry-run"]);
+    terminal("\n").shows("rewind_declined_terminal", &["rewind", FLAKY, "--to-turn", "0"]);
+    terminal("y\n").shows("rewind_terminal", &["rewind", FLAKY, "--to-turn", "2"]);
+    terminal("").shows("rewind_nothing_terminal", &["rewind", FLAKY, "--to-turn", "2"]);
+    home.shows("rewind_nothing", &["rewind", FLAKY, "--to-turn", "9"]);
+    home.shows("rewind", &["rewind", FLAKY, "--to-turn", "1", "--yes"]);
+    home.shows_json("rewind_json", &["rewind", OUTBOX, "--to-turn", "1", "--keep-events", "--yes"]);
+    // Nothing says to which turns these events belong.
+    let folder = home.write_session("p", "no-times", &"{\"role\":\"user\",\"content\":\"x\"}\n".repeat(2));
+    std::fs::write(folder.join("events.jsonl"), "{\"ts\":\"2026-01-05T08:00:00Z\",\"event\":\"e\"}\n")
+        .unwrap();
+    home.ok(&["sync", "--embedding", "none"]);
+    home.shows("error_rewind_times", &["rewind", "no-times", "--to-turn", "1", "--yes"]);
 }
 
 #[test]

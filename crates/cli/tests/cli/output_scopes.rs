@@ -76,6 +76,7 @@ fn sessions_of_others_cannot_be_changed() {
         &["edit", "e7e00001", "--name", "x"][..],
         &["tag", "e7e00001", "x"],
         &["share", "e7e00001", "--private"],
+        &["rewind", "e7e00001", "--to-turn", "0", "--yes"],
         &["delete", "e7e00001", "--yes"],
     ] {
         let ran = SHARED.run(&[command, &["--scope", "all"]].concat());

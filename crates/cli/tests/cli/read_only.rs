@@ -135,8 +135,9 @@ fn answers_as_before(kept: &Kept) {
 fn refuses_to_write(kept: &Kept) {
     let session = kept.run(&["sessions", "--limit", "1", "--json"]).json();
     let session = session["sessions"][0]["session_id"].as_str().unwrap();
-    let commands: [&[&str]; 4] =
-        [&["sync"], &["tag", session, "x"], &["delete", session, "--yes"], &["backfill"]];
+    let rewind = ["rewind", session, "--to-turn", "0", "--yes"];
+    let commands: [&[&str]; 5] =
+        [&["sync"], &["tag", session, "x"], &rewind, &["delete", session, "--yes"], &["backfill"]];
     for command in commands {
         let ran = kept.run(command);
         assert_eq!(ran.code, 1, "{command:?}: {}", ran.all());
