@@ -25,7 +25,7 @@ fn log(label: &str, n: u32) -> Vec<Line> {
     let prompt = json!({"prompt": format!("{label}question{n}")});
     vec![
         lines::logger_event("prompt:submit").data(prompt).at(at(n, 9)),
-        sized(if n % 2 == 0 { 500_000 } else { 2_000 }).at(at(n, 19)),
+        sized(if n.is_multiple_of(2) { 500_000 } else { 2_000 }).at(at(n, 19)),
         lines::logger_event("tool:post").with("event_id", json!(format!("{label}-{n}"))).at(at(n, 30)),
         lines::logger_event("prompt:complete").at(at(n, 31)),
     ]
@@ -165,7 +165,8 @@ pub async fn a_rewind_during_a_sync_leaves_whole_turns(store: Store) {
         let synced = tokio::spawn(async move {
             syncer.sync_transcript_lines(&target("s"), SyncLines::whole(all)).await.unwrap()
         });
-        (rewound.await.unwrap(), synced.await.unwrap());
+        rewound.await.unwrap();
+        synced.await.unwrap();
         let session = store.stored(&target("s")).await.session;
         let messages = store.messages(&target("s")).await;
         assert!([2, TURNS + 1].contains(&session.turn_count), "{} turns", session.turn_count);
