@@ -26,7 +26,8 @@ pub const AVERAGE_FACTOR: u64 = 3;
 pub struct CollectionStatistics {
     /// The number of texts, `N`.
     pub documents: u64,
-    /// The number of tokens in all of them.
+    /// The number of tokens in all of them, the sum of their [stored lengths](stored_length): so it is the same whether a
+    /// text is in an index or not, and can be computed again after texts were removed from an index.
     pub tokens: u64,
     /// For each term of the query, the number of texts that contain it, `n`.
     pub document_frequency: Vec<u64>,
@@ -42,7 +43,7 @@ impl CollectionStatistics {
     /// Adds one text.
     pub fn add_document(&mut self, document: &DocumentTerms) {
         self.documents += 1;
-        self.tokens += u64::from(document.length);
+        self.tokens += u64::from(stored_length(document.length));
         self.grow(document.frequencies.len());
         for (known, frequency) in self.document_frequency.iter_mut().zip(&document.frequencies) {
             *known += u64::from(*frequency > 0);
@@ -125,7 +126,8 @@ pub fn score(statistics: &CollectionStatistics, document: &DocumentTerms) -> f32
 
 /// The length that an index stores in one byte: exact up to 40, with four significant bits above (Lucene's
 /// `SmallFloat.intToByte4`).
-fn stored_length(length: u32) -> u32 {
+#[must_use]
+pub fn stored_length(length: u32) -> u32 {
     const EXACT: u32 = 24;
     let Some(beyond) = length.checked_sub(EXACT) else { return length };
     let dropped_bits = (u32::BITS - 4).saturating_sub(beyond.leading_zeros());

@@ -4,9 +4,11 @@ mod directory;
 mod fold;
 mod schema;
 mod search;
+mod statistics;
 mod tail;
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -14,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tantivy::{
     Index, ReloadPolicy, Searcher, SegmentReader, TantivyError, columnar::Column,
-    directory::error::OpenReadError,
+    directory::error::OpenReadError, fieldnorm::FieldNormReader, schema::Field,
 };
 
 use directory::{TextDirectory, TextManifest};
@@ -52,8 +54,11 @@ struct OpenText {
 }
 
 /// The facts of the documents of a segment.
-#[derive(Debug)]
 struct Columns {
+    /// The lengths of the texts as they are stored.
+    lengths: FieldNormReader,
+    /// Their sum, including deleted documents.
+    tokens: u64,
     key: Column<u64>,
     session_key: Column<u64>,
     kind: Column<u64>,
@@ -103,15 +108,26 @@ impl OpenText {
         }
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(0);
         let searcher = reader.try_into()?.searcher();
-        let columns = searcher.segment_readers().iter().map(Columns::open).collect::<tantivy::Result<_>>()?;
+        let columns = searcher.segment_readers().iter().map(|segment| Columns::open(segment, fields.text));
+        let columns = columns.collect::<tantivy::Result<_>>()?;
         Ok(Self { searcher, fields, columns })
     }
 }
 
+impl fmt::Debug for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Columns").field("tokens", &self.tokens).finish_non_exhaustive()
+    }
+}
+
 impl Columns {
-    fn open(segment: &SegmentReader) -> tantivy::Result<Self> {
+    fn open(segment: &SegmentReader, text: Field) -> tantivy::Result<Self> {
         let fields = segment.fast_fields();
+        let lengths = segment.get_fieldnorms_reader(text)?;
+        let tokens = (0..segment.max_doc()).map(|doc| u64::from(lengths.fieldnorm(doc))).sum();
         Ok(Self {
+            lengths,
+            tokens,
             key: fields.u64(names::KEY)?,
             session_key: fields.u64(names::SESSION_KEY)?,
             kind: fields.u64(names::KIND)?,

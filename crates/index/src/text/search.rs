@@ -136,7 +136,7 @@ impl IndexSearch<'_> {
     ) -> tantivy::Result<()> {
         let OpenText { searcher, fields, columns } = self.index;
         let terms: Vec<Term> = terms.iter().map(|term| Term::from_field_text(fields.text, term)).collect();
-        statistics.merge(&self.statistics(&terms)?);
+        statistics.merge(&self.index.statistics(&terms, self.masked)?);
         let Some(names) = self.names()? else { return Ok(()) };
         let shared = SharedStatistics { statistics, terms: &terms };
         let scoring = EnableScoring::enabled_from_statistics_provider(&shared, searcher);
@@ -145,18 +145,6 @@ impl IndexSearch<'_> {
             self.segment(segment, columns, weight.as_ref(), &names.looked_up, top)?;
         }
         Ok(())
-    }
-
-    fn statistics(&self, terms: &[Term]) -> tantivy::Result<CollectionStatistics> {
-        let searcher = &self.index.searcher;
-        Ok(CollectionStatistics {
-            documents: searcher.total_num_docs()?,
-            tokens: searcher.total_num_tokens(self.index.fields.text)?,
-            document_frequency: terms
-                .iter()
-                .map(|term| searcher.doc_freq(term))
-                .collect::<tantivy::Result<_>>()?,
-        })
     }
 
     /// How to apply the names in the filter; `None` if no document has one of them.

@@ -80,6 +80,39 @@ fn scores(texts: &[String], terms: &[String]) -> Vec<f32> {
     counted.iter().map(|document| score(&statistics, document)).collect()
 }
 
+/// Scores depend on what is in the store, and not on what was there before: see [`deletion`](super::deletion).
+pub async fn scores_after_a_deletion_are_those_of_the_other_sessions(store: Store) {
+    let mut random = Random(17);
+    let mut texts = |count: usize| -> Vec<Line> {
+        (0..count).map(|n| lines::user(&random.words(20 + 7 * n, 60))).collect()
+    };
+    let (kept, gone) = (texts(30), texts(40));
+    let candidates = async || {
+        let mut found = Vec::new();
+        for text in ["word1", "word2 word3 word59", "word7 word12"] {
+            found
+                .extend(store.backend.text_candidates(&query(query_terms(text), 1_000)).await.unwrap().items);
+        }
+        found
+    };
+    store.sync_text(&target("kept"), kept).await;
+    store.storage.update_index().await.unwrap();
+    let expected = candidates().await;
+    store.sync_text(&target("gone"), gone).await;
+    store.storage.update_index().await.unwrap();
+    assert_ne!(candidates().await.len(), expected.len());
+    store.backend.delete_session(&target("gone").key).await.unwrap();
+    for _ in 0..2 {
+        let found = candidates().await;
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!(found.message_ref, expected.message_ref);
+            assert!((found.score - expected.score).abs() < 1e-5 * expected.score, "{found:?} {expected:?}");
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
 /// Each text of a message is a separate candidate.
 pub async fn each_text_of_a_message_is_a_candidate(store: Store) {
     store.sync(&target("s"), vec![lines::thinking("needle", "needle"), lines::tool("needle")]).await;
