@@ -2,13 +2,16 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, DirEntry, File, OpenOptions},
     io::{self, Write},
     path::Path,
     time::UNIX_EPOCH,
 };
 
+use amplifier_session_core::Error;
 use serde::{Deserialize, Serialize};
+
+use crate::error::io_error;
 
 /// Creates a folder that only its owner can enter, unless it exists.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
@@ -53,17 +56,25 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_data() } else { Ok(()) }
 }
 
-/// Removes all files of a folder for whose names `keep` returns false. Files that can't be removed are left for the
-/// next time.
-pub(crate) fn sweep(folder: &Path, keep: impl Fn(&str) -> bool) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if !entry.file_name().to_str().is_some_and(&keep)
-            && let Err(error) = fs::remove_file(entry.path())
+/// Removes all files of a folder for whose names `keep` returns false. Fails with the error of the last file that can't
+/// be removed; the others are removed nevertheless.
+pub(crate) fn sweep(folder: &Path, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|error| io_error(error, folder))?,
+    };
+    let mut swept = Ok(());
+    let is_file = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| !kind.is_dir());
+    let unused = |entry: &DirEntry| is_file(entry) && !entry.file_name().to_str().is_some_and(&keep);
+    for entry in entries.flatten().filter(unused) {
+        if let Err(error) = fs::remove_file(entry.path())
+            && error.kind() != io::ErrorKind::NotFound
         {
             tracing::debug!(path = %entry.path().display(), %error, "an unused file of the index could not be removed");
+            swept = Err(io_error(error, &entry.path()));
         }
     }
+    swept
 }
 
 /// The length and the times of a finished file. If they are unchanged, the file has not been written since.

@@ -168,16 +168,34 @@ impl SearchIndex {
     /// - Only one thread or process folds at a time; see [`WhenBusy`]. The snapshot of `rows` must be taken by its
     ///   first use in this function, after the lock: an index that is newer than the rows is rebuilt.
     /// - If `busy` is not set on return, no file contains words or vectors of rows that were removed or changed before
-    ///   the snapshot of `rows`.
+    ///   the snapshot of `rows`. With [`WhenBusy::Skip`], files that could not be removed are left for the next fold.
     ///
     /// # Errors
     ///
     /// `StorageIo` if the folder can't be written; errors of `rows`. Searches stay correct.
     pub fn fold(&self, rows: &mut dyn Rows, when_busy: WhenBusy) -> Result<Folded> {
-        match self.lock(when_busy)? {
-            Some(_lock) => self.fold_locked(rows),
-            None => Ok(Folded { busy: true, ..Folded::default() }),
+        let Some(_lock) = self.lock(when_busy)? else {
+            return Ok(Folded { busy: true, ..Folded::default() });
+        };
+        let folded = self.fold_locked(rows)?;
+        if when_busy == WhenBusy::Wait {
+            self.text.check_swept()?;
+            self.vectors.check_swept()?;
         }
+        Ok(folded)
+    }
+
+    /// Removes all files of the index, which the next fold makes anew from the rows. Searches meanwhile are correct, but
+    /// slow.
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` if a file can't be removed.
+    pub fn discard(&self) -> Result<()> {
+        let _lock = self.lock(WhenBusy::Wait)?;
+        let text = self.text.clear().and_then(|()| self.text.check_swept());
+        let vectors = self.vectors.clear().and_then(|()| self.vectors.check_swept());
+        text.and(vectors)
     }
 
     fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {

@@ -118,13 +118,15 @@ pub(crate) struct PartFolder<P> {
     pub(crate) folder: PathBuf,
     manifest: PathBuf,
     opened: Mutex<Option<(Vec<u8>, Found<P>)>>,
+    /// The error of the last removal of unused files, if one could not be removed.
+    unswept: Mutex<Option<Error>>,
 }
 
 impl<P: Part> PartFolder<P> {
     /// The folder of a part in the folder of the index.
     pub(crate) fn new(index: &Path) -> Self {
         let manifest = index.join(format!("{}.json", P::FOLDER));
-        Self { folder: index.join(P::FOLDER), manifest, opened: Mutex::new(None) }
+        Self { folder: index.join(P::FOLDER), manifest, opened: Mutex::new(None), unswept: Mutex::new(None) }
     }
 
     /// Returns the current state on disk. Opens files only if the manifest has changed.
@@ -236,8 +238,19 @@ impl<P: Part> PartFolder<P> {
             }
             _ => {}
         }
-        sweep(&self.folder, |_| false);
+        self.sweep(|_| false);
         Ok(())
+    }
+
+    /// Removes all files for whose names `keep` returns false. Files that can't be removed are left for the next time:
+    /// see [`Self::check_swept`].
+    pub(crate) fn sweep(&self, keep: impl Fn(&str) -> bool) {
+        *self.unswept.lock().unwrap_or_else(PoisonError::into_inner) = sweep(&self.folder, keep).err();
+    }
+
+    /// Fails if the last [`Self::sweep`] could not remove a file.
+    pub(crate) fn check_swept(&self) -> Result<()> {
+        self.unswept.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 }
 

@@ -180,8 +180,9 @@ impl<S: Snapshots> IndexUpdater<S> {
             if let Err(error) = inner.fold(WhenBusy::Skip) {
                 tracing::warn!(%error, "the search index could not be brought up to date; searches are slower");
             }
-            drop(end);
+            // Before the next fold, which also reads for long.
             inner.snapshots.folded();
+            drop(end);
         });
     }
 
@@ -193,6 +194,16 @@ impl<S: Snapshots> IndexUpdater<S> {
     pub async fn fold(&self, when_busy: WhenBusy) -> Result<()> {
         let inner = Arc::clone(&self.0);
         blocking(move || inner.fold(when_busy)).await?
+    }
+
+    /// Removes the index.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`SearchIndex::discard`].
+    pub async fn discard(&self) -> Result<()> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || inner.index.discard()).await?
     }
 }
 

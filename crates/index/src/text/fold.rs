@@ -18,7 +18,6 @@ use super::{
 };
 use crate::{
     error::{tantivy_error, unreadable},
-    files::sweep,
     part::{PartFolded, PartFolder, step_mark},
     rows::{MessageRow, Rows, StoreRevision},
 };
@@ -28,6 +27,9 @@ const ARENA_BYTES: usize = 48 << 20;
 
 /// Number of operations passed to the indexing thread at a time: waking it takes as long as indexing some documents.
 const OPERATIONS_AT_ONCE: usize = 64;
+
+/// A commit deletes at most this many messages: tantivy needs some hundred bytes for each.
+const DELETIONS_AT_ONCE: usize = 50_000;
 
 /// Updates the text index from the rows. The caller holds the writer's lock.
 pub(crate) fn fold(
@@ -41,7 +43,7 @@ pub(crate) fn fold(
         Some(part) => (part.manifest.clone(), part.note.clone()),
         None => (TextManifest::default(), CommitNote::new(view.now.store)),
     };
-    sweep(&part_folder.folder, |name| manifest.names(name));
+    part_folder.sweep(|name| manifest.names(name));
     if note.mark == view.now && !manifest.has_deleted_documents() {
         return Ok(folded);
     }
@@ -49,7 +51,7 @@ pub(crate) fn fold(
     folded.rows = fold.put_rows(rows, view.now)?;
     fold.drop_deleted()?;
     let manifest = fold.directory.committed();
-    sweep(&part_folder.folder, |name| manifest.names(name));
+    part_folder.sweep(|name| manifest.names(name));
     Ok(folded)
 }
 
@@ -93,8 +95,15 @@ impl Fold {
     /// Adds rows up to the first revision after `step_bytes`, and commits. Returns their number.
     fn step(&mut self, writer: &mut IndexWriter, rows: &mut dyn Rows, now: StoreRevision) -> Result<u64> {
         let after = self.note.mark.revision;
-        for key in rows.removed_messages_after(after)? {
+        for (count, key) in (1..).zip(rows.removed_messages_after(after)?) {
             self.delete(key);
+            if self.operations.len() >= OPERATIONS_AT_ONCE {
+                self.hand_over(writer)?;
+            }
+            if count % DELETIONS_AT_ONCE == 0 {
+                // tantivy keeps a query for each deletion until the next commit. The mark does not change.
+                self.commit(writer)?;
+            }
         }
         // Every message comes once, so there is no need to delete messages that are added now.
         let known_keys = self.note.largest_key;

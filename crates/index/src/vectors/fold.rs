@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     error::{PartError, io_error, unreadable},
-    files::sweep,
     part::{PartFolded, PartFolder, publish, step_mark},
     rows::{Rows, StoreRevision},
 };
@@ -161,7 +160,7 @@ impl Fold<'_> {
 
     /// Removes files of earlier manifests and of killed processes.
     fn sweep(&self) {
-        sweep(&self.part_folder.folder, |name| self.manifest.segments.iter().any(|entry| entry.name == name));
+        self.part_folder.sweep(|name| self.manifest.segments.iter().any(|entry| entry.name == name));
     }
 }
 
