@@ -45,3 +45,6 @@ pub use file_copy::FileCopy;
 pub use numbers::is_one_of;
 pub use query::{Query, Reader, Statement};
 pub use table::{Cell, Table};
+
+/// The message of errors of a full disk.
+pub const DISK_FULL: &str = "the disk is full";

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use amplifier_session_core::{
-    Result,
+    Error, ErrorKind, Result,
     backend::{StoreInfo, StorePlace},
     blocking,
 };
@@ -88,12 +88,18 @@ impl Database for Sqlite {
     }
 
     fn erase(&self) -> Result<()> {
-        // The write-ahead log stays while others read from it.
         let rewritten = self.pool.rewrite();
-        self.pool.empty_log().and(rewritten)
+        // The log may contain an incomplete rewrite.
+        let emptied = self.pool.empty_log();
+        rewritten?;
+        if emptied? {
+            return Ok(());
+        }
+        let message = "another program is reading from its write-ahead log";
+        Err(Error::new(ErrorKind::StorageIo, message).with_operation("erase").retryable())
     }
 
     fn tidy(&self) -> Result<()> {
-        self.pool.empty_log()
+        self.pool.empty_log().map(drop)
     }
 }

@@ -13,10 +13,15 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The size of a page, twice the default: half as many pages are written to the log and then to the file.
 const PAGE_BYTES: i64 = 8192;
 
-/// The number of pages in the write-ahead log at which a write moves them into the file, eight times the default: every
-/// session changes index pages, which are then moved once for many writes. Most are moved earlier, in parallel with
-/// writes: see `Pool::checkpoint`.
-const LOG_PAGES: i64 = 8_000;
+/// The size of the write-ahead log at which it is emptied, in parallel with writes: see `Pool::checkpoint`.
+pub(crate) const LONG_LOG_BYTES: u64 = 16 << 20;
+
+/// The size of the write-ahead log at which writes wait until it is emptied.
+pub(crate) const TOO_LONG_LOG_BYTES: u64 = 2 * LONG_LOG_BYTES;
+
+/// The number of pages in the write-ahead log at which a write moves them into the file: every session changes index
+/// pages, which are then moved once for many writes. Most are moved earlier, in parallel with writes.
+const LOG_PAGES: i64 = LONG_LOG_BYTES.cast_signed() / PAGE_BYTES;
 
 /// The cache of the connection that writes.
 pub(crate) const WRITER_CACHE_KIB: i64 = 16_000;
@@ -55,6 +60,8 @@ fn configure(connection: &Connection, cache_kib: i64) -> rusqlite::Result<()> {
     // For a new file; most rows are larger than a thousand bytes.
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+    // A log that SQLite writes from its beginning again becomes as short as what it contains.
+    connection.pragma_update(None, "journal_size_limit", 0)?;
     // A killed process loses nothing with WAL. `NORMAL` syncs at checkpoints only, so a power cut may lose the last
     // transactions as a whole, and the next sync brings them back from the files.
     use_write_ahead_log(connection)?;

@@ -1,7 +1,7 @@
 //! Errors of SQLite as ours.
 
 use amplifier_session_core::{Error, ErrorKind};
-use amplifier_session_sql::damaged;
+use amplifier_session_sql::{DISK_FULL, damaged};
 use rusqlite::ErrorCode;
 
 /// Maps an error of the database; `operation` names what was being done.
@@ -28,7 +28,7 @@ pub(crate) fn column(source: rusqlite::Error) -> Error {
 
 fn describe(error: &rusqlite::Error) -> (ErrorKind, String, bool) {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => (ErrorKind::StorageIo, "the disk is full".to_owned(), false),
+        Some(ErrorCode::DiskFull) => (ErrorKind::StorageIo, DISK_FULL.to_owned(), false),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::StorageIo, "the database is busy with another writer".to_owned(), true)
         }

@@ -9,6 +9,7 @@
 //! | `lookups.rs`, `event_counts.rs` | reads that SQLite does in its own way |
 //! | `functions.rs` | functions for SQL |
 //! | `read_only.rs` | files that can only be read |
+//! | `rights.rs` | rights of the files beside the database |
 //! | `peek.rs` | opening a file to see what it is |
 //! | `factory.rs` | opening a store by its URL |
 //! | `error.rs` | errors of SQLite as ours |
@@ -29,6 +30,7 @@ mod peek;
 mod plans;
 mod pool;
 mod read_only;
+mod rights;
 mod schema;
 mod tables;
 

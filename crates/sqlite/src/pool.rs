@@ -1,10 +1,11 @@
 //! Connections: one that writes, several that read.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::{
         Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -17,16 +18,21 @@ use amplifier_session_sql::{
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::{
-    connect::{BUSY_TIMEOUT, READER_CACHE_KIB, WRITER_CACHE_KIB, connect},
+    connect::{
+        BUSY_TIMEOUT, LONG_LOG_BYTES, READER_CACHE_KIB, TOO_LONG_LOG_BYTES, WRITER_CACHE_KIB, connect,
+    },
     connection::{Read, Write},
     error::storage,
     peek::LOGS,
     read_only::{ReadOnlyConnection, ReadOnlyStore},
-    schema,
+    rights, schema,
 };
 
 /// How long emptying the log waits for readers of it: searches take milliseconds, updating the index may take seconds.
 const LOG_PATIENCE: Duration = Duration::from_millis(250);
+
+/// How long a write waits for readers of a log that is too long. Such a reader is usually an update of the index.
+const LONG_LOG_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The connections of this process to one database file.
 #[derive(Debug)]
@@ -35,6 +41,9 @@ pub struct Pool {
     handles: Handles,
     /// Whether the write-ahead log is still to be emptied because somebody was reading from it.
     log_to_empty: AtomicBool,
+    /// The size of the log at which a write next waits until it is emptied. It grows while somebody keeps reading from it,
+    /// so that not every write waits.
+    longest_log: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -54,6 +63,7 @@ impl Pool {
             readers.keep(connection);
             return Ok(Self::new(path, Handles::ReadOnly { store, readers }));
         }
+        rights::restore(path);
         schema::check(path)?;
         // SQLite gives its log files the same mode.
         file::create(path)?;
@@ -64,7 +74,12 @@ impl Pool {
     }
 
     fn new(path: &Path, handles: Handles) -> Self {
-        Self { path: path.to_owned(), handles, log_to_empty: AtomicBool::new(false) }
+        Self {
+            path: path.to_owned(),
+            handles,
+            log_to_empty: AtomicBool::new(false),
+            longest_log: AtomicU64::new(TOO_LONG_LOG_BYTES),
+        }
     }
 
     /// The reason why the file can only be read, if so.
@@ -94,30 +109,58 @@ impl Pool {
         let mut writer = self.writer()?;
         let answer = in_transaction(&mut writer, operation, write);
         self.empty_log_if_due(&writer);
+        self.limit_log(&writer);
         answer
     }
 
     /// Moves as much as possible of the write-ahead log into the database in parallel with reads and writes, which
-    /// leaves little for the write that finds the log full.
+    /// leaves little for the write that finds the log full. Then empties it if it is long.
+    ///
+    /// SQLite writes the log from its beginning again only if nobody reads from it when a write begins. During a sync,
+    /// nearly always somebody does: each update of the index reads for as long as it takes, and the next one begins soon
+    /// after. So this is called between two of them.
     fn checkpoint(&self) -> Result<()> {
         if self.read_only().is_some() {
             return Ok(());
         }
         self.on_reader(|connection| {
             let checkpoint = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-            checkpoint.map_err(storage("checkpoint"))
+            checkpoint.map_err(storage("checkpoint"))?;
+            if self.log_bytes() > LONG_LOG_BYTES {
+                empty_log(connection, LOG_PATIENCE).map_err(storage("checkpoint"))?;
+            }
+            Ok(())
         })
+    }
+
+    /// Empties the log if it is too long, and waits for its readers.
+    fn limit_log(&self, writer: &Connection) {
+        /// By how much the log may grow before a write waits again for the same readers.
+        const STEP: u64 = 8 << 20;
+        let bytes = self.log_bytes();
+        if bytes <= self.longest_log.load(Ordering::Relaxed) {
+            return;
+        }
+        let next = match empty_log(writer, LONG_LOG_PATIENCE) {
+            Ok(true) => TOO_LONG_LOG_BYTES,
+            _ => bytes + STEP,
+        };
+        self.longest_log.store(next, Ordering::Relaxed);
+    }
+
+    fn log_bytes(&self) -> u64 {
+        fs::metadata(self.log_path()).map_or(0, |log| log.len())
     }
 
     /// Moves the whole write-ahead log into the database and truncates it: it contains earlier versions of pages.
     ///
-    /// The log must stay while another connection, of this process or another, reads from it. Then the next write tries
-    /// again, and closing the store does; the last process to close it removes the log in any case.
-    pub(crate) fn empty_log(&self) -> Result<()> {
+    /// The log must stay while another connection, of this process or another, reads from it; then returns false. The
+    /// next write tries again, and closing the store does; the last process to close it removes the log in any case.
+    pub(crate) fn empty_log(&self) -> Result<bool> {
         let writer = self.writer()?;
         let emptied = empty_log(&writer, LOG_PATIENCE);
         self.log_to_empty.store(!matches!(emptied, Ok(true)), Ordering::Release);
-        emptied.map(|_| ()).map_err(storage("checkpoint"))
+        emptied.map_err(storage("checkpoint"))
     }
 
     /// Rewrites the database, so that nothing of deleted rows is left in it and their space is freed.

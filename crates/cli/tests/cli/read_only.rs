@@ -235,3 +235,18 @@ fn a_search_works_without_an_unreadable_index() {
     set_mode(&index, 0o700);
     assert_eq!(notes(&kept.run(&search)).len(), 0);
 }
+
+/// As left by a process that read the store while it was read-only and was killed.
+#[test]
+fn files_left_read_only_beside_a_store_do_not_prevent_writes() {
+    let kept = Kept::new("sqlite");
+    let session = kept.run(&["sessions", "--limit", "1", "--json"]).json();
+    let session = session["sessions"][0]["session_id"].as_str().unwrap();
+    for suffix in ["-wal", "-shm"] {
+        let left = kept.folder().join(format!("sessions.db{suffix}"));
+        fs::write(&left, "").unwrap();
+        set_mode(&left, 0o400);
+    }
+    let ran = kept.run(&["tag", session, "writable"]);
+    assert_eq!(ran.code, 0, "{}", ran.all());
+}

@@ -39,7 +39,8 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
         write: impl FnOnce(&mut Self::Writer<'_>) -> Result<T>,
     ) -> Result<T>;
 
-    /// Removes what deleted rows have left in the files of the database. May take as long as rewriting it.
+    /// Removes what deleted rows have left in the files of the database. May take as long as rewriting it, and may need as
+    /// much space again. Fails if something is left.
     fn erase(&self) -> Result<()>;
 
     /// Called after the index was updated, for work such as emptying the write-ahead log.
