@@ -5,8 +5,8 @@ use std::future::ready;
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        SessionChange, SessionCursor, SessionName, SessionQuery, SessionRows, Sessions, StoredSession,
-        Version,
+        Deletion, SessionChange, SessionCursor, SessionName, SessionQuery, SessionRows, Sessions,
+        StoredSession, Version,
     },
     model::{Session, SessionId, SessionKey, Timestamp, UserId},
     search::SessionFilter,
@@ -101,8 +101,9 @@ impl Sessions for CosmosBackend {
         stream::iter(changes).then(|change| write::write(&self.0, change)).collect().await
     }
 
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        write::delete(&self.0, key).await
+    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
+        let deleted = stream::iter(keys).then(|key| write::delete(&self.0, key));
+        Deletion::complete(deleted.collect().await)
     }
 
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use amplifier_session_core::{Error, ErrorKind};
+use amplifier_session_sql::DISK_FULL;
 
 /// Maps an error of the database; `operation` names what was being done.
 pub fn storage(operation: &'static str) -> impl Fn(duckdb::Error) -> Error {
@@ -51,7 +52,7 @@ fn describe(message_text: &str) -> (ErrorKind, String, bool) {
         return (ErrorKind::StorageIo, "the store was opened for reading only".to_owned(), false);
     }
     if message_text.contains("No space left on device") {
-        return (ErrorKind::StorageIo, "the disk is full".to_owned(), false);
+        return (ErrorKind::StorageIo, DISK_FULL.to_owned(), false);
     }
     (ErrorKind::StorageIo, message(), false)
 }

@@ -8,10 +8,10 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages, MessagesToEmbed,
-        Meta, PendingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery,
-        SessionRows, Sessions, StorageBackend, StoreInfo, StoredSession, SyncGuard, TextCandidate, TextQuery,
-        VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
+        Candidates, Deletion, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages,
+        MessagesToEmbed, Meta, PendingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName,
+        SessionQuery, SessionRows, Sessions, StorageBackend, StoreInfo, StoredSession, SyncGuard,
+        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageRef, MessageState, Payload, Session,
@@ -217,8 +217,17 @@ impl Sessions for FlakyBackend {
             .collect()
     }
 
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        self.call(Operation::DeleteSession)?.delete_session(key).await
+    /// Each session counts as a call of [`Operation::DeleteSession`].
+    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
+        let calls: Vec<_> =
+            keys.iter().map(|key| self.call(Operation::DeleteSession).map(|_| key.clone())).collect();
+        let let_through: Vec<SessionKey> = calls.iter().filter_map(|call| call.clone().ok()).collect();
+        let Deletion { deleted, remains } = self.inner.delete_sessions(&let_through).await;
+        let mut deleted = deleted.into_iter();
+        let deleted = calls
+            .into_iter()
+            .filter_map(|call| call.map_or_else(|error| Some(Err(error)), |_| deleted.next()));
+        Deletion { deleted: deleted.collect(), remains }
     }
 
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {

@@ -14,6 +14,7 @@
 
 mod change;
 mod counts;
+mod deletion;
 mod events;
 mod factory;
 mod info;
@@ -37,6 +38,7 @@ pub use counts::{
     EventCount, EventCounter, EventGroup, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS,
     RESPONSE, RowSpan, SessionRows, Usage, VectorCounts, repeats_usage,
 };
+pub use deletion::{Deletion, Remains};
 pub use events::Events;
 pub use factory::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening};
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
@@ -52,7 +54,7 @@ pub use sessions::Sessions;
 pub use vectors::Vectors;
 
 pub use crate::search::{Candidates, TextCandidate, VectorCandidate};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, model::SessionKey};
 
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
@@ -81,6 +83,17 @@ pub trait StorageBackendExt: StorageBackend {
     async fn write_one(&self, change: SessionChange) -> Result<Version> {
         let missing = || Err(Error::new(ErrorKind::StorageIo, "the backend returned no result for a write"));
         self.write(vec![change]).await.pop().unwrap_or_else(missing)
+    }
+
+    /// [`Sessions::delete_sessions`] of a single session. What could not be erased is only logged.
+    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
+        let mut deletion = self.delete_sessions(std::slice::from_ref(key)).await;
+        for Remains { file, error } in &deletion.remains {
+            tracing::warn!(file = %file.display(), %error, "words of a deleted session could not be erased yet");
+        }
+        let missing =
+            || Err(Error::new(ErrorKind::StorageIo, "the backend returned no result for a deletion"));
+        deletion.deleted.pop().unwrap_or_else(missing)
     }
 
     /// Stores `value` under `key` unless there is a value. Returns the value that is stored afterwards.

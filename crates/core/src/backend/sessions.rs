@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{SessionChange, SessionName, SessionQuery, SessionRows, StoredSession, Version};
+use super::{Deletion, SessionChange, SessionName, SessionQuery, SessionRows, StoredSession, Version};
 use crate::{
     Result,
     model::{Session, SessionId, SessionKey, UserId},
@@ -49,9 +49,15 @@ pub trait Sessions: Send + Sync {
     ///   the process is killed. Otherwise, repeating the call completes it.
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>>;
 
-    /// Removes a session with its messages, vectors, events and chunks, and remembers that it was deleted. Returns
-    /// whether there was one.
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool>;
+    /// Removes sessions with their messages, vectors, events and chunks, and remembers that they were deleted.
+    ///
+    /// - Returns for each session, in order, whether there was one; each succeeds or fails independently.
+    /// - Needs the same memory for a session of any length. A long session may be removed in several steps, from its
+    ///   end; until the last step, it exists with fewer rows. Repeating the call completes a deletion that broke off.
+    /// - Then erases the words of the sessions from all files, once for all sessions. What cannot be erased, for
+    ///   example because the disk is full, is in [`Deletion::remains`]. The sessions are deleted nevertheless, and the
+    ///   next write of any process tries again, also after a process was killed.
+    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion;
 
     /// The sessions of a user that were deleted and have not been written since, in order of session id.
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>>;

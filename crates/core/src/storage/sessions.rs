@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{SessionCursor, SessionQuery, StorageBackendExt},
+    backend::{Deletion, SessionCursor, SessionQuery, StorageBackendExt},
     model::{MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -140,8 +140,14 @@ impl SessionStorage {
         Ok(statistics)
     }
 
+    /// Deletes sessions with all their data: see [`Sessions::delete_sessions`](crate::backend::Sessions::delete_sessions).
+    pub async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
+        self.backend.delete_sessions(keys).await
+    }
+
     /// Deletes a session of `user` with all its data. Deletes nothing and returns false if the user has no such
-    /// session, or if it belongs to another project.
+    /// session, or if it belongs to another project. If its words can't be erased from all files yet, this is only
+    /// logged; [`SessionStorage::delete_sessions`] returns it.
     ///
     /// # Errors
     ///

@@ -1,7 +1,9 @@
-//! Tests that are specific to stores in a SQLite file: erasure and stores of earlier builds.
+//! Tests that are specific to stores in a SQLite file: erasure, a full disk, the log, and stores of earlier builds.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod erasure;
+mod full_disk;
 mod layout;
+mod log;
 mod support;

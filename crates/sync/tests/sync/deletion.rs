@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use amplifier_session_core::{
     SessionStorage,
+    backend::StorageBackendExt as _,
     model::{SessionId, SessionKey},
 };
 use amplifier_session_sync::{Progress, source_folder, sync};

@@ -1,6 +1,6 @@
 //! A refresh reads what changed since the last sync, if that takes only a moment.
 
-use amplifier_session_core::{model::SessionId, storage::EventDetail};
+use amplifier_session_core::{backend::StorageBackendExt as _, model::SessionId, storage::EventDetail};
 use amplifier_session_sync::{RefreshLimits, Refreshed, SyncOptions, refresh};
 use amplifier_session_testkit::{Operation, lines};
 

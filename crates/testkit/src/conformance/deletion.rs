@@ -155,6 +155,32 @@ pub async fn deletions_are_remembered(store: Store) {
     assert_eq!(remembered(&store, &ana).await, ["a-session", "b-session"]);
 }
 
+/// Many sessions are deleted by one call: those that exist, and no others. Nothing is left to be erased.
+pub async fn many_sessions_are_deleted_at_once(store: Store) {
+    for name in ["a", "b", "c"] {
+        fill(&store, name).await;
+    }
+    let bens = target_of("ben", "a-project", "a-session");
+    store.sync(&bens, vec![lines::user("needle of ben")]).await;
+    store.storage.update_index().await.unwrap();
+    let kept = (store.everything(&target("c")).await, store.everything(&bens).await);
+    let keys = ["a", "missing", "b", "a"].map(|name| target(name).key);
+    for expected in [[true, false, true, false], [false; 4]] {
+        let Deletion { deleted, remains } = store.backend.delete_sessions(&keys).await;
+        assert!(remains.is_empty(), "{remains:?}");
+        assert_eq!(deleted.into_iter().collect::<Result<Vec<bool>>>().unwrap(), expected);
+        for handle in [&store, &store.again().await] {
+            for name in ["a", "b"] {
+                check_unknown(&*handle.backend, &target(name).key).await;
+            }
+            assert_eq!((handle.everything(&target("c")).await, handle.everything(&bens).await), kept);
+            assert_eq!(remembered(handle, &target("x").key.user_id).await, ["a-session", "b-session"]);
+        }
+        assert_eq!(store.find(&target("c"), "needle").await, [0, 1, 2]);
+    }
+    assert!(store.backend.delete_sessions(&[]).await.deleted.is_empty());
+}
+
 /// Remembered deletions move with a renamed user. A session that the new name has is not listed as deleted.
 pub async fn deletions_move_with_a_renamed_user(store: Store) {
     let (ana, eve) = (target("x").key.user_id, target_of("eve", "p", "x").key.user_id);

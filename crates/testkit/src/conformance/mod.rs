@@ -154,6 +154,7 @@ macro_rules! conformance_suite {
                 accents_and_case_make_no_difference,
                 long_identifiers_are_found,
                 candidates_are_scored_by_bm25,
+                scores_after_a_deletion_are_those_of_the_other_sessions,
                 each_text_of_a_message_is_a_candidate,
                 a_changed_message_is_found_by_its_new_text,
                 updating_the_index_changes_no_results,
@@ -193,6 +194,7 @@ macro_rules! conformance_suite {
                 the_same_words_in_other_sessions_are_still_found,
                 a_recreated_session_starts_empty,
                 deletions_are_remembered,
+                many_sessions_are_deleted_at_once,
                 deletions_move_with_a_renamed_user,
             ]
             rewinding: [

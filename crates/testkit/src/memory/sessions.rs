@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        self, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions, StoredSession, Version,
+        self, Deletion, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions, StoredSession,
+        Version,
     },
     model::{Session, SessionId, SessionKey, UserId},
 };
@@ -73,8 +74,12 @@ impl Sessions for MemoryBackend {
         written
     }
 
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        self.delete(key).await
+    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
+        let mut deleted = Vec::with_capacity(keys.len());
+        for key in keys {
+            deleted.push(self.delete(key).await);
+        }
+        Deletion::complete(deleted)
     }
 
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {

@@ -17,7 +17,7 @@ use crate::{
 #[async_trait]
 impl<D: Database> Meta for Embedded<D> {
     fn info(&self) -> StoreInfo {
-        self.0.info()
+        self.database().info()
     }
 
     async fn meta(&self) -> Result<BTreeMap<String, String>> {

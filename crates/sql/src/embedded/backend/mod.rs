@@ -1,5 +1,6 @@
 //! The backend: each call runs on a thread for blocking work, and writes update the index. Each trait has a file of its name.
 
+mod erasing;
 mod events;
 mod messages;
 mod meta;
@@ -8,17 +9,27 @@ mod search;
 mod sessions;
 mod vectors;
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use amplifier_session_core::{Result, blocking};
-use amplifier_session_index::WhenBusy;
 
 use super::{Connections, Database};
 
 type ReaderOf<'a, D> = <<D as Database>::Connections as Connections>::Reader<'a>;
 
 /// A backend on an embedded database. Cheap to clone; clones share the database.
-pub struct Embedded<D>(Arc<D>);
+pub struct Embedded<D>(Arc<Shared<D>>);
+
+/// What clones share.
+struct Shared<D> {
+    database: D,
+    /// Whether a write of this process has looked for deleted data that is still to be erased.
+    looked_for_remains: AtomicBool,
+}
 
 impl<D> Clone for Embedded<D> {
     fn clone(&self) -> Self {
@@ -28,7 +39,7 @@ impl<D> Clone for Embedded<D> {
 
 impl<D: fmt::Debug> fmt::Debug for Embedded<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.database.fmt(f)
     }
 }
 
@@ -36,7 +47,7 @@ impl<D> Deref for Embedded<D> {
     type Target = D;
 
     fn deref(&self) -> &D {
-        &self.0
+        &self.0.database
     }
 }
 
@@ -44,12 +55,16 @@ impl<D: Database> Embedded<D> {
     /// A backend on `database`.
     #[must_use]
     pub fn new(database: D) -> Self {
-        Self(Arc::new(database))
+        Self(Arc::new(Shared { database, looked_for_remains: AtomicBool::new(false) }))
+    }
+
+    fn database(&self) -> &D {
+        &self.0.database
     }
 
     async fn run<T: Send + 'static>(&self, run: impl FnOnce(&D) -> Result<T> + Send + 'static) -> Result<T> {
-        let database = Arc::clone(&self.0);
-        blocking(move || run(&database)).await?
+        let shared = Arc::clone(&self.0);
+        blocking(move || run(&shared.database)).await?
     }
 
     async fn read<T: Send + 'static>(
@@ -64,11 +79,5 @@ impl<D: Database> Embedded<D> {
         read: impl FnOnce(&ReaderOf<'_, D>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         self.run(|database| database.connections().read_snapshot(read)).await
-    }
-
-    /// Removes from all files what a deleted session has left: in the index and in the database.
-    async fn erase(&self) -> Result<()> {
-        let updated = self.0.index().fold(WhenBusy::Wait).await;
-        self.run(D::erase).await.and(updated)
     }
 }

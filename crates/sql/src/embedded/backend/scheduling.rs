@@ -9,15 +9,15 @@ use crate::embedded::Database;
 #[async_trait]
 impl<D: Database> Scheduling for Embedded<D> {
     fn come_first(&self) {
-        self.0.index().index().come_first();
+        self.database().index().index().come_first();
     }
 
     async fn give_way(&self) {
         // Work that does not give way is work all the same.
-        let _ = self.0.index().give_way().await;
+        let _ = self.database().index().give_way().await;
     }
 
     fn begin_sync(&self) -> Option<SyncGuard> {
-        self.0.index().index().begin_sync().map(SyncGuard::new)
+        self.database().index().index().begin_sync().map(SyncGuard::new)
     }
 }

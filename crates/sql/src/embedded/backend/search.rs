@@ -14,7 +14,7 @@ use crate::embedded::{Database, Nearest};
 #[async_trait]
 impl<D: Database> Search for Embedded<D> {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
-        self.0.index().text_candidates(query).await
+        self.database().index().text_candidates(query).await
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
@@ -24,7 +24,7 @@ impl<D: Database> Search for Embedded<D> {
             Nearest::NotAsked => None,
             Nearest::Unavailable(reason) => Some(reason),
         };
-        let mut found = self.0.index().vector_candidates(query).await?;
+        let mut found = self.database().index().vector_candidates(query).await?;
         let notices: Vec<String> = found.notice.into_iter().chain(reason).collect();
         found.notice = (!notices.is_empty()).then(|| notices.join("; "));
         Ok(found)
@@ -32,9 +32,11 @@ impl<D: Database> Search for Embedded<D> {
 
     /// Also removes what deleted, changed and rewound rows have left in the files of the database.
     async fn update_index(&self) -> Result<()> {
-        self.0.check_writable()?;
-        let updated = self.0.index().fold(WhenBusy::Wait).await;
-        self.run(D::tidy).await.and(updated)
+        self.database().check_writable()?;
+        let updated = self.database().index().fold(WhenBusy::Wait).await;
+        let tidied = self.run(D::tidy).await;
+        self.erase_remains().await;
+        tidied.and(updated)
     }
 
     async fn renew_texts(&self, _: &SessionKey, _: &[u32]) -> Result<()> {

@@ -2,7 +2,9 @@
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StoredSession, Version},
+    backend::{
+        Deletion, SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StoredSession, Version,
+    },
     model::{Session, SessionId, SessionKey, UserId},
 };
 use async_trait::async_trait;
@@ -49,20 +51,27 @@ impl<D: Database> Sessions for Embedded<D> {
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
         let written = self.run(move |database| Ok(write::sessions(database, &changes))).await;
-        match self.0.index().wrote(bytes).await.and(written) {
+        let written = self.database().index().wrote(bytes).await.and(written);
+        if written.is_ok() {
+            self.erase_remains().await;
+        }
+        match written {
             Ok(versions) => versions,
             Err(error) => vec![Err(error); count],
         }
     }
 
-    async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        let key = key.clone();
-        let deleted = self.run(move |database| write::delete_session(database, &key)).await?;
-        if deleted && let Err(error) = self.erase().await {
-            // The session is gone; the next update of the index and the next deletion remove what is left in files.
-            tracing::warn!(%error, "could not yet remove what a deleted session left in the index or the database");
+    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
+        let mut deleted: Vec<Result<bool>> = Vec::with_capacity(keys.len());
+        for key in keys {
+            let next = match deleted.last() {
+                // The others would wait as long for the other writer.
+                Some(Err(busy)) if busy.is_retryable() => Err(busy.clone()),
+                _ => self.delete(key).await,
+            };
+            deleted.push(next);
         }
-        Ok(deleted)
+        Deletion { deleted, remains: self.erase().await }
     }
 
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>> {

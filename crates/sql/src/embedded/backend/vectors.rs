@@ -30,7 +30,7 @@ impl<D: Database> Vectors for Embedded<D> {
         let bytes = of_messages.iter().map(MessageVectors::vector_bytes).sum();
         let stored =
             self.run(move |database| write::vectors(database, &key, generation, &of_messages)).await?;
-        self.0.index().wrote(bytes).await?;
+        self.database().index().wrote(bytes).await?;
         Ok(stored)
     }
 

@@ -3,10 +3,12 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `mod.rs` | entries of the table of metadata |
-//! | `sessions.rs` | writing, deleting and renaming sessions |
+//! | `sessions.rs` | writing and renaming sessions |
+//! | `deletion.rs` | deleting sessions, and recording what is still to be erased |
 //! | `removal.rs` | removing rows of a session, and recording it for the index |
 //! | `vectors.rs` | writing vectors, and the life of their generations |
 
+mod deletion;
 mod removal;
 mod sessions;
 mod vectors;
@@ -16,7 +18,8 @@ use amplifier_session_core::Result;
 use super::{Database, Writer};
 use crate::{Query, Reader, Statement, Value};
 
-pub(super) use sessions::{delete_session, rename_user, sessions};
+pub(super) use deletion::{Leftover, delete_session};
+pub(super) use sessions::{rename_user, sessions};
 pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};
 
 /// [`Meta::swap_meta`](amplifier_session_core::backend::Meta::swap_meta).

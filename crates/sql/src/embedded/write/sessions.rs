@@ -1,4 +1,4 @@
-//! Writing, deleting and renaming sessions.
+//! Writing and renaming sessions.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -10,7 +10,7 @@ use amplifier_session_core::{
 
 use super::{removal::RowsOf, vector_tables};
 use crate::{
-    Query, Reader, Statement, deletions,
+    Query, Statement,
     embedded::{Database, Writer},
     is_one_of,
     read::of_session,
@@ -96,7 +96,7 @@ fn event(writer: &mut impl Writer, stored: &StoredEvent) -> Result<()> {
 }
 
 /// What a write needs to know of the stored session.
-struct Stored {
+pub(super) struct Stored {
     key: i64,
     revision: i64,
     project: String,
@@ -105,7 +105,7 @@ struct Stored {
 }
 
 impl Stored {
-    fn query(key: &SessionKey) -> Query<Self> {
+    pub(super) fn query(key: &SessionKey) -> Query<Self> {
         let sql = "SELECT key, revision, project_slug, skipped_lines, sync_state FROM sessions
             WHERE user_id = ?1 AND session_id = ?2";
         Query::new("write", sql, of_session(key), |row| {
@@ -182,27 +182,6 @@ fn retime<W: Writer>(rows: &RowsOf<'_, W>, retimed: &[Retimed], revision: i64) -
         rows.touch(vector_tables(rows.writer), &which, revision)?;
     }
     Ok(())
-}
-
-/// Removes a session with everything that belongs to it; returns whether it existed.
-pub(in crate::embedded) fn delete_session<D: Database>(database: &D, key: &SessionKey) -> Result<bool> {
-    const OPERATION: &str = "delete_session";
-    database.transaction(OPERATION, |writer| {
-        if writer.first(&Stored::query(key))?.is_none() {
-            return Ok(false);
-        }
-        let revision = writer.next_revision()?;
-        let rows = RowsOf { operation: OPERATION, writer: &*writer, key };
-        rows.remove_messages("TRUE", revision)?;
-        rows.remove_events("TRUE")?;
-        for table in ["metadata_files", "sessions"] {
-            rows.delete(table)?;
-        }
-        for sql in [deletions::FORGET, deletions::REMEMBER] {
-            writer.execute(&Statement::new(OPERATION, sql, of_session(key)))?;
-        }
-        Ok(true)
-    })
 }
 
 /// Moves the sessions of one user to another; returns their number.

@@ -1,0 +1,217 @@
+//! Deletions on a full disk, and deletions that were killed: what is left is erased later.
+
+use std::{
+    fs,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result, SessionStorage,
+    backend::{Deletion, Remains, StorageBackend, StoreInfo, prelude::*},
+    model::SessionKey,
+};
+use amplifier_session_index::IndexUpdater;
+use amplifier_session_sql::{
+    DISK_FULL,
+    embedded::{Database, Embedded, RowSnapshots},
+};
+use amplifier_session_sqlite::{Sqlite, SqliteBackend};
+use amplifier_session_testkit::{
+    erasure::{bystander, fill, search, stored_pieces, traces},
+    lines,
+};
+
+use super::support::{Folder, target, whole};
+
+/// A database that fails as on a full disk.
+#[derive(Debug)]
+struct FullDisk {
+    store: SqliteBackend,
+    /// How many rewrites fail.
+    rewrites: AtomicUsize,
+    /// The number of deletions until the failing one, from 1.
+    deletions: AtomicUsize,
+}
+
+impl FullDisk {
+    async fn open(folder: &Folder, rewrites: usize, deletions: usize) -> Embedded<Self> {
+        let (rewrites, deletions) = (AtomicUsize::new(rewrites), AtomicUsize::new(deletions));
+        Embedded::new(Self { store: folder.backend().await, rewrites, deletions })
+    }
+}
+
+fn disk_full() -> Error {
+    Error::new(ErrorKind::StorageIo, DISK_FULL)
+}
+
+/// Counts down. Returns whether it was above zero before.
+fn count_down(counter: &AtomicUsize) -> Option<usize> {
+    counter.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).ok()
+}
+
+impl Database for FullDisk {
+    type Connections = <Sqlite as Database>::Connections;
+    type Writer<'a> = <Sqlite as Database>::Writer<'a>;
+
+    fn connections(&self) -> &Self::Connections {
+        self.store.connections()
+    }
+
+    fn index(&self) -> &IndexUpdater<RowSnapshots<Self::Connections>> {
+        self.store.index()
+    }
+
+    fn info(&self) -> StoreInfo {
+        Database::info(&*self.store)
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        self.store.check_writable()
+    }
+
+    fn transaction<T>(
+        &self,
+        operation: &'static str,
+        write: impl FnOnce(&mut Self::Writer<'_>) -> Result<T>,
+    ) -> Result<T> {
+        if operation == "delete_session" && count_down(&self.deletions) == Some(1) {
+            return Err(disk_full());
+        }
+        self.store.transaction(operation, write)
+    }
+
+    fn erase(&self) -> Result<()> {
+        if count_down(&self.rewrites).is_some() {
+            return Err(disk_full());
+        }
+        self.store.erase()
+    }
+
+    fn tidy(&self) -> Result<()> {
+        self.store.tidy()
+    }
+}
+
+async fn delete(backend: &dyn StorageBackend, key: &SessionKey) -> (bool, Vec<Remains>) {
+    let Deletion { mut deleted, remains } = backend.delete_sessions(std::slice::from_ref(key)).await;
+    (deleted.pop().unwrap().unwrap(), remains)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_full_disk_keeps_is_erased_by_the_next_process_that_writes() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let key = fill(&storage).await;
+    let pieces = stored_pieces(&folder.backend().await, &key).await;
+    storage.update_index().await.unwrap();
+    drop(storage);
+
+    let backend = FullDisk::open(&folder, 2, 0).await;
+    let (deleted, remains) = delete(&backend, &key).await;
+    let found: Vec<_> = remains.iter().map(|left| (left.file.clone(), left.error.message())).collect();
+    assert_eq!((deleted, found), (true, vec![(folder.database(), DISK_FULL)]));
+    assert!(backend.get_session(&key).await.unwrap().is_none());
+    // The disk is still full: the write succeeds nevertheless.
+    let storage = SessionStorage::new(std::sync::Arc::new(backend));
+    bystander(&storage, 1_000).await;
+    drop(storage);
+
+    let storage = folder.storage().await;
+    bystander(&storage, 1_001).await;
+    assert_eq!(traces(folder.path(), &pieces), []);
+    assert_eq!(search(&storage, "quondammessage").await, 0);
+    assert!(search(&storage, "harmless").await > 0);
+    // Nothing is left to be done.
+    let backend = FullDisk::open(&folder, 1, 0).await;
+    assert!(delete(&backend, &key).await.1.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_cannot_be_cleaned_is_reported_and_cleaned_later() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let key = fill(&storage).await;
+    let pieces = stored_pieces(&folder.backend().await, &key).await;
+    storage.update_index().await.unwrap();
+    drop(storage);
+    let index = folder.path().join("sessions.sqlite.index");
+    fs::remove_file(index.join("lock")).unwrap();
+    fs::create_dir(index.join("lock")).unwrap();
+
+    let backend = folder.backend().await;
+    let (deleted, remains) = delete(&backend, &key).await;
+    assert!(deleted);
+    assert_eq!(remains.iter().map(|left| &left.file).collect::<Vec<_>>(), [&index]);
+    drop(backend);
+
+    fs::remove_dir(index.join("lock")).unwrap();
+    let storage = folder.storage().await;
+    bystander(&storage, 1_000).await;
+    assert_eq!(traces(folder.path(), &pieces), []);
+    assert!(storage.backend().delete_sessions(&[key]).await.remains.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_disk_a_deletion_makes_room_by_removing_the_index() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    let key = fill(&storage).await;
+    storage.update_index().await.unwrap();
+    drop(storage);
+    let backend = FullDisk::open(&folder, 0, 1).await;
+    let (deleted, remains) = delete(&backend, &key).await;
+    assert!(deleted && remains.is_empty(), "{remains:?}");
+    let storage = folder.storage().await;
+    assert_eq!(search(&storage, "quondammessage").await, 0);
+    assert!(search(&storage, "harmless").await > 0);
+}
+
+/// More messages and events than one transaction removes.
+const LONG: usize = 4_100;
+
+async fn fill_long(folder: &Folder) -> SessionKey {
+    let storage = folder.storage().await.with_embedding(None);
+    let long = target("long");
+    let messages = (0..LONG).map(|n| lines::user(&format!("long {n}"))).collect();
+    storage.sync_transcript_lines(&long, whole(messages)).await.unwrap();
+    let events = (0..LONG).map(|n| lines::logger_event(&format!("event{n}"))).collect();
+    storage.sync_event_lines(&long, whole(events)).await.unwrap();
+    storage.sync_transcript_lines(&target("other"), whole(vec![lines::user("other")])).await.unwrap();
+    long.key
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_session_is_deleted_in_several_transactions() {
+    // The second transaction, or the third, is the first that fails; the index is removed, and it is tried again.
+    for failing in [0, 2, 3] {
+        let folder = Folder::new();
+        let key = fill_long(&folder).await;
+        let backend = FullDisk::open(&folder, 0, failing).await;
+        let (deleted, remains) = delete(&backend, &key).await;
+        assert!(deleted && remains.is_empty(), "{remains:?}");
+        assert!(backend.get_session(&key).await.unwrap().is_none());
+        assert!(backend.message_states(&key).await.unwrap().is_empty());
+        assert_eq!(backend.deleted_sessions(&key.user_id).await.unwrap(), [key.session_id]);
+        assert_eq!(backend.message_states(&target("other").key).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_deletion_leaves_a_shorter_session_that_can_be_deleted_again() {
+    let folder = Folder::new();
+    let key = fill_long(&folder).await;
+    // An index that cannot be removed, so that no room can be made.
+    let lock = folder.path().join("sessions.sqlite.index/lock");
+    let _ = fs::remove_file(&lock);
+    fs::create_dir_all(&lock).unwrap();
+    let backend = FullDisk::open(&folder, 0, 3).await;
+    let deletion = backend.delete_sessions(std::slice::from_ref(&key)).await;
+    assert_eq!(deletion.deleted[0].as_ref().unwrap_err().message(), DISK_FULL);
+    let stored = backend.get_session(&key).await.unwrap().unwrap();
+    let messages = backend.message_states(&key).await.unwrap().len();
+    assert!(messages < LONG && stored.session.message_count as usize == messages);
+    assert_eq!(stored.sync_state, None);
+    fs::remove_dir(&lock).unwrap();
+    let (deleted, remains) = delete(&backend, &key).await;
+    assert!(deleted && remains.is_empty(), "{remains:?}");
+}
