@@ -255,7 +255,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
 }
 
 /// The message with those of its causes that add information.
-fn with_causes(error: &Error) -> String {
+pub(crate) fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -6,22 +6,52 @@ use clap::{Args, builder::NonEmptyStringValueParser};
 #[derive(Debug, Args)]
 #[command(about = "Remove sessions from the store")]
 #[command(long_about = "\
-Removes your sessions from the store, with their messages, events and vectors. Shows what would be deleted and asks; if input \
-is not a terminal, --yes is required. If one of the sessions is not found, nothing is deleted.
+Removes your sessions from the store, with their messages, events and vectors: those named, or those of a project, of an \
+age, or all. Shows what would be deleted and asks; if input is not a terminal, --yes is required. With --dry-run, only \
+shows it. If one of the named sessions is not found, nothing is deleted.
 
-The files of the session are not touched. The store remembers the deletion: later syncs skip the session, unless \
-`sync --include-deleted` is used. `import` restores it from an archive. Its sub-agents and forks are not deleted.")]
+--project and --older-than may be combined: a session must match both. The age of a session is the time since its last \
+activity. Sessions of other users are never deleted, whatever the --scope; --user ID selects the user.
+
+The files of the sessions are not touched. The store remembers the deletion: later syncs skip the sessions, unless \
+`sync --include-deleted` is used. `import` restores them from an archive. Sub-agents and forks of a named session are \
+not deleted.
+
+The words of the sessions are erased from all files of the store, which rewrites the database once. If that fails, for \
+example because the disk is full, the sessions are deleted nevertheless; the command reports the file and exits with 1, \
+and the next command that writes to the store erases the words.")]
 #[command(after_long_help = "\
-In a pipe, each deleted session is one line of tab-separated fields: `deleted`, session, project, messages, turns, events, \
-title.
+In a pipe, each deleted session is one line of tab-separated fields: `deleted` (`would-delete` with --dry-run), session, \
+project, messages, turns, events, title.
 
 Examples:
   amplifier-sessions delete 3a7c1e90
-  amplifier-sessions delete 3a7c1e90 5b8d2f10 --yes")]
+  amplifier-sessions delete 3a7c1e90 5b8d2f10 --yes
+  amplifier-sessions delete --older-than 90d --dry-run
+  amplifier-sessions delete --project my-project --older-than '6 months ago'
+  amplifier-sessions delete --all --user ana@example.com")]
 pub(crate) struct DeleteArgs {
     /// The sessions to delete, each by its address
-    #[arg(value_name = "SESSION", required = true, value_parser = NonEmptyStringValueParser::new())]
+    #[arg(
+        value_name = "SESSION",
+        required_unless_present_any = ["project", "older_than", "all"],
+        conflicts_with_all = ["project", "older_than", "all"],
+        value_parser = NonEmptyStringValueParser::new(),
+    )]
     pub(crate) sessions: Vec<String>,
+    /// Delete the sessions of this project: its slug, a unique part of the slug, or its folder (`.` is the current one)
+    // Slugs begin with a hyphen.
+    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    pub(crate) project: Option<String>,
+    /// Delete sessions without activity for this long (90d, 12w), or since this date (2026-01-31)
+    #[arg(long, value_name = "AGE")]
+    pub(crate) older_than: Option<String>,
+    /// Delete all your sessions; with --user ID, all sessions of that user
+    #[arg(long, conflicts_with_all = ["project", "older_than"])]
+    pub(crate) all: bool,
+    /// Show what would be deleted, and delete nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Delete without asking
     #[arg(short, long)]
     pub(crate) yes: bool,

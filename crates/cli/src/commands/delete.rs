@@ -5,14 +5,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amplifier_session_storage::{model::Session, sync::source_folder};
+use amplifier_session_storage::{
+    backend::{Deletion, Remains, SessionCursor, SessionQuery},
+    model::{Session, SessionKey, Timestamp},
+    search::SessionFilter,
+    sync::source_folder,
+};
 use serde::Serialize;
 
 use super::confirm::confirmed;
 use crate::{
     app::{App, Reader},
     args::{DeleteArgs, quoted},
-    failure::{Failure, Outcome, say},
+    dates::{self, Bound},
+    failure::{Failure, Outcome, say, with_causes},
     messages::SessionView,
     render::{
         deleted,
@@ -21,11 +27,22 @@ use crate::{
     },
 };
 
+/// How many sessions are listed before a person is asked.
+const SHOWN: usize = 20;
+
+/// How many sessions are read at once.
+const PAGE: usize = 1_000;
+
 /// The result as JSON.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct View<'a> {
     deleted: Vec<DeletedView<'a>>,
     failed: &'a [NotDeleted],
+    /// The files that still contain words of deleted sessions.
+    remains: &'a [NotErased],
+    /// In a dry run, the sessions that would be deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_delete: Option<Vec<SessionView<'a>>>,
 }
 
 /// A deleted session as JSON.
@@ -57,25 +74,103 @@ struct NotDeleted {
     error: String,
 }
 
+/// A file that still contains words of deleted sessions.
+#[derive(Serialize)]
+struct NotErased {
+    file: String,
+    reason: String,
+}
+
+impl From<Remains> for NotErased {
+    fn from(Remains { file, error }: Remains) -> Self {
+        Self { file: file.to_string_lossy().into_owned(), reason: with_causes(&error) }
+    }
+}
+
 pub(super) async fn run(app: &mut App, args: DeleteArgs) -> Result<Outcome, Failure> {
-    let reader = app.editor(false).await?;
+    let before = oldest(app, args.older_than.as_deref())?;
+    let reader = if args.dry_run { app.own_reader().await? } else { app.editor(false).await? };
     // All sessions are found before the first is deleted, so a typing error deletes nothing.
-    let sessions = found(&reader, &args.sessions).await?;
+    let sessions = match args.sessions.is_empty() {
+        true => matching(app, &reader, &args, before).await?,
+        false => found(&reader, &args.sessions).await?,
+    };
     let ids = sessions.iter().map(|session| &session.session_id);
     let short_ids = reader.storage.short_ids(&reader.scope, ids).await?;
-    if !args.yes && !is_confirmed(app, &sessions, &short_ids)? {
+    if args.dry_run {
+        return would_delete(app, &sessions, &short_ids);
+    }
+    if !sessions.is_empty() && !args.yes && !is_confirmed(app, &sessions, &short_ids)? {
         say("note", "nothing was deleted");
         return Ok(Outcome::Done);
     }
-    let (gone, failed) = delete(&reader, sessions).await;
+    let (gone, failed, remains) = delete(&reader, sessions).await;
     if app.out.is_json() {
-        app.out.json(&View { deleted: gone.iter().map(DeletedView::from).collect(), failed: &failed })?;
+        let deleted = gone.iter().map(DeletedView::from).collect();
+        app.out.json(&View { deleted, failed: &failed, remains: &remains, would_delete: None })?;
     } else {
-        deleted::list(&mut app.out, gone.iter().map(|gone| &gone.session), &short_ids)?;
+        deleted::list(&mut app.out, "deleted", gone.iter().map(|gone| &gone.session), &short_ids)?;
     }
     app.out.finish()?;
     say_where_the_files_are(app, &gone);
-    outcome(&failed)
+    outcome(app, gone.len(), &failed, &remains)
+}
+
+/// The time before which the last activity of a session must be.
+fn oldest(app: &App, age: Option<&str>) -> Result<Option<Timestamp>, Failure> {
+    let Some(age) = age else { return Ok(None) };
+    let before = dates::parse(age, Bound::Since, &app.now)?;
+    if before > dates::parse("now", Bound::Since, &app.now)? {
+        let message = format!("--older-than {age} is in the future");
+        return Err(Failure::wrong_use(message, "it would match all sessions; --all deletes them"));
+    }
+    Ok(Some(before))
+}
+
+/// The user's sessions that match the filters.
+async fn matching(
+    app: &App,
+    reader: &Reader,
+    args: &DeleteArgs,
+    before: Option<Timestamp>,
+) -> Result<Vec<Session>, Failure> {
+    let project = app.project(reader, args.project.as_deref()).await?;
+    let mut query = SessionQuery::new(reader.scope.clone())
+        .with_filter(SessionFilter::default().with_project(project.clone()))
+        .with_until(before)
+        .with_limit(PAGE);
+    let mut sessions = Vec::new();
+    loop {
+        let page = reader.storage.search_sessions(&query).await?;
+        let is_last = page.len() < PAGE;
+        query = query.with_after(page.last().map(SessionCursor::from));
+        sessions.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    if sessions.is_empty() {
+        say("note", "no session matches");
+        app.warn_of_unknown_project(reader, project.as_ref()).await?;
+        app.hint_at_others(reader).await?;
+    }
+    Ok(sessions)
+}
+
+/// Prints what would be deleted.
+fn would_delete(app: &mut App, sessions: &[Session], short_ids: &ShortIds) -> Result<Outcome, Failure> {
+    if app.out.is_json() {
+        let sessions = sessions.iter().map(SessionView::from).collect();
+        app.out.json(&View { would_delete: Some(sessions), ..View::default() })?;
+    } else if app.out.is_terminal() {
+        let width = app.out.width;
+        app.out.lines(&deleted::preview(sessions, short_ids, width))?;
+    } else {
+        deleted::list(&mut app.out, "would-delete", sessions.iter(), short_ids)?;
+    }
+    app.out.finish()?;
+    say("note", &format!("dry run: {} would be deleted", deleted::total(sessions)));
+    Ok(Outcome::Done)
 }
 
 /// The sessions, without duplicates.
@@ -98,27 +193,36 @@ fn is_confirmed(app: &App, sessions: &[Session], short_ids: &ShortIds) -> Result
         let message = format!("{what} would be deleted, but input is not a terminal to ask for confirmation");
         return Err(Failure::wrong_use(message, "pass --yes to delete without asking"));
     }
-    let preview = deleted::preview(sessions, short_ids, app.out.width);
-    Ok(confirmed(&preview, &format!("Delete {what} from the store?"))?)
+    let shown = &sessions[..sessions.len().min(SHOWN)];
+    let mut preview = deleted::preview(shown, short_ids, app.out.width);
+    if shown.len() < sessions.len() {
+        let more = counted((sessions.len() - shown.len()) as u64, "more session");
+        preview.push(format!("... and {more}; `--dry-run` lists all"));
+    }
+    Ok(confirmed(&preview, &format!("Delete {} from the store?", deleted::total(sessions)))?)
 }
 
-/// Deletes the sessions one by one. If one fails, the others are still deleted.
-async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<NotDeleted>) {
+/// Deletes the sessions. If one fails, the others are still deleted.
+async fn delete(reader: &Reader, sessions: Vec<Session>) -> (Vec<Deleted>, Vec<NotDeleted>, Vec<NotErased>) {
+    let mut folders = Vec::with_capacity(sessions.len());
+    for session in &sessions {
+        folders.push(folder(reader, session).await);
+    }
+    let keys: Vec<SessionKey> = sessions.iter().map(Session::key).collect();
+    let Deletion { deleted, remains } = reader.storage.delete_sessions(&keys).await;
     let (mut gone, mut failed) = (Vec::new(), Vec::new());
-    for session in sessions {
-        let folder = folder(reader, &session).await;
-        let (user, project) = (&session.user_id, &session.project_slug);
-        let error = match reader.storage.delete_session(user, project, &session.session_id).await {
+    for ((session, folder), deleted) in sessions.into_iter().zip(folders).zip(deleted) {
+        let error = match deleted {
             Ok(true) => {
                 gone.push(Deleted { session, folder });
                 continue;
             }
-            Ok(false) => "it was deleted or moved by another process".to_owned(),
-            Err(error) => error.to_string(),
+            Ok(false) => "it was deleted by another process".to_owned(),
+            Err(error) => with_causes(&error),
         };
         failed.push(NotDeleted { session_id: session.session_id.to_string(), error });
     }
-    (gone, failed)
+    (gone, failed, remains.into_iter().map(NotErased::from).collect())
 }
 
 /// The folder that a session was read from. It is only for a hint, so errors are ignored.
@@ -154,15 +258,28 @@ fn place(folder: &Path) -> Option<String> {
     Some(one_line(&folder.ancestors().nth(4)?.to_string_lossy()))
 }
 
-fn outcome(failed: &[NotDeleted]) -> Result<Outcome, Failure> {
+fn outcome(app: &App, gone: usize, failed: &[NotDeleted], remains: &[NotErased]) -> Result<Outcome, Failure> {
     for NotDeleted { session_id, error } in failed {
         say("failed", &format!("{session_id}: {}", one_line(error)));
     }
-    match failed.len() as u64 {
-        0 => Ok(Outcome::Done),
-        count => {
-            let message = format!("{} could not be deleted", counted(count, "session"));
-            Err(Failure::failed(message, "fix the cause and run the command again"))
-        }
+    let what = match gone {
+        0 => "words of deleted sessions are",
+        1 => "the session is deleted, but its words are",
+        _ => "the sessions are deleted, but their words are",
+    };
+    for NotErased { file, reason } in remains {
+        say("failed", &format!("{what} still in {file}: {}", one_line(reason)));
     }
+    if !failed.is_empty() {
+        let message = format!("{} could not be deleted", counted(failed.len() as u64, "session"));
+        return Err(Failure::failed(message, "fix the cause and run the command again"));
+    }
+    if !remains.is_empty() {
+        let hint = format!(
+            "the next command that writes to the store erases them, such as `{} sync`",
+            app.program()
+        );
+        return Err(Failure::failed("the words of deleted sessions could not be erased", hint));
+    }
+    Ok(Outcome::Done)
 }

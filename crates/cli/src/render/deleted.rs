@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     conversation::counts,
     ids::{ShortIds, short},
-    text::{fitted, fitted_end, one_line},
+    text::{counted, fitted, fitted_end, one_line},
 };
 use crate::out::Out;
 
@@ -28,9 +28,22 @@ pub(crate) fn preview(sessions: &[Session], short_ids: &ShortIds, width: usize) 
     sessions.iter().flat_map(lines).collect()
 }
 
-/// Writes the deleted sessions, one per line.
+/// The number of sessions, and of their messages and events.
+pub(crate) fn total(sessions: &[Session]) -> String {
+    let sum =
+        |count: fn(&Session) -> u32| sessions.iter().map(|session| u64::from(count(session))).sum::<u64>();
+    format!(
+        "{} with {} and {}",
+        counted(sessions.len() as u64, "session"),
+        counted(sum(|session| session.message_count), "message"),
+        counted(sum(|session| session.event_count), "event"),
+    )
+}
+
+/// Writes the deleted sessions, one per line, each with a label.
 pub(crate) fn list<'a>(
     out: &mut Out,
+    label: &str,
     sessions: impl Iterator<Item = &'a Session>,
     short_ids: &ShortIds,
 ) -> io::Result<()> {
@@ -38,18 +51,18 @@ pub(crate) fn list<'a>(
         let title = one_line(session.title());
         let line = if out.is_terminal() {
             let id = short(short_ids, &session.session_id);
-            fitted(&format!("deleted  {id}  {title}"), out.width)
+            fitted(&format!("{label}  {id}  {title}"), out.width)
         } else {
-            tabbed(session, title)
+            tabbed(label, session, title)
         };
         out.line(&line)?;
     }
     Ok(())
 }
 
-fn tabbed(session: &Session, title: String) -> String {
+fn tabbed(label: &str, session: &Session, title: String) -> String {
     let fields = [
-        "deleted".to_owned(),
+        label.to_owned(),
         session.session_id.to_string(),
         one_line(session.project_slug.as_str()),
         session.message_count.to_string(),

@@ -106,6 +106,29 @@ fn delete() {
 }
 
 #[test]
+fn delete_by_filter() {
+    let home = Home::without_vectors();
+    let older = ["delete", "--older-than", "2026-11-03"];
+    let with = |more: &[&str]| [&older[..], more].concat();
+    home.shows("delete_dry_run", &with(&["--dry-run"]));
+    home.shows_json("delete_dry_run_json", &with(&["--project", "pipeline", "--dry-run"]));
+    Terminal::new(&home).shows("delete_dry_run_terminal", &with(&["--project", "web", "--dry-run"]));
+    home.shows("error_delete_filter_pipe", &older);
+    let declined = Terminal::new(&home).with_typed("n\n");
+    declined.shows("delete_filter_declined_terminal", &with(&["--project", "payments-api"]));
+    home.shows("delete_filter", &with(&["--project", "payments-api", "--yes"]));
+    home.shows("delete_filter_nothing", &with(&["--project", "payments-api", "--yes"]));
+    home.shows("delete_filter_unknown_project", &["delete", "--project", "nowhere", "--yes"]);
+    home.shows("error_delete_future", &["delete", "--older-than", "2999-01-01", "--yes"]);
+    home.shows("error_delete_age", &["delete", "--older-than", "old", "--yes"]);
+    home.shows("error_delete_two_kinds", &["delete", FLAKY, "--project", "web"]);
+    home.shows("error_delete_nothing_named", &["delete", "--yes"]);
+    home.shows("delete_all_of_nobody", &["delete", "--all", "--user", "nobody", "--yes"]);
+    Terminal::new(&home).shows("delete_all_terminal", &["delete", "--all", "--yes"]);
+    home.shows("delete_all_left", &["sessions"]);
+}
+
+#[test]
 fn user() {
     let home = Home::without_vectors();
     let terminal = Terminal::new(&home);
