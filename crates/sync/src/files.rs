@@ -19,7 +19,7 @@ pub(crate) const TRANSCRIPT: &str = "transcript.jsonl";
 /// The last complete state of the transcript, while [`APPEND_PENDING`] exists.
 pub(crate) const TRANSCRIPT_BACKUP: &str = "transcript.jsonl.backup";
 /// Exists while the transcript is being appended to.
-const APPEND_PENDING: &str = "transcript.jsonl.append-pending";
+pub(crate) const APPEND_PENDING: &str = "transcript.jsonl.append-pending";
 
 /// How long a file must be unchanged before its modification time can be trusted. Some file systems have a resolution
 /// of two seconds, so a second change within that time is not visible.

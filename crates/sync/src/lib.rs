@@ -14,8 +14,10 @@
 //! | `events.jsonl` | from the last line that was read, if that line is unchanged; otherwise completely |
 //! | `context-intelligence/events.jsonl` | the same, if the session has no `events.jsonl`; a session keeps using the log that was read first |
 //!
-//! Nothing is ever written to a session folder. If a file or folder is gone or damaged, nothing is removed from the
-//! store: see [`SyncReport::kept`].
+//! A sync never writes to a session folder. If a file or folder is gone or damaged, nothing is removed from the store:
+//! see [`SyncReport::kept`].
+//!
+//! [`restore`] writes session folders from a store, with the lines and metadata files that were synced.
 
 mod discover;
 mod embedding;
@@ -28,6 +30,7 @@ mod progress;
 mod refresh;
 mod report;
 mod rewind;
+mod restore;
 mod run;
 mod session;
 mod state;
@@ -39,5 +42,8 @@ pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
 pub use refresh::{RefreshLimits, Refreshed, refresh};
 pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
 pub use rewind::rewind;
+pub use restore::{
+    DiffersBecause, DifferingFile, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
+};
 pub use run::sync;
 pub use state::source_folder;

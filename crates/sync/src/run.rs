@@ -143,7 +143,7 @@ fn settle(planned: &Planned, ended: Ended, report: &mut SyncReport) -> Result<Se
 }
 
 /// Whether the error affects all sessions.
-fn affects_all(error: &Error) -> bool {
+pub(crate) fn affects_all(error: &Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::StorageIo

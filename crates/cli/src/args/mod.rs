@@ -14,6 +14,7 @@ mod models;
 mod quickstart;
 mod recent;
 mod rewind;
+mod restore;
 mod search;
 mod sessions;
 mod share;
@@ -42,6 +43,7 @@ pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelA
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use recent::RecentArgs;
 pub(crate) use rewind::RewindArgs;
+pub(crate) use restore::RestoreArgs;
 pub(crate) use search::SearchArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
@@ -118,6 +120,7 @@ pub(crate) enum Command {
     Delete(DeleteArgs),
     Export(ExportArgs),
     Import(ImportArgs),
+    Restore(RestoreArgs),
     Embeddings(EmbeddingsArgs),
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),

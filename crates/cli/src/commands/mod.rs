@@ -13,6 +13,7 @@ mod models;
 mod quickstart;
 mod recent;
 mod rewind;
+mod restore;
 mod search;
 mod sessions;
 mod share;
@@ -43,6 +44,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
             | Command::Embeddings(_)
             | Command::Backfill(_)
             | Command::Rebuild(_)
+            | Command::Restore(_)
             | Command::User(_)
     );
     let outcome = dispatch(app, command).await;
@@ -75,6 +77,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Delete(args) => delete::run(app, args).await,
         Command::Export(args) => archive::export(app, args).await,
         Command::Import(args) => archive::import(app, args).await,
+        Command::Restore(args) => restore::run(app, args).await,
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,

@@ -26,6 +26,7 @@ mod output_sql;
 mod output_statistics;
 #[cfg(unix)]
 mod read_only;
+mod restore;
 mod services;
 mod support;
 mod terminal;

@@ -86,6 +86,7 @@ fn help() {
         "sql",
         "export",
         "import",
+        "restore",
         "completions",
     ] {
         text(&format!("help_{command}"), &[command, "--help"]);

@@ -27,11 +27,14 @@ pub struct EventLines {
     pub limit: usize,
     /// Whether to read the original lines too. Default: no.
     pub with_payload: bool,
+    /// Stops before the payloads exceed this size in bytes, but after at least one event. So a page with fewer events than
+    /// `limit` is not the last one; an empty one is. Default: no maximum.
+    pub max_bytes: Option<u64>,
 }
 
 impl Default for EventLines {
     fn default() -> Self {
-        Self { after_sequence: None, limit: 1_000, with_payload: false }
+        Self { after_sequence: None, limit: 1_000, with_payload: false, max_bytes: None }
     }
 }
 
@@ -43,6 +46,21 @@ impl EventLines {
         with_limit(limit: usize);
         /// Sets whether to read the original lines.
         with_payload(with_payload: bool);
+        /// Sets the maximum size of the payloads.
+        with_max_bytes(max_bytes: Option<u64>);
+    }
+}
+
+impl EventLines {
+    /// How many events of a page fit into `max_bytes`.
+    fn fitting(&self, page: &[Event]) -> usize {
+        let Some(most) = self.max_bytes else { return page.len() };
+        let mut bytes = 0_u64;
+        let fit = page.iter().take_while(|event| {
+            bytes = bytes.saturating_add(event.data_size_bytes);
+            bytes <= most
+        });
+        fit.count().max(1)
     }
 }
 
@@ -143,7 +161,11 @@ impl SessionStorage {
         let mut start = lines.after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
         while found.rows.len() < lines.limit {
             let range = SequenceRange { start, limit: lines.limit - found.rows.len() };
-            let page: Vec<Event> = self.readable_page(&key, range, &mut found.damaged).await?;
+            if lines.max_bytes.is_some() && !found.rows.is_empty() {
+                break;
+            }
+            let mut page: Vec<Event> = self.readable_page(&key, range, &mut found.damaged).await?;
+            page.truncate(lines.fitting(&page));
             let Some(last) = page.last() else { break };
             start = last.sequence.saturating_add(1);
             if !lines.with_payload {

@@ -10,6 +10,7 @@ mod metadata;
 mod refresh;
 mod resilience;
 mod rewind;
+mod restore;
 mod selection;
 mod times;
 mod transcript;

@@ -1,0 +1,110 @@
+//! `restore`: writes sessions back as Amplifier's files.
+
+use std::path::Path;
+
+use amplifier_session_storage::{
+    model::SessionKey,
+    search::SessionFilter,
+    sync::{DifferingFile, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore},
+};
+
+use crate::{
+    app::{App, Reader},
+    args::RestoreArgs,
+    failure::{Failure, Outcome, report_damage, say},
+    progress::Bar,
+    render::text::{counted, grouped},
+};
+
+/// At most this many files or sessions are listed.
+const LISTED: usize = 10;
+
+pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Failure> {
+    let reader = app.patient_reader().await?;
+    let project = app.project(&reader, args.project.as_deref()).await?;
+    let filter = SessionFilter::default().with_project(project.clone());
+    let options = RestoreOptions::new(&args.to, reader.scope.clone())
+        .with_filter(filter)
+        .with_sessions(named(&reader, &args.sessions).await?)
+        .with_overwrite(args.overwrite);
+    let progress = Restoring(Bar::new(0, "restoring {wide_bar} {pos}/{len} sessions"));
+    let report = restore(&reader.storage, &options, &progress).await?;
+    drop(progress);
+    let found = report.sessions > 0 || !report.failed.is_empty();
+    if app.out.is_json() {
+        app.out.json(&report)?;
+    } else if found {
+        print(app, &report)?;
+    }
+    app.out.finish()?;
+    if !found {
+        say("note", "no session matches; nothing was written");
+        app.warn_of_unknown_project(&reader, project.as_ref()).await?;
+    }
+    say_what_differs(&report.differing);
+    let outcome = outcome(&report.failed);
+    report_damage(&report.damaged)?;
+    outcome?;
+    Ok(Outcome::found(found))
+}
+
+/// The sessions that were typed; `None` if there are none.
+async fn named(reader: &Reader, typed: &[String]) -> Result<Option<Vec<SessionKey>>, Failure> {
+    let mut keys = Vec::new();
+    for typed in typed {
+        keys.push(reader.storage.find_session(&reader.scope, typed).await?.key());
+    }
+    Ok(Some(keys).filter(|keys| !keys.is_empty()))
+}
+
+/// The progress on a bar.
+struct Restoring(Bar);
+
+impl RestoreProgress for Restoring {
+    fn begin(&self, sessions: u64) {
+        self.0.set(0, sessions);
+    }
+
+    fn staging(&self, _folder: &Path) {}
+
+    fn session(&self, _session: &SessionKey) {
+        self.0.add(1);
+    }
+}
+
+fn print(app: &mut App, report: &RestoreReport) -> Result<(), Failure> {
+    let unchanged = match report.unchanged {
+        0 => String::new(),
+        unchanged => format!(" ({} unchanged)", grouped(unchanged)),
+    };
+    app.out.line(&format!("sessions  {}{unchanged}", grouped(report.sessions)))?;
+    app.out.line(&format!("messages  {}", grouped(report.messages)))?;
+    app.out.line(&format!("events    {}", grouped(report.events)))?;
+    Ok(())
+}
+
+fn say_what_differs(differing: &[DifferingFile]) {
+    for DifferingFile { project, session_id, file, reason, .. } in differing.iter().take(LISTED) {
+        say("differs", &format!("{project}/{session_id}/{file}: {reason}"));
+    }
+    if differing.len() > LISTED {
+        say("differs", &format!("… and {} more", differing.len() - LISTED));
+    }
+}
+
+fn outcome(failed: &[NotRestored]) -> Result<(), Failure> {
+    for NotRestored { user_id, session_id, reason, .. } in failed.iter().take(LISTED) {
+        say("failed", &format!("{session_id} of {user_id}: {reason}"));
+    }
+    if failed.len() > LISTED {
+        say("failed", &format!("… and {} more", failed.len() - LISTED));
+    }
+    match failed.len() as u64 {
+        0 => Ok(()),
+        count => {
+            let (sessions, were) = (counted(count, "session"), if count == 1 { "was" } else { "were" });
+            let hint = "--overwrite replaces existing files; --to another folder leaves them alone";
+            Err(Failure::failed(format!("{sessions} {were} not restored"), hint))
+        }
+    }
+}

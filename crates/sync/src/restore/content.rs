@@ -1,0 +1,322 @@
+//! Writes the files of one session.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use amplifier_session_core::{
+    Result, Scope, SessionStorage,
+    backend::StoredSession,
+    model::{DamagedRow, MetadataFile, Session, SessionId},
+    storage::EventLines,
+};
+
+use super::{
+    Problem,
+    place::{Placed, place},
+    report::{DifferingFile, DiffersBecause},
+    staging::create_folders,
+};
+use crate::{
+    files::{EVENTS, METADATA, TRANSCRIPT, TRANSCRIPT_BACKUP},
+    lines::BYTE_ORDER_MARK,
+    state::{FileState, SyncState},
+};
+
+/// Number of messages read at a time: few, because lines may be long.
+const MESSAGES: usize = 64;
+/// Number of events, and bytes of their payloads, read at a time.
+const EVENT_LINES: usize = 256;
+const EVENT_BYTES: u64 = 4 << 20;
+
+/// The files of a session, in a folder of their own. Dropping it removes the folder.
+#[derive(Debug)]
+pub(super) struct Content {
+    folder: PathBuf,
+    session: Session,
+    files: Vec<&'static str>,
+    pub(super) messages: u64,
+    pub(super) events: u64,
+    pub(super) bytes: u64,
+    pub(super) differing: Vec<DifferingFile>,
+    pub(super) damaged: Vec<DamagedRow>,
+}
+
+impl Drop for Content {
+    fn drop(&mut self) {
+        // It was renamed if the session is new.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Content {
+    /// Writes the files of `stored` to `folder`.
+    pub(super) async fn write(
+        storage: &SessionStorage,
+        stored: &StoredSession,
+        folder: PathBuf,
+    ) -> Result<Self, Problem> {
+        let mut content = Self {
+            folder,
+            session: stored.session.clone(),
+            files: Vec::new(),
+            messages: 0,
+            events: 0,
+            bytes: 0,
+            differing: Vec::new(),
+            damaged: Vec::new(),
+        };
+        let state = stored.sync_state.as_deref().and_then(SyncState::parse);
+        let reader = Reader { storage, stored, state };
+        content.metadata(&reader)?;
+        content.transcript(&reader).await?;
+        content.event_log(&reader).await?;
+        Ok(content)
+    }
+
+    /// Moves the files to the folder `target`.
+    pub(super) fn place(&self, target: &Path, overwrite: bool) -> Result<Placed, Problem> {
+        if self.files.is_empty() {
+            return Err(Problem::Session("none of its files are stored".to_owned()));
+        }
+        place(&self.folder, &self.files, target, overwrite)
+    }
+
+    fn metadata(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
+        for MetadataFile { name, raw } in &reader.stored.metadata_files {
+            let Some(name) = METADATA.into_iter().find(|known| *known == name.as_str()) else {
+                let reason = format!("{name:?} is not the name of a metadata file of Amplifier");
+                return Err(Problem::Session(reason));
+            };
+            let content = raw.as_bytes();
+            let mut file = Lines::new(self.folder.join(name));
+            // A byte order mark is the only part of a metadata file that is not stored.
+            if reader.size(name) == Some((content.len() + BYTE_ORDER_MARK.len()) as u64) {
+                file.write(BYTE_ORDER_MARK)?;
+            }
+            file.write(content)?;
+            let size = file.end()?;
+            self.add(reader, name, name, size, false);
+        }
+        let skipped = METADATA.into_iter().filter(|name| reader.skipped(name) > 0);
+        for name in skipped.collect::<Vec<_>>() {
+            self.differ(
+                name,
+                DiffersBecause::SkippedLines,
+                "it could not be read when it was synced".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    async fn transcript(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
+        let read_as = match reader.state(TRANSCRIPT) {
+            Some(_) => TRANSCRIPT,
+            // While it was being appended to.
+            None => TRANSCRIPT_BACKUP,
+        };
+        let mut file = Lines::new(self.folder.join(TRANSCRIPT));
+        let (mut after, damaged) = (None, self.damaged.len());
+        loop {
+            let (scope, id) = reader.session();
+            let page = reader.storage.readable_transcript_lines(&scope, id, after, MESSAGES).await?;
+            self.damaged.extend(page.damaged);
+            let Some(last) = page.rows.last() else { break };
+            after = Some(last.sequence);
+            for message in &page.rows {
+                file.line(message.raw.as_bytes())?;
+            }
+        }
+        self.messages = file.count;
+        let is_damaged = self.damaged.len() > damaged;
+        self.log(reader, file, TRANSCRIPT, read_as, is_damaged)
+    }
+
+    async fn event_log(&mut self, reader: &Reader<'_>) -> Result<(), Problem> {
+        let known = reader.state.as_ref().and_then(SyncState::known_events);
+        // If no sync has read one, the name that Amplifier uses today.
+        let name = known.unwrap_or(EVENTS[1]);
+        let mut file = Lines::new(self.folder.join(name));
+        let damaged = self.damaged.len();
+        let mut lines = EventLines::default()
+            .with_payload(true)
+            .with_limit(EVENT_LINES)
+            .with_max_bytes(Some(EVENT_BYTES));
+        loop {
+            let (scope, id) = reader.session();
+            let page = reader.storage.readable_event_lines(&scope, id, lines).await?;
+            self.damaged.extend(page.damaged);
+            let Some(last) = page.rows.last() else { break };
+            lines = lines.after(Some(last.event.sequence));
+            for line in &page.rows {
+                // Part of a log would look like a rewind to the next sync.
+                let Some(raw) = &line.raw else { return self.without_event_log(file, name) };
+                file.line(raw.as_bytes())?;
+            }
+        }
+        self.events = file.count;
+        let is_damaged = self.damaged.len() > damaged;
+        if file.count == 0 && !is_damaged && reader.size(name).is_some_and(|size| size > 0) {
+            return self.without_event_log(file, name);
+        }
+        self.log(reader, file, name, name, is_damaged)
+    }
+
+    fn without_event_log(&mut self, file: Lines, name: &str) -> Result<(), Problem> {
+        file.discard()?;
+        let reason = "not written: the store does not have its lines (see `sync --events`)".to_owned();
+        self.differ(name, DiffersBecause::NoLines, reason);
+        Ok(())
+    }
+
+    /// Completes a log, which was read from a file with the name `read_as`.
+    fn log(
+        &mut self,
+        reader: &Reader<'_>,
+        mut file: Lines,
+        name: &'static str,
+        read_as: &str,
+        is_damaged: bool,
+    ) -> Result<(), Problem> {
+        let skipped = reader.skipped(read_as);
+        if skipped > 0 {
+            let lines = if skipped == 1 { "1 line was".to_owned() } else { format!("{skipped} lines were") };
+            let reason = format!("{lines} skipped when it was synced, and not stored");
+            self.differ(name, DiffersBecause::SkippedLines, reason);
+        }
+        let size = reader.size(read_as);
+        if file.count == 0 && size != Some(0) {
+            return Ok(());
+        }
+        // Without the newline at the end, it has the size of the synced file: that one had none.
+        if file.count > 0 && size != Some(file.size) {
+            file.write(b"\n")?;
+        }
+        let written = file.end()?;
+        self.add(reader, name, read_as, written, is_damaged || skipped > 0);
+        Ok(())
+    }
+
+    /// Adds a complete file of `size` bytes. Reports if the synced file had another size, unless that is `explained`.
+    fn add(&mut self, reader: &Reader<'_>, name: &'static str, read_as: &str, size: u64, explained: bool) {
+        self.files.push(name);
+        self.bytes += size;
+        let synced = reader.state(read_as);
+        if let Some(damage) = synced.and_then(|synced| synced.damage.as_ref()) {
+            let rows = if damage.missing == 1 { "1 line" } else { &format!("{} lines", damage.missing) };
+            let reason = format!("has {rows} more than the synced file, which {}", damage.reason);
+            self.differ(name, DiffersBecause::KeptRows, reason);
+        } else if let Some(before) = synced.map(|synced| synced.stamp.size).filter(|before| *before != size)
+            && !explained
+        {
+            let reason = format!("has {size} bytes; the synced file had {before}");
+            self.differ(name, DiffersBecause::OtherSize, reason);
+        }
+    }
+
+    fn differ(&mut self, file: &str, because: DiffersBecause, reason: String) {
+        let Session { user_id, project_slug, session_id, .. } = self.session.clone();
+        let file = file.to_owned();
+        self.differing.push(DifferingFile {
+            user_id,
+            project: project_slug,
+            session_id,
+            file,
+            because,
+            reason,
+        });
+    }
+}
+
+/// What is read of a session.
+struct Reader<'a> {
+    storage: &'a SessionStorage,
+    stored: &'a StoredSession,
+    /// The state of its files when they were synced, if known.
+    state: Option<SyncState>,
+}
+
+impl Reader<'_> {
+    fn session(&self) -> (Scope, &SessionId) {
+        (Scope::User(self.stored.session.user_id.clone()), &self.stored.session.session_id)
+    }
+
+    fn state(&self, name: &str) -> Option<&FileState> {
+        self.state.as_ref()?.file(name)
+    }
+
+    /// The size of a file when it was synced.
+    fn size(&self, name: &str) -> Option<u64> {
+        Some(self.state(name)?.stamp.size)
+    }
+
+    /// The number of its lines that were skipped.
+    fn skipped(&self, name: &str) -> usize {
+        self.stored.skipped.iter().filter(|line| line.file == name).count()
+    }
+}
+
+/// A file that is created when something is written to it, and that only its owner can read.
+#[derive(Debug)]
+struct Lines {
+    path: PathBuf,
+    file: Option<BufWriter<File>>,
+    /// Number of lines.
+    count: u64,
+    size: u64,
+}
+
+impl Lines {
+    fn new(path: PathBuf) -> Self {
+        Self { path, file: None, count: 0, size: 0 }
+    }
+
+    /// Writes a line, and before it the end of the previous one.
+    fn line(&mut self, text: &[u8]) -> io::Result<()> {
+        if self.count > 0 {
+            self.write(b"\n")?;
+        }
+        self.count += 1;
+        self.write(text)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.size += bytes.len() as u64;
+        self.open()?.write_all(bytes)
+    }
+
+    fn open(&mut self) -> io::Result<&mut BufWriter<File>> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => {
+                self.path.parent().map_or(Ok(()), create_folders)?;
+                let mut options = OpenOptions::new();
+                options.write(true).create_new(true);
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                BufWriter::new(options.open(&self.path)?)
+            }
+        };
+        Ok(self.file.insert(file))
+    }
+
+    /// Completes the file, and returns its size.
+    fn end(mut self) -> io::Result<u64> {
+        self.open()?.flush()?;
+        let file = self.file.take().map(BufWriter::into_inner).transpose();
+        if let Some(file) = file.map_err(|error| error.into_error())? {
+            file.sync_all()?;
+        }
+        Ok(self.size)
+    }
+
+    /// Removes the file.
+    fn discard(mut self) -> io::Result<()> {
+        match self.file.take() {
+            Some(_) => fs::remove_file(&self.path),
+            None => Ok(()),
+        }
+    }
+}

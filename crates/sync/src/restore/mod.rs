@@ -1,0 +1,249 @@
+//! Writes stored sessions back as session folders.
+
+mod content;
+mod place;
+mod report;
+mod staging;
+
+use std::{
+    collections::HashSet,
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result, Scope, SessionStorage,
+    backend::{SessionCursor, SessionQuery, StoredSession},
+    model::{Session, SessionKey},
+    search::SessionFilter,
+};
+
+use self::{content::Content, place::Placed, staging::Staging};
+use crate::{progress::NoProgress, run::affects_all};
+
+pub use report::{DifferingFile, DiffersBecause, NotRestored, RestoreReport};
+
+/// Number of sessions listed at a time.
+const SESSIONS: usize = 100;
+/// How often to retry a session that changes while it is read.
+const ATTEMPTS: usize = 3;
+
+/// Which sessions to write, and where.
+///
+/// ```
+/// use amplifier_session_core::{Scope, model::UserId};
+/// use amplifier_session_sync::RestoreOptions;
+///
+/// let own = Scope::from(UserId::new("ana")?);
+/// let options = RestoreOptions::new("/home/ana/.amplifier", own).with_overwrite(true);
+/// # Ok::<(), amplifier_session_core::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RestoreOptions {
+    /// The folder that contains or gets `projects/`. It is created if it does not exist.
+    pub to: PathBuf,
+    /// Whose sessions.
+    pub scope: Scope,
+    /// Only matching sessions. Default: all.
+    pub filter: SessionFilter,
+    /// Only these sessions. Default: all.
+    pub sessions: Option<Vec<SessionKey>>,
+    /// Whether to replace files that exist and differ. Default: no, their session is not restored.
+    pub overwrite: bool,
+}
+
+impl RestoreOptions {
+    /// All sessions in `scope`, to `to`.
+    #[must_use]
+    pub fn new(to: impl Into<PathBuf>, scope: Scope) -> Self {
+        Self { to: to.into(), scope, filter: SessionFilter::default(), sessions: None, overwrite: false }
+    }
+
+    /// Only matching sessions.
+    #[must_use]
+    pub fn with_filter(mut self, filter: SessionFilter) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Only these sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Option<Vec<SessionKey>>) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Sets whether to replace files that exist and differ.
+    #[must_use]
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
+    }
+}
+
+/// Receives the progress of a restore.
+pub trait RestoreProgress: Send + Sync {
+    /// This many sessions are restored.
+    fn begin(&self, _sessions: u64) {}
+
+    /// Incomplete files are in this folder. It is removed at the end, but not if the process is killed; the next
+    /// restore to the same folder removes it then.
+    fn staging(&self, _folder: &Path) {}
+
+    /// One more session is done.
+    fn session(&self, _session: &SessionKey) {}
+}
+
+impl RestoreProgress for NoProgress {}
+
+/// Writes sessions as folders `projects/<project>/sessions/<session>`, as they were when they were synced.
+///
+/// Each line of a transcript or event log is checked against its stored digest. Lines end with a newline; where the
+/// restored file can't be what was synced, [`RestoreReport::differing`] says why. A new session folder appears with all
+/// of its files. In an existing one, equal files are left alone, and missing files are added. Existing files that differ
+/// are replaced only on request; otherwise, the session fails, and the others are restored. Only a few lines are in
+/// memory.
+///
+/// # Errors
+///
+/// `StorageIo` if nothing can be written to the folder; errors of the store that affect all sessions.
+pub async fn restore(
+    storage: &SessionStorage,
+    options: &RestoreOptions,
+    progress: &dyn RestoreProgress,
+) -> Result<RestoreReport> {
+    let keys = keys(storage, options).await?;
+    let mut report = RestoreReport::default();
+    if keys.is_empty() {
+        return Ok(report);
+    }
+    progress.begin(keys.len() as u64);
+    let staging = Staging::begin(&options.to).map_err(|error| cannot_write(&options.to, &error))?;
+    progress.staging(staging.path());
+    let mut restore = Restore { storage, options, staging: &staging, taken: HashSet::new() };
+    for key in &keys {
+        match restore.session(key, &mut report).await {
+            Ok(()) => {}
+            Err(Problem::Session(reason)) => report.fail(key, reason),
+            Err(Problem::Store(error)) if affects_all(&error) => {
+                let done = format_args!("{} of {} sessions", report.sessions, keys.len());
+                return Err(error.with_operation("restore").with("restored", done));
+            }
+            Err(Problem::Store(error)) => report.fail(key, error.to_string()),
+        }
+        progress.session(key);
+    }
+    Ok(report)
+}
+
+/// The sessions to restore.
+async fn keys(storage: &SessionStorage, options: &RestoreOptions) -> Result<Vec<SessionKey>> {
+    let mut query =
+        SessionQuery::new(options.scope.clone()).with_filter(options.filter.clone()).with_limit(SESSIONS);
+    query.keys = options.sessions.clone();
+    let mut keys = Vec::new();
+    loop {
+        let page = storage.search_sessions(&query).await?;
+        keys.extend(page.iter().map(Session::key));
+        if page.len() < SESSIONS {
+            return Ok(keys);
+        }
+        query.after = page.last().map(SessionCursor::from);
+    }
+}
+
+fn cannot_write(folder: &Path, error: &io::Error) -> Error {
+    let message = format!("can't write to {}: {error}", folder.display());
+    Error::new(ErrorKind::StorageIo, message).with_operation("restore")
+}
+
+/// Why a session could not be restored.
+#[derive(Debug)]
+enum Problem {
+    /// The session, or its folder.
+    Session(String),
+    /// The store.
+    Store(Error),
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::Session(format!("its files can't be written: {error}"))
+    }
+}
+
+/// A restore that is running.
+struct Restore<'a> {
+    storage: &'a SessionStorage,
+    options: &'a RestoreOptions,
+    staging: &'a Staging,
+    /// The folders of the sessions so far: several users may have a session with the same id in the same project.
+    taken: HashSet<PathBuf>,
+}
+
+impl Restore<'_> {
+    async fn session(&mut self, key: &SessionKey, report: &mut RestoreReport) -> Result<(), Problem> {
+        for _ in 0..ATTEMPTS {
+            // It was deleted since it was listed.
+            let Some(stored) = self.stored(key).await? else { return Ok(()) };
+            let target = self.target(&stored.session)?;
+            let content = Content::write(self.storage, &stored, self.staging.next()?).await?;
+            if self.stored(key).await?.is_some_and(|after| after.version == stored.version) {
+                let placed = content.place(&target, self.options.overwrite)?;
+                self.taken.insert(target);
+                report.add(content, placed == Placed::Unchanged);
+                return Ok(());
+            }
+        }
+        Err(Problem::Session("it changes faster than it can be read".to_owned()))
+    }
+
+    async fn stored(&self, key: &SessionKey) -> Result<Option<StoredSession>, Problem> {
+        Ok(self.storage.backend().get_session(key).await?)
+    }
+
+    /// The folder of a session. Its names come from the store, and must not lead elsewhere.
+    fn target(&self, session: &Session) -> Result<PathBuf, Problem> {
+        let (project, id) = (session.project_slug.as_str(), session.session_id.as_str());
+        for name in [project, id] {
+            if !is_file_name(name) {
+                return Err(Problem::Session(format!("{name:?} can't be the name of a folder")));
+            }
+        }
+        let target = self.options.to.join("projects").join(project).join("sessions").join(id);
+        if self.taken.contains(&target) {
+            let reason = "another user's session with the same id and project was restored there";
+            return Err(Problem::Session(reason.to_owned()));
+        }
+        Ok(target)
+    }
+}
+
+/// Whether a name is that of a file or folder in the current folder.
+fn is_file_name(name: &str) -> bool {
+    let mut components = Path::new(name).components();
+    let only = (components.next(), components.next());
+    matches!(only, (Some(Component::Normal(found)), None) if found == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_file_name;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_not_used() {
+        for name in ["..", ".", "", "/", "/etc", "a/b", "../a", "a/..", "a/", "./a", "//a"] {
+            assert!(!is_file_name(name), "{name:?}");
+        }
+        for name in ["-home-ana-shop", "...", ".a", "a b", "7f3c9a52", "~"] {
+            assert!(is_file_name(name), "{name:?}");
+        }
+    }
+}
