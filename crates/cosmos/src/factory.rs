@@ -23,6 +23,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
     // Nothing would be gained: readers and writers do not block each other.
     read_only: false,
     settings: SETTINGS,
+    backup: None,
     open: Open::Service(|address, request| Box::pin(open(address, request))),
 };
 

@@ -282,6 +282,20 @@ fn event(sequence: u32) -> Event {
     }
 }
 
+#[tokio::test]
+async fn a_line_that_is_not_what_was_stored_is_damaged() {
+    let backend = backend().await;
+    let mut flipped = message(1);
+    flipped.raw = RawJson::from(r#"{"role":"user","content":"wosd1 twice"}"#);
+    let messages = RowChange { put: vec![message(0), flipped], truncate: None };
+    backend.write_one(SessionChange { messages, ..SessionChange::new(session(), None) }).await.unwrap();
+    let range = amplifier_session_core::backend::SequenceRange { start: 0, limit: 9 };
+    let error = backend.read_messages(&key(), range).await.unwrap_err();
+    let place = ["user", "session", "sequence"].map(|name| error.context(name).unwrap().to_owned());
+    assert_eq!(error.kind(), amplifier_session_core::ErrorKind::Damaged);
+    assert_eq!(place, [key().user_id.to_string(), key().session_id.to_string(), "1".to_owned()]);
+}
+
 /// Fields that an earlier version wrote must not change their names or values.
 #[tokio::test]
 async fn documents_have_this_form() {

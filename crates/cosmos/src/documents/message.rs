@@ -1,7 +1,7 @@
 //! A message, and the pieces of a line that is too large for one document.
 
 use amplifier_session_core::{
-    Result,
+    Error, ErrorKind, Result,
     model::{
         Digest, HostId, Message, ProjectSlug, RawJson, Role, SessionId, TimeSource, Timestamp, UserId,
         VectorState, time_fields,
@@ -107,10 +107,24 @@ impl MessageDocument {
     }
 
     /// The message. Its line is joined from `pieces` if it is not in the document.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged` if the line is not the one that was stored.
     pub(crate) fn into_message(self, pieces: Vec<PieceDocument>) -> Result<Message> {
         let parts = self.fields.raw.into_iter().chain(pieces.into_iter().map(|piece| piece.fields.raw));
         let line: Vec<Vec<u8>> = parts.map(Bytes::into_bytes).collect::<Result<_>>()?;
-        Ok(Message { raw: RawJson::new(line.concat()), ..self.fields.message })
+        let (line, message) = (line.concat(), self.fields.message);
+        if Digest::of(&line) != message.digest {
+            return Err(Error::new(
+                ErrorKind::Damaged,
+                "the stored line of a message is not what was written",
+            )
+            .with("user", &message.user_id)
+            .with("session", &message.session_id)
+            .with("sequence", message.sequence));
+        }
+        Ok(Message { raw: RawJson::new(line), ..message })
     }
 }
 
