@@ -9,13 +9,13 @@ use std::{
 use amplifier_session_core::{
     Error, Result,
     model::Session,
-    storage::{ArchiveReader, Record},
+    storage::{ArchiveReader, Checksum, Record},
 };
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use crate::{
     FORMAT_KEY, Fields, WRITER_KEY, batches, failed, rows,
-    tables::{EVENTS, MESSAGES, OWNER, SESSIONS, Table},
+    tables::{CHECKSUM, EVENTS, MESSAGES, OWNER, SESSIONS, Table},
 };
 
 /// Number of rows read at a time: few, because lines may be long.
@@ -37,8 +37,18 @@ pub struct ParquetReader {
 enum State {
     Archive,
     Session,
-    Parts(Box<Session>),
+    Parts(Box<Parts>),
     Nothing,
+}
+
+/// A session whose messages and events are read.
+#[derive(Debug)]
+struct Parts {
+    session: Session,
+    /// Its checksum when it was written, if the archive has it.
+    stated: Option<String>,
+    /// The checksum of its rows so far.
+    checksum: Checksum,
 }
 
 #[derive(Debug)]
@@ -76,31 +86,53 @@ impl ParquetReader {
             Error::validation("archive", format!("{} is not part of an export", self.sessions.path.display()))
         })?;
         self.state = State::Session;
-        Ok(Record::Archive { format, writer })
+        Ok(Record::Archive { format, writer, checksums: false })
     }
 
     fn session(&mut self) -> Result<Record> {
-        let Some(row) = self.sessions.take()? else { return self.complete() };
+        let Some(mut row) = self.sessions.take()? else { return self.complete() };
         self.place = self.sessions.place();
-        let record = rows::to_session(row, &SESSIONS)?;
-        self.state = State::Parts(Box::new(record.session.clone()));
+        self.state = State::Session;
+        let stated = row.remove(CHECKSUM).and_then(|digits| digits.as_str().map(str::to_owned));
+        let owner = owner_of(&row);
+        let record = match rows::to_session(row, &SESSIONS) {
+            Ok(record) => record,
+            Err(error) => {
+                for file in [&mut self.messages, &mut self.events] {
+                    while file.take_of(&owner)?.is_some() {}
+                }
+                return Err(error);
+            }
+        };
+        let session = record.session.clone();
+        self.state = State::Parts(Box::new(Parts { session, stated, checksum: Checksum::default() }));
         Ok(Record::Session(Box::new(record)))
     }
 
-    fn part(&mut self, session: Session) -> Result<Record> {
-        if let Some(row) = self.messages.take_of(&session)? {
+    fn part(&mut self, mut parts: Box<Parts>) -> Result<Record> {
+        let Session { user_id, session_id, .. } = &parts.session;
+        let owner = [user_id.to_string(), session_id.to_string()].map(Some);
+        if let Some(row) = self.messages.take_of(&owner)? {
             self.place = self.messages.place();
-            self.state = State::Parts(Box::new(session));
+            rows::add_to(&mut parts.checksum, &row);
+            self.state = State::Parts(parts);
             return Ok(Record::Message(Box::new(rows::to_part(row, &MESSAGES)?)));
         }
-        if let Some(row) = self.events.take_of(&session)? {
+        if let Some(row) = self.events.take_of(&owner)? {
             self.place = self.events.place();
-            self.state = State::Parts(Box::new(session));
+            rows::add_to(&mut parts.checksum, &row);
+            self.state = State::Parts(parts);
             return Ok(Record::Event(Box::new(rows::to_part(row, &EVENTS)?)));
         }
         self.state = State::Session;
         self.place = self.sessions.place();
-        Ok(Record::End { messages: session.message_count, events: session.event_count })
+        let Parts { session, stated, checksum } = *parts;
+        if let Some(stated) = stated.filter(|stated| *stated != checksum.digits()) {
+            let message = "the rows of the session are not those that were exported: its checksum differs";
+            return Err(Error::validation("archive", message).with("checksum", stated));
+        }
+        let (messages, events) = (session.message_count, session.event_count);
+        Ok(Record::End { messages, events, checksum: None })
     }
 
     /// Rows after those of the last session belong to no session.
@@ -114,7 +146,7 @@ impl ParquetReader {
                 return Err(Error::validation("archive", message).with(what, number));
             }
         }
-        Ok(Record::Complete { sessions: self.sessions.taken })
+        Ok(Record::Complete { sessions: self.sessions.taken, checksum: None })
     }
 }
 
@@ -123,7 +155,7 @@ impl ArchiveReader for ParquetReader {
         let record = match std::mem::replace(&mut self.state, State::Nothing) {
             State::Archive => self.archive(),
             State::Session => self.session(),
-            State::Parts(session) => self.part(*session),
+            State::Parts(parts) => self.part(parts),
             State::Nothing => return Ok(None),
         };
         let (what, number) = self.place;
@@ -167,21 +199,20 @@ impl File {
         Ok(self.rows.pop_front())
     }
 
-    /// The next row, if it belongs to `session`.
-    fn take_of(&mut self, session: &Session) -> Result<Option<Fields>> {
-        let ids = [session.user_id.as_str(), session.session_id.as_str()];
-        let is_of = |row: &Fields| {
-            OWNER
-                .iter()
-                .zip(ids)
-                .all(|(name, id)| row.get(*name).and_then(|value| value.as_str()) == Some(id))
-        };
-        if self.peek()?.is_some_and(is_of) { self.take() } else { Ok(None) }
+    /// The next row, if it belongs to this user and session.
+    fn take_of(&mut self, owner: &[Option<String>; 2]) -> Result<Option<Fields>> {
+        if self.peek()?.is_some_and(|row| owner_of(row) == *owner) { self.take() } else { Ok(None) }
     }
 
     fn place(&self) -> (&'static str, u64) {
         (self.table.file, self.taken)
     }
+}
+
+/// The user and the session of a row.
+fn owner_of(row: &Fields) -> [Option<String>; 2] {
+    let [user, session, _] = OWNER;
+    [user, session].map(|name| row.get(name).and_then(|value| value.as_str()).map(str::to_owned))
 }
 
 /// Calls `read`, and turns a panic into an error: the parquet crate panics on some damaged files. The reader is not

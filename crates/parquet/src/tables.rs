@@ -30,6 +30,10 @@ use Kind::{Flag, Json, Number, Size, Text, Texts, Time};
 /// The columns for the owner and the session of a row.
 pub(crate) const OWNER: [&str; 3] = ["user_id", "session_id", "project_slug"];
 
+/// The column with the checksum of a session. It is absent in archives of earlier versions, and other programs may drop
+/// it.
+pub(crate) const CHECKSUM: &str = "checksum";
+
 pub(crate) const SESSIONS: Table = Table {
     file: "sessions.parquet",
     columns: &[
@@ -59,6 +63,8 @@ pub(crate) const SESSIONS: Table = Table {
         ("metadata_files", Json),
         ("skipped", Json),
         ("sync_state", Text),
+        // Of the lines of the session.
+        (CHECKSUM, Text),
     ],
 };
 

@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     model::Session,
-    storage::{ArchiveWriter, Record},
+    storage::{ArchiveWriter, Checksum, Record},
 };
 use parquet::{
     arrow::ArrowWriter,
@@ -18,7 +18,7 @@ use parquet::{
 
 use crate::{
     FORMAT_KEY, Fields, WRITER_KEY, batches, failed, rows,
-    tables::{EVENTS, Kind, MESSAGES, SESSIONS, Table},
+    tables::{CHECKSUM, EVENTS, Kind, MESSAGES, SESSIONS, Table},
 };
 
 /// Maximum number of rows in a batch, and bytes of their lines.
@@ -79,6 +79,11 @@ impl ParquetWriter {
 
     fn end(&mut self) -> Result<()> {
         let files = self.files.as_mut().ok_or_else(out_of_place)?;
+        let mut checksum = Checksum::default();
+        self.messages.iter().chain(&self.events).for_each(|row| rows::add_to(&mut checksum, row));
+        for session in &mut self.sessions {
+            session.insert(CHECKSUM.to_owned(), checksum.digits().into());
+        }
         files.sessions.write(&self.sessions)?;
         files.messages.write(&self.messages)?;
         files.events.write(&self.events)?;
@@ -90,7 +95,7 @@ impl ParquetWriter {
 impl ArchiveWriter for ParquetWriter {
     fn put(&mut self, record: Record) -> Result<()> {
         match record {
-            Record::Archive { format, writer } => {
+            Record::Archive { format, writer, .. } => {
                 let file = |table| File::create(&self.folder, table, format, &writer);
                 let (sessions, messages, events) = (file(&SESSIONS)?, file(&MESSAGES)?, file(&EVENTS)?);
                 self.files = Some(Files { sessions, messages, events });

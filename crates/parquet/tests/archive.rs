@@ -13,7 +13,7 @@ use amplifier_session_parquet::{ParquetReader, ParquetWriter};
 use serde_json::{Value, json};
 
 fn archive() -> Record {
-    Record::Archive { format: 1, writer: "test".to_owned() }
+    Record::Archive { format: 1, writer: "test".to_owned(), checksums: false }
 }
 
 fn session(user: &str, id: &str, messages: u32, events: u32) -> Record {
@@ -58,14 +58,14 @@ fn records() -> Vec<Record> {
         message(2, format!("{{\"content\":\"{long}\"}}")),
         event(0, Some("{\"event\": 1.10}")),
         event(1, None),
-        Record::End { messages: 3, events: 2 },
+        Record::End { messages: 3, events: 2, checksum: None },
         session("ana", "empty", 0, 0),
-        Record::End { messages: 0, events: 0 },
+        Record::End { messages: 0, events: 0, checksum: None },
         // The same id as above, in the next row.
         session("ben", "empty", 1, 0),
         message(0, "{}"),
-        Record::End { messages: 1, events: 0 },
-        Record::Complete { sessions: 3 },
+        Record::End { messages: 1, events: 0, checksum: None },
+        Record::Complete { sessions: 3, checksum: None },
     ]
 }
 
@@ -97,7 +97,10 @@ fn many_rows_come_back() {
     let mut records = vec![archive(), session("ana", "s", 5_000, 3_000)];
     records.extend((0..5_000).map(|n| message(n, format!("{{\"content\":{n}}}"))));
     records.extend((0..3_000).map(|n| event(n, Some("{}"))));
-    records.extend([Record::End { messages: 5_000, events: 3_000 }, Record::Complete { sessions: 1 }]);
+    records.extend([
+        Record::End { messages: 5_000, events: 3_000, checksum: None },
+        Record::Complete { sessions: 1, checksum: None },
+    ]);
     write(folder.path(), records.clone());
     // `assert_eq` would print thousands of rows.
     assert!(json_of(&read(folder.path()).unwrap()) == json_of(&records));
@@ -117,7 +120,7 @@ fn repeated_rows_count_once() {
 #[test]
 fn an_empty_archive_comes_back() {
     let folder = tempfile::tempdir().unwrap();
-    let empty = vec![archive(), Record::Complete { sessions: 0 }];
+    let empty = vec![archive(), Record::Complete { sessions: 0, checksum: None }];
     write(folder.path(), empty.clone());
     assert_eq!(json_of(&read(folder.path()).unwrap()), json_of(&empty));
 }
@@ -127,14 +130,35 @@ fn misplaced_rows_are_named() {
     let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     write(folder.path(), records());
     let mut strangers = records();
-    strangers
-        .splice(1..1, [session("eve", "s", 1, 0), message(0, "{}"), Record::End { messages: 1, events: 0 }]);
+    strangers.splice(
+        1..1,
+        [session("eve", "s", 1, 0), message(0, "{}"), Record::End { messages: 1, events: 0, checksum: None }],
+    );
     write(other.path(), strangers);
     fs::copy(other.path().join("messages.parquet"), folder.path().join("messages.parquet")).unwrap();
-    let error = read(folder.path()).unwrap_err();
+    let mut reader = ParquetReader::open(folder.path()).unwrap();
+    let errors: Vec<_> = std::iter::from_fn(|| reader.next().transpose()).filter_map(Result::err).collect();
+    let error = errors.last().unwrap();
     assert_eq!(error.kind(), ErrorKind::Validation);
     assert!(error.to_string().contains("belongs to no session"), "{error}");
     assert_eq!(error.context("messages.parquet"), Some("1"));
+}
+
+#[test]
+fn a_row_that_was_changed_is_noticed_at_the_end_of_its_session() {
+    let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    write(folder.path(), records());
+    let mut changed = records();
+    changed[11] = message(0, "[]");
+    write(other.path(), changed);
+    fs::copy(other.path().join("messages.parquet"), folder.path().join("messages.parquet")).unwrap();
+    let mut reader = ParquetReader::open(folder.path()).unwrap();
+    let read: Vec<_> = std::iter::repeat_with(|| reader.next()).take(records().len()).collect();
+    let failed: Vec<_> = read.iter().enumerate().filter(|(_, record)| record.is_err()).collect();
+    assert_eq!(failed.len(), 1);
+    let error = failed[0].1.as_ref().unwrap_err();
+    assert!(failed[0].0 == 12 && error.to_string().contains("checksum differs"), "{error}");
+    assert!(matches!(read[13], Ok(Some(Record::Complete { .. }))));
 }
 
 #[test]

@@ -61,13 +61,14 @@ impl ArchiveFormat {
 #[derive(Debug, Args)]
 #[command(long_about = "\
 Imports the sessions of a file, or of a folder of Parquet files, that `export` wrote. Each session is stored completely or not \
-at all. Sessions that already exist are refused unless --replace is given, and sessions of other users unless --scope all is \
+at all: its rows must be complete and have the checksum that was exported. A broken line costs its session, and the others are \
+imported. Sessions that already exist are refused unless --replace is given, and sessions of other users unless --scope all is \
 given.
 
 Imported messages have no vectors; `backfill` makes them.")]
 #[command(after_long_help = "\
-An invalid line is an error that names the line; sessions before it are imported. Exits with 1 if something was not \
-imported. --json prints one object: sessions, replaced, messages, events, refused.
+Broken lines are listed with their numbers. Exits with 1 if something was not imported. --json prints one object: sessions, \
+replaced, messages, events, refused, broken.
 
 Examples:
   amplifier-sessions import sessions.jsonl

@@ -9,7 +9,10 @@ use std::{
 use amplifier_session_storage::{
     Error, Scope, StorageSettings,
     search::SessionFilter,
-    storage::{ArchiveReader, ExportReport, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter},
+    storage::{
+        ArchiveReader, BrokenPart, ExportReport, ImportOptions, ImportReport, JsonLinesReader,
+        JsonLinesWriter,
+    },
 };
 
 use crate::{
@@ -138,7 +141,7 @@ fn from_lines(file: &Path) -> Result<Box<dyn ArchiveReader>, Failure> {
         let message = format!("can't read {}: {error}", file.display());
         Failure::failed(message, "`import` reads files that `export --out FILE` wrote")
     })?;
-    Ok(Box::new(JsonLinesReader::new(BufReader::new(opened))))
+    Ok(Box::new(JsonLinesReader::seekable(BufReader::new(opened))))
 }
 
 pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, Failure> {
@@ -167,27 +170,53 @@ pub(super) async fn import(app: &mut App, args: ImportArgs) -> Result<Outcome, F
 }
 
 fn outcome(app: &App, report: &ImportReport) -> Result<Outcome, Failure> {
-    if report.refused.is_empty() {
-        if report.messages > 0 {
-            say(
-                "hint",
-                &format!("`{} backfill` makes vectors for your sessions", app.program_with_embedding()),
-            );
-        }
-        return Ok(Outcome::Done);
-    }
+    say_what_is_broken(&report.broken);
     for refused in report.refused.iter().take(LISTED) {
         say("refused", &format!("{} of {}: {}", refused.session_id, refused.user_id, refused.reason));
     }
     if report.refused.len() > LISTED {
         say("refused", &format!("… and {} more", report.refused.len() - LISTED));
     }
-    let message = match report.refused.len() {
-        1 => "1 session was not imported".to_owned(),
-        more => format!("{} sessions were not imported", grouped(more as u64)),
+    let refused = match report.refused.len() {
+        0 => None,
+        1 => Some("1 session was not imported".to_owned()),
+        more => Some(format!("{} sessions were not imported", grouped(more as u64))),
     };
-    Err(Failure::failed(
-        message,
-        "--replace replaces existing sessions; --scope all imports sessions of other users",
-    ))
+    let broken = match report.broken.len() {
+        0 => None,
+        1 => Some("the archive is broken in 1 place".to_owned()),
+        more => Some(format!("the archive is broken in {} places", grouped(more as u64))),
+    };
+    match (broken, refused) {
+        (Some(broken), None) => {
+            Err(Failure::failed(broken, "what is whole was imported; for the rest, export it again"))
+        }
+        (Some(broken), Some(refused)) => {
+            Err(Failure::failed(format!("{broken}, and {refused}"), REFUSED_HINT))
+        }
+        (None, Some(refused)) => Err(Failure::failed(refused, REFUSED_HINT)),
+        (None, None) => {
+            if report.messages > 0 {
+                let program = app.program_with_embedding();
+                say("hint", &format!("`{program} backfill` makes vectors for your sessions"));
+            }
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+const REFUSED_HINT: &str =
+    "--replace replaces existing sessions; --scope all imports sessions of other users";
+
+fn say_what_is_broken(broken: &[BrokenPart]) {
+    for BrokenPart { place, user_id, session_id, reason, .. } in broken.iter().take(LISTED) {
+        let session = match (session_id, user_id) {
+            (Some(session), Some(user)) => format!(", session {session} of {user} is not imported"),
+            _ => String::new(),
+        };
+        say("broken", &format!("{place}{session}: {reason}"));
+    }
+    if broken.len() > LISTED {
+        say("broken", &format!("… and {} more", broken.len() - LISTED));
+    }
 }

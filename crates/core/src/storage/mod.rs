@@ -43,8 +43,9 @@ use crate::{
 
 pub use activity::Activity;
 pub use archive::{
-    ArchiveReader, ArchiveWriter, EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport,
-    JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession, SessionRecord,
+    ArchiveReader, ArchiveWriter, BrokenPart, Checksum, EventRecord, ExportReport, FileRecord, ImportOptions,
+    ImportReport, JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession,
+    SessionRecord,
 };
 pub use context::MessageContext;
 pub use damage::Readable;

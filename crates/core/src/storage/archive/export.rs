@@ -53,7 +53,7 @@ impl SessionStorage {
         out: &mut dyn ArchiveWriter,
     ) -> Result<ExportReport> {
         let writer = format!("amplifier-session-storage {}", env!("CARGO_PKG_VERSION"));
-        out.put(Record::Archive { format: FORMAT, writer })?;
+        out.put(Record::Archive { format: FORMAT, writer, checksums: false })?;
         let mut report = ExportReport::default();
         let query = SessionQuery::new(scope.clone()).with_filter(filter).with_limit(SESSIONS);
         let mut written = HashSet::new();
@@ -71,7 +71,7 @@ impl SessionStorage {
                 break;
             }
         }
-        out.put(Record::Complete { sessions: report.sessions })?;
+        out.put(Record::Complete { sessions: report.sessions, checksum: None })?;
         out.finish()?;
         Ok(report)
     }
@@ -116,7 +116,7 @@ impl SessionStorage {
             let after = self.backend.get_session(key).await?;
             let missing = Missing::of(&damaged);
             if missing == expected && after.is_some_and(|after| after.version == version) {
-                out.put(Record::End { messages, events })?;
+                out.put(Record::End { messages, events, checksum: None })?;
                 report.sessions += 1;
                 report.messages += u64::from(messages);
                 report.events += u64::from(events);

@@ -2,20 +2,11 @@
 
 use serde::Serialize;
 
-use super::{ArchiveReader, EventRecord, FORMAT, MessageRecord, Record, SessionRecord, digest, invalid};
+use super::{ArchiveReader, Checksum, FORMAT, Record, SessionRecord, invalid, session::Reading};
 use crate::{
     Error, ErrorKind, Result, SessionStorage,
-    backend::{RowChange, SessionChange, StorageBackendExt},
-    content::extract,
-    events,
-    model::{
-        ContentType, Digest, Event, Message, MetadataFile, Payload, Session, SessionId, SessionKey,
-        StoredEvent, UserId, VectorState,
-    },
+    model::{SessionId, SessionKey, UserId},
 };
-
-/// Number of event ids looked up at a time.
-const IDS: usize = 500;
 
 /// Options of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +41,8 @@ pub struct ImportReport {
     pub events: u64,
     /// Sessions that were refused.
     pub refused: Vec<RefusedSession>,
+    /// Broken parts of the archive, in order: the first 1,000. Their sessions were not imported.
+    pub broken: Vec<BrokenPart>,
 }
 
 /// A session that was refused, and why.
@@ -64,255 +57,285 @@ pub struct RefusedSession {
     pub reason: String,
 }
 
-/// A session that is being read.
+/// A part of an archive that is not what was exported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct BrokenPart {
+    /// Where it is, for example `line 7`.
+    pub place: String,
+    /// The owner of the session that it costs, if known.
+    pub user_id: Option<UserId>,
+    /// The id of that session, if known.
+    pub session_id: Option<SessionId>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// A report lists at most this many broken parts.
+const LISTED: usize = 1_000;
+
+/// The position in the structure of an archive.
 #[derive(Debug)]
-struct Reading {
-    change: SessionChange,
-    /// Why it will be refused, if that is known already. Then its rows are not collected.
-    refused: Option<String>,
+enum State {
+    /// Before a session, or the end.
+    Between,
+    /// In a session.
+    Reading(Box<Reading>),
+    /// In something broken: before the next session, or the end.
+    Skipping,
+    /// At the end.
+    Complete,
+}
+
+/// An import that is running.
+struct Import<'a> {
+    storage: &'a SessionStorage,
+    archive: &'a mut dyn ArchiveReader,
+    options: &'a ImportOptions,
+    report: ImportReport,
+    state: State,
+    /// Of the checksums of the sessions so far.
+    checksum: Checksum,
 }
 
 impl SessionStorage {
-    /// Imports the sessions that [`SessionStorage::export_sessions`] wrote. Each is stored in one write when its end is
-    /// read, and not at all if its end is missing: memory grows with the largest session, not with the archive. Vectors
-    /// of the messages are pending afterwards.
+    /// Imports the sessions that [`SessionStorage::export_sessions`] wrote. A session is stored when its end is read and
+    /// its rows are complete and have the right checksum, and not at all otherwise: a broken record costs its session,
+    /// and the following ones are imported. Vectors of the messages are pending afterwards.
+    ///
+    /// A session of more than 16 MB is checked first and then written in parts, if `archive` can go back to its beginning;
+    /// if not, it must fit into memory. If the process is killed meanwhile, the next import of the session replaces what
+    /// was written of it.
     ///
     /// # Errors
     ///
-    /// `Validation` (`archive`, with its place) when a record is out of place; those of `archive` and of the backend.
-    /// Sessions that were read before that are stored.
+    /// `Validation` (`archive`, with its place) if it is not an archive that this version knows; those of `archive` and of
+    /// the backend, with the number of imported sessions in their context as `imported`.
     pub async fn import_sessions(
         &self,
         archive: &mut dyn ArchiveReader,
         options: &ImportOptions,
     ) -> Result<ImportReport> {
         self.renew().await?;
-        let first = archive.next()?.ok_or_else(|| invalid("the archive is empty"))?;
-        check_first(&first).map_err(|error| placed(error, archive))?;
-        let (mut report, mut reading) = (ImportReport::default(), None);
-        loop {
-            let Some(record) = archive.next()? else {
-                return Err(placed(ends_early(reading, &report), archive));
-            };
-            if let (Record::Complete { sessions }, None) = (&record, &reading) {
-                check_last(*sessions, &report).map_err(|error| placed(error, archive))?;
-                break;
-            }
-            let taken = self.take(record, &mut reading, options, &mut report).await;
-            taken.map_err(|error| placed(error, archive))?;
+        let mut import = Import {
+            storage: self,
+            archive,
+            options,
+            report: ImportReport::default(),
+            state: State::Between,
+            checksum: Checksum::default(),
+        };
+        match import.run().await {
+            Ok(()) => Ok(import.report),
+            Err(error) if import.report.sessions == 0 => Err(error),
+            Err(error) => Err(error.with("imported", format_args!("{} sessions", import.report.sessions))),
         }
-        match archive.next()? {
-            None => Ok(report),
-            Some(_) => Err(placed(invalid("the archive continues after its end"), archive)),
+    }
+}
+
+impl Import<'_> {
+    async fn run(&mut self) -> Result<()> {
+        self.begin().await?;
+        while !matches!(self.state, State::Complete) {
+            let record = self.archive.next();
+            self.record(record).await?;
+        }
+        match self.archive.next() {
+            Ok(None) => Ok(()),
+            Err(error) if error.kind() != ErrorKind::Validation => Err(error),
+            _ => {
+                self.broken(&invalid("the archive continues after its end; the rest is not imported"));
+                Ok(())
+            }
         }
     }
 
-    async fn take(
-        &self,
-        record: Record,
-        reading: &mut Option<Reading>,
-        options: &ImportOptions,
-        report: &mut ImportReport,
-    ) -> Result<()> {
-        match (record, reading.as_mut()) {
-            (Record::Archive { .. }, _) => return Err(invalid("the archive begins a second time")),
-            (Record::Session(record), None) => *reading = Some(self.begin(*record, options).await?),
-            (Record::Message(record), Some(reading)) => reading.message(*record)?,
-            (Record::Event(record), Some(reading)) => reading.event(*record)?,
-            (Record::Again, Some(_)) => *reading = None,
-            (Record::End { messages, events }, Some(_)) => {
-                if let Some(reading) = reading.take() {
-                    self.end(reading, (messages, events), report).await?;
+    /// Reads the first record. If it is broken, the second one shows whether this is an archive.
+    async fn begin(&mut self) -> Result<()> {
+        let wrong = match self.archive.next() {
+            Ok(Some(Record::Archive { format: FORMAT, .. })) => return Ok(()),
+            Ok(Some(Record::Archive { format, .. })) => {
+                let message = format!(
+                    "the archive has format {format}, which this program does not know (it knows {FORMAT})"
+                );
+                return Err(self.placed(invalid(message)));
+            }
+            Ok(Some(_)) => return Err(self.placed(invalid("the file is not an archive"))),
+            Ok(None) => return Err(self.placed(invalid("the archive is empty"))),
+            Err(error) if error.kind() == ErrorKind::Validation => error,
+            Err(error) => return Err(error),
+        };
+        self.broken(&wrong);
+        match self.archive.next() {
+            Ok(Some(record @ Record::Session(_))) => self.record(Ok(Some(record))).await,
+            _ => Err(wrong),
+        }
+    }
+
+    /// Takes the next record. A broken one costs its session.
+    async fn record(&mut self, record: Result<Option<Record>>) -> Result<()> {
+        let taken = match record {
+            Ok(Some(record)) => self.take(record).await,
+            Ok(None) => {
+                self.end_early();
+                return Ok(());
+            }
+            Err(error) => Err(error),
+        };
+        let Err(error) = taken else { return Ok(()) };
+        if error.kind() != ErrorKind::Validation {
+            return Err(error);
+        }
+        let is_end = error.context("checksum").is_some();
+        if !(is_end && matches!(self.state, State::Skipping)) {
+            self.broken(&error);
+        }
+        self.state = match self.state {
+            State::Complete => State::Complete,
+            _ if is_end => State::Between,
+            _ => State::Skipping,
+        };
+        Ok(())
+    }
+
+    async fn take(&mut self, record: Record) -> Result<()> {
+        let is_end = matches!(record, Record::End { .. });
+        match record {
+            Record::Session(record) => {
+                self.leave_unfinished();
+                return self.session(*record).await;
+            }
+            Record::Complete { sessions, checksum } => {
+                self.leave_unfinished();
+                self.state = State::Complete;
+                return self.check_last(sessions, checksum.as_deref());
+            }
+            Record::Archive { .. } => return Err(invalid("the archive begins a second time")),
+            record => match &mut self.state {
+                State::Reading(reading) => {
+                    let goes_on = match record {
+                        Record::Message(record) => {
+                            reading.message(*record)?;
+                            self.storage.relieve(reading, self.archive).await?
+                        }
+                        Record::Event(record) => {
+                            reading.event(*record)?;
+                            self.storage.relieve(reading, self.archive).await?
+                        }
+                        Record::End { messages, events, checksum } => {
+                            self.end((messages, events), checksum).await?;
+                            false
+                        }
+                        _ => false,
+                    };
+                    if !goes_on {
+                        self.state = State::Between;
+                    }
                 }
-            }
-            (Record::Session(_) | Record::Complete { .. }, Some(_)) => {
-                return Err(invalid("the previous session has no end"));
-            }
-            (_, None) => return Err(invalid("the record belongs to no session")),
+                State::Between => return Err(invalid("the record belongs to no session")),
+                State::Skipping if is_end => self.state = State::Between,
+                State::Skipping | State::Complete => {}
+            },
         }
         Ok(())
     }
 
-    async fn begin(&self, record: SessionRecord, options: &ImportOptions) -> Result<Reading> {
-        let SessionRecord { session, metadata_files, skipped, sync_state } = record;
-        let stored = self.backend.get_session(&session.key()).await?;
-        let refused = match (&stored, &options.owner) {
-            (_, Some(owner)) if *owner != session.user_id => Some("it belongs to another user".to_owned()),
-            (Some(_), _) if !options.replace => Some("there is a session of this id already".to_owned()),
+    async fn session(&mut self, record: SessionRecord) -> Result<()> {
+        // Its rows follow, whatever is wrong with it.
+        self.state = State::Skipping;
+        let stored = self.storage.backend.get_session(&record.session.key()).await?;
+        let can_return = self.archive.mark();
+        self.state = State::Reading(Box::new(Reading::new(record, stored, self.options, can_return)?));
+        Ok(())
+    }
+
+    async fn end(&mut self, stated: (u32, u32), checksum: Option<String>) -> Result<()> {
+        let State::Reading(reading) = &mut self.state else { return Ok(()) };
+        reading.check_end(stated)?;
+        if reading.refused.is_none() {
+            reading.refused = self.storage.taken_event(reading).await?;
+        }
+        if let Some(reason) = reading.refused.take() {
+            let SessionKey { user_id, session_id } = reading.session.key();
+            self.report.refused.push(RefusedSession { user_id, session_id, reason });
+        } else {
+            self.storage.write_whole(reading).await?;
+            self.report.replaced += u64::from(reading.replaces);
+            self.report.sessions += 1;
+            self.report.messages += u64::from(stated.0);
+            self.report.events += u64::from(stated.1);
+        }
+        if let Some(digits) = checksum {
+            self.checksum.add(digits.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// The last record states the number of sessions and their checksum. If something is broken, both may differ.
+    fn check_last(&self, sessions: u64, checksum: Option<&str>) -> Result<()> {
+        let seen = self.seen();
+        if !self.report.broken.is_empty() {
+            return Ok(());
+        }
+        if sessions != seen {
+            return Err(invalid(format!("the archive should have {sessions} sessions, but has {seen}")));
+        }
+        if checksum.is_some_and(|digits| digits != self.checksum.digits()) {
+            return Err(invalid(
+                "the checksum of the archive differs: sessions are missing, or in another order",
+            ));
+        }
+        Ok(())
+    }
+
+    fn leave_unfinished(&mut self) {
+        if matches!(self.state, State::Reading(_)) {
+            self.broken(&invalid("the session has no end"));
+            self.state = State::Between;
+        }
+    }
+
+    fn end_early(&mut self) {
+        let error = match self.state {
+            State::Reading(_) => {
+                invalid("the archive ends in the middle of a session, which is not imported")
+            }
+            _ => invalid(format!(
+                "the archive ends before its last line; it had {} sessions so far",
+                self.seen()
+            )),
+        };
+        self.broken(&error);
+        self.state = State::Complete;
+    }
+
+    fn seen(&self) -> u64 {
+        self.report.sessions + self.report.refused.len() as u64
+    }
+
+    /// Reports a broken part. It costs the session that is being read.
+    fn broken(&mut self, error: &Error) {
+        if self.report.broken.len() >= LISTED {
+            return;
+        }
+        let session = match &self.state {
+            State::Reading(reading) => Some(reading.session.key()),
             _ => None,
         };
-        let files = metadata_files.into_iter();
-        let files = files.map(|file| Ok(MetadataFile { name: file.name, raw: file.raw.whole()? }));
-        let had_state = stored.as_ref().is_some_and(|stored| stored.sync_state.is_some());
-        let mut change = SessionChange::new(session, stored.map(|stored| stored.version));
-        change.metadata_files = Some(files.collect::<Result<_>>()?);
-        change.skipped = Some(skipped);
-        // An empty state is better than that of the replaced session.
-        change.sync_state = sync_state.or_else(|| had_state.then(String::new));
-        (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
-        Ok(Reading { change, refused })
-    }
-
-    async fn end(&self, reading: Reading, stated: (u32, u32), report: &mut ImportReport) -> Result<()> {
-        let Reading { change, refused } = reading;
-        let rows = (change.messages.put.len(), change.events.put.len());
-        let counted = (change.session.message_count, change.session.event_count);
-        let is_whole = |of: (u32, u32)| rows == (of.0 as usize, of.1 as usize);
-        if refused.is_none() && !(is_whole(stated) && is_whole(counted)) {
-            let error = invalid("rows of the session are missing");
-            return Err(error.with("session", &change.session.session_id));
-        }
-        let refused = match refused {
-            None => self.taken_event(&change).await?,
-            some => some,
-        };
-        let key = change.session.key();
-        if let Some(reason) = refused {
-            let SessionKey { user_id, session_id } = key;
-            report.refused.push(RefusedSession { user_id, session_id, reason });
-            return Ok(());
-        }
-        report.replaced += u64::from(change.expected.is_some());
-        self.backend.write_one(change).await?;
-        report.sessions += 1;
-        report.messages += rows.0 as u64;
-        report.events += rows.1 as u64;
-        Ok(())
-    }
-
-    /// Whether another session of the user has an event with the same id.
-    async fn taken_event(&self, change: &SessionChange) -> Result<Option<String>> {
-        let user = &change.session.user_id;
-        for events in change.events.put.chunks(IDS) {
-            let ids: Vec<String> = events.iter().map(|stored| stored.event.event_id.clone()).collect();
-            let found = self.backend.find_events(user, &ids).await?;
-            let other =
-                found.into_iter().find(|(_, event)| event.session.session_id != change.session.session_id);
-            if let Some((id, event)) = other {
-                let session = event.session.session_id;
-                return Ok(Some(format!("its event {id:?} already belongs to session {session}")));
-            }
-        }
-        Ok(None)
-    }
-}
-
-impl Reading {
-    fn message(&mut self, record: MessageRecord) -> Result<()> {
-        if self.refused.is_some() {
-            return Ok(());
-        }
-        let raw = record.raw.whole()?;
-        let texts = extract(&raw.parse_object()?, record.role);
-        let embeddable = texts.iter().any(|text| ContentType::EMBEDDED.contains(&text.content_type));
-        let Session { user_id, host_id, project_slug, session_id, .. } = self.change.session.clone();
-        next(&self.change.messages, record.sequence)?;
-        self.change.messages.put.push(Message {
+        let (user_id, session_id) =
+            session.map(|SessionKey { user_id, session_id }| (user_id, session_id)).unzip();
+        let (what, number) = self.archive.place();
+        self.report.broken.push(BrokenPart {
+            place: format!("{what} {number}"),
             user_id,
-            host_id,
-            project_slug,
             session_id,
-            sequence: record.sequence,
-            role: record.role,
-            turn: record.turn,
-            ts: record.ts,
-            ts_source: record.ts_source,
-            synced_at: record.synced_at,
-            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
-            digest: Digest::of(raw.as_bytes()),
-            raw,
+            reason: error.message().to_owned(),
         });
-        Ok(())
     }
 
-    fn event(&mut self, record: EventRecord) -> Result<()> {
-        if self.refused.is_some() {
-            return Ok(());
-        }
-        let (payload, digest) = match record.raw.kept()? {
-            Some(raw) => (events::store(&raw, record.data_size_bytes)?, Digest::of(raw.as_bytes())),
-            None => (Payload::None, digest(&record.digest)?),
-        };
-        let chunk_count = match &payload {
-            Payload::Chunks(chunks) => Some(chunks.len() as u32),
-            _ => None,
-        };
-        let Session { user_id, host_id, project_slug, session_id, .. } = self.change.session.clone();
-        next(&self.change.events, record.sequence)?;
-        let event = Event {
-            event_id: record.event_id,
-            user_id,
-            host_id,
-            project_slug,
-            session_id,
-            sequence: record.sequence,
-            event_type: record.event_type,
-            ts: record.ts,
-            ts_estimated: record.ts_estimated,
-            turn: record.turn,
-            level: record.level,
-            tool_name: record.tool_name,
-            error_type: record.error_type,
-            model: record.model,
-            provider: record.provider,
-            summary: record.summary,
-            is_chunked: chunk_count.is_some(),
-            chunk_count,
-            data_size_bytes: record.data_size_bytes,
-            synced_at: record.synced_at,
-            digest,
-        };
-        self.change.events.put.push(StoredEvent { event, payload });
-        Ok(())
+    /// Adds the position in the archive to an error.
+    fn placed(&self, error: Error) -> Error {
+        let (what, number) = self.archive.place();
+        error.with(what, number)
     }
-}
-
-/// Rows must come in order, without gaps.
-fn next<T>(rows: &RowChange<T>, sequence: u32) -> Result<()> {
-    if rows.put.len() == sequence as usize {
-        return Ok(());
-    }
-    Err(invalid(format!("row {sequence} does not follow the {} before it", rows.put.len())))
-}
-
-/// The first record must be that of an archive.
-fn check_first(record: &Record) -> Result<()> {
-    match record {
-        Record::Archive { format: FORMAT, .. } => Ok(()),
-        Record::Archive { format, .. } => Err(invalid(format!(
-            "the archive has format {format}, which this program does not know (it knows {FORMAT})"
-        ))),
-        _ => Err(invalid("the file is not an archive")),
-    }
-}
-
-/// The error for an incomplete archive.
-fn ends_early(reading: Option<Reading>, report: &ImportReport) -> Error {
-    match reading {
-        Some(Reading { change, .. }) => {
-            let error = invalid("the archive ends in the middle of a session, which is not taken");
-            error.with("session", &change.session.session_id)
-        }
-        None => {
-            invalid(format!("the archive ends before its last line; it had {} sessions so far", seen(report)))
-        }
-    }
-}
-
-/// The number of sessions in the last record must be right.
-fn check_last(sessions: u64, report: &ImportReport) -> Result<()> {
-    if sessions == seen(report) {
-        return Ok(());
-    }
-    Err(invalid(format!("the archive should have {sessions} sessions, but has {}", seen(report))))
-}
-
-fn seen(report: &ImportReport) -> u64 {
-    report.sessions + report.refused.len() as u64
-}
-
-/// Adds the position in the archive to an error.
-fn placed(error: Error, archive: &dyn ArchiveReader) -> Error {
-    let (what, number) = archive.place();
-    if error.kind() == ErrorKind::Validation { error.with(what, number) } else { error }
 }

@@ -6,17 +6,22 @@
 //! | `session` | the fields of a session, its metadata files, and the skipped lines of its files |
 //! | `message`, `event` | the rows of the session, in order, with their original lines |
 //! | `again` | the session changed while it was written: discard its records; it is written again |
-//! | `end` | the end of a session, with the number of its rows; without it, the session is incomplete |
-//! | `complete` | the last line, with the number of sessions; without it, the archive is incomplete |
+//! | `end` | the end of a session, with the number of its rows and their checksum; without it, the session is incomplete |
+//! | `complete` | the last line, with the number of sessions and the checksum of their checksums; without it, the archive is incomplete |
+//!
+//! The checksum of a session is that of its lines in the archive, from `session` to the last row, without line ends.
+//! Archives of earlier versions have none. An import skips a session with a broken line, and continues with the next.
 //!
 //! Lines of transcripts and event logs and metadata files are text, or hexadecimal digits if they are not UTF-8, so
 //! they are preserved byte for byte. Vectors are left out: they are made again from the lines.
 //!
 //! [`JsonLinesWriter`] writes records as JSON lines. Other formats implement [`ArchiveWriter`] and [`ArchiveReader`].
 
+mod checksum;
 mod export;
 mod import;
 mod json_lines;
+mod session;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -27,8 +32,9 @@ use crate::{
     model::{Digest, Level, RawJson, Role, Session, TimeSource, Timestamp, time_fields},
 };
 
+pub use checksum::Checksum;
 pub use export::ExportReport;
-pub use import::{ImportOptions, ImportReport, RefusedSession};
+pub use import::{BrokenPart, ImportOptions, ImportReport, RefusedSession};
 pub use json_lines::{JsonLinesReader, JsonLinesWriter};
 
 /// The version of the format, for writing and reading.
@@ -57,11 +63,27 @@ pub trait ArchiveReader: Send {
     ///
     /// # Errors
     ///
-    /// `StorageIo` if it can't be read, `Validation` (`archive`) if it is not a record.
+    /// `StorageIo` if it can't be read; `Validation` (`archive`) if it is not a record, or the end of a session with
+    /// another checksum. Then the next call returns the record after it.
     fn next(&mut self) -> Result<Option<Record>>;
 
     /// The position of the last record for error messages: a unit and a number from 1, such as `("line", 7)`.
     fn place(&self) -> (&'static str, u64);
+
+    /// Remembers the position after the last record. Returns whether [`Self::go_back`] can return to it; if not, every
+    /// session must fit into memory.
+    fn mark(&mut self) -> bool {
+        false
+    }
+
+    /// Returns to the position of the last [`Self::mark`].
+    ///
+    /// # Errors
+    ///
+    /// `StorageIo` if that fails.
+    fn go_back(&mut self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// A record of an archive.
@@ -74,6 +96,9 @@ pub enum Record {
         format: u32,
         /// Who wrote it.
         writer: String,
+        /// Whether each session has a checksum.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        checksums: bool,
     },
     /// A session begins.
     Session(Box<SessionRecord>),
@@ -89,11 +114,17 @@ pub enum Record {
         messages: u32,
         /// The number of its events.
         events: u32,
+        /// The checksum of its lines. Writers set it; absent in archives of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checksum: Option<String>,
     },
     /// The last record: the archive is complete.
     Complete {
         /// The number of sessions.
         sessions: u64,
+        /// The checksum of the checksums of all sessions. Writers set it; absent in archives of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checksum: Option<String>,
     },
 }
 

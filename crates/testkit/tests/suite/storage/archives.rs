@@ -5,7 +5,9 @@ use amplifier_session_testkit::prelude::*;
 on_both_stores![
     sessions_come_back_as_they_were,
     existing_sessions_are_replaced_only_on_request,
-    a_broken_archive_imports_only_complete_sessions,
+    a_broken_line_costs_its_session,
+    an_incomplete_archive_is_noticed,
+    large_sessions_are_checked_before_they_are_stored,
     event_ids_of_other_sessions_are_refused,
 ];
 
@@ -88,8 +90,79 @@ async fn existing_sessions_are_replaced_only_on_request(store: Store) {
     assert_eq!(store.stored(&target("s")).await.session.message_count, 2);
 }
 
-/// Importing a broken archive stores the sessions that are complete before the broken line, and no incomplete one.
-async fn a_broken_archive_imports_only_complete_sessions(store: Store) {
+/// An archive as earlier versions wrote it.
+fn without_checksums(archive: &str) -> String {
+    let line = |line: &str| {
+        let mut record: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+        record.remove("checksum");
+        record.remove("checksums");
+        serde_json::to_string(&record).unwrap() + "\n"
+    };
+    archive.lines().map(line).collect()
+}
+
+/// A broken line costs its session. The others are imported, and the report says what is broken.
+async fn a_broken_line_costs_its_session(store: Store) {
+    for session in ["a", "b", "c"] {
+        store.sync(&target(session), vec![lines::user("hello"), lines::assistant("world")]).await;
+        store.sync_events(&target(session), vec![lines::logger_event("tool:post")]).await;
+    }
+    let scope = Scope::from(target("a").key.user_id);
+    let archive = exported(&store, &scope).await;
+    let good: Vec<&str> = archive.lines().collect();
+    assert_eq!(good.len(), 17);
+    // The sessions in the archive.
+    let names: Vec<String> = [1, 6, 11].map(|line: usize| session_of(good[line])).to_vec();
+    let old = without_checksums(&archive);
+    let old: Vec<&str> = old.lines().collect();
+    for (lines, checksums) in [(&good, true), (&old, false)] {
+        let flipped = lines[8].replace("world", "worle");
+        let event = lines[9].replace("tool:post", "tool:pre\"");
+        let event_line = lines[9].replacen("\\\"event\\\"", "\\\"evenT\\\"", 1);
+        assert_ne!(event_line, lines[9]);
+        let cases: [(usize, &str, &str); 9] = [
+            (7, "{\"record\":", "is not a record"),
+            (7, "{\"record\":\"spaceship\"}", "spaceship"),
+            (8, &flipped, "checksum differs"),
+            (9, &event, "is not a record"),
+            (9, &event_line, "digest differs"),
+            (8, lines[7], "does not follow"),
+            (10, "{\"record\":\"end\",\"messages\":3,\"events\":1}", ""),
+            (10, "broken", "is not a record"),
+            (6, "{\"record\":\"archive\",\"format\":1,\"writer\":\"\"}", "begins a second time"),
+        ];
+        for (at, wrong, says) in cases {
+            if wrong == flipped && !checksums {
+                continue;
+            }
+            for session in ["a", "b", "c"] {
+                store.backend.delete_session(&target(session).key).await.unwrap();
+            }
+            let mut lines = lines.clone();
+            lines[at] = wrong;
+            let report = imported(&store, &lines.join("\n"), &ImportOptions::default()).await.unwrap();
+            assert_eq!((report.sessions, report.messages, report.events), (2, 4, 2), "{wrong}: {report:?}");
+            assert_eq!(report.broken.len(), 1, "{wrong}: {report:?}");
+            let broken = &report.broken[0];
+            assert!(broken.reason.contains(says), "{wrong}: {report:?}");
+            let at = if wrong == flipped { 10 } else { at };
+            assert_eq!(broken.place, format!("line {}", at + 1), "{wrong}");
+            let session = broken.session_id.as_ref().map(SessionId::as_str);
+            assert_eq!(session, (at != 6).then_some(names[1].as_str()), "{wrong}");
+            let stored = exported(&store, &scope).await;
+            assert!(!stored.contains(&format!("\"session_id\":\"{}\"", names[1])), "{wrong}");
+        }
+    }
+}
+
+/// The id of the session that a line begins.
+fn session_of(line: &str) -> String {
+    let record: serde_json::Value = serde_json::from_str(line).unwrap();
+    record["session"]["session_id"].as_str().unwrap().to_owned()
+}
+
+/// An archive without its beginning, its end or a session is noticed.
+async fn an_incomplete_archive_is_noticed(store: Store) {
     for session in ["a", "b"] {
         store.sync(&target(session), vec![lines::user("hello"), lines::assistant("world")]).await;
     }
@@ -97,55 +170,81 @@ async fn a_broken_archive_imports_only_complete_sessions(store: Store) {
     let archive = exported(&store, &scope).await;
     let good: Vec<&str> = archive.lines().collect();
     assert_eq!(good.len(), 10);
-    for (at, wrong, says) in [
-        (7, "{\"record\":", "is not a record"),
-        (7, "{\"record\":\"spaceship\"}", "spaceship"),
-        (7, good[6], "does not follow"),
-        (8, "{\"record\":\"end\",\"messages\":3,\"events\":0}", "rows of the session are missing"),
-        (8, good[0], "begins a second time"),
-    ] {
-        for session in ["a", "b"] {
-            store.backend.delete_session(&target(session).key).await.unwrap();
-        }
-        let mut lines = good.clone();
-        lines[at] = wrong;
-        let broken = lines.join("\n");
-        let error = imported(&store, &broken, &ImportOptions::default()).await.unwrap_err();
-        assert_eq!(
-            (error.kind(), error.context("field")),
-            (ErrorKind::Validation, Some("archive")),
-            "{wrong}"
-        );
-        assert!(error.message().contains(says), "{wrong}: {error}");
-        assert_eq!(error.context("line"), Some((at + 1).to_string().as_str()), "{wrong}");
-        assert_eq!(exported(&store, &scope).await.lines().count(), 6, "{wrong}: one session");
-    }
-    let cut = good[..8].join("\n");
-    let error = imported(&store, &cut, &ImportOptions::default().with_replace(true)).await;
-    assert!(error.unwrap_err().to_string().contains("in the middle of a session"));
     let replace = ImportOptions::default().with_replace(true);
-    for (wrong, says) in [
-        (good[..9].join("\n"), "ends before its last line; it had 2 sessions"),
-        ([&good[..5], &good[9..]].concat().join("\n"), "should have 2 sessions, but has 1"),
-        (format!("{archive}{}", good[0]), "continues after its end"),
+    for (wrong, sessions, says) in [
+        (good[..8].join("\n"), 1, "in the middle of a session"),
+        (good[..9].join("\n"), 2, "ends before its last line; it had 2 sessions"),
+        ([&good[..5], &good[9..]].concat().join("\n"), 1, "should have 2 sessions, but has 1"),
+        ([&good[..1], &good[5..9], &good[1..5], &good[9..]].concat().join("\n"), 2, "another order"),
+        (format!("{archive}{}", good[0]), 2, "continues after its end"),
+        ([&["{\"record\":\"archiv"], &good[1..]].concat().join("\n"), 2, "is not a record"),
     ] {
-        let error = imported(&store, &wrong, &replace).await.unwrap_err();
-        assert!(error.message().contains(says), "{says}: {error}");
+        let report = imported(&store, &wrong, &replace).await.unwrap();
+        assert_eq!((report.sessions, report.broken.len()), (sessions, 1), "{says}: {report:?}");
+        assert!(report.broken[0].reason.contains(says), "{says}: {report:?}");
     }
-    for (whole, says) in [("", "is empty"), ("{\"record\":\"again\"}", "is not an archive")] {
-        let error = imported(&store, whole, &ImportOptions::default()).await;
-        assert!(error.unwrap_err().to_string().contains(says), "{whole}");
+    for (whole, says) in [
+        ("", "is empty"),
+        ("{\"record\":\"again\"}", "is not an archive"),
+        ("{\"role\":\"user\"}\n{\"role\":\"user\"}", "is not a record"),
+    ] {
+        let error = imported(&store, whole, &ImportOptions::default()).await.unwrap_err();
+        assert!(error.message().contains(says), "{whole}: {error}");
+        assert_eq!((error.kind(), error.context("field")), (ErrorKind::Validation, Some("archive")));
     }
     // Rows that are added later would leave a gap.
-    let lying = archive.replace("\"message_count\":2", "\"message_count\":5");
-    let error = imported(&store, &lying, &ImportOptions::default().with_replace(true)).await;
-    assert!(error.unwrap_err().message().contains("rows of the session are missing"));
+    let lying = without_checksums(&archive).replace("\"message_count\":2", "\"message_count\":5");
+    let report = imported(&store, &lying, &replace).await.unwrap();
+    assert_eq!((report.sessions, report.broken.len()), (0, 2), "{report:?}");
+    assert!(report.broken[0].reason.contains("rows of the session are missing"), "{report:?}");
     let spaced = format!("{}\n\n", archive.replace('\n', "\n \r\n"));
-    let report = imported(&store, &spaced, &ImportOptions::default().with_replace(true)).await.unwrap();
-    assert_eq!(report.sessions, 2);
+    let report = imported(&store, &spaced, &replace).await.unwrap();
+    assert_eq!((report.sessions, report.broken.len()), (2, 0), "{report:?}");
+    let report = imported(&store, &without_checksums(&archive), &replace).await.unwrap();
+    assert_eq!((report.sessions, report.broken.len()), (2, 0), "{report:?}");
     let newer = archive.replacen("\"format\":1", "\"format\":2", 1);
     let error = imported(&store, &newer, &ImportOptions::default()).await;
     assert!(error.unwrap_err().to_string().contains("format 2"));
+}
+
+/// A session that is larger than what is written at a time is imported in parts, and only if it is whole.
+async fn large_sessions_are_checked_before_they_are_stored(store: Store) {
+    let large = target("large");
+    store.sync(&large, vec![lines::user("hello"), lines::assistant("world")]).await;
+    let text = "word ".repeat(200_000);
+    let event =
+        |n: usize| RawJson::from(format!(r#"{{"event":"note","data":{{"n":"{n} {text}"}}}}"#).as_str());
+    store.sync_events(&large, (0..24).map(event).collect()).await;
+    let mut ingest = store.storage.ingest(large.clone()).await.unwrap();
+    ingest.set_sync_state("as far as this".to_owned());
+    ingest.commit().await.unwrap();
+    store.sync(&target("small"), vec![lines::user("hello")]).await;
+    let scope = Scope::from(large.key.user_id.clone());
+    let archive = exported(&store, &scope).await;
+    let seekable = async |archive: &str, options: ImportOptions| {
+        let mut reader = JsonLinesReader::seekable(std::io::Cursor::new(archive.as_bytes()));
+        store.storage.import_sessions(&mut reader, &options).await.unwrap()
+    };
+    let replace = || ImportOptions::default().with_replace(true);
+    let report = seekable(&archive, replace()).await;
+    assert_eq!((report.sessions, report.replaced, report.broken.len()), (2, 2, 0), "{report:?}");
+    assert!(exported(&store, &scope).await == archive);
+    // One changed letter in its last line: what was stored stays.
+    let at = archive.rfind("23 word word").unwrap();
+    let mut broken = archive.clone().into_bytes();
+    broken[at] = b'1';
+    let report = seekable(std::str::from_utf8(&broken).unwrap(), replace()).await;
+    assert_eq!((report.sessions, report.broken.len()), (1, 1), "{report:?}");
+    assert!(exported(&store, &scope).await == archive);
+    // Without its last line, the other session is imported all the same.
+    let end = |line: &&str| !line.contains("\"messages\":2,\"events\":24");
+    let cut: Vec<&str> = archive.lines().filter(end).collect();
+    let report = seekable(&cut.join("\n"), replace()).await;
+    assert_eq!((report.sessions, report.broken.len()), (1, 1), "{report:?}");
+    store.backend.delete_session(&large.key).await.unwrap();
+    let report = seekable(&archive, replace()).await;
+    assert_eq!((report.sessions, report.replaced), (2, 1), "{report:?}");
+    assert!(exported(&store, &scope).await == archive);
 }
 
 /// A session is refused with a reason if one of its event ids belongs to another session.

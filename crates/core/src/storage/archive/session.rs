@@ -1,0 +1,299 @@
+//! A session that is being imported.
+
+use super::{
+    ArchiveReader, EventRecord, ImportOptions, MessageRecord, Record, SessionRecord, digest, invalid,
+};
+use crate::{
+    Result, SessionStorage,
+    backend::{SessionChange, StorageBackendExt, StoredSession},
+    content::extract,
+    events,
+    model::{ContentType, Digest, Event, Message, MetadataFile, Payload, Session, StoredEvent, VectorState},
+};
+
+/// Number of event ids looked up at a time.
+const IDS: usize = 500;
+/// The size of the lines to write at a time. A larger session is read twice: it is checked before its first rows are
+/// written.
+const PART_BYTES: usize = 16 << 20;
+/// The sync state of a session while it is written in parts. No sync knows it, so it would read the files again.
+const IMPORTING: &str = "importing";
+
+/// A session that is being read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// Its rows that are not written yet.
+    pub(super) change: SessionChange,
+    /// The session, with all counts.
+    pub(super) session: Session,
+    sync_state: Option<String>,
+    /// Why it will be refused, if that is known already. Then its rows are not collected.
+    pub(super) refused: Option<String>,
+    /// Whether it replaces a stored session.
+    pub(super) replaces: bool,
+    /// The number of messages and events so far.
+    pub(super) rows: (u32, u32),
+    /// Ids of events that are still to be looked up.
+    ids: Vec<String>,
+    /// The size of the lines in `change`.
+    bytes: usize,
+    /// Whether the position after its first record is marked.
+    can_return: bool,
+    stage: Stage,
+}
+
+/// How a session is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Its rows are collected, and written at its end.
+    Collecting,
+    /// Its rows are only checked.
+    Checking,
+    /// It is whole, and written in parts.
+    Writing,
+}
+
+impl Reading {
+    pub(super) fn new(
+        record: SessionRecord,
+        stored: Option<StoredSession>,
+        options: &ImportOptions,
+        can_return: bool,
+    ) -> Result<Self> {
+        let SessionRecord { session, metadata_files, skipped, sync_state } = record;
+        let state = stored.as_ref().and_then(|stored| stored.sync_state.as_deref());
+        // An import was interrupted, and left a part of it.
+        let is_part = state == Some(IMPORTING);
+        let refused = match (&stored, &options.owner) {
+            (_, Some(owner)) if *owner != session.user_id => Some("it belongs to another user".to_owned()),
+            (Some(_), _) if !options.replace && !is_part => {
+                Some("there is a session of this id already".to_owned())
+            }
+            _ => None,
+        };
+        let had_state = state.is_some();
+        let replaces = stored.is_some() && !is_part;
+        let files = metadata_files.into_iter();
+        let files = files.map(|file| Ok(MetadataFile { name: file.name, raw: file.raw.whole()? }));
+        let mut change = SessionChange::new(session.clone(), stored.map(|stored| stored.version));
+        change.metadata_files = Some(files.collect::<Result<_>>()?);
+        change.skipped = Some(skipped);
+        (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
+        Ok(Self {
+            change,
+            session,
+            // An empty state is better than that of the replaced session.
+            sync_state: sync_state.or_else(|| had_state.then(String::new)),
+            refused,
+            replaces,
+            rows: (0, 0),
+            ids: Vec::new(),
+            bytes: 0,
+            can_return,
+            stage: Stage::Collecting,
+        })
+    }
+
+    pub(super) fn message(&mut self, record: MessageRecord) -> Result<()> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
+        next(&mut self.rows.0, record.sequence)?;
+        let raw = record.raw.whole()?;
+        let object = raw.parse_object()?;
+        if self.stage == Stage::Checking {
+            return Ok(());
+        }
+        let texts = extract(&object, record.role);
+        let embeddable = texts.iter().any(|text| ContentType::EMBEDDED.contains(&text.content_type));
+        let Session { user_id, host_id, project_slug, session_id, .. } = self.session.clone();
+        self.bytes += raw.as_bytes().len();
+        self.change.messages.put.push(Message {
+            user_id,
+            host_id,
+            project_slug,
+            session_id,
+            sequence: record.sequence,
+            role: record.role,
+            turn: record.turn,
+            ts: record.ts,
+            ts_source: record.ts_source,
+            synced_at: record.synced_at,
+            vectors: if embeddable { VectorState::Pending } else { VectorState::Nothing },
+            digest: Digest::of(raw.as_bytes()),
+            raw,
+        });
+        Ok(())
+    }
+
+    pub(super) fn event(&mut self, record: EventRecord) -> Result<()> {
+        if self.refused.is_some() {
+            return Ok(());
+        }
+        next(&mut self.rows.1, record.sequence)?;
+        let stated = digest(&record.digest)?;
+        let raw = record.raw.kept()?;
+        if raw.as_ref().is_some_and(|raw| Digest::of(raw.as_bytes()) != stated) {
+            return Err(invalid(
+                "the line of the event is not the one that was exported: its digest differs",
+            ));
+        }
+        if self.stage != Stage::Writing {
+            self.ids.push(record.event_id.clone());
+        }
+        if self.stage == Stage::Checking {
+            return Ok(());
+        }
+        let payload = match raw {
+            Some(raw) => {
+                self.bytes += raw.as_bytes().len();
+                events::store(&raw, record.data_size_bytes)?
+            }
+            None => Payload::None,
+        };
+        let chunk_count = match &payload {
+            Payload::Chunks(chunks) => Some(chunks.len() as u32),
+            _ => None,
+        };
+        let Session { user_id, host_id, project_slug, session_id, .. } = self.session.clone();
+        let event = Event {
+            event_id: record.event_id,
+            user_id,
+            host_id,
+            project_slug,
+            session_id,
+            sequence: record.sequence,
+            event_type: record.event_type,
+            ts: record.ts,
+            ts_estimated: record.ts_estimated,
+            turn: record.turn,
+            level: record.level,
+            tool_name: record.tool_name,
+            error_type: record.error_type,
+            model: record.model,
+            provider: record.provider,
+            summary: record.summary,
+            is_chunked: chunk_count.is_some(),
+            chunk_count,
+            data_size_bytes: record.data_size_bytes,
+            synced_at: record.synced_at,
+            digest: stated,
+        };
+        self.change.events.put.push(StoredEvent { event, payload });
+        Ok(())
+    }
+
+    /// Checks that no row is missing. The end of the session states the number of its rows, and so does the session.
+    pub(super) fn check_end(&self, stated: (u32, u32)) -> Result<()> {
+        let counted = (self.session.message_count, self.session.event_count);
+        if self.refused.is_some() || (self.rows == stated && self.rows == counted) {
+            return Ok(());
+        }
+        Err(invalid("rows of the session are missing"))
+    }
+
+    /// Forgets what was read of the session, to read it again.
+    fn restart(&mut self, stage: Stage) {
+        self.change.messages.put.clear();
+        self.change.events.put.clear();
+        self.ids.clear();
+        (self.rows, self.bytes, self.stage) = ((0, 0), 0, stage);
+    }
+}
+
+/// Rows must come in order, without gaps.
+fn next(rows: &mut u32, sequence: u32) -> Result<()> {
+    if *rows != sequence {
+        return Err(invalid(format!("row {sequence} does not follow the {rows} before it")));
+    }
+    *rows += 1;
+    Ok(())
+}
+
+impl SessionStorage {
+    /// Keeps the rows that were read from filling the memory: writes them once the whole session is checked. Returns
+    /// whether the session goes on.
+    pub(super) async fn relieve(
+        &self,
+        reading: &mut Reading,
+        archive: &mut dyn ArchiveReader,
+    ) -> Result<bool> {
+        if reading.bytes < PART_BYTES {
+            return Ok(true);
+        }
+        if reading.stage == Stage::Collecting && reading.can_return {
+            if !self.check_ahead(reading, archive).await? {
+                return Ok(false);
+            }
+            archive.go_back()?;
+            reading.restart(Stage::Writing);
+        } else if reading.stage == Stage::Writing {
+            let mut part = SessionChange::new(reading.session.clone(), None);
+            std::mem::swap(&mut part, &mut reading.change);
+            (part.session.message_count, part.session.event_count) = reading.rows;
+            part.sync_state = Some(IMPORTING.to_owned());
+            reading.bytes = 0;
+            reading.change.expected = Some(self.backend.write_one(part).await?);
+        }
+        Ok(true)
+    }
+
+    /// Reads the session to its end, without collecting its rows. Returns false if it follows again.
+    async fn check_ahead(&self, reading: &mut Reading, archive: &mut dyn ArchiveReader) -> Result<bool> {
+        // Events that were collected are looked up with those that follow.
+        let (ids, rows) = (std::mem::take(&mut reading.ids), reading.rows);
+        reading.restart(Stage::Checking);
+        (reading.ids, reading.rows) = (ids, rows);
+        loop {
+            match archive.next()? {
+                Some(Record::Message(record)) => reading.message(*record)?,
+                Some(Record::Event(record)) => reading.event(*record)?,
+                Some(Record::Again) => return Ok(false),
+                Some(Record::End { messages, events, .. }) => {
+                    reading.check_end((messages, events))?;
+                    reading.refused = self.taken_event(reading).await?;
+                    return Ok(true);
+                }
+                _ => {
+                    // The next session begins here, and must be read too.
+                    archive.go_back()?;
+                    return Err(invalid("the session has no end"));
+                }
+            }
+            if reading.ids.len() >= IDS {
+                reading.refused = self.taken_event(reading).await?;
+                if reading.refused.is_some() {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+
+    /// Writes a session, or the rest of it.
+    pub(super) async fn write_whole(&self, reading: &mut Reading) -> Result<()> {
+        let mut change = SessionChange::new(reading.session.clone(), None);
+        std::mem::swap(&mut change, &mut reading.change);
+        change.session = reading.session.clone();
+        change.sync_state = match reading.stage {
+            Stage::Writing => Some(reading.sync_state.take().unwrap_or_default()),
+            _ => reading.sync_state.take(),
+        };
+        self.backend.write_one(change).await.map(drop)
+    }
+
+    /// Why the session is refused, if another session of the user has an event with the same id.
+    pub(super) async fn taken_event(&self, reading: &mut Reading) -> Result<Option<String>> {
+        let user = &reading.session.user_id;
+        let ids = std::mem::take(&mut reading.ids);
+        for ids in ids.chunks(IDS) {
+            let found = self.backend.find_events(user, ids).await?;
+            let other =
+                found.into_iter().find(|(_, event)| event.session.session_id != reading.session.session_id);
+            if let Some((id, event)) = other {
+                let session = event.session.session_id;
+                return Ok(Some(format!("its event {id:?} already belongs to session {session}")));
+            }
+        }
+        Ok(None)
+    }
+}
