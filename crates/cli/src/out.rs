@@ -134,13 +134,40 @@ impl Out {
     /// Writes `value`, an object, as one line of JSON, with its cost if the store charges for it.
     /// On a terminal, control characters and invisible characters are escaped; the values are the same.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) -> io::Result<()> {
+        let json = self.charged(value)?;
+        self.line(&json)
+    }
+
+    /// Begins an object as [`Self::json`] writes it, whose first field is a list that is too long for memory. Each item is
+    /// written by [`Self::item`], and the other fields by [`Self::end_list`].
+    pub(crate) fn begin_list(&mut self, field: &str) -> io::Result<()> {
+        self.text(&format!("{{\"{field}\":["))
+    }
+
+    /// Writes an item of the list.
+    pub(crate) fn item<T: Serialize>(&mut self, is_first: bool, item: &T) -> io::Result<()> {
+        let json = self.shown(serde_json::to_string(item)?);
+        self.text(if is_first { "" } else { "," })?;
+        self.text(&json)
+    }
+
+    /// Ends the list. `rest` is an object with at least one field.
+    pub(crate) fn end_list<T: Serialize>(&mut self, rest: &T) -> io::Result<()> {
+        let rest = self.charged(rest)?;
+        self.line(&format!("],{}", rest.strip_prefix('{').unwrap_or(&rest)))
+    }
+
+    /// The value as JSON, with its cost.
+    fn charged<T: Serialize>(&self, value: &T) -> io::Result<String> {
         let json = serde_json::to_string(value)?;
-        let json = match self.service_usage() {
+        Ok(self.shown(match self.service_usage() {
             Some(usage) => with_usage(&json, usage)?,
             None => json,
-        };
-        let json = if self.terminal { escaped(&json) } else { json };
-        self.line(&json)
+        }))
+    }
+
+    fn shown(&self, json: String) -> String {
+        if self.terminal { escaped(&json) } else { json }
     }
 
     /// Remembers the store that the command uses.

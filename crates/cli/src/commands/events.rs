@@ -31,6 +31,15 @@ struct View<'a> {
     damaged: &'a [DamagedRow],
 }
 
+/// The result as JSON without the events.
+#[derive(Serialize)]
+struct Rest<'a> {
+    has_more: bool,
+    next: Option<String>,
+    #[serde(skip_serializing_if = "<[DamagedRow]>::is_empty")]
+    damaged: &'a [DamagedRow],
+}
+
 pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Failure> {
     let after = args.after.as_deref().map(parse_cursor).transpose()?;
     let (filter, sessions) = (filter(app, &args)?, args.narrow.filter()?);
@@ -42,8 +51,11 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
     let Readable { rows: mut found, mut damaged, .. } =
         reader.storage.readable_events(&reader.scope, &options).await?;
     let next = next(&reader, options, &found).await?;
-    let payloads =
-        if args.full { payloads(&reader, &mut found, &mut damaged).await? } else { Payloads::default() };
+    let streams = args.full && app.out.is_json();
+    let payloads = match args.full && !streams {
+        true => payloads(&reader, &mut found, &mut damaged).await?,
+        false => Payloads::default(),
+    };
     let short_ids = match app.out.is_json() || app.out.is_terminal() {
         true => {
             let sessions = found.iter().map(|event| &event.session_id);
@@ -51,7 +63,9 @@ pub(super) async fn run(app: &mut App, args: EventsArgs) -> Result<Outcome, Fail
         }
         false => ShortIds::new(),
     };
-    if app.out.is_json() {
+    if streams {
+        write_with_lines(app, &reader, &mut found, (next.as_ref(), &mut damaged), &short_ids).await?;
+    } else if app.out.is_json() {
         let view = |event| EventView::new(event, payloads.of(event), event_address(&short_ids, event));
         let events = found.iter().map(view).collect();
         let next_page = next.as_ref().map(write_cursor);
@@ -106,6 +120,32 @@ async fn next(
     let one = options.with_limit(1).with_after(end.clone());
     let more = reader.storage.readable_events(&reader.scope, &one).await?;
     Ok(Some(end).filter(|_| !more.rows.is_empty()))
+}
+
+/// Writes the events with their lines as JSON, each as soon as it is read: together, they may be too large for memory. An
+/// event whose line can't be read is moved to `damaged`.
+async fn write_with_lines(
+    app: &mut App,
+    reader: &Reader,
+    found: &mut Vec<Event>,
+    (next, damaged): (Option<&EventCursor>, &mut Vec<DamagedRow>),
+    short_ids: &ShortIds,
+) -> Result<(), Failure> {
+    app.out.begin_list("events")?;
+    let mut is_first = true;
+    for event in std::mem::take(found) {
+        let owner = Scope::User(event.user_id.clone());
+        match reader.storage.readable_event_payload(&owner, &event).await? {
+            Ok(raw) => {
+                let address = event_address(short_ids, &event);
+                app.out.item(is_first, &EventView::new(&event, raw.as_ref(), address))?;
+                is_first = false;
+                found.push(event);
+            }
+            Err(row) => damaged.push(row),
+        }
+    }
+    Ok(app.out.end_list(&Rest { has_more: next.is_some(), next: next.map(write_cursor), damaged })?)
 }
 
 /// The lines of the events, if they are stored. An event whose line can't be read is moved to `damaged`.
