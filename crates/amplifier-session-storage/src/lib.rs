@@ -69,7 +69,7 @@ pub use amplifier_session_parquet as parquet;
 pub use amplifier_session_sqlite as sqlite;
 pub use amplifier_session_sync as sync;
 pub use backends::BACKENDS;
-pub use open::{OpenOptions, open, open_at};
+pub use open::{OpenOptions, backup, open, open_at};
 pub use store_url::StoreUrl;
 
 /// Embedding providers: the trait and its implementations.

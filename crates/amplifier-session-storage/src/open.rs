@@ -1,6 +1,6 @@
 //! Opening a store by its URL.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage, StorageSettings, content::Redaction,
@@ -120,6 +120,25 @@ pub async fn open_at(url: &StoreUrl, options: OpenOptions) -> Result<SessionStor
     let storage =
         storage.with_redactor(options.redaction, Arc::new(amplifier_session_embed::secrets::BuiltInRedactor));
     Ok(storage)
+}
+
+/// Copies the store at `url`, which must exist, to the file `to`, which must be empty or not exist. The copy has one
+/// consistent state of all rows, also while other processes write. It is a store of its own;
+/// [`SessionStorage::update_index`] makes its search index again.
+///
+/// # Errors
+///
+/// `Unsupported` if the store is not one that can be copied: [`SessionStorage::export_sessions`] works with every store;
+/// `StorageConnection` if there is no store; those of the backend.
+pub async fn backup(url: &StoreUrl, to: &Path) -> Result<()> {
+    let (Some(from), Some(backup)) = (url.file(), url.backend().backup) else {
+        let message = format!("{} stores can't be copied while they are used", url.backend().name);
+        return Err(Error::new(ErrorKind::Unsupported, message).with_operation("backup"));
+    };
+    if !from.try_exists().unwrap_or(true) {
+        return Err(Error::new(ErrorKind::StorageConnection, format!("there is no store at {url}")));
+    }
+    backup(from.to_owned(), to.to_owned()).await.map_err(|error| error.with_operation("backup"))
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use std::{
 use tempfile::TempDir;
 use tempfile::TempPath;
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    unfinished::{Unfinished, remove_left},
+};
 
 /// A file that appears when it is complete, and that only its owner can read.
 #[derive(Debug)]
@@ -18,23 +21,41 @@ pub(crate) struct WholeFile<'a> {
     writer: BufWriter<File>,
     /// The new file, and the path of the file that it will replace: `path`, or the target of a link there. `None` for a
     /// pipe or a device, which is written directly.
-    fresh: Option<(TempPath, PathBuf)>,
+    fresh: Option<Fresh>,
     path: &'a Path,
 }
 
+/// A new file, with the path to which it is moved when it is complete.
+#[derive(Debug)]
+struct Fresh {
+    temporary: TempPath,
+    path: PathBuf,
+    _unfinished: Unfinished,
+}
+
+impl Fresh {
+    /// Creates a hidden file beside `path`, and removes those that killed processes left there.
+    fn create(path: PathBuf) -> io::Result<(File, Self)> {
+        let prefix = unfinished(&path);
+        remove_left(folder_of(&path), &prefix);
+        let (unfinished, (file, temporary)) = Unfinished::create(|| {
+            let fresh = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder_of(&path))?;
+            Ok((fresh.path().to_owned(), fresh.into_parts()))
+        })?;
+        Ok((file, Self { temporary, path, _unfinished: unfinished }))
+    }
+}
+
 /// Opens the file to write, and returns it with the `fresh` of [`WholeFile`].
-fn open(path: &Path) -> io::Result<(File, Option<(TempPath, PathBuf)>)> {
+fn open(path: &Path) -> io::Result<(File, Option<Fresh>)> {
     if is_stdout(path) {
         return Ok((stdout()?, None));
     }
     if is_stream(path) {
         return Ok((File::options().write(true).open(path)?, None));
     }
-    let path = whole(path);
-    let prefix = unfinished(&path);
-    let fresh = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder_of(&path))?;
-    let (file, temporary) = fresh.into_parts();
-    Ok((file, Some((temporary, path))))
+    let (file, fresh) = Fresh::create(whole(path))?;
+    Ok((file, Some(fresh)))
 }
 
 /// Whether a path is that of a store, or of one of the files beside it.
@@ -91,10 +112,47 @@ impl<'a> WholeFile<'a> {
     /// Moves the complete file to its path, replacing another one.
     pub(crate) fn place(self) -> Result<(), Failure> {
         let file = self.writer.into_inner().map_err(|error| cannot_write(self.path, error.error()))?;
-        let Some((temporary, path)) = self.fresh else { return Ok(()) };
+        let Some(Fresh { temporary, path, .. }) = self.fresh else { return Ok(()) };
         file.sync_all().map_err(|error| cannot_write(self.path, &error))?;
         temporary.persist(path).map_err(|error| cannot_write(self.path, &error.error))
     }
+}
+
+/// A file that something else writes by its path. It appears when it is complete, never replaces another one, and only
+/// its owner can read it.
+#[derive(Debug)]
+pub(crate) struct NewFile<'a> {
+    fresh: Fresh,
+    path: &'a Path,
+}
+
+impl<'a> NewFile<'a> {
+    /// Begins to write the file `path`, which must not exist.
+    pub(crate) fn begin(path: &'a Path) -> Result<Self, Failure> {
+        if path.symlink_metadata().is_ok() {
+            return Err(exists(path));
+        }
+        let (_, fresh) = Fresh::create(whole(path)).map_err(|error| cannot_write(path, &error))?;
+        Ok(Self { fresh, path })
+    }
+
+    /// The empty file to write.
+    pub(crate) fn temporary(&self) -> &Path {
+        &self.fresh.temporary
+    }
+
+    /// Moves the complete file to its path.
+    pub(crate) fn place(self) -> Result<(), Failure> {
+        let Fresh { temporary, path, .. } = self.fresh;
+        temporary.persist_noclobber(path).map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => exists(self.path),
+            _ => cannot_write(self.path, &error.error),
+        })
+    }
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::failed(format!("{} already exists", path.display()), "choose a file that does not exist yet")
 }
 
 /// A folder that appears when it is complete, and that only its owner can read.
@@ -102,6 +160,7 @@ impl<'a> WholeFile<'a> {
 #[derive(Debug)]
 pub(crate) struct WholeFolder<'a> {
     fresh: TempDir,
+    _unfinished: Unfinished,
     path: &'a Path,
 }
 
@@ -113,8 +172,11 @@ impl<'a> WholeFolder<'a> {
             let message = format!("{} already exists, and contains {other}", path.display());
             return Err(Failure::failed(message, "choose a folder that does not exist yet"));
         }
-        let fresh = private_folder(path).map_err(|error| cannot_write(path, &error))?;
-        Ok(Self { fresh, path })
+        remove_left(folder_of(path), &unfinished(path));
+        let create = || private_folder(path).map(|folder| (folder.path().to_owned(), folder));
+        let created = Unfinished::create(create).map_err(|error| cannot_write(path, &error));
+        let (unfinished, fresh) = created?;
+        Ok(Self { fresh, _unfinished: unfinished, path })
     }
 
     /// Where to write.

@@ -21,6 +21,7 @@ mod project;
 mod refresh;
 mod render;
 mod samples;
+mod unfinished;
 
 use std::process::ExitCode;
 

@@ -32,6 +32,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
             "The folder with DuckDB's extensions, unless it is where DuckDB installs them",
         ),
     ],
+    backup: None,
     open: Open::File {
         default: Some("~/.amplifier/sessions.duckdb"),
         open: |path, request| Box::pin(open(path, request)),

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::backend::{BackendFactory, Open, StorageBackend};
+use amplifier_session_core::{
+    backend::{BackendFactory, Open, StorageBackend},
+    blocking,
+};
 
-use crate::Sqlite;
+use crate::{Sqlite, pool::Pool};
 
 /// SQLite stores: `sqlite:PATH`.
 pub static FACTORY: BackendFactory = BackendFactory {
@@ -24,4 +27,7 @@ pub static FACTORY: BackendFactory = BackendFactory {
             })
         },
     },
+    backup: Some(|from, to| {
+        Box::pin(async move { blocking(move || Pool::open(&from)?.copy_to(&to)).await? })
+    }),
 };

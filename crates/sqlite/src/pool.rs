@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use amplifier_session_core::Result;
+use amplifier_session_core::{Error, ErrorKind, Result};
 use amplifier_session_sql::{
     embedded::{Connections, Idle, lock},
     file,
@@ -177,6 +177,21 @@ impl Pool {
             rewritten
         };
         rewrite().map_err(storage("vacuum"))
+    }
+
+    /// Copies the database, with what is in its write-ahead log, to a file that is empty or does not exist. Other
+    /// connections read and write meanwhile.
+    pub(crate) fn copy_to(&self, path: &Path) -> Result<()> {
+        let failed = |source: std::io::Error| {
+            let message = format!("can't write the copy of the database: {source}");
+            Error::new(ErrorKind::StorageIo, message).with("file", path.display()).with_source(source)
+        };
+        let absolute = std::path::absolute(path).map_err(failed)?;
+        let Some(name) = absolute.to_str() else {
+            return Err(Error::validation("path", "is not valid Unicode").with("value", path.display()));
+        };
+        self.on_reader(|connection| connection.execute("VACUUM INTO ?1", [name]).map_err(storage("backup")))?;
+        std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(failed)
     }
 
     fn empty_log_if_due(&self, writer: &Connection) {

@@ -1,6 +1,7 @@
 //! The definition of the command line.
 
 mod archive;
+mod backup;
 mod completions;
 mod config;
 mod context;
@@ -28,6 +29,7 @@ mod user;
 use clap::{Parser, Subcommand};
 
 pub(crate) use archive::{ArchiveFormat, ExportArgs, ImportArgs};
+pub(crate) use backup::BackupArgs;
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::{ConfigAction, ConfigArgs};
 pub(crate) use context::{ContextArgs, PositionArgs};
@@ -121,6 +123,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     Import(ImportArgs),
     Restore(RestoreArgs),
+    Backup(BackupArgs),
     Embeddings(EmbeddingsArgs),
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod archive;
+mod backup;
 mod completions;
 mod config;
 mod confirm;
@@ -78,6 +79,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Export(args) => archive::export(app, args).await,
         Command::Import(args) => archive::import(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,
+        Command::Backup(args) => backup::run(app, args).await,
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,

@@ -1,6 +1,9 @@
 //! `restore`: writes sessions back as Amplifier's files.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
 
 use amplifier_session_storage::{
     model::SessionKey,
@@ -14,6 +17,7 @@ use crate::{
     failure::{Failure, Outcome, report_damage, say},
     progress::Bar,
     render::text::{counted, grouped},
+    unfinished::Unfinished,
 };
 
 /// At most this many files or sessions are listed.
@@ -27,7 +31,8 @@ pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Fai
         .with_filter(filter)
         .with_sessions(named(&reader, &args.sessions).await?)
         .with_overwrite(args.overwrite);
-    let progress = Restoring(Bar::new(0, "restoring {wide_bar} {pos}/{len} sessions"));
+    let bar = Bar::new(0, "restoring {wide_bar} {pos}/{len} sessions");
+    let progress = Restoring { bar, staging: Mutex::new(None) };
     let report = restore(&reader.storage, &options, &progress).await?;
     drop(progress);
     let found = report.sessions > 0 || !report.failed.is_empty();
@@ -58,17 +63,22 @@ async fn named(reader: &Reader, typed: &[String]) -> Result<Option<Vec<SessionKe
 }
 
 /// The progress on a bar.
-struct Restoring(Bar);
+struct Restoring {
+    bar: Bar,
+    staging: Mutex<Option<Unfinished>>,
+}
 
 impl RestoreProgress for Restoring {
     fn begin(&self, sessions: u64) {
-        self.0.set(0, sessions);
+        self.bar.set(0, sessions);
     }
 
-    fn staging(&self, _folder: &Path) {}
+    fn staging(&self, folder: &Path) {
+        *self.staging.lock().unwrap_or_else(PoisonError::into_inner) = Some(Unfinished::existing(folder));
+    }
 
     fn session(&self, _session: &SessionKey) {
-        self.0.add(1);
+        self.bar.add(1);
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod archive;
+mod backup;
 mod changes;
 mod completion;
 mod configuration;

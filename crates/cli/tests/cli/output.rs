@@ -87,6 +87,7 @@ fn help() {
         "export",
         "import",
         "restore",
+        "backup",
         "completions",
     ] {
         text(&format!("help_{command}"), &[command, "--help"]);

@@ -30,6 +30,8 @@ pub struct BackendFactory {
     pub settings: &'static [Setting],
     /// Opens a store.
     pub open: Open,
+    /// Copies a store in a file, if the backend can do that while others use it.
+    pub backup: Option<BackupFile>,
 }
 
 /// What follows the scheme of a store URL, and the function that opens the store.
@@ -51,6 +53,10 @@ pub type OpenFile = fn(PathBuf, OpenRequest) -> Opening;
 
 /// Opens the store at what follows `SCHEME:` in the URL, without the parameters.
 pub type OpenService = fn(String, OpenRequest) -> Opening;
+
+/// Copies the store in the first file to the second one, which is empty or does not exist: in one consistent state, also
+/// while other processes read and write it.
+pub type BackupFile = fn(PathBuf, PathBuf) -> BoxFuture<'static, Result<()>>;
 
 /// A store that is being opened.
 pub type Opening = BoxFuture<'static, Result<Arc<dyn StorageBackend>>>;

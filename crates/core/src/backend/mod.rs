@@ -40,7 +40,7 @@ pub use counts::{
 };
 pub use deletion::{Deletion, Remains};
 pub use events::Events;
-pub use factory::{BackendFactory, Open, OpenFile, OpenRequest, OpenService, Opening};
+pub use factory::{BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening};
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
 pub use locks::SessionLocks;
 pub use messages::Messages;

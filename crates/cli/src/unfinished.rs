@@ -1,0 +1,206 @@
+//! Incomplete files and folders: a process that is told to end removes its own, and the next run those of killed ones.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, Once, PoisonError},
+};
+
+/// Those of this process.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An incomplete file or folder, which is removed if the process is told to end. Dropping this ends that.
+#[derive(Debug)]
+pub(crate) struct Unfinished {
+    path: PathBuf,
+    /// Locks it, so that other processes don't take it for one that a killed process left.
+    _lock: Option<File>,
+}
+
+impl Unfinished {
+    /// Creates it with `create`, which returns its path.
+    pub(crate) fn create<T>(create: impl Fn() -> io::Result<(PathBuf, T)>) -> io::Result<(Self, T)> {
+        listen();
+        let mut attempts = 3;
+        loop {
+            // Nothing is created while a signal is handled.
+            let mut all = unfinished();
+            let (path, created) = create()?;
+            let lock = lock(&path);
+            attempts -= 1;
+            // Another process may have removed it before it was locked.
+            if path.exists() || attempts == 0 {
+                all.push(path.clone());
+                return Ok((Self { path, _lock: lock }, created));
+            }
+        }
+    }
+
+    /// One that something else has created, and locks.
+    pub(crate) fn existing(path: &Path) -> Self {
+        listen();
+        unfinished().push(path.to_owned());
+        Self { path: path.to_owned(), _lock: None }
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        unfinished().retain(|path| *path != self.path);
+    }
+}
+
+/// Removes what killed processes left in `folder`: files and folders whose names begin with `prefix`, and which no
+/// process has locked. What can't be locked is left.
+pub(crate) fn remove_left(folder: &Path, prefix: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
+            continue;
+        }
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() || kind.is_file() => {
+                if let Some(_lock) = lock(&path) {
+                    remove(&path);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Locks a file or a folder; `None` if another process has locked it. On Windows, a lock would keep this process from
+/// writing, too.
+fn lock(path: &Path) -> Option<File> {
+    if cfg!(not(unix)) {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    file.try_lock().ok()?;
+    Some(file)
+}
+
+/// Removes a file or folder, to which this process may still be writing.
+fn remove(path: &Path) {
+    for _ in 0..100 {
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        if path.symlink_metadata().is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits for signals that end the process, on a thread of its own: the others may be busy or wait for a pipe.
+fn listen() {
+    static LISTENING: Once = Once::new();
+    LISTENING.call_once(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let Ok(runtime) = runtime else { return };
+        // Signals must be caught before anything is created.
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let code = runtime.block_on(async {
+                let signals = signals::Signals::new();
+                let _ = ready.send(());
+                signals.wait().await
+            });
+            // Never released: nothing more may be created.
+            let all = unfinished();
+            all.iter().for_each(|path| remove(path));
+            std::process::exit(code);
+        });
+        let _ = is_ready.recv();
+    });
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::{future::poll_fn, task::Poll};
+
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    pub(super) struct Signals(Vec<(Signal, i32)>);
+
+    impl Signals {
+        pub(super) fn new() -> Self {
+            let kinds = [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate()];
+            let caught = kinds.into_iter().filter(|kind| !is_ignored(kind.as_raw_value()));
+            Self(caught.filter_map(|kind| Some((signal(kind).ok()?, kind.as_raw_value()))).collect())
+        }
+
+        /// Waits for one of them, and returns the exit code for it.
+        pub(super) async fn wait(mut self) -> i32 {
+            let number = poll_fn(|context| {
+                for (signal, number) in &mut self.0 {
+                    if signal.poll_recv(context).is_ready() {
+                        return Poll::Ready(*number);
+                    }
+                }
+                Poll::Pending
+            });
+            128 + number.await
+        }
+    }
+
+    /// Whether the process was told to ignore a signal, as by `nohup`.
+    #[cfg(target_os = "linux")]
+    fn is_ignored(signal: i32) -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        mask & (1 << (signal - 1)) != 0
+    }
+
+    /// It is not known there. A process that survives a hangup matters more than a file that the next run removes.
+    #[cfg(not(target_os = "linux"))]
+    fn is_ignored(signal: i32) -> bool {
+        signal == SignalKind::hangup().as_raw_value()
+    }
+}
+
+#[cfg(not(unix))]
+mod signals {
+    pub(super) struct Signals;
+
+    impl Signals {
+        pub(super) fn new() -> Self {
+            Self
+        }
+
+        pub(super) async fn wait(self) -> i32 {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            130
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_no_process_uses_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let create = |name: &str| {
+            let path = path(name);
+            Unfinished::create(|| File::create(&path).map(|file| (path.clone(), file))).unwrap()
+        };
+        let _used = create(".a.jsonl.unfinished-1");
+        drop(create(".a.jsonl.unfinished-2"));
+        drop(create(".b.jsonl.unfinished-3"));
+        fs::create_dir(path(".a.jsonl.unfinished-4")).unwrap();
+        remove_left(folder.path(), ".a.jsonl.unfinished-");
+        let mut left: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort_unstable();
+        assert_eq!(left, [".a.jsonl.unfinished-1", ".b.jsonl.unfinished-3"]);
+    }
+}
