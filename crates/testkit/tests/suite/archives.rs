@@ -50,3 +50,41 @@ async fn a_session_changed_during_an_export_is_in_the_archive() {
     busy.written.dedup();
     assert_eq!(busy.written.len(), SESSIONS);
 }
+
+/// An import that stops in the middle of a large session leaves a part, which the next import replaces.
+#[tokio::test]
+async fn an_interrupted_import_is_completed_by_the_next() {
+    let scope = Scope::Everyone;
+    let exported = async |storage: &SessionStorage| {
+        let mut archive = Vec::new();
+        let mut writer = JsonLinesWriter::new(&mut archive);
+        storage.export_sessions(&scope, SessionFilter::default(), &mut writer).await.unwrap();
+        archive
+    };
+    let source = SessionStorage::new(Arc::new(MemoryBackend::new()));
+    let text = "word ".repeat(200_000);
+    let event =
+        |n: usize| RawJson::from(format!(r#"{{"event":"note","data":{{"n":"{n} {text}"}}}}"#).as_str());
+    let lines = SyncLines::whole((0..40).map(event).collect());
+    source.sync_event_lines(&target("s"), lines).await.unwrap();
+    let mut ingest = source.ingest(target("s")).await.unwrap();
+    ingest.set_sync_state("as far as this".to_owned());
+    ingest.commit().await.unwrap();
+    let archive = exported(&source).await;
+
+    let backend = Arc::new(FlakyBackend::new(Arc::new(MemoryBackend::new())));
+    let storage = SessionStorage::new(backend.clone());
+    let import = async || {
+        let mut reader = JsonLinesReader::seekable(std::io::Cursor::new(archive.as_slice()));
+        storage.import_sessions(&mut reader, &ImportOptions::default()).await
+    };
+    backend.fail_after(Operation::Write, 1);
+    assert_eq!(import().await.unwrap_err().kind(), ErrorKind::StorageIo);
+    let part = backend.get_session(&target("s").key).await.unwrap().unwrap();
+    assert!((1..40).contains(&part.session.event_count), "{}", part.session.event_count);
+    let report = import().await.unwrap();
+    assert_eq!((report.sessions, report.replaced, report.refused.len()), (1, 0, 0));
+    assert!(exported(&storage).await == archive);
+    // Now it is there.
+    assert_eq!(import().await.unwrap().refused.len(), 1);
+}
