@@ -7,7 +7,8 @@
 //! | `events.parquet` | a line of an event log |
 //!
 //! The rows of a session are consecutive and in order. The columns are the fields of the records of an archive
-//! ([`amplifier_session_core::storage::Record`]), the user and the session.
+//! ([`amplifier_session_core::storage::Record`]), the user and the session. The column `checksum` of a session covers the
+//! sequences, lines and digests of its rows.
 //!
 //! | file | content |
 //! | --- | --- |
