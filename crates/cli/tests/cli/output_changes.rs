@@ -109,10 +109,10 @@ fn delete() {
 fn delete_by_filter() {
     let home = Home::without_vectors();
     let older = ["delete", "--older-than", "2026-11-03"];
-    let with = |more: &[&str]| [&older[..], more].concat();
+    let with = |more: &[&'static str]| [&older[..], more].concat();
     home.shows("delete_dry_run", &with(&["--dry-run"]));
     home.shows_json("delete_dry_run_json", &with(&["--project", "pipeline", "--dry-run"]));
-    Terminal::new(&home).shows("delete_dry_run_terminal", &with(&["--project", "web", "--dry-run"]));
+    Terminal::new(&home).shows("delete_dry_run_terminal", &with(&["--project", "pipeline", "--dry-run"]));
     home.shows("error_delete_filter_pipe", &older);
     let declined = Terminal::new(&home).with_typed("n\n");
     declined.shows("delete_filter_declined_terminal", &with(&["--project", "payments-api"]));

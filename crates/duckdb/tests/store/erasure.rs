@@ -2,9 +2,13 @@
 //!
 //! DuckDB compresses what it stores, so this searches for texts that it stores unchanged, in files that are not open.
 
-use amplifier_session_testkit::erasure::{WORDS, bystander, delete, fill, search, stored_pieces, traces};
+use amplifier_session_core::backend::prelude::*;
+use amplifier_session_testkit::{
+    erasure::{WORDS, bystander, delete, fill, search, stored_pieces, traces},
+    lines,
+};
 
-use super::support::Folder;
+use super::support::{Folder, target, whole};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_of_a_deleted_session_is_left_in_any_file() {
@@ -31,4 +35,25 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     assert_eq!(traces(folder.path(), &pieces), []);
     let storage = folder.storage().await;
     assert!(search(&storage, "harmless").await > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_more_rows_than_one_transaction_removes_is_deleted() {
+    const LONG: usize = 4_100;
+    let folder = Folder::new();
+    let storage = folder.storage().await.with_embedding(None);
+    let (long, other) = (target("long"), target("other"));
+    let messages = (0..LONG).map(|n| lines::user(&format!("long {n}"))).collect();
+    storage.sync_transcript_lines(&long, whole(messages)).await.unwrap();
+    let events = (0..LONG).map(|n| lines::logger_event(&format!("event{n}"))).collect();
+    storage.sync_event_lines(&long, whole(events)).await.unwrap();
+    storage.sync_transcript_lines(&other, whole(vec![lines::user("other")])).await.unwrap();
+    let deletion = storage.delete_sessions(&[long.key.clone(), other.key.clone(), long.key.clone()]).await;
+    assert!(deletion.remains.is_empty(), "{:?}", deletion.remains);
+    assert!(deletion.deleted.iter().map(|deleted| *deleted.as_ref().unwrap()).eq([true, true, false]));
+    let backend = folder.backend().await;
+    for key in [&long.key, &other.key] {
+        assert!(backend.message_states(key).await.unwrap().is_empty());
+        assert!(backend.get_session(key).await.unwrap().is_none());
+    }
 }

@@ -29,7 +29,7 @@ const ARENA_BYTES: usize = 48 << 20;
 const OPERATIONS_AT_ONCE: usize = 64;
 
 /// A commit deletes at most this many messages: tantivy needs some hundred bytes for each.
-const DELETIONS_AT_ONCE: usize = 50_000;
+const DELETIONS_AT_ONCE: usize = 10_000;
 
 /// Updates the text index from the rows. The caller holds the writer's lock.
 pub(crate) fn fold(
