@@ -80,7 +80,7 @@ fn scores(texts: &[String], terms: &[String]) -> Vec<f32> {
     counted.iter().map(|document| score(&statistics, document)).collect()
 }
 
-/// Scores depend on what is in the store, and not on what was there before: see [`deletion`](super::deletion).
+/// Scores depend on what is in the store, and not on what was there before.
 pub async fn scores_after_a_deletion_are_those_of_the_other_sessions(store: Store) {
     let mut random = Random(17);
     let mut texts = |count: usize| -> Vec<Line> {
