@@ -43,7 +43,7 @@ pub use refresh::{RefreshLimits, Refreshed, refresh};
 pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
 pub use rewind::rewind;
 pub use restore::{
-    DiffersBecause, DifferingFile, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
+    DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };
 pub use run::sync;
 pub use state::source_folder;

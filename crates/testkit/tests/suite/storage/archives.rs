@@ -177,7 +177,7 @@ async fn an_incomplete_archive_is_noticed(store: Store) {
         ([&good[..5], &good[9..]].concat().join("\n"), 1, "should have 2 sessions, but has 1"),
         ([&good[..1], &good[5..9], &good[1..5], &good[9..]].concat().join("\n"), 2, "another order"),
         (format!("{archive}{}", good[0]), 2, "continues after its end"),
-        ([&["{\"record\":\"archiv"], &good[1..]].concat().join("\n"), 2, "is not a record"),
+        ([&["{\"record\":\"archive"], &good[1..]].concat().join("\n"), 2, "is not a record"),
     ] {
         let report = imported(&store, &wrong, &replace).await.unwrap();
         assert_eq!((report.sessions, report.broken.len()), (sessions, 1), "{says}: {report:?}");
