@@ -11,7 +11,7 @@ use amplifier_session_core::{
     model::{ProjectSlug, SessionId, Timestamp},
 };
 
-use crate::files::{SessionFiles, Source};
+use crate::files::SessionFiles;
 
 /// The folder of one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +88,28 @@ pub fn discover(root: &Path) -> Result<Discovery> {
     Ok(found)
 }
 
+/// As [`discover`], of some sessions and projects. Those that do not exist are left out, and so is everything if there is
+/// no folder `projects`.
+#[cfg(feature = "watch")]
+pub(crate) fn discover_some(root: &Path, changed: &crate::changed::Changed) -> Discovery {
+    let projects = root.join("projects");
+    let mut found = Discovery::default();
+    for name in &changed.projects {
+        if let Some((project, path)) = found.project(&projects, name) {
+            found.add_project(&projects, &project, &path);
+        }
+    }
+    let is_listed = |(project, _): &&(String, String)| !changed.projects.contains(project);
+    for (project_name, name) in changed.sessions.iter().filter(is_listed) {
+        let Some((project, path)) = found.project(&projects, project_name) else { continue };
+        let path = path.join("sessions").join(name);
+        if is_folder(&projects, &path) {
+            found.add_folder(&project, name.clone(), path);
+        }
+    }
+    found
+}
+
 fn unreadable_root(projects: &Path, error: io::Error) -> Error {
     let error = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
@@ -110,10 +132,29 @@ impl Discovery {
             Err(error) => return self.reject_unreadable(project, None, &error),
         };
         for (name, path) in folders {
-            match SessionFiles::find(&path) {
-                Ok(Some(files)) => self.add_session(project, &name, path, files),
-                Ok(None) => {}
-                Err(error) => self.reject_unreadable(project, Some(name), &error),
+            self.add_folder(project, name, path);
+        }
+    }
+
+    fn add_folder(&mut self, project: &ProjectSlug, name: String, path: PathBuf) {
+        match SessionFiles::find(&path) {
+            Ok(Some(files)) => self.add_session(project, &name, path, files),
+            Ok(None) => {}
+            Err(error) => self.reject_unreadable(project, Some(name), &error),
+        }
+    }
+
+    /// A project and its folder, if it exists and has a valid name.
+    #[cfg(feature = "watch")]
+    fn project(&mut self, projects: &Path, name: &str) -> Option<(ProjectSlug, PathBuf)> {
+        let path = projects.join(name);
+        match ProjectSlug::new(name) {
+            Ok(project) => is_folder(projects, &path).then_some((project, path)),
+            Err(error) => {
+                if path.join("sessions").is_dir() {
+                    self.reject_name(name, None, &error);
+                }
+                None
             }
         }
     }
@@ -124,8 +165,7 @@ impl Discovery {
             Err(error) => return self.reject_name(project.as_str(), Some(name), &error),
         };
         let bytes = files.all().map(|file| file.stamp.size).sum();
-        let modified = files.all().map(|Source { stamp, .. }| stamp.modified()).max();
-        let modified = modified.unwrap_or(Timestamp::from_micros(0));
+        let modified = files.modified().unwrap_or(Timestamp::from_micros(0));
         self.sessions.push(SessionFolder { project: project.clone(), session, path, bytes, modified, files });
     }
 
@@ -159,6 +199,13 @@ fn subfolders(projects: &Path, path: &Path) -> io::Result<Vec<(String, PathBuf)>
         }
     }
     Ok(folders)
+}
+
+/// Whether `path` is a folder that [`subfolders`] lists.
+#[cfg(feature = "watch")]
+fn is_folder(projects: &Path, path: &Path) -> bool {
+    fs::symlink_metadata(path)
+        .is_ok_and(|found| found.is_dir() || (found.is_symlink() && leads_to_other_folder(projects, path)))
 }
 
 fn leads_to_other_folder(projects: &Path, link: &Path) -> bool {

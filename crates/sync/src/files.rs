@@ -115,6 +115,11 @@ impl SessionFiles {
         }
     }
 
+    /// When the newest of them changed.
+    pub(crate) fn modified(&self) -> Option<Timestamp> {
+        self.all().map(|file| file.stamp.modified()).max()
+    }
+
     /// All existing files.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Source> {
         self.metadata.iter().chain(&self.transcript).chain(&self.events)
@@ -139,6 +144,14 @@ fn stat(folder: &Path, name: &'static str) -> io::Result<Option<Source>> {
 pub(crate) fn absolute(path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.to_string_lossy().into_owned()
+}
+
+/// Whether a path within a session folder may say what a sync reads: a file, a marker, or the folder of some of them.
+#[cfg(feature = "watch")]
+pub(crate) fn is_relevant(name: &str) -> bool {
+    METADATA.contains(&name)
+        || EVENTS.contains(&name)
+        || [TRANSCRIPT, TRANSCRIPT_BACKUP, APPEND_PENDING, "context-intelligence"].contains(&name)
 }
 
 /// Opens a file for reading, and returns its stamp at that time.

@@ -67,6 +67,11 @@ impl LastSync {
         modified.as_micros() >= self.begun.saturating_sub(2_000_000)
     }
 
+    /// When it began.
+    pub(crate) fn begun(&self) -> Timestamp {
+        Timestamp::from_micros(self.begun)
+    }
+
     pub(crate) fn events(&self) -> EventDetail {
         match self.events.as_str() {
             "summary" => EventDetail::Summary,

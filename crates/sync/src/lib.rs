@@ -18,13 +18,20 @@
 //! see [`SyncReport::kept`].
 //!
 //! [`restore`] writes session folders from a store, with the lines and metadata files that were synced.
+//! With the feature `watch`, [`mod@watch`] follows the folders and syncs what changes.
+//!
+//! Nothing is ever written to a session folder. If a file or folder is gone or damaged, nothing is removed from the
+//! store: see [`SyncReport::kept`].
 
+#[cfg(feature = "watch")]
+mod changed;
 mod discover;
 mod embedding;
 mod files;
 mod last;
 mod lines;
 mod options;
+mod pending;
 mod plan;
 mod progress;
 mod refresh;
@@ -34,10 +41,13 @@ mod restore;
 mod run;
 mod session;
 mod state;
+#[cfg(feature = "watch")]
+pub mod watch;
 mod writer;
 
 pub use discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover};
 pub use options::SyncOptions;
+pub use pending::{Pending, pending};
 pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
 pub use refresh::{RefreshLimits, Refreshed, refresh};
 pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};

@@ -2,12 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+#[cfg(feature = "watch")]
+use amplifier_session_core::model::SessionKey;
 use amplifier_session_core::{
     Error, Result, SessionStorage, blocking,
     model::{SessionId, UserId},
 };
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
+#[cfg(feature = "watch")]
+use crate::{changed::Changed, discover::discover_some, files::SessionFiles};
 use crate::{
     discover::{Discovery, Rejected, RejectedBecause, SessionFolder, discover},
     options::SyncOptions,
@@ -17,6 +21,8 @@ use crate::{
 
 /// Number of states to read at a time.
 const PAGE: usize = 1_000;
+
+const NEWER_COPY: &str = "another project has a newer folder of this session";
 
 /// The sessions of a sync, newest first.
 #[derive(Debug)]
@@ -53,8 +59,44 @@ impl Plan {
         options: &SyncOptions,
         report: &mut SyncReport,
     ) -> Result<Self> {
-        let folders = folders(storage, options, report).await?;
-        let mut states = states(storage, &options.user).await?;
+        let root = options.root.clone();
+        let found = blocking(move || discover(&root)).await??;
+        let folders = folders(storage, options, found, report).await?;
+        let states = states(storage, &options.user).await?;
+        Ok(Self::of(storage, options, folders, states, report))
+    }
+
+    /// As [`Plan::new`], of some sessions. Lists only these folders and reads only their states.
+    #[cfg(feature = "watch")]
+    pub(crate) async fn of_changed(
+        storage: &SessionStorage,
+        options: &SyncOptions,
+        changed: Changed,
+        report: &mut SyncReport,
+    ) -> Result<Self> {
+        let root = options.root.clone();
+        let found = blocking(move || discover_some(&root, &changed)).await?;
+        let mut folders = folders(storage, options, found, report).await?;
+        let states = states_of(storage, options, &folders).await?;
+        let older = {
+            let states = states.clone();
+            let folders = folders.clone();
+            blocking(move || older_copies(&folders, &states)).await?
+        };
+        let is_older = |folder: &SessionFolder| older.contains(&folder.session);
+        for folder in folders.extract_if(.., |folder| is_older(folder)) {
+            report.skip(Skipped::file(&folder, None, NEWER_COPY.to_owned()));
+        }
+        Ok(Self::of(storage, options, folders, states, report))
+    }
+
+    fn of(
+        storage: &SessionStorage,
+        options: &SyncOptions,
+        folders: Vec<SessionFolder>,
+        mut states: HashMap<SessionId, SyncState>,
+        report: &mut SyncReport,
+    ) -> Self {
         if options.accept_removals {
             states.values_mut().for_each(SyncState::forget_damage);
         }
@@ -71,7 +113,7 @@ impl Plan {
             let is_changed = bytes.is_some() && state.is_none_or(is_outdated);
             Planned { is_known: state.is_some(), is_changed, bytes, cost, folder }
         };
-        Ok(Self { sessions: folders.into_iter().map(planned).collect() })
+        Self { sessions: folders.into_iter().map(planned).collect() }
     }
 
     /// How many bytes must be read in all.
@@ -105,11 +147,11 @@ fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> Cost {
 async fn folders(
     storage: &SessionStorage,
     options: &SyncOptions,
+    found: Discovery,
     report: &mut SyncReport,
 ) -> Result<Vec<SessionFolder>> {
     let excluded = globs(&options.exclude)?;
-    let root = options.root.clone();
-    let Discovery { mut sessions, rejected } = blocking(move || discover(&root)).await??;
+    let Discovery { mut sessions, rejected } = found;
     rejected.into_iter().for_each(|folder| report.reject(folder));
     sessions.retain(|folder| !excluded.is_match(format!("{}/{}", folder.project, folder.session)));
     let mut sessions = without_copies(sessions, report);
@@ -135,8 +177,7 @@ fn without_copies(sessions: Vec<SessionFolder>, report: &mut SyncReport) -> Vec<
     let (newest, older): (Vec<_>, Vec<_>) =
         sessions.into_iter().partition(|folder| seen.insert(folder.session.clone()));
     for folder in older {
-        let reason = "another project has a newer folder of this session".to_owned();
-        report.skip(Skipped::file(&folder, None, reason));
+        report.skip(Skipped::file(&folder, None, NEWER_COPY.to_owned()));
     }
     newest
 }
@@ -165,6 +206,34 @@ async fn states(storage: &SessionStorage, user: &UserId) -> Result<HashMap<Sessi
         states
             .extend(page.into_iter().filter_map(|(session, json)| Some((session, SyncState::parse(&json)?))));
     }
+}
+
+/// The states of the sessions of these folders.
+#[cfg(feature = "watch")]
+async fn states_of(
+    storage: &SessionStorage,
+    options: &SyncOptions,
+    folders: &[SessionFolder],
+) -> Result<HashMap<SessionId, SyncState>> {
+    let mut states = HashMap::new();
+    for folder in folders {
+        let key = SessionKey::new(options.user.clone(), folder.session.clone());
+        let stored = storage.backend().get_session(&key).await?;
+        let state = stored.and_then(|stored| SyncState::parse(&stored.sync_state?));
+        states.extend(state.map(|state| (folder.session.clone(), state)));
+    }
+    Ok(states)
+}
+
+/// The sessions that were read from another folder, which still exists and is newer.
+#[cfg(feature = "watch")]
+fn older_copies(folders: &[SessionFolder], states: &HashMap<SessionId, SyncState>) -> HashSet<SessionId> {
+    let is_older = |folder: &&SessionFolder| {
+        let other = states.get(&folder.session).and_then(|state| state.other_folder(&folder.path));
+        let files = other.and_then(|other| SessionFiles::find(&other).ok().flatten());
+        files.and_then(|files| files.modified()).is_some_and(|modified| modified > folder.modified)
+    };
+    folders.iter().filter(is_older).map(|folder| folder.session.clone()).collect()
 }
 
 impl SyncReport {

@@ -127,7 +127,8 @@ pub async fn refresh(
     let context = Context { storage, options: &options, progress: &changed };
     // The estimate may be wrong: what is left after twice the time is for the next refresh.
     let until = storage.now().as_micros().saturating_add((limits.seconds * 2e6) as i64);
-    ingest(context, &plan, &mut report, Some(Timestamp::from_micros(until))).await?;
+    let until = Timestamp::from_micros(until);
+    ingest(context, &plan, &mut report, &|| storage.now() < until).await?;
     Ok(Refreshed::Taken { sessions: changed.0.into_inner().unwrap_or_default(), kept: report.kept })
 }
 

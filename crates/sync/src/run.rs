@@ -1,9 +1,6 @@
 //! Runs a sync.
 
-use amplifier_session_core::{
-    Error, ErrorKind, Result, SessionStorage,
-    model::{SessionKey, Timestamp},
-};
+use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::SessionKey};
 use futures_util::{StreamExt, future::ready, stream};
 
 use crate::{
@@ -37,6 +34,16 @@ pub async fn sync(
     options: &SyncOptions,
     progress: &dyn Progress,
 ) -> Result<SyncReport> {
+    sync_while(storage, options, progress, &|| true).await
+}
+
+/// As [`sync`], as long as `more` returns true: otherwise, no further session is begun.
+pub(crate) async fn sync_while(
+    storage: &SessionStorage,
+    options: &SyncOptions,
+    progress: &dyn Progress,
+    more: More<'_>,
+) -> Result<SyncReport> {
     let begun = storage.now();
     // Another sync may run at the same time: rows are compared when they are written.
     let _turn = storage.backend().begin_sync();
@@ -49,12 +56,36 @@ pub async fn sync(
     match options.dry_run {
         true => dry_run(context, &plan, &mut report).await?,
         false => {
-            write_sessions(context, &plan, &mut report).await?;
-            if let Err(error) = LastSync::write(storage, options, begun).await {
+            write_sessions(context, &plan, &mut report, more).await?;
+            if more()
+                && let Err(error) = LastSync::write(storage, options, begun).await
+            {
                 tracing::debug!(%error, "the options of the sync can't be stored");
             }
         }
     }
+    report.seconds = (storage.now().as_micros() - begun.as_micros()) as f64 / 1e6;
+    Ok(report)
+}
+
+/// Reads some sessions, as long as `more` returns true. Makes no vectors, and does not update the index.
+///
+/// # Errors
+///
+/// As [`sync`].
+#[cfg(feature = "watch")]
+pub(crate) async fn sync_changed(
+    context: Context<'_>,
+    changed: crate::changed::Changed,
+    more: More<'_>,
+) -> Result<SyncReport> {
+    let Context { storage, options, .. } = context;
+    let begun = storage.now();
+    let _turn = storage.backend().begin_sync();
+    let mut report = SyncReport::default();
+    let plan = Plan::of_changed(storage, options, changed, &mut report).await?;
+    report.bytes = plan.bytes();
+    ingest(context, &plan, &mut report, more).await?;
     report.seconds = (storage.now().as_micros() - begun.as_micros()) as f64 / 1e6;
     Ok(report)
 }
@@ -78,12 +109,17 @@ async fn is_stored(context: Context<'_>, planned: &Planned) -> Result<bool> {
     Ok(planned.is_known || context.storage.backend().get_session(&key).await?.is_some())
 }
 
-async fn write_sessions(context: Context<'_>, plan: &Plan, report: &mut SyncReport) -> Result<()> {
+async fn write_sessions(
+    context: Context<'_>,
+    plan: &Plan,
+    report: &mut SyncReport,
+    more: More<'_>,
+) -> Result<()> {
     let Context { storage, options, progress } = context;
     storage.pin_user(&options.user).await?;
     // Also if no file has changed since an earlier version wrote the store.
     storage.renew().await?;
-    if let Some(embedder) = ingest(context, plan, report, None).await? {
+    if let Some(embedder) = ingest(context, plan, report, more).await? {
         progress.stage(Stage::Embedding);
         report.add_vectors(embedder.finish().await?);
     }
@@ -92,19 +128,22 @@ async fn write_sessions(context: Context<'_>, plan: &Plan, report: &mut SyncRepo
     Ok(())
 }
 
-/// Reads and writes the sessions of a plan, up to a time limit. Returns the task that makes their vectors, if there is
-/// an embedding provider.
+/// Whether to begin another session.
+pub(crate) type More<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Reads and writes the sessions of a plan, as long as `more` returns true. Returns the task that makes their vectors, if
+/// there is an embedding provider.
 pub(crate) async fn ingest(
     context: Context<'_>,
     plan: &Plan,
     report: &mut SyncReport,
-    until: Option<Timestamp>,
+    more: More<'_>,
 ) -> Result<Option<Embedder>> {
     let Context { storage, options, progress } = context;
     let embedder = Embedder::start(storage, &options.user);
     let writer = Writer::start(storage);
     let mut written = stream::iter(&plan.sessions)
-        .take_while(|_| ready(until.is_none_or(|until| storage.now() < until)))
+        .take_while(|_| ready(more()))
         .map(|planned| async move { (planned, session::read(context, planned).await) })
         .buffered(READ_AT_ONCE)
         .then(async |(planned, read)| (planned, session::queue(read, &writer).await))

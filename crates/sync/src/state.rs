@@ -140,6 +140,12 @@ impl SyncState {
         self.folder = Some(absolute(folder));
     }
 
+    /// The folder that was read, if it is not `folder`.
+    #[cfg(feature = "watch")]
+    pub(crate) fn other_folder(&self, folder: &Path) -> Option<PathBuf> {
+        self.folder.as_ref().filter(|known| **known != absolute(folder)).map(PathBuf::from)
+    }
+
     /// Parses a stored state; `None` if it has another format.
     pub(crate) fn parse(json: &str) -> Option<Self> {
         let mut state: Self = serde_json::from_str(json).ok()?;

@@ -1,6 +1,6 @@
 //! What a sync promises: one test for each promise.
 
-#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod damage;
 mod deletion;
@@ -15,3 +15,5 @@ mod selection;
 mod times;
 mod transcript;
 mod vectors;
+#[cfg(feature = "watch")]
+mod watch;

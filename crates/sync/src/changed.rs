@@ -1,0 +1,121 @@
+//! What may have changed in a root.
+
+use std::{
+    collections::BTreeSet,
+    path::{Component, Path},
+};
+
+use crate::files::is_relevant;
+
+/// If more sessions have changed, it costs less to list all of them.
+const LIMIT: usize = 500;
+
+/// The session folders of a root that may have changed. Names are those of folders, valid or not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changed {
+    /// Any session may have changed.
+    pub(crate) everything: bool,
+    /// Projects of which any session may have changed.
+    pub(crate) projects: BTreeSet<String>,
+    /// Project and session.
+    pub(crate) sessions: BTreeSet<(String, String)>,
+}
+
+impl Changed {
+    /// Any session of the root.
+    pub(crate) fn everything() -> Self {
+        Self { everything: true, ..Self::default() }
+    }
+
+    /// Adds what a change of `path`, a path within the folder `projects`, says. Most files are of no interest.
+    pub(crate) fn add_path(&mut self, path: &Path) {
+        let names: Option<Vec<&str>> = path.components().map(name).collect();
+        match names.as_deref() {
+            // `projects` itself, or a name that no session has.
+            None | Some([]) => {}
+            Some([project] | [project, "sessions"]) => {
+                self.projects.insert((*project).to_owned());
+            }
+            Some([project, "sessions", session, rest @ ..]) => {
+                if rest.is_empty() || is_relevant(&rest.join("/")) {
+                    self.sessions.insert(((*project).to_owned(), (*session).to_owned()));
+                }
+            }
+            Some(_) => {}
+        }
+        self.limit();
+    }
+
+    /// Adds what `other` contains.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.everything |= other.everything;
+        self.projects.extend(other.projects);
+        self.sessions.extend(other.sessions);
+        self.limit();
+    }
+
+    /// Whether nothing changed.
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.everything && self.projects.is_empty() && self.sessions.is_empty()
+    }
+
+    /// The number of sessions, if they are known one by one.
+    pub(crate) fn count(&self) -> Option<u64> {
+        (!self.everything && self.projects.is_empty()).then_some(self.sessions.len() as u64)
+    }
+
+    /// A store that is down for days must not let this grow.
+    fn limit(&mut self) {
+        if self.everything || self.sessions.len() + self.projects.len() > LIMIT {
+            *self = Self::everything();
+        }
+    }
+}
+
+fn name(component: Component<'_>) -> Option<&str> {
+    match component {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_their_session_or_project() {
+        let changed = |path: &str| {
+            let mut changed = Changed::default();
+            changed.add_path(Path::new(path));
+            let sessions = changed.sessions.iter().map(|(project, session)| format!("{project}/{session}"));
+            changed.projects.iter().cloned().chain(sessions).collect::<Vec<_>>().join(" ")
+        };
+        for (path, expected) in [
+            ("", ""),
+            ("p", "p"),
+            ("p/sessions", "p"),
+            ("p/notes", ""),
+            ("p/sessions/s", "p/s"),
+            ("p/sessions/s/transcript.jsonl", "p/s"),
+            ("p/sessions/s/transcript.jsonl.append-pending", "p/s"),
+            ("p/sessions/s/context-intelligence/events.jsonl", "p/s"),
+            ("p/sessions/s/.transcript_1.tmp", ""),
+            ("p/sessions/s/artifacts/transcript.jsonl", ""),
+        ] {
+            assert_eq!(changed(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn too_many_changes_are_a_change_of_everything() {
+        let mut changed = Changed::default();
+        for n in 0..=LIMIT {
+            assert!(!changed.everything);
+            changed.add_path(Path::new(&format!("p/sessions/{n}")));
+        }
+        assert_eq!(changed, Changed::everything());
+        changed.add_path(Path::new("p/sessions/s"));
+        assert_eq!(changed, Changed::everything());
+    }
+}

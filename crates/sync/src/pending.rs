@@ -1,0 +1,41 @@
+//! What a store does not have yet.
+
+use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
+use serde::Serialize;
+
+use crate::{last::LastSync, options::SyncOptions, plan::Plan, report::SyncReport};
+
+/// The changes in a root that a store does not have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Pending {
+    /// The number of sessions that a sync would read.
+    pub sessions: u64,
+    /// How many bytes it would read.
+    pub bytes: u64,
+    /// When the one of them that has waited longest changed.
+    pub oldest_change: Option<Timestamp>,
+    /// When the one of them that changed last did.
+    pub newest_change: Option<Timestamp>,
+    /// When the last complete sync of the root began, if it is known.
+    pub last_complete_sync: Option<Timestamp>,
+}
+
+/// Compares the folders in a root with a store, and reads no session.
+///
+/// # Errors
+///
+/// As [`crate::sync`].
+pub async fn pending(storage: &SessionStorage, options: &SyncOptions) -> Result<Pending> {
+    let last = LastSync::read(storage, options).await?;
+    let mut plan = Plan::new(storage, options, &mut SyncReport::default()).await?;
+    plan.sessions.retain(|planned| planned.is_changed);
+    let changes = || plan.sessions.iter().map(|planned| planned.folder.modified);
+    Ok(Pending {
+        sessions: plan.sessions.len() as u64,
+        bytes: plan.bytes(),
+        oldest_change: changes().min(),
+        newest_change: changes().max(),
+        last_complete_sync: last.map(|last| last.begun()),
+    })
+}

@@ -1,0 +1,365 @@
+//! Follows one root: notices what changes, and tells all stores.
+
+use std::{
+    fs, mem,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use amplifier_session_core::{Result, blocking, model::Timestamp};
+use notify::{
+    Config, EventKind, RecommendedWatcher, RecursiveMode,
+    event::{ModifyKind, RenameMode},
+};
+use notify_debouncer_full::{DebounceEventResult, DebouncedEvent, Debouncer, NoCache, new_debouncer_opt};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval},
+};
+
+use super::{
+    Stop,
+    backlog::Backlog,
+    files::{Identity, identity},
+    observer::{WatchEvent, WatchObserver},
+    options::WatchOptions,
+};
+use crate::changed::Changed;
+
+/// If the wall clock advances this much more than the time that the process runs, the machine slept.
+const SLEPT: Duration = Duration::from_secs(30);
+
+/// The notifications of the file system for one root. Dropping it ends them.
+type Notifications = Debouncer<RecommendedWatcher, NoCache>;
+
+/// How a root is followed.
+enum Mode {
+    /// There is no folder `projects`.
+    Gone,
+    /// Through notifications, which are held here.
+    Following(#[expect(dead_code, reason = "it is only held")] Box<Notifications>),
+    /// By comparing everything at intervals.
+    Polling,
+}
+
+/// What notifications say about themselves.
+enum Problem {
+    /// The folder was removed or renamed.
+    Lost,
+    /// There are more folders than the system can watch.
+    Limit(String),
+}
+
+/// Follows one root.
+pub(super) struct Follower {
+    root: usize,
+    options: Arc<WatchOptions>,
+    backlogs: Vec<Arc<Backlog>>,
+    observer: Arc<dyn WatchObserver>,
+    stop: Stop,
+    mode: Mode,
+    /// What the folder `projects` was when it was last looked at.
+    identity: Option<Identity>,
+    next_complete: Instant,
+    problems: (mpsc::Sender<Problem>, mpsc::Receiver<Problem>),
+}
+
+impl Follower {
+    pub(super) fn new(
+        root: usize,
+        options: &Arc<WatchOptions>,
+        backlogs: Vec<Arc<Backlog>>,
+        observer: Arc<dyn WatchObserver>,
+        stop: Stop,
+    ) -> Self {
+        Self {
+            root,
+            options: Arc::clone(options),
+            backlogs,
+            observer,
+            stop,
+            mode: Mode::Gone,
+            identity: None,
+            next_complete: Instant::now(),
+            problems: mpsc::channel(8),
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Result<()> {
+        self.begin().await;
+        if self.identity.is_none() {
+            self.report_gone();
+        }
+        let mut check = interval(self.options.intervals.check);
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut clock = SleepClock::new(self.options.now());
+        let mut stop = self.stop.clone();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.wait() => return Ok(()),
+                Some(problem) = self.problems.1.recv() => self.settle(problem),
+                _ = check.tick() => {
+                    if clock.has_slept(self.options.now()) {
+                        self.add_everything();
+                    }
+                    self.check().await;
+                }
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.options.roots.get(self.root).map_or(Path::new(""), |root| &root.root)
+    }
+
+    fn projects(&self) -> PathBuf {
+        self.path().join("projects")
+    }
+
+    /// Begins to follow the root, if it exists. All of it is compared, because anything may have changed until now.
+    async fn begin(&mut self) {
+        self.mode = Mode::Gone;
+        self.identity = identity(&self.projects());
+        if self.identity.is_none() {
+            return;
+        }
+        self.mode = match self.notifications().await {
+            Ok(notifications) => {
+                self.report_following();
+                Mode::Following(Box::new(notifications))
+            }
+            Err(reason) => {
+                self.report_polling(&reason);
+                Mode::Polling
+            }
+        };
+        self.add_everything();
+    }
+
+    /// Looks whether the root exists, and compares all of it if it is time.
+    async fn check(&mut self) {
+        let now = identity(&self.projects());
+        if now != self.identity {
+            self.begin().await;
+            if self.identity.is_none() {
+                self.report_gone();
+            }
+        } else if now.is_some() && Instant::now() >= self.next_complete {
+            if matches!(self.mode, Mode::Polling) && !self.options.polls {
+                // There may be room for notifications by now.
+                if let Ok(notifications) = self.notifications().await {
+                    self.report_following();
+                    self.mode = Mode::Following(Box::new(notifications));
+                }
+            }
+            self.add_everything();
+        }
+    }
+
+    fn settle(&mut self, problem: Problem) {
+        match problem {
+            // The next check follows it again, if it exists.
+            Problem::Lost => {
+                self.mode = Mode::Gone;
+                self.identity = self.identity.map(|_| (u64::MAX, u64::MAX));
+            }
+            Problem::Limit(reason) => {
+                if matches!(mem::replace(&mut self.mode, Mode::Polling), Mode::Following(_)) {
+                    self.report_polling(&reason);
+                }
+                self.add_everything();
+            }
+        }
+    }
+
+    fn add_everything(&mut self) {
+        let Self { options, mode, .. } = self;
+        let every = match mode {
+            Mode::Polling => options.intervals.poll,
+            _ => options.intervals.complete,
+        };
+        self.next_complete = Instant::now() + every;
+        self.backlogs.iter().for_each(|backlog| backlog.add(self.root, Changed::everything()));
+    }
+
+    fn report_gone(&self) {
+        self.observer.event(&WatchEvent::RootGone { root: self.path() });
+    }
+
+    fn report_following(&self) {
+        self.backlogs.iter().for_each(|backlog| backlog.set_polls(self.root, None));
+        self.observer.event(&WatchEvent::Following { root: self.path() });
+    }
+
+    fn report_polling(&self, reason: &str) {
+        self.backlogs.iter().for_each(|backlog| backlog.set_polls(self.root, Some(reason)));
+        let every = self.options.intervals.poll;
+        self.observer.event(&WatchEvent::Polling { root: self.path(), reason, every });
+    }
+
+    /// Asks the file system for notifications, or returns why there are none.
+    async fn notifications(&self) -> Result<Notifications, String> {
+        if self.options.polls {
+            return Err("polling was chosen".to_owned());
+        }
+        let projects = self.projects();
+        // Some systems report paths without links.
+        let projects = fs::canonicalize(&projects).unwrap_or(projects);
+        let debounce = self.options.intervals.debounce;
+        let handler = self.handler(projects.clone());
+        let begin = move || {
+            // A link to a folder could lead anywhere, for example to all files of the machine.
+            let config = Config::default().with_follow_symlinks(false);
+            let mut notifications =
+                new_debouncer_opt(debounce, Some(debounce / 2), handler, NoCache::new(), config)?;
+            notifications.watch(&projects, RecursiveMode::Recursive)?;
+            Ok(notifications)
+        };
+        match blocking(begin).await {
+            Ok(begun) => begun.map_err(|error| explain(&error)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn handler(&self, projects: PathBuf) -> impl FnMut(DebounceEventResult) + Send + 'static {
+        let (root, backlogs, problems) = (self.root, self.backlogs.clone(), self.problems.0.clone());
+        // If the queue is full, the problem is known.
+        let report = move |problem| drop(problems.try_send(problem));
+        move |result| {
+            let mut changed = Changed::default();
+            match result {
+                Ok(events) => {
+                    events.iter().for_each(|event| add(event, &projects, &mut changed));
+                    if events.iter().any(|event| is_loss(event, &projects)) {
+                        report(Problem::Lost);
+                    }
+                }
+                Err(errors) => {
+                    if let Some(error) = errors.iter().find(|error| is_limit(error)) {
+                        report(Problem::Limit(explain(error)));
+                    }
+                    changed = Changed::everything();
+                }
+            }
+            if !changed.is_empty() {
+                backlogs.iter().for_each(|backlog| backlog.add(root, changed.clone()));
+            }
+        }
+    }
+}
+
+/// Adds what an event says.
+fn add(event: &DebouncedEvent, projects: &Path, changed: &mut Changed) {
+    // Events were lost.
+    if event.need_rescan() {
+        changed.add(Changed::everything());
+    }
+    // Our own reads.
+    if matches!(event.kind, EventKind::Access(_)) {
+        return;
+    }
+    for path in event.paths.iter().filter_map(|path| path.strip_prefix(projects).ok()) {
+        changed.add_path(path);
+    }
+}
+
+/// Whether an event says that `projects` itself is gone.
+fn is_loss(event: &DebouncedEvent, projects: &Path) -> bool {
+    let is_removal = matches!(
+        event.kind,
+        EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From | RenameMode::Any))
+    );
+    is_removal && event.paths.iter().any(|path| path == projects)
+}
+
+/// Whether there are more folders than the system can watch.
+fn is_limit(error: &notify::Error) -> bool {
+    matches!(error.kind, notify::ErrorKind::MaxFilesWatch)
+}
+
+fn explain(error: &notify::Error) -> String {
+    match is_limit(error) {
+        true => {
+            "there are more folders than the system can watch (sysctl fs.inotify.max_user_watches)".to_owned()
+        }
+        false => error.to_string(),
+    }
+}
+
+/// Notices that the machine slept: then, the wall clock has advanced more than the process ran.
+struct SleepClock {
+    wall: Timestamp,
+    ran: Instant,
+}
+
+impl SleepClock {
+    fn new(wall: Timestamp) -> Self {
+        Self { wall, ran: Instant::now() }
+    }
+
+    /// Whether it slept since the last call.
+    fn has_slept(&mut self, wall: Timestamp) -> bool {
+        let before = mem::replace(self, Self::new(wall));
+        let passed = wall.as_micros().saturating_sub(before.wall.as_micros());
+        let passed = Duration::from_micros(u64::try_from(passed).unwrap_or(0));
+        passed.saturating_sub(self.ran.duration_since(before.ran)) >= SLEPT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use amplifier_session_core::model::{HostId, UserId};
+    use notify::{Event, event::Flag};
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::options::SyncOptions;
+
+    fn follower(root: &Path) -> (Follower, Arc<Backlog>, Arc<Mutex<Vec<String>>>) {
+        let (user, host) = (UserId::new("ana").unwrap(), HostId::new("host").unwrap());
+        let options = Arc::new(WatchOptions::new([SyncOptions::new(root, user, host)]));
+        let backlog = Arc::new(Backlog::new(1));
+        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&seen);
+        let observer = move |event: &WatchEvent<'_>| log.lock().unwrap().push(format!("{event:?}"));
+        let stop = Stop(watch::channel(false).1);
+        (Follower::new(0, &options, vec![Arc::clone(&backlog)], Arc::new(observer), stop), backlog, seen)
+    }
+
+    #[tokio::test]
+    async fn at_the_limit_of_the_system_it_polls_and_says_so() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("projects")).unwrap();
+        let (mut follower, backlog, seen) = follower(home.path());
+        follower.begin().await;
+        assert!(matches!(follower.mode, Mode::Following(_)));
+        assert_eq!(backlog.take(), Some((0, Changed::everything())));
+        let mut handler = follower.handler(follower.projects());
+        handler(Err(vec![notify::Error::new(notify::ErrorKind::MaxFilesWatch)]));
+        let problem = follower.problems.1.recv().await.unwrap();
+        follower.settle(problem);
+        assert!(matches!(follower.mode, Mode::Polling));
+        let last = seen.lock().unwrap().last().cloned().unwrap();
+        assert!(last.starts_with("Polling") && last.contains("max_user_watches"), "{last}");
+        assert!(backlog.polls(0).is_some());
+        assert_eq!(backlog.take(), Some((0, Changed::everything())));
+        // There is room again.
+        follower.next_complete = Instant::now();
+        follower.check().await;
+        assert!(matches!(follower.mode, Mode::Following(_)) && backlog.polls(0).is_none());
+    }
+
+    #[tokio::test]
+    async fn lost_events_are_a_change_of_everything() {
+        let home = tempfile::tempdir().unwrap();
+        let (follower, backlog, _) = follower(home.path());
+        let event = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        let event = DebouncedEvent::new(event, std::time::Instant::now());
+        follower.handler(follower.projects())(Ok(vec![event]));
+        assert_eq!(backlog.take(), Some((0, Changed::everything())));
+    }
+}

@@ -1,0 +1,92 @@
+//! The claim of a watcher to a root in a store.
+
+use std::time::Duration;
+
+use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::Timestamp};
+
+use super::state::WatcherState;
+
+/// How often a change is tried while the stored state changes.
+const ATTEMPTS: usize = 5;
+
+/// The state of this watcher in a store.
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub(super) state: WatcherState,
+    /// The stored value.
+    stored: Option<String>,
+    lifetime: Duration,
+}
+
+impl Lease {
+    /// A claim that is not stored yet. It expires a time after it was last stored.
+    pub(super) fn new(state: WatcherState, lifetime: Duration) -> Self {
+        Self { state, stored: None, lifetime }
+    }
+
+    /// Stores the state, unless another watcher that runs has stored its own.
+    ///
+    /// # Errors
+    ///
+    /// `Conflict`, not retryable, if there is another watcher; errors of the store.
+    pub(super) async fn renew(&mut self, storage: &SessionStorage, now: Timestamp) -> Result<()> {
+        let lifetime = i64::try_from(self.lifetime.as_micros()).unwrap_or(i64::MAX);
+        self.state.seen = now;
+        self.state.expires = Some(Timestamp::from_micros(now.as_micros().saturating_add(lifetime)));
+        self.store(storage, now).await
+    }
+
+    /// Stores that the watcher has stopped.
+    pub(super) async fn release(&mut self, storage: &SessionStorage, now: Timestamp) -> Result<()> {
+        self.state.seen = now;
+        self.state.expires = None;
+        self.store(storage, now).await
+    }
+
+    async fn store(&mut self, storage: &SessionStorage, now: Timestamp) -> Result<()> {
+        let (key, value) = (self.state.key(), self.state.to_value());
+        for _ in 0..ATTEMPTS {
+            let found = storage.backend().swap_meta(&key, self.stored.as_deref(), &value).await?;
+            if found.as_deref() == Some(value.as_str()) {
+                self.stored = Some(value);
+                return Ok(());
+            }
+            let other = found.as_deref().and_then(WatcherState::parse);
+            if let Some(other) = other.filter(|other| !other.is_same(&self.state) && is_alive(other, now)) {
+                return Err(taken(&other));
+            }
+            // That of a watcher that is gone, or our own that was stored although the store reported an error.
+            self.stored = found;
+        }
+        Err(Error::new(ErrorKind::Conflict, "the state of the watcher changes all the time").retryable())
+    }
+}
+
+/// Whether a watcher runs. The key of its entry contains its host, so that is this machine.
+fn is_alive(other: &WatcherState, now: Timestamp) -> bool {
+    other.is_running(now) && process_exists(other.process)
+}
+
+#[cfg(unix)]
+fn process_exists(process: u32) -> bool {
+    let Some(process) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) else {
+        return false;
+    };
+    // A process of another user may not be signalled, but it exists.
+    rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
+}
+
+#[cfg(not(unix))]
+fn process_exists(_: u32) -> bool {
+    true
+}
+
+fn taken(other: &WatcherState) -> Error {
+    let WatcherState { process, host, since, root, .. } = other;
+    Error::new(
+        ErrorKind::Conflict,
+        format!("process {process} on {host} watches {root} already, since {since}"),
+    )
+    .with_operation("watch")
+    .with("watcher", process)
+}

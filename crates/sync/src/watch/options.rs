@@ -1,0 +1,192 @@
+//! What to watch, and how.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use amplifier_session_core::{Result, SessionStorage, model::Timestamp};
+use futures_util::future::BoxFuture;
+
+use crate::options::SyncOptions;
+
+/// Opens a store.
+type Open = Arc<dyn Fn() -> BoxFuture<'static, Result<SessionStorage>> + Send + Sync>;
+
+/// A store to keep up to date.
+#[derive(Clone)]
+pub struct WatchTarget {
+    /// Its name in events.
+    pub name: String,
+    pub(super) open: Open,
+    pub(super) is_exclusive: bool,
+}
+
+impl WatchTarget {
+    /// A store that `open` opens. It is opened again after it has failed.
+    pub fn new(
+        name: impl Into<String>,
+        open: impl Fn() -> BoxFuture<'static, Result<SessionStorage>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), open: Arc::new(open), is_exclusive: false }
+    }
+
+    /// Sets whether the store is closed whenever there is nothing to do, because no other process can use it while it
+    /// is open.
+    #[must_use]
+    pub fn with_exclusive(mut self, is_exclusive: bool) -> Self {
+        self.is_exclusive = is_exclusive;
+        self
+    }
+}
+
+impl fmt::Debug for WatchTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchTarget").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What a watcher follows, and how.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct WatchOptions {
+    /// The roots, with the options of their syncs. `since`, `newest` and `dry_run` have no effect.
+    pub roots: Vec<SyncOptions>,
+    /// Whether to poll although the file system may have notifications, for example in a network folder that other
+    /// machines write to.
+    pub polls: bool,
+    /// The intervals.
+    pub intervals: Intervals,
+    /// The id of this process, by which another watcher knows whether it still runs.
+    pub process: u32,
+    /// A random number, which no other watcher has: identifies this one, and makes its waits differ.
+    pub seed: u64,
+    pub(super) clock: Clock,
+}
+
+impl WatchOptions {
+    /// Follows these roots. Two roots must not be the same.
+    #[must_use]
+    pub fn new(roots: impl IntoIterator<Item = SyncOptions>) -> Self {
+        let whole = |root: SyncOptions| SyncOptions { since: None, newest: None, dry_run: false, ..root };
+        Self {
+            roots: roots.into_iter().map(whole).collect(),
+            polls: false,
+            intervals: Intervals::default(),
+            process: std::process::id(),
+            seed: fastrand::u64(..),
+            clock: Arc::new(Timestamp::now),
+        }
+    }
+
+    /// Sets whether to poll.
+    #[must_use]
+    pub fn with_polls(mut self, polls: bool) -> Self {
+        self.polls = polls;
+        self
+    }
+
+    /// Sets the intervals.
+    #[must_use]
+    pub fn with_intervals(mut self, intervals: Intervals) -> Self {
+        self.intervals = intervals;
+        self
+    }
+
+    /// Sets the clock that tells whether the machine slept, and when a watcher was last seen.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}
+
+impl fmt::Debug for WatchOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchOptions")
+            .field("roots", &self.roots)
+            .field("polls", &self.polls)
+            .field("intervals", &self.intervals)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The intervals of a watcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Intervals {
+    /// How long changes of a file are collected. Default: 0.2 s.
+    pub debounce: Duration,
+    /// How often to look whether a root still exists. Default: 2 s.
+    pub check: Duration,
+    /// How often to compare all sessions of a root that is followed. Default: 10 minutes.
+    pub complete: Duration,
+    /// How often to compare all sessions of a root that is polled. Default: 30 s.
+    pub poll: Duration,
+    /// How long the search index may wait for changes. Default: 10 s.
+    pub index: Duration,
+    /// How often to store the watcher's state. It expires after three times as long. Default: 30 s.
+    pub heartbeat: Duration,
+    /// How long to wait after the first failure of a store. Default: 1 s.
+    pub first_retry: Duration,
+    /// How long to wait at most. Default: 1 minute.
+    pub longest_retry: Duration,
+    /// How long to wait for sessions that are being written when the watcher is told to stop. Default: 10 s.
+    pub grace: Duration,
+}
+
+impl Default for Intervals {
+    fn default() -> Self {
+        Self {
+            debounce: Duration::from_millis(200),
+            check: Duration::from_secs(2),
+            complete: Duration::from_secs(600),
+            poll: Duration::from_secs(30),
+            index: Duration::from_secs(10),
+            heartbeat: Duration::from_secs(30),
+            first_retry: Duration::from_secs(1),
+            longest_retry: Duration::from_secs(60),
+            grace: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Intervals {
+    /// Sets how often to compare all sessions of a root that is followed.
+    #[must_use]
+    pub fn with_complete(mut self, complete: Duration) -> Self {
+        self.complete = complete;
+        self
+    }
+
+    /// Sets how often to compare all sessions of a root that is polled.
+    #[must_use]
+    pub fn with_poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// Sets how often to look whether a root still exists.
+    #[must_use]
+    pub fn with_check(mut self, check: Duration) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// Sets how long to wait after failures of a store: after the first, and at most.
+    #[must_use]
+    pub fn with_retries(mut self, first: Duration, longest: Duration) -> Self {
+        (self.first_retry, self.longest_retry) = (first, longest);
+        self
+    }
+
+    /// Sets how often to store the watcher's state.
+    #[must_use]
+    pub fn with_heartbeat(mut self, heartbeat: Duration) -> Self {
+        self.heartbeat = heartbeat;
+        self
+    }
+}
