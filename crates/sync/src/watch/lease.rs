@@ -51,8 +51,11 @@ impl Lease {
                 self.stored = Some(value);
                 return Ok(());
             }
+            // The key contains the host, so the other one is on this machine.
             let other = found.as_deref().and_then(WatcherState::parse);
-            if let Some(other) = other.filter(|other| !other.is_same(&self.state) && is_alive(other, now)) {
+            if let Some(other) =
+                other.filter(|other| !other.is_same(&self.state) && other.is_running_here(now))
+            {
                 return Err(taken(&other));
             }
             // That of a watcher that is gone, or our own that was stored although the store reported an error.
@@ -60,25 +63,6 @@ impl Lease {
         }
         Err(Error::new(ErrorKind::Conflict, "the state of the watcher changes all the time").retryable())
     }
-}
-
-/// Whether a watcher runs. The key of its entry contains its host, so that is this machine.
-fn is_alive(other: &WatcherState, now: Timestamp) -> bool {
-    other.is_running(now) && process_exists(other.process)
-}
-
-#[cfg(unix)]
-fn process_exists(process: u32) -> bool {
-    let Some(process) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) else {
-        return false;
-    };
-    // A process of another user may not be signalled, but it exists.
-    rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
-}
-
-#[cfg(not(unix))]
-fn process_exists(_: u32) -> bool {
-    true
 }
 
 fn taken(other: &WatcherState) -> Error {

@@ -82,6 +82,12 @@ impl WatcherState {
         self.expires.is_some_and(|expires| now < expires)
     }
 
+    /// As [`WatcherState::is_running`], of a watcher on this machine: its process exists, too.
+    #[must_use]
+    pub fn is_running_here(&self, now: Timestamp) -> bool {
+        self.is_running(now) && process_exists(self.process)
+    }
+
     /// Whether it follows the root of `options` on the same machine and for the same user.
     #[must_use]
     pub fn follows(&self, options: &SyncOptions) -> bool {
@@ -126,6 +132,22 @@ impl WatcherState {
         let surplus = self.failures.len().saturating_sub(FAILURES);
         self.failures.drain(..surplus);
     }
+}
+
+#[cfg(unix)]
+fn process_exists(process: u32) -> bool {
+    use rustix::{
+        io::Errno,
+        process::{Pid, test_kill_process},
+    };
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    // A process of another user exists, but may not be signalled.
+    process.is_some_and(|process| test_kill_process(process) != Err(Errno::SRCH))
+}
+
+#[cfg(not(unix))]
+fn process_exists(_: u32) -> bool {
+    true
 }
 
 /// The watchers that a store knows of, in any order, whether they run or not.
