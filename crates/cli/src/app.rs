@@ -254,7 +254,7 @@ impl App {
     }
 
     /// The options with which all commands open stores.
-    fn open_options(&self) -> Result<OpenOptions, Failure> {
+    pub(crate) fn open_options(&self) -> Result<OpenOptions, Failure> {
         Ok(OpenOptions::default()
             .with_redaction(self.config.redaction()?)
             .with_read_only(self.global.read_only)

@@ -246,6 +246,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
         "rename" => "edit",
         "undo" | "truncate" => "rewind",
         "label" | "tags" => "tag",
+        "follow" | "daemon" | "monitor" => "watch",
         "index" | "update" | "pull" | "ingest" => "sync",
         "init" | "start" | "demo" => "quickstart",
         "settings" | "configure" => "config",

@@ -52,9 +52,7 @@ fn main() -> ExitCode {
         Ok(config) => config,
         Err(error) => return Failure::from(error).report(&program::name()),
     };
-    if let Some(level) = cli.global.log_level() {
-        log_to_stderr(level);
-    }
+    start_log(&cli);
     let mut app = App::new(cli.global, config);
     match run(&mut app, cli.command) {
         Ok(outcome) => outcome.exit_code(),
@@ -78,7 +76,17 @@ fn run(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     outcome
 }
 
-fn log_to_stderr(level: &str) {
-    let filter = tracing_subscriber::EnvFilter::new(level);
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+/// Starts the log that was asked for, on stderr.
+fn start_log(cli: &Cli) {
+    use tracing_subscriber::{EnvFilter, fmt};
+    #[cfg(feature = "watch")]
+    if matches!(&cli.command, Command::Watch(args) if args.log_format == args::LogFormat::Json) {
+        let level = cli.global.log_level().unwrap_or("warn,amplifier_sessions=info");
+        let log = fmt().json().flatten_event(true).with_current_span(false);
+        log.with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).init();
+        return;
+    }
+    if let Some(level) = cli.global.log_level() {
+        fmt().with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).init();
+    }
 }

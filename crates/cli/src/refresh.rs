@@ -48,6 +48,9 @@ async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
     let embeds = app.global.embedding == "local";
     let limits = RefreshLimits::default().with_embeds(embeds).with_events(events);
     let options = SyncOptions::new(root, user.clone(), host).with_exclude(app.config.list("exclude"));
+    if is_watched(&reader.storage, &options).await? {
+        return Ok(());
+    }
     match refresh(&reader.storage, &options, limits).await? {
         Refreshed::TooMuch(sessions) => {
             let changed = counted(sessions, "session");
@@ -63,6 +66,18 @@ async fn refresh_store(app: &App, reader: &Reader) -> Result<(), Failure> {
         _ => {}
     }
     Ok(())
+}
+
+/// Whether `watch` keeps the store up to date.
+#[cfg(feature = "watch")]
+async fn is_watched(storage: &SessionStorage, options: &SyncOptions) -> Result<bool, Failure> {
+    let watchers = amplifier_session_storage::sync::watch::watchers(storage).await?;
+    Ok(watchers.iter().any(|watcher| watcher.follows(options) && watcher.is_running_here(storage.now())))
+}
+
+#[cfg(not(feature = "watch"))]
+async fn is_watched(_: &SessionStorage, _: &SyncOptions) -> Result<bool, Failure> {
+    Ok(false)
 }
 
 /// Whether the refresh is on, and store and root are the defaults or configured, and the store is a local file.

@@ -25,6 +25,8 @@ mod stats;
 mod sync;
 mod upgrade;
 mod user;
+#[cfg(feature = "watch")]
+mod watch;
 
 use clap::{Parser, Subcommand};
 
@@ -57,6 +59,10 @@ pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
 pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
+#[cfg(feature = "watch")]
+pub(crate) use watch::{
+    InstallServiceArgs, LogFormat, ServiceAction, ServiceArgs, StatusArgs, WatchArgs, WatchedArgs,
+};
 
 const ABOUT: &str = "Stores and searches the sessions of AI agents";
 
@@ -105,6 +111,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Quickstart(QuickstartArgs),
     Sync(SyncArgs),
+    #[cfg(feature = "watch")]
+    Watch(WatchArgs),
+    #[cfg(feature = "watch")]
+    Status(StatusArgs),
+    #[cfg(feature = "watch")]
+    Service(ServiceArgs),
     Search(SearchArgs),
     Sessions(SessionsArgs),
     Recent(RecentArgs),

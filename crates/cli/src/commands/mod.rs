@@ -16,16 +16,22 @@ mod recent;
 mod rewind;
 mod restore;
 mod search;
+#[cfg(feature = "watch")]
+mod service;
 mod sessions;
 mod share;
 mod show;
 #[cfg_attr(not(feature = "duckdb-system"), path = "sql_unsupported.rs")]
 mod sql;
 mod stats;
+#[cfg(feature = "watch")]
+mod status;
 mod sync;
 mod tag;
 mod upgrade;
 mod user;
+#[cfg(feature = "watch")]
+mod watch;
 
 use crate::{
     app::App,
@@ -63,6 +69,12 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     match command {
         Command::Quickstart(args) => quickstart::run(app, args).await,
         Command::Sync(args) => sync::run(app, args).await,
+        #[cfg(feature = "watch")]
+        Command::Watch(args) => watch::run(app, args).await,
+        #[cfg(feature = "watch")]
+        Command::Status(args) => status::run(app, args).await,
+        #[cfg(feature = "watch")]
+        Command::Service(args) => service::run(app, args),
         Command::Search(args) => search::run(app, args).await,
         Command::Sessions(args) => sessions::run(app, args).await,
         Command::Recent(args) => recent::run(app, args).await,

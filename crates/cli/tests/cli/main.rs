@@ -35,3 +35,5 @@ mod typed;
 mod upgrade;
 mod upgrade_samples;
 mod upkeep;
+#[cfg(feature = "watch")]
+mod watch;

@@ -1,0 +1,125 @@
+//! `watch`, `status` and `service`.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::sync::EventsArg;
+
+/// Keep the store up to date while sessions are written
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Follows the session folders and reads what changes into the store, within about a second. It runs until it gets SIGINT or \
+SIGTERM (Ctrl-C); then it completes what it is writing and exits with 0. Everything is compared at the start, every 10 minutes, \
+and whenever the system may have lost notifications, so nothing is missed. Vectors are made beside it.")]
+#[command(after_long_help = "\
+A store that is down is tried again at growing intervals; nothing is lost. A root that does not exist is awaited. If there are \
+more folders than the system can watch, `watch` says so and compares them every 30 seconds. Only one `watch` runs for a store \
+and a root; `status` shows it. While it runs, searches do not read the folders themselves.
+
+With --log-format json, each message on stderr is a JSON object; only an error that ends `watch` is text.
+
+Examples:
+  amplifier-sessions watch
+  amplifier-sessions watch --root ~/.amplifier --root /backup/amplifier
+  amplifier-sessions watch --also-store sqlite:/mnt/backup/sessions.sqlite --metrics 127.0.0.1:9187 --log-format json")]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    pub(crate) what: WatchedArgs,
+    /// The format of messages on stderr
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+}
+
+/// What to watch, for `watch` and `service install`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchedArgs {
+    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<PathBuf>,
+    /// Keep this store up to date too; may be repeated
+    #[arg(long, value_name = "URL")]
+    pub(crate) also_store: Vec<String>,
+    /// Skip sessions whose PROJECT/SESSION matches, in addition to `exclude` of the configuration; may be repeated
+    #[arg(long, value_name = "GLOB", allow_hyphen_values = true)]
+    pub(crate) exclude: Vec<String>,
+    /// How much of the event logs to store: complete lines, only their fields (a few bytes), or nothing; by default
+    /// `events` of the configuration, or complete lines
+    #[arg(long, value_name = "DETAIL")]
+    pub(crate) events: Option<EventsArg>,
+    /// How often to compare all sessions
+    #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) compare_every: u64,
+    /// Compare all sessions every SECONDS instead of following the folders, for example in a network folder that other
+    /// machines write to
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) poll: Option<u64>,
+    /// Serve metrics for Prometheus at this address of this machine, for example 127.0.0.1:9187
+    #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+/// The format of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr =
+        text.parse().map_err(|_| "must be an address and a port, for example 127.0.0.1:9187".to_owned())?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err("must be an address of this machine, such as 127.0.0.1 or [::1]".to_owned()),
+    }
+}
+
+/// Show whether the store is up to date
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Shows whether `watch` runs for the store, when sessions were last read, and which changes the store does not have yet. Compares \
+the folders with the store, and reads no session.")]
+#[command(after_long_help = "\
+`lag` is how long the oldest of these changes has been waiting.
+
+Examples:
+  amplifier-sessions status
+  amplifier-sessions status --json")]
+pub(crate) struct StatusArgs {
+    /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier; may be repeated
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Vec<PathBuf>,
+}
+
+/// Run `watch` as a service of your account
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct ServiceArgs {
+    #[command(subcommand)]
+    pub(crate) action: ServiceAction,
+}
+
+/// What to do with the service.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServiceAction {
+    Install(InstallServiceArgs),
+    Uninstall(UninstallServiceArgs),
+}
+
+/// Install and start the service
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Writes a service of your account that runs `watch` with the same options, and starts it: a unit of systemd, or an agent of \
+launchd on macOS. Environment variables of this program that are set now are written into it, except for keys.")]
+pub(crate) struct InstallServiceArgs {
+    #[command(flatten)]
+    pub(crate) what: WatchedArgs,
+    /// Only print the service
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+/// Stop and remove the service
+#[derive(Debug, Args)]
+pub(crate) struct UninstallServiceArgs {}

@@ -1,0 +1,123 @@
+//! `status`: whether the store is up to date.
+
+use std::path::Path;
+
+use amplifier_session_storage::{
+    SessionStorage,
+    model::Timestamp,
+    sync::{
+        Pending, SyncOptions, pending,
+        watch::{WatcherState, watchers},
+    },
+};
+use serde::Serialize;
+
+use super::watch::roots;
+use crate::{
+    app::App,
+    args::StatusArgs,
+    dates,
+    failure::{Failure, Outcome},
+    render::{
+        card::labelled,
+        text::{counted, duration, one_line, size},
+    },
+};
+
+/// The status of a store.
+#[derive(Serialize)]
+struct StatusView {
+    store: String,
+    roots: Vec<RootView>,
+}
+
+/// The status of a root.
+#[derive(Serialize)]
+struct RootView {
+    root: String,
+    /// Whether `watch` runs for it.
+    watching: bool,
+    /// The last watcher of it on this machine, if there was one.
+    watcher: Option<WatcherState>,
+    /// When sessions were last read, if it is known.
+    last_sync: Option<Timestamp>,
+    /// How long the oldest change that the store does not have has been waiting; 0 if there is none.
+    lag_seconds: f64,
+    /// The changes that the store does not have; absent if the folders can't be read.
+    backlog: Option<Pending>,
+}
+
+pub(super) async fn run(app: &mut App, args: StatusArgs) -> Result<Outcome, Failure> {
+    let reader = app.silent_reader(false).await?;
+    let (identity, host) = app.who()?;
+    let mut status = StatusView { store: app.store_url()?.to_string(), roots: Vec::new() };
+    for root in roots(app, &args.root)? {
+        let options = SyncOptions::new(root, identity.user_id.clone(), host.clone());
+        let options = options.with_exclude(app.config.list("exclude"));
+        status.roots.push(root_view(&reader.storage, &options).await?);
+    }
+    if app.out.is_json() {
+        app.out.json(&status)?;
+        return Ok(Outcome::Done);
+    }
+    let width = app.out.wrap_at();
+    let mut rows = vec![("store", status.store.clone())];
+    rows.extend(status.roots.iter().flat_map(|root| self::rows(app, root)));
+    let lines = rows.into_iter().flat_map(|(label, value)| labelled(label, &value, width));
+    app.out.lines(&lines.collect::<Vec<_>>())?;
+    Ok(Outcome::Done)
+}
+
+async fn root_view(storage: &SessionStorage, options: &SyncOptions) -> Result<RootView, Failure> {
+    let now = storage.now();
+    let watcher = watchers(storage).await?.into_iter().find(|watcher| watcher.follows(options));
+    let backlog = match is_root(&options.root) {
+        true => Some(pending(storage, options).await?),
+        false => None,
+    };
+    let oldest = backlog.and_then(|backlog| backlog.oldest_change);
+    let waited = oldest.map_or(0, |oldest| now.as_micros().saturating_sub(oldest.as_micros()).max(0));
+    let complete = backlog.and_then(|backlog| backlog.last_complete_sync);
+    Ok(RootView {
+        root: options.root.display().to_string(),
+        watching: watcher.as_ref().is_some_and(|watcher| watcher.is_running_here(now)),
+        last_sync: watcher.as_ref().and_then(|watcher| watcher.last_sync).max(complete),
+        watcher,
+        lag_seconds: waited as f64 / 1e6,
+        backlog,
+    })
+}
+
+fn is_root(root: &Path) -> bool {
+    root.join("projects").is_dir()
+}
+
+fn rows(app: &App, root: &RootView) -> Vec<(&'static str, String)> {
+    let time = |ts: Timestamp| dates::second(ts, &app.now);
+    let watcher = match &root.watcher {
+        Some(WatcherState { process, host, since, .. }) if root.watching => {
+            format!("process {process} on {host}, since {}", time(*since))
+        }
+        Some(WatcherState { seen, .. }) => format!("does not run; last seen {}", time(*seen)),
+        None => format!("does not run; `{} watch` starts it", app.program()),
+    };
+    let mut rows = vec![("root", root.root.clone()), ("watch", watcher)];
+    let polls = root.watcher.as_ref().filter(|_| root.watching).and_then(|watcher| watcher.polls.clone());
+    rows.extend(polls.map(|reason| ("polls", one_line(&reason))));
+    rows.push(("last sync", root.last_sync.map_or_else(|| "unknown".to_owned(), time)));
+    rows.push(match &root.backlog {
+        None => ("backlog", "unknown: there is no folder `projects` in the root".to_owned()),
+        Some(Pending { sessions: 0, .. }) => ("backlog", "nothing".to_owned()),
+        Some(Pending { sessions, bytes, .. }) => {
+            ("backlog", format!("{}, {}", counted(*sessions, "session"), size(*bytes)))
+        }
+    });
+    rows.push(("lag", duration(root.lag_seconds * 1e3)));
+    let failures = root.watcher.iter().flat_map(|watcher| &watcher.failures);
+    rows.extend(failures.map(|failure| {
+        let session = failure.session.as_deref().unwrap_or_default();
+        let place = format!("{}/{session}", one_line(&failure.project));
+        ("failed", format!("{place}: {} ({})", one_line(&failure.error), time(failure.at)))
+    }));
+    rows
+}

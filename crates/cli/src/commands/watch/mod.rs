@@ -1,0 +1,180 @@
+//! `watch`: keeps stores up to date with session folders.
+
+mod messages;
+mod metrics;
+mod notify;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Once},
+    time::Duration,
+};
+
+use amplifier_session_storage::{
+    Error, OpenOptions, SessionStorage, StorageSettings, StoreUrl,
+    model::UserId,
+    open_at,
+    sync::{
+        SyncOptions,
+        watch::{Intervals, WatchEvent, WatchOptions, WatchTarget, watch},
+    },
+};
+
+use self::{messages::Messages, metrics::Metrics};
+use crate::{
+    app::App,
+    args::{LogFormat, WatchArgs, WatchedArgs},
+    failure::{Failure, Outcome, say},
+};
+
+pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failure> {
+    let json = args.log_format == LogFormat::Json;
+    let targets = targets(app, &args.what, json)?;
+    let options = options(app, &args.what)?;
+    let metrics = Arc::new(Metrics::default());
+    let server = match args.what.metrics {
+        Some(address) => Some(metrics::serve(address, Arc::clone(&metrics)).await?),
+        None => None,
+    };
+    let messages = Messages::new(json);
+    let observer = move |event: &WatchEvent<'_>| {
+        metrics.add(event);
+        messages.add(event);
+        if matches!(event, WatchEvent::StoreUp { .. } | WatchEvent::StoreDown { .. }) {
+            notify::ready();
+        }
+    };
+    let stop = stop_signal()?;
+    let stopping = async {
+        stop.await;
+        notify::stopping();
+    };
+    let watched = watch(targets, options, Arc::new(observer), stopping).await;
+    drop(server);
+    match watched {
+        Ok(()) => Ok(Outcome::Done),
+        Err(error) if error.context("watcher").is_some() => Err(Failure::failed(
+            error.message(),
+            format!("`{} status` shows it; stop it first, or watch another root or store", app.program()),
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Checks what can be checked before a watcher starts.
+pub(super) fn check(app: &App, args: &WatchedArgs) -> Result<(), Failure> {
+    targets(app, args, false)?;
+    options(app, args).map(drop)
+}
+
+/// The selected store, and those of `--also-store`.
+fn targets(app: &App, args: &WatchedArgs, json: bool) -> Result<Vec<WatchTarget>, Failure> {
+    let settings = match args.events {
+        Some(events) => StorageSettings::default().with_events(events.into()),
+        None => app.settings()?,
+    };
+    let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(settings);
+    let mut urls = vec![app.store_url()?];
+    for url in &args.also_store {
+        urls.push(StoreUrl::parse(url, app.home.as_deref())?);
+    }
+    // A named user is meant to own the sessions, whoever else has some in the store.
+    let user = match app.global.user {
+        Some(_) => None,
+        None => Some(app.who()?.0.user_id),
+    };
+    Ok(urls.into_iter().map(|url| target(url, options.clone(), user.clone(), json)).collect())
+}
+
+fn target(url: StoreUrl, options: OpenOptions, user: Option<UserId>, json: bool) -> WatchTarget {
+    // Only one process at a time can open such a file for writing.
+    let is_exclusive = url.file().is_some() && url.backend().read_only;
+    let open = {
+        let url = url.clone();
+        move || {
+            let (url, options, user) = (url.clone(), options.clone(), user.clone());
+            Box::pin(async move {
+                let storage = open_at(&url, options).await?;
+                if let Some(reason) = storage.backend().info().read_only {
+                    return Err(Error::validation("store", format!("the store is read-only: {reason}")));
+                }
+                if let Some(user) = user {
+                    warn_of_other_user(&storage, &user, json).await?;
+                }
+                Ok(storage)
+            }) as _
+        }
+    };
+    WatchTarget::new(url.to_string(), open).with_exclusive(is_exclusive)
+}
+
+/// Warns once if the user is not the store's: probably, the account has changed.
+async fn warn_of_other_user(storage: &SessionStorage, user: &UserId, json: bool) -> Result<(), Error> {
+    static ONCE: Once = Once::new();
+    if let Some(pinned) = storage.pinned_user().await?.filter(|pinned| pinned != user) {
+        ONCE.call_once(|| {
+            let warning = format!("the store belongs to {pinned}, and you are {user}");
+            match json {
+                true => tracing::warn!(warning, "other_user"),
+                false => {
+                    say("warning", &warning);
+                    say("hint", &format!("pass --user {pinned} to add to their sessions"));
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+fn options(app: &App, args: &WatchedArgs) -> Result<WatchOptions, Failure> {
+    let (identity, host) = app.who()?;
+    let exclude = app.config.list("exclude").iter().chain(&args.exclude);
+    let exclude: Vec<String> = exclude.cloned().collect();
+    let roots = roots(app, &args.root)?.into_iter().map(|root| {
+        SyncOptions::new(root, identity.user_id.clone(), host.clone()).with_exclude(exclude.clone())
+    });
+    let mut intervals = Intervals::default().with_complete(Duration::from_secs(args.compare_every * 60));
+    if let Some(seconds) = args.poll {
+        intervals = intervals.with_poll(Duration::from_secs(seconds));
+    }
+    Ok(WatchOptions::new(roots).with_intervals(intervals).with_polls(args.poll.is_some()))
+}
+
+/// The named roots without repetitions, or the default one.
+pub(super) fn roots(app: &App, named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    if named.is_empty() {
+        return Ok(vec![app.default_root()?]);
+    }
+    let mut roots = Vec::new();
+    for root in named {
+        let root = std::path::absolute(root)?;
+        if !roots.contains(&root) {
+            roots.push(root);
+        }
+    }
+    Ok(roots)
+}
+
+/// Ready when the process is told to stop.
+#[cfg(unix)]
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Ready when the process is told to stop.
+#[cfg(not(unix))]
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    Ok(async {
+        // Without the signal, it runs until it is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}
