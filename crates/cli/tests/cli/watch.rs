@@ -153,7 +153,7 @@ fn systemd_is_told_when_it_is_ready_and_when_it_stops() {
     let socket = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
     let mut command = home.command(&["watch", "--embedding", "none"]);
     let mut process = command.env("NOTIFY_SOCKET", &path).stderr(Stdio::null()).spawn().unwrap();
-    let mut received = || {
+    let received = || {
         let mut buffer = [0; 100];
         let read = socket.recv(&mut buffer).unwrap();
         String::from_utf8_lossy(&buffer[..read]).into_owned()

@@ -5,7 +5,9 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::HostId};
+use amplifier_session_core::{
+    Error, ErrorKind, Result, SessionStorage, backend::StorageBackendExt as _, model::HostId,
+};
 use amplifier_session_sync::{
     SyncOptions, SyncReport,
     watch::{Intervals, WatchEvent, WatchOptions, WatchTarget, WatcherState, watch, watchers},
