@@ -36,8 +36,8 @@ mod plan;
 mod progress;
 mod refresh;
 mod report;
-mod rewind;
 mod restore;
+mod rewind;
 mod run;
 mod session;
 mod state;
@@ -51,9 +51,9 @@ pub use pending::{Pending, pending};
 pub use progress::{NoProgress, Progress, SessionOutcome, Stage};
 pub use refresh::{RefreshLimits, Refreshed, refresh};
 pub use report::{EventCounts, Failure, Kept, MessageCounts, SessionCounts, Skipped, SyncReport};
-pub use rewind::rewind;
 pub use restore::{
     DifferingFile, DiffersBecause, NotRestored, RestoreOptions, RestoreProgress, RestoreReport, restore,
 };
+pub use rewind::rewind;
 pub use run::sync;
 pub use state::source_folder;

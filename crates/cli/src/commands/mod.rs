@@ -13,8 +13,8 @@ mod events;
 mod models;
 mod quickstart;
 mod recent;
-mod rewind;
 mod restore;
+mod rewind;
 mod search;
 #[cfg(feature = "watch")]
 mod service;
