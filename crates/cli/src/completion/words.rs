@@ -195,9 +195,9 @@ mod tests {
     #[test]
     fn commands_and_subcommands() {
         assert_eq!(completed("x sea"), ["search"]);
-        assert_eq!(completed("x re"), ["recent", "rebuild"]);
-        assert_eq!(completed("x --json re"), ["recent", "rebuild"]);
-        assert_eq!(completed("x --store sqlite:/none re"), ["recent", "rebuild"]);
+        assert_eq!(completed("x re"), ["recent", "rewind", "restore", "rebuild"]);
+        assert_eq!(completed("x --json re"), ["recent", "rewind", "restore", "rebuild"]);
+        assert_eq!(completed("x --store sqlite:/none re"), ["recent", "rewind", "restore", "rebuild"]);
         assert_eq!(completed("x models l"), ["list"]);
         assert_eq!(completed("x help sear"), ["search"]);
         assert!(completed("x search se").is_empty());

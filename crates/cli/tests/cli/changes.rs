@@ -177,7 +177,9 @@ fn all_sessions_of_one_user_are_deleted_and_no_others() {
     fs::create_dir_all(&session).unwrap();
     fs::write(session.join("transcript.jsonl"), "{\"role\":\"user\",\"content\":\"x\"}\n").unwrap();
     home.ok(&["sync", "--embedding", "none", "--user", "eve", "--root", root.to_str().unwrap()]);
-    let of_eve = || home.json(&["sessions", "--user", "eve"])["sessions"].as_array().unwrap().len();
+    // Nothing found is exit code 3.
+    let of_eve =
+        || home.run_json(&["sessions", "--user", "eve"]).json()["sessions"].as_array().unwrap().len();
     assert_eq!((count(&home), of_eve()), (12, 1));
     let deleted = home.json(&["delete", "--all", "--scope", "all", "--user", "eve", "--yes"]);
     assert_eq!(deleted["deleted"].as_array().unwrap().len(), 1);
