@@ -41,9 +41,10 @@ struct RootView {
     watcher: Option<WatcherState>,
     /// When sessions were last read, if it is known.
     last_sync: Option<Timestamp>,
-    /// How long the oldest change that the store does not have has been waiting; 0 if there is none.
-    lag_seconds: f64,
-    /// The changes that the store does not have; absent if the folders can't be read.
+    /// How long the oldest change that the store does not have has been waiting; 0 if there is none. `None` if
+    /// the folders can't be read.
+    lag_seconds: Option<f64>,
+    /// The changes that the store does not have; `None` if the folders can't be read.
     backlog: Option<Pending>,
 }
 
@@ -75,15 +76,15 @@ async fn root_view(storage: &SessionStorage, options: &SyncOptions) -> Result<Ro
         true => Some(pending(storage, options).await?),
         false => None,
     };
-    let oldest = backlog.and_then(|backlog| backlog.oldest_change);
-    let waited = oldest.map_or(0, |oldest| now.as_micros().saturating_sub(oldest.as_micros()).max(0));
+    let waited = |oldest: Timestamp| now.as_micros().saturating_sub(oldest.as_micros()).max(0) as f64 / 1e6;
+    let lag = |backlog: Pending| backlog.oldest_change.map_or(0.0, waited);
     let complete = backlog.and_then(|backlog| backlog.last_complete_sync);
     Ok(RootView {
         root: options.root.display().to_string(),
         watching: watcher.as_ref().is_some_and(|watcher| watcher.is_running_here(now)),
         last_sync: watcher.as_ref().and_then(|watcher| watcher.last_sync).max(complete),
         watcher,
-        lag_seconds: waited as f64 / 1e6,
+        lag_seconds: backlog.map(lag),
         backlog,
     })
 }
@@ -112,7 +113,7 @@ fn rows(app: &App, root: &RootView) -> Vec<(&'static str, String)> {
             ("backlog", format!("{}, {}", counted(*sessions, "session"), size(*bytes)))
         }
     });
-    rows.push(("lag", duration(root.lag_seconds * 1e3)));
+    rows.extend(root.lag_seconds.map(|seconds| ("lag", duration(seconds * 1e3))));
     let failures = root.watcher.iter().flat_map(|watcher| &watcher.failures);
     rows.extend(failures.map(|failure| {
         let session = failure.session.as_deref().unwrap_or_default();

@@ -16,7 +16,7 @@ use amplifier_session_core::{
 use super::{
     Problem,
     place::{Placed, place},
-    report::{DifferingFile, DiffersBecause},
+    report::{DifferingFile, DiffersBecause, RestoreReport},
     staging::create_folders,
 };
 use crate::{
@@ -37,11 +37,11 @@ pub(super) struct Content {
     folder: PathBuf,
     session: Session,
     files: Vec<&'static str>,
-    pub(super) messages: u64,
-    pub(super) events: u64,
-    pub(super) bytes: u64,
-    pub(super) differing: Vec<DifferingFile>,
-    pub(super) damaged: Vec<DamagedRow>,
+    messages: u64,
+    events: u64,
+    bytes: u64,
+    differing: Vec<DifferingFile>,
+    damaged: Vec<DamagedRow>,
 }
 
 impl Drop for Content {
@@ -52,6 +52,17 @@ impl Drop for Content {
 }
 
 impl Content {
+    /// Adds to `report` that the files are in their place. They were there before if they are `unchanged`.
+    pub(super) fn add_to(mut self, report: &mut RestoreReport, unchanged: bool) {
+        report.sessions += 1;
+        report.unchanged += u64::from(unchanged);
+        report.messages += self.messages;
+        report.events += self.events;
+        report.bytes += self.bytes;
+        report.differing.append(&mut self.differing);
+        report.damaged.append(&mut self.damaged);
+    }
+
     /// Writes the files of `stored` to `folder`.
     pub(super) async fn write(
         storage: &SessionStorage,

@@ -198,7 +198,7 @@ impl Restore<'_> {
             if self.stored(key).await?.is_some_and(|after| after.version == stored.version) {
                 let placed = content.place(&target, self.options.overwrite)?;
                 self.taken.insert(target);
-                report.add(content, placed == Placed::Unchanged);
+                content.add_to(report, placed == Placed::Unchanged);
                 return Ok(());
             }
         }

@@ -3,8 +3,6 @@
 use amplifier_session_core::model::{DamagedRow, ProjectSlug, SessionId, SessionKey, UserId};
 use serde::Serialize;
 
-use super::content::Content;
-
 /// What a restore did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -75,16 +73,6 @@ pub struct NotRestored {
 }
 
 impl RestoreReport {
-    pub(super) fn add(&mut self, mut content: Content, unchanged: bool) {
-        self.sessions += 1;
-        self.unchanged += u64::from(unchanged);
-        self.messages += content.messages;
-        self.events += content.events;
-        self.bytes += content.bytes;
-        self.differing.append(&mut content.differing);
-        self.damaged.append(&mut content.damaged);
-    }
-
     pub(super) fn fail(&mut self, key: &SessionKey, reason: String) {
         let SessionKey { user_id, session_id } = key.clone();
         self.failed.push(NotRestored { user_id, session_id, reason });
