@@ -191,5 +191,7 @@ fn status_without_a_watcher() {
     assert_eq!((&root["backlog"]["sessions"], &root["lag_seconds"]), (&Value::from(0), &Value::from(0.0)));
     assert!(root["last_sync"].is_string());
     fs::remove_dir_all(home.amplifier().join("projects")).unwrap();
-    assert!(home.ok(&["status"]).contains("there is no folder `projects`"));
+    let shown = home.ok(&["status"]);
+    assert!(shown.contains("there is no folder `projects`") && !shown.contains("lag"), "{shown}");
+    assert!(home.json(&["status"])["roots"][0]["lag_seconds"].is_null());
 }
