@@ -11,8 +11,8 @@ Writes sessions from the store as folders DIR/projects/PROJECT/sessions/SESSION,
 event log and the metadata files. For example, the sessions of a lost laptop can be continued on another machine. Without \
 SESSION, restores the sessions in --scope, by default all of your own.
 
-The files are byte for byte those that were synced, and every line is checked before it is written. Where a file can't be the \
-same, a message says why. What was changed only in the store, such as a name or tags, is not in the files.
+The files are byte for byte those that were synced, and every line is checked before it is written. If a file cannot be \
+identical, a message says why. Changes made only in the store, such as names and tags, are not restored.
 
 A new session folder appears with all of its files. In an existing one, missing files are added, and equal ones are left \
 alone. If a file exists and differs, its session is not restored unless --overwrite is given; the others are.")]

@@ -31,7 +31,7 @@ pub(crate) struct WatchArgs {
     pub(crate) log_format: LogFormat,
 }
 
-/// What to watch, for `watch` and `service install`.
+/// The options that `watch` and `service install` share.
 #[derive(Debug, Args)]
 pub(crate) struct WatchedArgs {
     /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier; may be repeated
@@ -100,7 +100,7 @@ pub(crate) struct ServiceArgs {
     pub(crate) action: ServiceAction,
 }
 
-/// What to do with the service.
+/// The subcommands of `service`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServiceAction {
     Install(InstallServiceArgs),

@@ -53,7 +53,7 @@ pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Fai
     Ok(Outcome::found(found))
 }
 
-/// The sessions that were typed; `None` if there are none.
+/// The sessions given as arguments; `None` without any.
 async fn named(reader: &Reader, typed: &[String]) -> Result<Option<Vec<SessionKey>>, Failure> {
     let mut keys = Vec::new();
     for typed in typed {

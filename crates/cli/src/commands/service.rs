@@ -23,7 +23,7 @@ const PREFIXES: [&str; 4] = ["AMPLIFIER_SESSIONS_", "AMPLIFIER_COSMOS_", "AZURE_
 /// Parts of names of variables that are not: secrets, and what is only for a terminal.
 const LEFT_OUT: [&str; 4] = ["KEY", "SECRET", "TOKEN", "FORCE_TTY"];
 
-/// What the service runs, and how.
+/// The command line and environment of the service.
 #[derive(Debug)]
 struct Service {
     command: Vec<String>,
@@ -39,7 +39,7 @@ pub(super) fn run(app: &mut App, args: ServiceArgs) -> Result<Outcome, Failure> 
 }
 
 fn install(app: &mut App, args: &InstallServiceArgs) -> Result<Outcome, Failure> {
-    // What the service would refuse is refused now.
+    // Options that the service would reject are rejected now.
     super::watch::check(app, &args.what)?;
     let service = Service::of_this_process()?;
     let text = if cfg!(target_os = "macos") { service.agent() } else { service.unit() };

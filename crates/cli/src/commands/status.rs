@@ -41,8 +41,8 @@ struct RootView {
     watcher: Option<WatcherState>,
     /// When sessions were last read, if it is known.
     last_sync: Option<Timestamp>,
-    /// How long the oldest change that the store does not have has been waiting; 0 if there is none. `None` if
-    /// the folders can't be read.
+    /// The age of the oldest change that is not in the store yet; 0 if the store is up to date, `None` if the folders
+    /// can't be read.
     lag_seconds: Option<f64>,
     /// The changes that the store does not have; `None` if the folders can't be read.
     backlog: Option<Pending>,

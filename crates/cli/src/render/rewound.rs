@@ -7,7 +7,7 @@ use amplifier_session_storage::{model::Session, storage::RewindReport};
 use super::text::{counted, fitted, one_line};
 use crate::out::Out;
 
-/// What a rewind did.
+/// The outcome of a rewind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Removed,
