@@ -129,6 +129,13 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
+/// The contents of all files in a folder and its subfolders, by their path in it.
+#[must_use]
+pub fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let content = |file: PathBuf| (file.strip_prefix(folder).unwrap().to_owned(), fs::read(&file).unwrap());
+    files(folder).into_iter().map(content).collect()
+}
+
 /// The names of all files in a folder and its subfolders that contain `bytes`. None of them may be open in this process:
 /// closing a file that was opened here would release its locks.
 #[must_use]

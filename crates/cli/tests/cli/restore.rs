@@ -13,28 +13,12 @@ use amplifier_session_storage::{
     model::Digest,
     open,
 };
+use amplifier_session_testkit::erasure::contents;
 use rusqlite::Connection;
 
 use crate::support::{Home, Ran};
 
 const SESSION: &str = "38e6d1f5-c290-4a7b-8f14-d6b93e0a5c72";
-
-/// All files below a folder by their path in it.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(path).unwrap());
-            }
-        }
-    }
-    found
-}
 
 /// The digests of all messages and events of a store, by session.
 async fn digests(storage: &SessionStorage) -> BTreeMap<String, (Vec<Digest>, Vec<Digest>)> {
@@ -68,7 +52,7 @@ async fn come_back(root: &Path, sessions: usize) {
     let to = home.path().join("restored");
     let report = home.json(&["restore", "--to", to.to_str().unwrap()]);
     assert_eq!((&report["sessions"], &report["differing"]), (&sessions.into(), &serde_json::json!([])));
-    let (original, restored) = (files(&Path::new(root).join("projects")), files(&to.join("projects")));
+    let (original, restored) = (contents(&Path::new(root).join("projects")), contents(&to.join("projects")));
     assert!(original == restored, "{:?} for {:?}", restored.keys(), original.keys());
     let other = ["--store", "sqlite:~/other.sqlite", "--embedding", "none"];
     home.ok(&[&["sync", "--root", to.to_str().unwrap()], &other[..]].concat());
@@ -147,8 +131,8 @@ fn lines_that_are_not_what_was_stored_are_left_out() {
     let kinds: Vec<_> =
         ran.json()["damaged"].as_array().unwrap().iter().map(|row| row["kind"].clone()).collect();
     assert_eq!(kinds, ["message", "event"], "{}", ran.all());
-    let found = files(&to);
-    let original = files(&home.amplifier().join("projects"));
+    let found = contents(&to);
+    let original = contents(&home.amplifier().join("projects"));
     for (path, content) in &found {
         let whole = &original[path.strip_prefix("projects").unwrap()];
         let lines =

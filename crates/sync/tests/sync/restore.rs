@@ -1,11 +1,6 @@
 //! Stored sessions written back as folders.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{fs, path::Path, sync::Arc};
 
 use amplifier_session_core::{
     Result, SessionStorage,
@@ -15,27 +10,9 @@ use amplifier_session_core::{
 use amplifier_session_sync::{
     DiffersBecause, NoProgress, RestoreOptions, RestoreReport, SyncOptions, restore, sync,
 };
-use amplifier_session_testkit::{MemoryBackend, lines, samples, store::target_of};
+use amplifier_session_testkit::{MemoryBackend, erasure::contents, lines, samples, store::target_of};
 
 use crate::fixture::{Fixture, scope, set_modified, user};
-
-/// All files below a folder by their path in it.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    found.insert(path.strip_prefix(folder).unwrap().to_owned(), fs::read(path).unwrap());
-                }
-            }
-        }
-    }
-    found
-}
 
 impl Fixture {
     async fn restore_with(&self, options: RestoreOptions) -> Result<RestoreReport> {
@@ -89,7 +66,7 @@ async fn restored_files_are_those_that_were_synced() {
     let report = fixture.restore(to.path()).await;
     assert_eq!((report.sessions, report.unchanged, report.failed.len()), (5, 0, 0), "{report:?}");
     assert!(report.differing.is_empty() && report.damaged.is_empty(), "{report:?}");
-    let (restored, original) = (files(to.path()), files(fixture.home.path()));
+    let (restored, original) = (contents(to.path()), contents(fixture.home.path()));
     assert!(restored == original, "{:?} for {:?}", restored.keys(), original.keys());
     assert_eq!(report.bytes, original.values().map(|content| content.len() as u64).sum::<u64>());
 
@@ -115,7 +92,7 @@ async fn only_the_owner_can_read_restored_files() {
     let to = to.path().join("new");
     fixture.restore(&to).await;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    for file in files(&to).keys() {
+    for file in contents(&to).keys() {
         assert_eq!(mode(&to.join(file)), 0o600);
         file.ancestors().skip(1).for_each(|folder| assert_eq!(mode(&to.join(folder)), 0o700));
     }
@@ -129,13 +106,13 @@ async fn files_that_exist_are_kept_unless_they_may_be_replaced() {
     fixture.sync().await;
     let to = tempfile::tempdir().unwrap();
     fixture.restore(to.path()).await;
-    let whole = files(to.path());
+    let whole = contents(to.path());
     let folder = to.path().join("projects/-home-ana-shop/sessions/s");
     // A file of Amplifier's that no sync reads.
     fs::write(folder.join("notes.txt"), "mine").unwrap();
     fs::remove_file(folder.join("context-intelligence/events.jsonl")).unwrap();
     fs::write(folder.join("transcript.jsonl"), "{\"role\":\"user\",\"content\":\"other\"}\n").unwrap();
-    let changed = files(to.path());
+    let changed = contents(to.path());
 
     let report = fixture.restore(to.path()).await;
     assert_eq!((report.sessions, report.unchanged, report.failed.len()), (1, 1, 1));
@@ -144,7 +121,7 @@ async fn files_that_exist_are_kept_unless_they_may_be_replaced() {
         reason.starts_with("transcript.jsonl exists in ") && reason.ends_with(" and differs"),
         "{reason}"
     );
-    assert_eq!(files(to.path()), changed);
+    assert_eq!(contents(to.path()), changed);
 
     let overwrite = || RestoreOptions::new(to.path(), scope()).with_overwrite(true);
     fs::write(folder.join("transcript.jsonl.append-pending"), "").unwrap();
@@ -154,7 +131,7 @@ async fn files_that_exist_are_kept_unless_they_may_be_replaced() {
     let report = fixture.restore_with(overwrite()).await.unwrap();
     assert_eq!((report.sessions, report.unchanged, report.failed.len()), (2, 1, 0));
     fs::remove_file(folder.join("notes.txt")).unwrap();
-    assert!(files(to.path()) == whole);
+    assert!(contents(to.path()) == whole);
 }
 
 #[tokio::test]
@@ -207,7 +184,7 @@ async fn what_is_not_stored_is_reported() {
         ]
     );
     assert_eq!((report.sessions, report.failed.len()), (5, 0));
-    let restored = files(to.path());
+    let restored = contents(to.path());
     let transcript = |session: &str| {
         let path = format!("projects/p/sessions/{session}/transcript.jsonl");
         String::from_utf8(restored[Path::new(&path)].clone()).unwrap()
@@ -239,7 +216,7 @@ async fn names_in_the_store_do_not_lead_out_of_the_folder() {
     let outer = tempfile::tempdir().unwrap();
     let report = fixture.restore(&outer.path().join("to")).await;
     assert_eq!((report.sessions, report.failed.len()), (1, 5), "{report:?}");
-    let found: Vec<_> = files(outer.path()).into_keys().collect();
+    let found: Vec<_> = contents(outer.path()).into_keys().collect();
     assert_eq!(found, [Path::new("to/projects/p/sessions/good/transcript.jsonl")]);
 }
 
