@@ -11,7 +11,9 @@ use amplifier_session_core::{
     model::Session,
     storage::{ArchiveReader, Checksum, Record},
 };
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
 
 use crate::{
     FORMAT_KEY, Fields, WRITER_KEY, batches, failed, rows,
@@ -30,6 +32,15 @@ pub struct ParquetReader {
     state: State,
     /// The position of the last record.
     place: (&'static str, u64),
+    mark: Option<Mark>,
+}
+
+/// A position within a session to return to.
+#[derive(Debug)]
+struct Mark {
+    messages: u64,
+    events: u64,
+    parts: Box<Parts>,
 }
 
 /// What to read next.
@@ -42,7 +53,7 @@ enum State {
 }
 
 /// A session whose messages and events are read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Parts {
     session: Session,
     /// Its checksum when it was written, if the archive has it.
@@ -57,6 +68,8 @@ struct File {
     path: PathBuf,
     /// The format and the writer.
     header: Option<(u32, String)>,
+    file: std::fs::File,
+    metadata: ArrowReaderMetadata,
     batches: ParquetRecordBatchReader,
     rows: VecDeque<Fields>,
     /// Number of rows read.
@@ -77,6 +90,7 @@ impl ParquetReader {
             events: file(&EVENTS)?,
             state: State::Archive,
             place: (SESSIONS.file, 0),
+            mark: None,
         })
     }
 
@@ -167,21 +181,47 @@ impl ArchiveReader for ParquetReader {
     fn place(&self) -> (&'static str, u64) {
         self.place
     }
+
+    fn mark(&mut self) -> bool {
+        self.mark = match &self.state {
+            State::Parts(parts) => {
+                let (messages, events) = (self.messages.taken, self.events.taken);
+                Some(Mark { messages, events, parts: parts.clone() })
+            }
+            _ => None,
+        };
+        self.mark.is_some()
+    }
+
+    fn go_back(&mut self) -> Result<()> {
+        let Some(Mark { messages, events, parts }) = self.mark.take() else { return Ok(()) };
+        self.messages.go_to(messages)?;
+        self.events.go_to(events)?;
+        self.state = State::Parts(parts);
+        Ok(())
+    }
 }
 
 impl File {
     fn open(folder: &Path, table: &'static Table) -> Result<Self> {
         let path = folder.join(table.file);
         let file = std::fs::File::open(&path).map_err(|source| failed("read", &path, source))?;
-        let builder = unless_broken(&path, || ParquetRecordBatchReaderBuilder::try_new(file))?
+        let metadata = unless_broken(&path, || ArrowReaderMetadata::load(&file, Default::default()))?
             .map_err(|source| failed("read", &path, source))?;
-        let header = builder.metadata().file_metadata().key_value_metadata();
+        let header = metadata.metadata().file_metadata().key_value_metadata();
         let header = |key: &str| header?.iter().find(|header| header.key == key)?.value.clone();
         let format = header(FORMAT_KEY).and_then(|format| format.parse().ok());
         let header = format.map(|format| (format, header(WRITER_KEY).unwrap_or_default()));
-        let batches = unless_broken(&path, || builder.with_batch_size(ROWS).build())?
-            .map_err(|source| failed("read", &path, source))?;
-        Ok(Self { table, path, header, batches, rows: VecDeque::new(), taken: 0 })
+        let batches = batches_from(0, &path, &file, &metadata)?;
+        Ok(Self { table, path, header, file, metadata, batches, rows: VecDeque::new(), taken: 0 })
+    }
+
+    /// Continues with row number `taken`, counted from 0.
+    fn go_to(&mut self, taken: u64) -> Result<()> {
+        self.batches = batches_from(taken, &self.path, &self.file, &self.metadata)?;
+        self.rows.clear();
+        self.taken = taken;
+        Ok(())
     }
 
     fn peek(&mut self) -> Result<Option<&Fields>> {
@@ -207,6 +247,20 @@ impl File {
     fn place(&self) -> (&'static str, u64) {
         (self.table.file, self.taken)
     }
+}
+
+/// Reads the rows of a file from row number `first` on.
+fn batches_from(
+    first: u64,
+    path: &Path,
+    file: &std::fs::File,
+    metadata: &ArrowReaderMetadata,
+) -> Result<ParquetRecordBatchReader> {
+    let cannot = |source| failed("read", path, source);
+    let file = file.try_clone().map_err(|source| failed("read", path, source))?;
+    let first = usize::try_from(first).map_err(|source| failed("read", path, source))?;
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata.clone());
+    unless_broken(path, || builder.with_batch_size(ROWS).with_offset(first).build())?.map_err(cannot)
 }
 
 /// The user and the session of a row.

@@ -107,6 +107,32 @@ fn many_rows_come_back() {
 }
 
 #[test]
+fn a_session_can_be_read_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut records = records();
+    // More rows than are read at a time.
+    records.truncate(records.len() - 1);
+    records.push(session("cay", "long", 200, 100));
+    records.extend((0..200).map(|sequence| message(sequence, format!("{{\"n\":{sequence}}}"))));
+    records.extend((0..100).map(|sequence| event(sequence, None)));
+    records.push(Record::End { messages: 200, events: 100, checksum: None });
+    records.push(Record::Complete { sessions: 4, checksum: None });
+    write(folder.path(), records.clone());
+
+    let mut reader = ParquetReader::open(folder.path()).unwrap();
+    let mut found = Vec::new();
+    while let Some(record) = reader.next().unwrap() {
+        found.push(record.clone());
+        if matches!(record, Record::Session(_)) {
+            assert!(reader.mark());
+            while !matches!(reader.next().unwrap(), Some(Record::End { .. })) {}
+            reader.go_back().unwrap();
+        }
+    }
+    assert!(json_of(&found) == json_of(&records));
+}
+
+#[test]
 fn repeated_rows_count_once() {
     let folder = tempfile::tempdir().unwrap();
     let whole = records();
