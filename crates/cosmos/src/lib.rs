@@ -18,7 +18,7 @@
 //!
 //! | file | content |
 //! | --- | --- |
-//! | `meta`, `sessions`, `messages`, `events`, `vectors`, `search`, `scheduling` | the trait of the same name |
+//! | `meta`, `sessions`, `messages`, `events`, `superseded`, `vectors`, `search`, `scheduling` | the trait of the same name |
 //! | `write`, `rewrite`, `rename` | changing a session with its rows |
 //! | `lease`, `fence` | how such a change stays consistent without transactions |
 //! | `vector_batches` | writing vectors |
@@ -51,6 +51,7 @@ mod scope;
 mod search;
 mod sessions;
 mod store;
+mod superseded;
 mod totals;
 mod usage;
 mod vector_batches;

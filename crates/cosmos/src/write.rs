@@ -26,6 +26,7 @@ use crate::{
     query::{Select, VALUES},
     rewrite::Rewrite,
     store::Store,
+    superseded,
 };
 
 /// Writes one session.
@@ -36,7 +37,10 @@ pub(crate) async fn write(store: &Store, mut change: SessionChange) -> Result<Ve
     change.events.put.sort_by_key(|stored| stored.event.sequence);
     let expected = Expected::Exactly(change.expected.clone());
     let files = files(store, &mut change).await?;
-    let has_rows = !(change.messages.is_empty() && change.retimed.is_empty() && change.events.is_empty());
+    let has_rows = !(change.messages.is_empty()
+        && change.retimed.is_empty()
+        && change.events.is_empty()
+        && change.superseded.is_empty());
     if !has_rows && let Some(lease) = WriteLease::for_fields(store, &expected, &change.session).await? {
         return lease.finish(change.session, files.as_ref(), None).await;
     }
@@ -64,6 +68,7 @@ async fn files(store: &Store, change: &mut SessionChange) -> Result<Option<Files
 /// Writes messages and events, at the same time, because they are in different containers.
 async fn write_rows(store: &Store, lease: &mut WriteLease<'_>, change: &SessionChange) -> Result<()> {
     let partition = ids::partition(&change.session.key());
+    superseded::write(store, &partition, &change.superseded).await?;
     let known = lease.known.clone();
     let stored = &lease.document;
     let project = Some(&change.session.project_slug).filter(|slug| **slug != stored.session.project_slug);
@@ -265,5 +270,6 @@ async fn delete_rows(store: &Store, lease: &WriteLease<'_>) -> Result<bool> {
         }
     }
     error::check(delete_chunks(store, &partition, Select::rows(kind::CHUNK, &partition)).await?)?;
+    superseded::delete_all(store, &partition).await?;
     Ok(store.files(&key).await?.is_some())
 }

@@ -186,6 +186,10 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     all_vectors: "vectors_of_generations",
     vector_tables: &vectors::TABLES,
     time: |ts| format!("make_timestamp({}::BIGINT)", ts.as_micros()),
+    has_table: Some(
+        "SELECT 1 FROM duckdb_tables()
+        WHERE database_name = current_database() AND schema_name = 'main' AND table_name = ?1",
+    ),
     // DuckDB holds a whole result in memory. Each query scans whole tables, so few queries are better.
     batch: Some(Batch { rows: 4096, bytes: 16 << 20 }),
 };

@@ -10,7 +10,7 @@ use amplifier_session_sql::{
     Contents, deletions,
     file::refused,
     python::{DUCKDB_TABLES, Origin, Tables},
-    quote,
+    quote, superseded,
     views::VECTORS_WITH_CONTEXT,
 };
 use duckdb::{Connection, OptionalExt, params};
@@ -70,10 +70,10 @@ pub(crate) fn accept(path: &Path, connection: &Connection, access: Access) -> Re
     contents.accept(path, FIRST_LAYOUT, LAYOUT)?;
     let can_write = access == Access::ReadWrite;
     match contents {
-        // Stores of earlier versions lack this table.
-        Contents::Store { layout: Some(LAYOUT) } if can_write => {
-            connection.execute_batch(deletions::TABLE).map_err(storage("open"))
-        }
+        // Stores of earlier versions lack these tables.
+        Contents::Store { layout: Some(LAYOUT) } if can_write => [deletions::TABLE, superseded::TABLE]
+            .into_iter()
+            .try_for_each(|table| connection.execute_batch(table).map_err(storage("open"))),
         Contents::Store { layout: Some(LAYOUT) } => Ok(()),
         Contents::Store { layout: Some(layout) } if can_write => upgrade(connection, layout),
         Contents::Store { layout } => {
@@ -144,6 +144,7 @@ fn entry(connection: &Connection, key: &str) -> duckdb::Result<Option<String>> {
 fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
     let upgrade = || {
         connection.execute_batch(deletions::TABLE)?;
+        connection.execute_batch(superseded::TABLE)?;
         UPGRADES.iter().skip(layout - 1).try_for_each(|step| connection.execute_batch(step))?;
         connection.execute_batch(&tables::views())?;
         connection.execute_batch(&tables::create_view(VECTORS_WITH_CONTEXT))?;
@@ -160,6 +161,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
         let transaction = connection.unchecked_transaction()?;
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(deletions::TABLE)?;
+        transaction.execute_batch(superseded::TABLE)?;
         transaction.execute_batch(&tables::other_vectors())?;
         transaction.execute_batch(&tables::vectors(None))?;
         transaction.execute_batch(&tables::views())?;

@@ -10,6 +10,7 @@
 //! | `numbers.rs` | numbers as literals in statements |
 //! | `embedded/` | a backend on an embedded database, with the search index beside it |
 //! | `deletions.rs` | remembered deletions |
+//! | `superseded.rs` | superseded lines |
 //! | `views.rs` | the views for people and their tools |
 //! | `file.rs`, `file_copy.rs` | database files, which only their owner can read; private copies of them |
 //! | `staging.rs` | folders in which files are written before they replace others |
@@ -35,6 +36,7 @@ pub mod quote;
 pub mod read;
 pub mod rows;
 pub mod staging;
+pub mod superseded;
 pub mod table;
 pub mod views;
 

@@ -159,6 +159,7 @@ pub(crate) const SQLITE: Dialect = Dialect {
     all_vectors: "transcript_vectors",
     vector_tables: &["transcript_vectors"],
     time: |ts| format!("'{ts}'"),
+    has_table: None,
     batch: None,
 };
 

@@ -193,6 +193,9 @@ CREATE INDEX IF NOT EXISTS events_by_tool ON events (user_id, tool_name, ts) WHE
 CREATE INDEX IF NOT EXISTS events_by_level ON events (user_id, level, ts) WHERE level <> 'INFO';
 -- The newest of anyone, and of a user where nothing else narrows: the owner is compared in the index.
 CREATE INDEX IF NOT EXISTS events_by_time ON events (ts, user_id);
+
+-- The superseded lines of a session in order; those of a user.
+CREATE INDEX IF NOT EXISTS superseded_lines_by_session ON superseded_lines (user_id, session_id, id);
 ";
 
 /// The statements that create the indexes.
@@ -246,7 +249,7 @@ pub(crate) fn views() -> String {
 }
 
 /// The steps from each layout to the next, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [&str; 7] = [
+pub(crate) const UPGRADES: [&str; 8] = [
     // Fields that a person edited, and an index that gets another column.
     "ALTER TABLE sessions ADD COLUMN edited TEXT NOT NULL DEFAULT '[]';
      DROP INDEX IF EXISTS sessions_by_bundle;",
@@ -308,4 +311,6 @@ pub(crate) const UPGRADES: [&str; 7] = [
     "DROP VIEW IF EXISTS events_with_data;
      DROP VIEW IF EXISTS vectors_with_context;
      ALTER TABLE events ADD COLUMN synced_at TEXT;",
+    // Superseded lines.
+    amplifier_session_sql::superseded::TABLE,
 ];

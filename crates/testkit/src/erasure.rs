@@ -10,8 +10,11 @@ use std::{
 
 use amplifier_session_core::{
     Scope, SessionStorage,
-    backend::prelude::*,
-    model::{MetadataFile, Payload, RawJson, SessionKey},
+    backend::{SessionChange, prelude::*},
+    model::{
+        Digest, LineKind, MetadataFile, Payload, RawJson, SessionKey, SupersededPiece, SupersededReason,
+        SupersededRef,
+    },
     search::{SearchMode, SearchOptions},
     storage::SessionEdit,
 };
@@ -25,7 +28,7 @@ use crate::{
 
 /// One word for each field of the secret session, searched for as bytes. The id of the session is missing, because the
 /// store remembers it so that syncs skip the session.
-pub const WORDS: [&str; 10] = [
+pub const WORDS: [&str; 11] = [
     "quondammessage",
     "quondamthought",
     "quondamoutput",
@@ -36,6 +39,7 @@ pub const WORDS: [&str; 10] = [
     "quondamtag",
     "quondamprompt",
     "quondamskipped",
+    "quondamsuperseded",
 ];
 
 /// Pseudorandom numbers as text, which does not compress.
@@ -99,7 +103,33 @@ pub async fn fill(storage: &SessionStorage) -> SessionKey {
     ingest.commit().await.unwrap();
     let edit = SessionEdit::default().set_name("quondamname").set_tags(["quondamtag", "quondamskipped"]);
     storage.update_session(&secret.key, &edit).await.unwrap();
+    supersede(storage, &secret.key).await;
     secret.key
+}
+
+/// Adds superseded lines to a session. Returns the names of the pieces.
+pub async fn supersede(storage: &SessionStorage, key: &SessionKey) -> Vec<SupersededRef> {
+    let piece = |n: u32| {
+        let data = format!("quondamsuperseded {}", noise(n as usize, 9_000)).into_bytes();
+        SupersededPiece {
+            session: key.clone(),
+            id: SupersededPiece::new_id(LineKind::Event, n, Digest::of(&data), 0),
+            kind: LineKind::Event,
+            first_sequence: n,
+            last_sequence: n,
+            lines: 1,
+            bytes: data.len() as u64,
+            superseded_at: storage.now(),
+            reason: SupersededReason::Compacted,
+            data,
+        }
+    };
+    let stored = storage.backend().get_session(key).await.unwrap().unwrap();
+    let mut change = SessionChange::new(stored.session, Some(stored.version));
+    change.superseded = (0..5).map(piece).collect();
+    let pieces = change.superseded.iter().map(SupersededPiece::piece_ref).collect();
+    storage.backend().write_one(change).await.unwrap();
+    pieces
 }
 
 /// Parts of the stored form of a session's events. Compressed events contain no words.

@@ -10,12 +10,13 @@ use amplifier_session_core::{
     backend::{
         Candidates, Deletion, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages,
         MessagesToEmbed, Meta, PendingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName,
-        SessionQuery, SessionRows, Sessions, StorageBackend, StoreInfo, StoredSession, SyncGuard,
-        TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
+        SessionQuery, SessionRows, Sessions, StorageBackend, StoreInfo, StoredSession, Superseded,
+        SupersededQuery, SyncGuard, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
+        Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageRef, MessageState, Payload, Session,
-        SessionId, SessionKey, UserId, VectorRecord,
+        SessionId, SessionKey, SupersededPiece, SupersededRef, UserId, VectorRecord,
     },
     search::{EventFilter, EventSearchOptions, SearchFilter},
 };
@@ -57,10 +58,12 @@ pub enum Operation {
     TextCandidates,
     VectorCandidates,
     UpdateIndex,
+    ListSuperseded,
+    PruneSuperseded,
 }
 
 /// The operations that change what is stored.
-const WRITES: [Operation; 8] = [
+const WRITES: [Operation; 9] = [
     Operation::SwapMeta,
     Operation::Write,
     Operation::DeleteSession,
@@ -69,6 +72,7 @@ const WRITES: [Operation; 8] = [
     Operation::MarkPending,
     Operation::CompleteGeneration,
     Operation::PruneVectors,
+    Operation::PruneSuperseded,
 ];
 
 /// A backend that wraps another one, counts the calls of each method and can fail calls before they reach the wrapped
@@ -288,6 +292,21 @@ impl Events for FlakyBackend {
 
     async fn count_events(&self, scope: &Scope, filter: &EventFilter) -> Result<Vec<EventCount>> {
         self.call(Operation::CountEvents)?.count_events(scope, filter).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Superseded for FlakyBackend {
+    async fn list_superseded(&self, query: &SupersededQuery) -> Result<Vec<SupersededPiece>> {
+        self.call(Operation::ListSuperseded)?.list_superseded(query).await
+    }
+
+    async fn prune_superseded(&self, pieces: &[SupersededRef]) -> Deletion {
+        match self.call(Operation::PruneSuperseded) {
+            Ok(inner) => inner.prune_superseded(pieces).await,
+            Err(error) => Deletion::complete(vec![Err(error); pieces.len()]),
+        }
     }
 }
 

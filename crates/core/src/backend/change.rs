@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Digest, Message, MetadataFile, Retimed, Session, StoredEvent, Timestamp, VectorRecord};
+use crate::model::{
+    Digest, Message, MetadataFile, Retimed, Session, StoredEvent, SupersededPiece, Timestamp, VectorRecord,
+};
 
 /// The version of a stored session, such as a revision or an ETag. It changes with every write, and is not reused if
 /// the session is deleted and created again.
@@ -54,6 +56,8 @@ pub struct SessionChange {
     pub retimed: Vec<Retimed>,
     /// Events to store and to remove.
     pub events: RowChange<StoredEvent>,
+    /// Superseded lines to store. They are lines of this session that the change removes, or that a later one will.
+    pub superseded: Vec<SupersededPiece>,
 }
 
 impl SessionChange {
@@ -69,6 +73,7 @@ impl SessionChange {
             messages: RowChange::default(),
             retimed: Vec::new(),
             events: RowChange::default(),
+            superseded: Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@
 //! document store without joins or aggregates that answers in pages.
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
-//! [`Vectors`], [`Search`] and [`Scheduling`]. These rules hold for every method:
+//! [`Superseded`], [`Vectors`], [`Search`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
 //! - Data of other users than the named one is never touched.
@@ -25,6 +25,7 @@ mod query;
 mod scheduling;
 mod search;
 mod sessions;
+mod superseded;
 mod vectors;
 
 use std::fmt::Debug;
@@ -51,6 +52,7 @@ pub use query::{
 pub use scheduling::{Scheduling, SyncGuard};
 pub use search::Search;
 pub use sessions::Sessions;
+pub use superseded::{Superseded, SupersededQuery};
 pub use vectors::Vectors;
 
 pub use crate::search::{Candidates, TextCandidate, VectorCandidate};
@@ -58,12 +60,12 @@ use crate::{Error, ErrorKind, Result, model::SessionKey};
 
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
-    Meta + Sessions + Messages + Events + Vectors + Search + Scheduling + Debug
+    Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Scheduling + Debug
 {
 }
 
 impl<T> StorageBackend for T where
-    T: Meta + Sessions + Messages + Events + Vectors + Search + Scheduling + Debug
+    T: Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Scheduling + Debug
 {
 }
 
@@ -72,7 +74,7 @@ impl<T> StorageBackend for T where
 pub mod prelude {
     pub use super::{
         Events as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _, StorageBackend,
-        StorageBackendExt as _, Vectors as _,
+        StorageBackendExt as _, Superseded as _, Vectors as _,
     };
 }
 

@@ -44,12 +44,14 @@ pub trait Sessions: Send + Sync {
     /// - An event that is put replaces the event with its sequence. It may have the id of another event that is put or
     ///   removed by the same change. Callers use [`find_events`](super::Events::find_events) to check whether an id is
     ///   taken; if another session took it in the meantime, a backend that notices fails with `Conflict` (retryable).
+    /// - Superseded lines are stored not later than the change removes rows. A piece that is stored already, by its id,
+    ///   stays as it is.
     /// - If the project of the session changes, its messages, vectors and events follow.
     /// - With [`atomic_writes`](super::StoreInfo::atomic_writes), each change happens completely or not at all, even if
     ///   the process is killed. Otherwise, repeating the call completes it.
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>>;
 
-    /// Removes sessions with their messages, vectors, events and chunks, and remembers that they were deleted.
+    /// Removes sessions with their messages, vectors, events, chunks and superseded lines, and remembers that they were deleted.
     ///
     /// - Returns for each session, in order, whether there was one; each succeeds or fails independently.
     /// - Needs the same memory for a session of any length. A long session may be removed in several steps, from its

@@ -7,6 +7,7 @@ mod ids;
 mod message;
 mod raw;
 mod session;
+mod superseded;
 mod time_source;
 mod timestamp;
 mod tolerant;
@@ -20,6 +21,7 @@ pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, Us
 pub use message::{Message, MessageState, Retimed, Role, VectorState};
 pub use raw::RawJson;
 pub use session::{MetadataFile, Session, SessionField, Visibility};
+pub use superseded::{LineKind, SupersededPiece, SupersededReason, SupersededRef};
 pub use time_source::{TimeSource, time_fields};
 pub use timestamp::Timestamp;
 pub use vector::{ContentType, ContentTypes, EmbeddingSpace, VectorRecord};

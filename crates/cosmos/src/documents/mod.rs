@@ -3,6 +3,7 @@
 mod event;
 mod message;
 mod session;
+mod superseded;
 mod text;
 mod vector;
 
@@ -26,6 +27,7 @@ pub(crate) use message::{GenerationState, MessageDocument, PieceDocument};
 pub(crate) use session::{
     DeletedDocument, FilesDocument, KnownRows, RenamedFrom, Rows, SessionDocument, TextTotals, new_version,
 };
+pub(crate) use superseded::{PIECE_FIELDS, SupersededDocument};
 pub(crate) use text::{TextDocument, texts_of};
 pub(crate) use vector::{VectorDocument, vectors_of};
 
@@ -41,6 +43,7 @@ pub(crate) mod kind {
     pub(crate) const VECTOR: &str = "transcript_vector";
     pub(crate) const EVENT: &str = "event";
     pub(crate) const CHUNK: &str = "event_chunk";
+    pub(crate) const SUPERSEDED: &str = "superseded_lines";
     pub(crate) const FENCE: &str = "fence";
 }
 

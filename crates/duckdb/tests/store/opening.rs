@@ -2,9 +2,16 @@
 
 use std::fs;
 
-use amplifier_session_core::{ErrorKind, backend::prelude::*, model::UserId};
+use amplifier_session_core::{
+    ErrorKind, Scope,
+    backend::{SupersededQuery, prelude::*},
+    model::UserId,
+};
 use amplifier_session_duckdb::{Access, DuckDb};
-use amplifier_session_testkit::{erasure::files, lines};
+use amplifier_session_testkit::{
+    erasure::{files, supersede},
+    lines,
+};
 
 use super::support::{Folder, found, storage, target, whole};
 
@@ -198,4 +205,18 @@ async fn a_store_of_the_first_layout_is_updated_when_it_is_opened() {
     let storage = folder.storage().await;
     storage.sync_transcript_lines(&target("t"), whole(vec![lines::user("a plum")])).await.unwrap();
     assert_eq!(found(&storage, "plum").await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_without_the_table_of_superseded_lines_is_read_and_gets_it() {
+    let folder = Folder::new();
+    filled(&folder).await;
+    folder.execute("DROP TABLE superseded_lines");
+    let query = SupersededQuery::new(Scope::Everyone);
+    let reader = DuckDb::open(folder.database(), Access::ReadOnly).await.unwrap();
+    assert_eq!(reader.list_superseded(&query).await.unwrap(), []);
+    drop(reader);
+    let storage = folder.storage().await;
+    let pieces = supersede(&storage, &target("s").key).await;
+    assert_eq!(storage.backend().list_superseded(&query).await.unwrap().len(), pieces.len());
 }

@@ -45,6 +45,8 @@ pub struct Dialect {
     pub vector_tables: &'static [&'static str],
     /// A time as a literal.
     pub time: fn(Timestamp) -> String,
+    /// The query for a row if there is a table with the name `?1`. `None` if every store has all tables.
+    pub has_table: Option<&'static str>,
     /// The limit of one result, if the database holds it in memory as a whole.
     pub batch: Option<Batch>,
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use amplifier_session_core::SessionStorage;
+use amplifier_session_core::{SessionStorage, backend::prelude::*};
 use amplifier_session_testkit::{
-    erasure::{WORDS, bystander, delete, fill, noise, search, secret_events, stored_pieces, traces},
+    erasure::{
+        WORDS, bystander, delete, fill, noise, search, secret_events, stored_pieces, supersede, traces,
+    },
     lines::{self, Line},
 };
 use rusqlite::Connection;
@@ -28,6 +30,21 @@ async fn nothing_of_a_deleted_session_is_left_in_any_file() {
     assert!(search(&storage, "harmless").await > 0);
     drop(storage);
     assert_eq!(traces(folder.path(), &pieces), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_pruned_lines_is_left_in_any_file() {
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    bystander(&storage, 1).await;
+    let key = target("bystander-1").key;
+    let pieces = supersede(&storage, &key).await;
+    let left = || traces(folder.path(), &BTreeMap::new());
+    assert_eq!(left().len(), 1);
+    let pruned = storage.backend().prune_superseded(&pieces).await;
+    assert!(pruned.remains.is_empty(), "{:?}", pruned.remains);
+    assert_eq!(left(), []);
+    assert!(search(&storage, "harmless").await > 0);
 }
 
 /// A store whose secret session was deleted while another program reads: its snapshot must stay until it ends. The

@@ -70,7 +70,7 @@ async fn a_store_of_an_earlier_build_is_updated_when_it_is_opened() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (7, 7));
+    assert_eq!((layout(&folder), layout(&new)), (8, 8));
     assert_eq!(schema(&folder), schema(&new));
 
     let content = |folder: &Folder| -> (String, String) {

@@ -38,6 +38,7 @@ pub mod search_text;
 pub mod search_vectors;
 pub mod session_lists;
 pub mod sessions;
+pub mod superseded;
 pub mod vectors;
 
 use std::sync::Arc;
@@ -196,6 +197,15 @@ macro_rules! conformance_suite {
                 deletions_are_remembered,
                 many_sessions_are_deleted_at_once,
                 deletions_move_with_a_renamed_user,
+            ]
+            superseded: [
+                lines_are_superseded_with_the_change_that_removes_them,
+                superseded_lines_are_stored_once,
+                superseded_lines_are_listed_in_pages,
+                superseded_lines_stay_in_scope,
+                superseded_lines_are_pruned,
+                superseded_lines_are_deleted_with_their_session,
+                superseded_lines_move_with_their_session,
             ]
             rewinding: [
                 a_rewind_removes_later_turns_and_nothing_else,

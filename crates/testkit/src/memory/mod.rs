@@ -10,6 +10,7 @@ mod messages;
 mod rows;
 mod search;
 mod sessions;
+mod superseded;
 mod vectors;
 mod write;
 

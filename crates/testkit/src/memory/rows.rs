@@ -6,8 +6,8 @@ use amplifier_session_core::{
     Scope,
     backend::{SequenceRange, StoredSession, Version, meta::Generations},
     model::{
-        Event, Message, MessageRef, ProjectSlug, SessionId, SessionKey, StoredEvent, UserId, VectorRecord,
-        VectorState,
+        Event, Message, MessageRef, ProjectSlug, SessionId, SessionKey, StoredEvent, SupersededPiece, UserId,
+        VectorRecord, VectorState,
     },
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
 };
@@ -29,6 +29,8 @@ pub(super) struct SessionRows {
     pub(super) stored: Option<StoredSession>,
     pub(super) messages: BTreeMap<u32, MessageRow>,
     pub(super) events: BTreeMap<u32, StoredEvent>,
+    /// By id.
+    pub(super) superseded: BTreeMap<String, SupersededPiece>,
 }
 
 /// A message with its vectors by generation, so that replacing or removing the message removes them too.
@@ -138,6 +140,7 @@ impl SessionRows {
         }
         self.messages.values_mut().for_each(|row| row.message.user_id = user.clone());
         self.events.values_mut().for_each(|stored| stored.event.user_id = user.clone());
+        self.superseded.values_mut().for_each(|piece| piece.session.user_id = user.clone());
     }
 }
 

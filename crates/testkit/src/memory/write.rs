@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, mem::take, sync::PoisonError};
 use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{SessionChange, StoredSession, Version},
-    model::{Message, Retimed, SessionKey, StoredEvent},
+    model::{Message, Retimed, SessionKey, StoredEvent, SupersededPiece},
 };
 
 use super::{
@@ -19,6 +19,7 @@ const BATCH: usize = 5;
 
 /// A step of a write. Each step can be repeated.
 enum Step {
+    Supersede(Box<SupersededPiece>),
     RemoveMessage(u32),
     RemoveEvent(u32),
     PutMessage(Box<Message>),
@@ -102,7 +103,10 @@ fn conflict(message: &str) -> Error {
 /// The steps before the session itself is written.
 fn steps(rows: &Rows, key: &SessionKey, change: &mut SessionChange) -> Vec<Step> {
     let length = |truncate: Option<u32>| truncate.unwrap_or(u32::MAX);
-    let mut steps = removals(rows, key, length(change.messages.truncate), length(change.events.truncate));
+    // Before the rows that they are copies of are removed.
+    let superseded = take(&mut change.superseded).into_iter().map(Box::new).map(Step::Supersede);
+    let mut steps: Vec<Step> = superseded.collect();
+    steps.extend(removals(rows, key, length(change.messages.truncate), length(change.events.truncate)));
     steps.extend(take(&mut change.messages.put).into_iter().map(Box::new).map(Step::PutMessage));
     steps.extend(take(&mut change.retimed).into_iter().map(Step::Retime));
     steps.extend(take(&mut change.events.put).into_iter().map(Box::new).map(Step::PutEvent));
@@ -119,6 +123,7 @@ fn removals(rows: &Rows, key: &SessionKey, messages: u32, events: u32) -> Vec<St
 impl SessionRows {
     fn take(&mut self, step: Step) {
         match step {
+            Step::Supersede(piece) => drop(self.superseded.entry(piece.id.clone()).or_insert(*piece)),
             Step::RemoveMessage(sequence) => drop(self.messages.remove(&sequence)),
             Step::RemoveEvent(sequence) => drop(self.events.remove(&sequence)),
             Step::PutMessage(message) => {

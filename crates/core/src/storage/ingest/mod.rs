@@ -343,6 +343,7 @@ impl SessionIngest {
             messages,
             retimed: std::mem::take(&mut self.times.retimed),
             events,
+            superseded: Vec::new(),
         };
         self.count(&change);
         Ok(change)

@@ -7,6 +7,7 @@ mod meta;
 mod scheduling;
 mod search;
 mod sessions;
+mod superseded;
 mod vectors;
 
 use std::{

@@ -9,6 +9,7 @@ use crate::{
     number,
     read::of_session,
     rows,
+    superseded::{self, NAME as TABLE},
 };
 
 const OPERATION: &str = "delete_session";
@@ -19,6 +20,9 @@ const BATCH_ROWS: usize = 4_000;
 
 /// One transaction removes rows with about this many bytes of messages, and of events.
 const BATCH_BYTES: u64 = 16 << 20;
+
+/// One transaction removes at most this many pieces of superseded lines.
+const BATCH_PIECES: usize = 32;
 
 /// What may still contain words of deleted sessions.
 ///
@@ -50,7 +54,7 @@ impl Leftover {
     }
 
     /// Records that words of a deleted session are to be erased.
-    fn record(self, writer: &impl Writer, revision: i64) -> Result<()> {
+    pub(super) fn record(self, writer: &impl Writer, revision: i64) -> Result<()> {
         let sql = "INSERT INTO schema_meta (key, value) VALUES (?1, ?2)
             ON CONFLICT (key) DO UPDATE SET value = excluded.value";
         let values = [self.key().into(), revision.to_string().into()];
@@ -117,9 +121,16 @@ fn remove_batch<W: Writer>(writer: &mut W, key: &SessionKey) -> Result<Removed> 
         truncated(writer, key, "event_count", start, revision)?;
         return Ok(Removed::Rows);
     }
+    if let Some(next) = superseded::id_at(writer, key, BATCH_PIECES)? {
+        // Ids are made of letters, digits and hyphens.
+        rows.execute_once(format!(
+            "DELETE FROM {TABLE} WHERE user_id = ?1 AND session_id = ?2 AND id < '{next}'"
+        ))?;
+        return Ok(Removed::Rows);
+    }
     rows.remove_messages("TRUE", revision)?;
     rows.remove_events("TRUE")?;
-    for table in ["metadata_files", "sessions"] {
+    for table in [TABLE, "metadata_files", "sessions"] {
         rows.delete(table)?;
     }
     for sql in [deletions::FORGET, deletions::REMEMBER] {

@@ -6,11 +6,13 @@
 //! | `sessions.rs` | writing and renaming sessions |
 //! | `deletion.rs` | deleting sessions, and recording what is still to be erased |
 //! | `removal.rs` | removing rows of a session, and recording it for the index |
+//! | `superseded.rs` | writing and removing superseded lines |
 //! | `vectors.rs` | writing vectors, and the life of their generations |
 
 mod deletion;
 mod removal;
 mod sessions;
+mod superseded;
 mod vectors;
 
 use amplifier_session_core::Result;
@@ -20,6 +22,7 @@ use crate::{Query, Reader, Statement, Value};
 
 pub(super) use deletion::{Leftover, delete_session};
 pub(super) use sessions::{rename_user, sessions};
+pub(super) use superseded::prune_superseded;
 pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};
 
 /// [`Meta::swap_meta`](amplifier_session_core::backend::Meta::swap_meta).

@@ -8,7 +8,7 @@ use amplifier_session_core::{
     model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
 };
 
-use super::{removal::RowsOf, vector_tables};
+use super::{removal::RowsOf, superseded, vector_tables};
 use crate::{
     Query, Statement,
     embedded::{Database, Writer},
@@ -53,6 +53,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
         return Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable());
     }
     let revision = writer.next_revision()?;
+    superseded::insert(writer, &key, &change.superseded)?;
     if let Some(stored) = &stored {
         make_way(writer, &key, change, stored, revision)?;
     }
@@ -193,7 +194,14 @@ pub(in crate::embedded) fn rename_user<D: Database>(database: &D, from: &UserId,
             let sql = format!("UPDATE {table} SET user_id = ?2{set} WHERE user_id = ?1");
             writer.execute(&Statement::once(OPERATION, sql, [from.as_str().into(), to.as_str().into()]))
         };
-        for table in ["metadata_files", "events", "event_chunks", "vector_failures", "deleted_sessions"] {
+        for table in [
+            "metadata_files",
+            "events",
+            "event_chunks",
+            "vector_failures",
+            "deleted_sessions",
+            "superseded_lines",
+        ] {
             rename(table, "")?;
         }
         // The index notices it by the revision.
