@@ -5,7 +5,7 @@
 //! - [`extract`] finds the texts of a line, at most one of each content type;
 //! - [`TurnCounter`] numbers the turns where the line does not say, [`TitleFinder`] names a session;
 //! - [`chunk()`] cuts a long text into pieces that an embedding model takes, measured by [`tokens`];
-//! - a [`Redactor`] masks secrets before a text is cut.
+//! - a [`Redactor`] masks secrets before a text is cut, and in whole lines ([`mask_line`], [`secrets_in_line`]).
 
 mod blocks;
 mod chunk;
@@ -13,6 +13,7 @@ mod encoding;
 mod extract;
 mod pieces;
 mod redact;
+mod secrets;
 mod title;
 pub mod tokens;
 mod tool_call;
@@ -22,7 +23,8 @@ mod turns;
 pub use chunk::{Chunk, ChunkSettings, chunk};
 pub(crate) use extract::renewed;
 pub use extract::{EXTRACTION, ExtractedText, TOOL_OUTPUT_LIMIT, embeddable, extract};
-pub use redact::{Masked, Redaction, Redactor};
+pub use redact::{Masked, Redaction, Redactor, SecretSpan};
+pub use secrets::{MASKING, mask_line, secrets_in_line};
 pub use title::{FIRST_PROMPT_CHARS, TitleFinder, first_prompt};
 pub(crate) use title::{is_continuation, prompt_digest};
 pub use tool_call::{ToolCall, called_tools};

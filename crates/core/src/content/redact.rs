@@ -1,6 +1,6 @@
-//! Masking secrets before texts leave this machine.
+//! Masking secrets before texts leave this machine, or before they are stored.
 
-use std::{borrow::Cow, fmt::Debug};
+use std::{borrow::Cow, fmt::Debug, ops::Range};
 
 use crate::{Result, embedding::EmbeddingProvider};
 
@@ -15,6 +15,22 @@ pub trait Redactor: Debug + Send + Sync {
     ///
     /// If the search for secrets fails. Then the text is not sent.
     fn mask<'a>(&self, text: &'a str) -> Result<Masked<'a>>;
+
+    /// The places of the secrets in `text`, in order and without overlaps. Masked secrets are not found.
+    ///
+    /// # Errors
+    ///
+    /// If the search for secrets fails.
+    fn find(&self, text: &str) -> Result<Vec<SecretSpan>>;
+}
+
+/// The place of a secret. It does not contain the secret itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretSpan {
+    /// The rule that found it, for example `github-pat`.
+    pub rule: String,
+    /// Its range in bytes. Both ends are on character boundaries.
+    pub span: Range<usize>,
 }
 
 /// A text without its secrets.

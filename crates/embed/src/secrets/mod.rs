@@ -30,7 +30,7 @@ use std::{borrow::Cow, ops::Range, sync::OnceLock};
 use aho_corasick::AhoCorasick;
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    content::{Masked, Redactor},
+    content::{Masked, Redactor, SecretSpan},
 };
 
 use rule::{Allowlist, Rule};
@@ -67,6 +67,11 @@ pub struct BuiltInRedactor;
 impl Redactor for BuiltInRedactor {
     fn mask<'a>(&self, text: &'a str) -> Result<Masked<'a>> {
         Ok(SecretRules::built_in()?.mask(text))
+    }
+
+    fn find(&self, text: &str) -> Result<Vec<SecretSpan>> {
+        let found = SecretRules::built_in()?.find(text).into_iter();
+        Ok(found.map(|secret| SecretSpan { rule: secret.rule.to_owned(), span: secret.span }).collect())
     }
 }
 

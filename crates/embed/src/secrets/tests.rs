@@ -1,5 +1,6 @@
 mod harmless;
 mod kinds;
+mod lines;
 mod matrix;
 mod ordinary;
 

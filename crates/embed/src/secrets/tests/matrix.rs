@@ -131,7 +131,7 @@ const AROUND: [(&str, &str); 5] = [
 ];
 
 /// A text with a value, and the range of the value in bytes.
-struct Case {
+pub(super) struct Case {
     before: String,
     value: String,
     after: String,
@@ -163,8 +163,16 @@ impl Case {
 
     /// The part of the value that is not masked, except for punctuation at its end.
     fn leak(&self) -> Option<String> {
-        let text = format!("{}{}{}", self.before, self.value, self.after);
-        let masked = masked(&text);
+        self.leak_in(&masked(&self.text()))
+    }
+
+    pub(super) fn text(&self) -> String {
+        format!("{}{}{}", self.before, self.value, self.after)
+    }
+
+    /// As [`Self::leak`], of the masked text.
+    pub(super) fn leak_in(&self, masked: &str) -> Option<String> {
+        let text = self.text();
         assert_eq!(masked.chars().count(), text.chars().count());
         let skip = self.before.chars().count();
         let left: String = masked.chars().skip(skip).take(self.value.chars().count()).collect();
@@ -188,7 +196,7 @@ fn can_hold(form: &str, value: &str) -> bool {
     !value.contains(quote) && !(value.ends_with('\\'))
 }
 
-fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     let names = || PASSWORDS.iter().chain(&KEYS);
     let forms: Vec<&str> = DOUBLE.iter().chain(&SINGLE).chain(&BACKTICK).chain(&BARE).copied().collect();

@@ -1,0 +1,235 @@
+//! Secrets in whole lines, and masking them there.
+//!
+//! A line is searched as it is, where the names of fields tell what their values are, and each of its strings is
+//! searched without the escapes of JSON, as other machines would receive it.
+//!
+//! Masking keeps the line valid: only characters in strings are replaced, each by one character, written with as many
+//! bytes of escapes. So spans of characters stay right. Line breaks stay.
+
+mod literals;
+
+use std::{borrow::Cow, ops::Range};
+
+use self::literals::{Decoded, Literal, character, literals};
+use super::{Redactor, SecretSpan};
+use crate::{Result, model::RawJson};
+
+/// The version of the rules by which lines are masked. If it grows, masked stores are masked again.
+pub const MASKING: u32 = 1;
+
+/// The least length of a string, in bytes, that can contain the name and the value of a secret.
+const SHORTEST: usize = 6;
+
+/// After secrets are masked, the rest may match another rule. Real lines take one or two passes.
+const PASSES: usize = 16;
+
+/// Finds the secrets in a line, in order and without overlaps. Their ranges are in the bytes of the line.
+///
+/// # Errors
+///
+/// Those of the redactor.
+pub fn secrets_in_line(redactor: &dyn Redactor, line: &RawJson) -> Result<Vec<SecretSpan>> {
+    let text = text_of(line.as_bytes());
+    let literals = literals(&text);
+    let mut found = find(redactor, &text, &literals)?;
+    let mut masking = Masking::new(&text, &literals, false);
+    // What masking would not change is masked, or nothing that could be a secret.
+    found.retain(|secret| masking.replacements(&secret.span).iter().any(|change| !change.is_nothing(&text)));
+    Ok(found)
+}
+
+/// Masks the secrets in a line, and counts them. `None` if there are none. The result has the same number of characters,
+/// and so has each of its strings. Masking a masked line changes nothing.
+///
+/// # Errors
+///
+/// Those of the redactor.
+pub fn mask_line(redactor: &dyn Redactor, line: &RawJson) -> Result<Option<(RawJson, usize)>> {
+    let masked = mask(redactor, line, false)?;
+    let Some((after, _)) = &masked else { return Ok(None) };
+    // A secret that extends over several strings may have covered what says what the line is.
+    if kind_of(line) != kind_of(after) { mask(redactor, line, true) } else { Ok(masked) }
+}
+
+fn mask(redactor: &dyn Redactor, line: &RawJson, clipped: bool) -> Result<Option<(RawJson, usize)>> {
+    let mut current: Option<RawJson> = None;
+    let mut count = 0;
+    for _ in 0..PASSES {
+        let bytes = current.as_ref().unwrap_or(line).as_bytes();
+        let text = text_of(bytes);
+        let literals = literals(&text);
+        let found = find(redactor, &text, &literals)?;
+        let mut masking = Masking::new(&text, &literals, clipped);
+        let mut changes = Vec::new();
+        for secret in &found {
+            let of_secret = masking.replacements(&secret.span);
+            count += usize::from(of_secret.iter().any(|change| !change.is_nothing(&text)));
+            changes.extend(of_secret);
+        }
+        if changes.iter().all(|change| change.is_nothing(&text)) {
+            break;
+        }
+        current = Some(RawJson::new(replaced(bytes, &changes)));
+    }
+    Ok(current.map(|line| (line, count)))
+}
+
+/// What says what kind of line it is.
+fn kind_of(line: &RawJson) -> Option<[serde_json::Value; 3]> {
+    let mut object = line.parse_object().ok()?;
+    Some(["role", "event", "type"].map(|name| object.remove(name).unwrap_or_default()))
+}
+
+/// The text of a line. Each byte that is not UTF-8 is replaced by another one, so that places are the same.
+fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| NOT_UTF8));
+    }
+    Cow::Owned(text)
+}
+
+/// In place of a byte that is not UTF-8: a character that JSON text does not contain.
+const NOT_UTF8: char = '\u{1a}';
+
+/// Finds secrets in the line as it is, and in each of its strings.
+fn find(redactor: &dyn Redactor, text: &str, literals: &[Literal]) -> Result<Vec<SecretSpan>> {
+    let mut found = redactor.find(text)?;
+    for literal in literals.iter().filter(|literal| literal.span.len() >= SHORTEST) {
+        let decoded = Decoded::of(text, literal);
+        let secrets = redactor.find(&decoded.text)?.into_iter();
+        found.extend(
+            secrets.map(|SecretSpan { rule, span }| SecretSpan { rule, span: decoded.original(span) }),
+        );
+    }
+    Ok(merged(found))
+}
+
+/// Sorts by place, and merges what overlaps.
+fn merged(mut found: Vec<SecretSpan>) -> Vec<SecretSpan> {
+    found.sort_by_key(|secret| (secret.span.start, std::cmp::Reverse(secret.span.end)));
+    found.dedup_by(|next, last| {
+        let overlaps = next.span.start < last.span.end;
+        if overlaps {
+            last.span.end = last.span.end.max(next.span.end);
+        }
+        overlaps
+    });
+    found
+}
+
+/// A character of a line, and what masks it.
+#[derive(Debug)]
+struct Replacement {
+    /// How it is written now.
+    place: Range<usize>,
+    mask: &'static str,
+}
+
+impl Replacement {
+    fn is_nothing(&self, text: &str) -> bool {
+        text.get(self.place.clone()) == Some(self.mask)
+    }
+}
+
+/// Determines what masks the characters of secrets, which come in order.
+struct Masking<'a> {
+    text: &'a str,
+    literals: &'a [Literal],
+    /// Whether only the first string of a secret that extends over several ones is masked.
+    clipped: bool,
+    /// The literal that was looked at last, and a character in it that begins at or before the next secret.
+    next: usize,
+    at: usize,
+}
+
+impl<'a> Masking<'a> {
+    fn new(text: &'a str, literals: &'a [Literal], clipped: bool) -> Self {
+        Self { text, literals, clipped, next: 0, at: 0 }
+    }
+
+    /// What masks a secret.
+    fn replacements(&mut self, secret: &Range<usize>) -> Vec<Replacement> {
+        let mut changes = Vec::new();
+        let mut is_in_string = false;
+        while let Some(literal) = self.literals.get(self.next) {
+            if literal.span.start >= secret.end {
+                break;
+            }
+            let touches = literal.span.end > secret.start;
+            let is_whole = literal.contains(secret);
+            is_in_string |= touches;
+            if touches && (is_whole || !literal.is_key) && !(self.clipped && !changes.is_empty()) {
+                self.mask_in(literal, secret, &mut changes);
+            }
+            if literal.span.end >= secret.end {
+                break;
+            }
+            self.next += 1;
+        }
+        if !is_in_string {
+            changes.extend(number(self.text, secret));
+        }
+        changes
+    }
+
+    /// Masks the characters of a string that belong to a secret.
+    fn mask_in(&mut self, literal: &Literal, secret: &Range<usize>, changes: &mut Vec<Replacement>) {
+        self.at = self.at.max(literal.span.start);
+        while self.at < literal.span.end.min(secret.end) {
+            let Some((decoded, length)) = character(self.text, self.at) else { return };
+            let place = self.at..self.at + length;
+            self.at = place.end;
+            if place.end > secret.start
+                && let Some(mask) = mask_of(decoded, length, self.text.get(place.clone()))
+            {
+                changes.push(Replacement { place, mask });
+            }
+        }
+    }
+}
+
+/// What masks a character that is written with `length` bytes; `None` if it stays.
+fn mask_of(decoded: char, length: usize, written: Option<&str>) -> Option<&'static str> {
+    let is_escape = written.is_some_and(|written| written.starts_with('\\'));
+    match (decoded, is_escape.then_some(length)) {
+        ('\n' | '\r' | '\t' | NOT_UTF8, _) => None,
+        // A slash is the only character with a short escape that needs none.
+        (_, Some(2)) => Some("\\/"),
+        (_, Some(6)) => Some("\\u002a"),
+        // A padlock, since an asterisk takes half the space.
+        (_, Some(12)) => Some("\\ud83d\\udd12"),
+        _ => Some("*"),
+    }
+}
+
+/// Masks a number, which must remain one.
+fn number(text: &str, secret: &Range<usize>) -> Vec<Replacement> {
+    let Some(written) = text.get(secret.clone()) else { return Vec::new() };
+    if !written.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'))
+    {
+        return Vec::new();
+    }
+    let digits = written.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_digit());
+    digits.map(|(at, _)| Replacement { place: secret.start + at..secret.start + at + 1, mask: "1" }).collect()
+}
+
+/// `bytes` with changes, which are in order and do not overlap.
+fn replaced(bytes: &[u8], changes: &[Replacement]) -> Vec<u8> {
+    let mut after = Vec::with_capacity(bytes.len());
+    let mut done = 0;
+    for Replacement { place, mask } in changes {
+        after.extend_from_slice(bytes.get(done..place.start).unwrap_or_default());
+        after.extend_from_slice(mask.as_bytes());
+        done = place.end;
+    }
+    after.extend_from_slice(bytes.get(done..).unwrap_or_default());
+    after
+}
+
+#[cfg(test)]
+mod tests;

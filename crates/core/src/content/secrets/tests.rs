@@ -1,0 +1,100 @@
+use std::borrow::Cow;
+
+use super::*;
+use crate::content::Masked;
+
+/// Finds `k` followed by digits, `PRIVATE…END`, and values of `pin`.
+#[derive(Debug)]
+struct Keys;
+
+impl Redactor for Keys {
+    fn mask<'a>(&self, text: &'a str) -> Result<Masked<'a>> {
+        Ok(Masked { text: Cow::Borrowed(text), secrets: 0 })
+    }
+
+    fn find(&self, text: &str) -> Result<Vec<SecretSpan>> {
+        let mut found = Vec::new();
+        for (start, _) in text.match_indices("k\"\\7") {
+            found.push((start, start + 4));
+        }
+        for (start, _) in text.match_indices('k') {
+            let digits = text[start + 1..].bytes().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits > 2 {
+                found.push((start, start + 1 + digits));
+            }
+        }
+        if let (Some(start), Some(end)) = (text.find("PRIVATE"), text.find("END")) {
+            found.push((start, end + 3));
+        }
+        if let Some(at) = text.find("\"pin\":") {
+            let digits = text[at + 6..].bytes().take_while(|byte| !matches!(byte, b',' | b'}')).count();
+            found.push((at + 6, at + 6 + digits));
+        }
+        found.sort_unstable();
+        Ok(found
+            .into_iter()
+            .map(|(start, end)| SecretSpan { rule: "key".to_owned(), span: start..end })
+            .collect())
+    }
+}
+
+fn masked(line: &str) -> String {
+    match mask_line(&Keys, &RawJson::from(line)).unwrap() {
+        Some((masked, _)) => String::from_utf8(masked.into_bytes()).unwrap(),
+        None => line.to_owned(),
+    }
+}
+
+#[test]
+fn every_character_of_a_secret_is_masked_as_it_is_written() {
+    for (line, expected) in [
+        (r#"{"a":"x k123 y"}"#, r#"{"a":"x **** y"}"#),
+        (r#"{"a":"\u006b\u0031\u0032\u0033"}"#, r#"{"a":"\u002a\u002a\u002a\u002a"}"#),
+        (r#"{"k12345":1}"#, r#"{"******":1}"#),
+        (r#"{"a":"é k\"\\7 é"}"#, r#"{"a":"é *\/\/* é"}"#),
+        (r#"{"a":"PRIVATE\nab\r\n\ud83d\ude00éEND"}"#, r#"{"a":"*******\n**\r\n\ud83d\udd12****"}"#),
+        (r#"{"a":"{\"b\": \"k123\"}"}"#, r#"{"a":"{\"b\": \"****\"}"}"#),
+        (r#"{"pin":4521.5,"b":7}"#, r#"{"pin":1111.1,"b":7}"#),
+        (r#"{"pin":true}"#, r#"{"pin":true}"#),
+        (r#"{"pin":{}}"#, r#"{"pin":{}}"#),
+    ] {
+        assert_eq!(masked(line), expected);
+        assert_eq!(masked(expected), expected, "masking is idempotent");
+        let (before, after) =
+            (RawJson::from(line).parse().unwrap(), RawJson::from(expected).parse().unwrap());
+        assert_eq!(before.as_object().unwrap().len(), after.as_object().unwrap().len());
+        assert_eq!(line.chars().count(), expected.chars().count());
+    }
+}
+
+#[test]
+fn a_secret_in_several_strings_is_masked_in_their_values() {
+    assert_eq!(masked(r#"{"a":["PRIVATE","x","END"]}"#), r#"{"a":["*******","*","***"]}"#);
+    assert_eq!(masked(r#"{"a":"PRIVATE","b":"END","c":"d"}"#), r#"{"a":"*******","b":"***","c":"d"}"#);
+    // What kind of line it is stays.
+    let line = r#"{"content":"PRIVATE ab","role":"user","x":"END"}"#;
+    assert_eq!(masked(line), r#"{"content":"**********","role":"user","x":"END"}"#);
+}
+
+#[test]
+fn bytes_that_are_not_utf8_stay() {
+    let line = RawJson::new(b"{\"a\":\"\xff k123 \xe9\"}".to_vec());
+    let (masked, count) = mask_line(&Keys, &line).unwrap().unwrap();
+    assert_eq!((masked.as_bytes(), count), (&b"{\"a\":\"\xff **** \xe9\"}"[..], 1));
+    let line = RawJson::new(b"{\"a\":\"PRIVATE \xff END\"}".to_vec());
+    assert_eq!(mask_line(&Keys, &line).unwrap().unwrap().0.as_bytes(), b"{\"a\":\"********\xff****\"}");
+}
+
+#[test]
+fn places_are_those_in_the_line() {
+    let line = RawJson::from(r#"{"a":"\u006b123","b":["k456",{"c":"k789"}]}"#);
+    let found = secrets_in_line(&Keys, &line).unwrap();
+    let written: Vec<_> = found
+        .iter()
+        .map(|secret| std::str::from_utf8(&line.as_bytes()[secret.span.clone()]).unwrap())
+        .collect();
+    assert_eq!(written, ["\\u006b123", "k456", "k789"]);
+    let (masked, count) = mask_line(&Keys, &line).unwrap().unwrap();
+    assert_eq!(count, 3);
+    assert!(secrets_in_line(&Keys, &masked).unwrap().is_empty());
+}
