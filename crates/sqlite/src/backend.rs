@@ -100,6 +100,7 @@ impl Database for Sqlite {
     }
 
     fn tidy(&self) -> Result<()> {
+        self.pool.release_memory();
         self.pool.empty_log().map(drop)
     }
 }

@@ -113,6 +113,16 @@ impl Pool {
         answer
     }
 
+    /// Closes the connections that read and are not in use, and empties the cache of the one that writes: after much work,
+    /// a process may rest for hours.
+    pub(crate) fn release_memory(&self) {
+        let Handles::Writable { writer, readers } = &self.handles else { return };
+        readers.clear();
+        if let Err(error) = lock(writer).execute_batch("PRAGMA shrink_memory") {
+            tracing::debug!(%error, "the cache of the database could not be emptied");
+        }
+    }
+
     /// Moves as much as possible of the write-ahead log into the database in parallel with reads and writes, which
     /// leaves little for the write that finds the log full. Then empties it if it is long.
     ///

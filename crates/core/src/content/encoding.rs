@@ -2,19 +2,40 @@
 //!
 //! Both are those of [tiktoken](https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py).
 
-use std::sync::LazyLock;
+use std::{
+    cell::RefCell,
+    sync::{Arc, LazyLock, Mutex, PoisonError, Weak},
+};
 
 use bpe::byte_pair_encoding::BytePairEncoding;
 use regex::Regex;
 
-/// The tokens. The first call in a process loads them, which takes about 25 ms.
-pub(super) fn cl100k() -> &'static BytePairEncoding {
-    #[expect(clippy::expect_used, reason = "the build script has written the tables, and tests load them")]
-    static ENCODING: LazyLock<BytePairEncoding> = LazyLock::new(|| {
-        let tables = include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.tables"));
-        rmp_serde::from_slice(tables).expect("tables of the encoding")
-    });
-    &ENCODING
+/// The tokens, while a thread holds them.
+static LOADED: Mutex<Weak<BytePairEncoding>> = Mutex::new(Weak::new());
+
+thread_local! {
+    static HELD: RefCell<Option<Arc<BytePairEncoding>>> = const { RefCell::new(None) };
+}
+
+/// The tokens. They take 20 MB. The first call loads them, which takes about 25 ms, and they stay loaded until the last
+/// thread ends that has called this: a program that runs for months and rarely counts tokens does not keep them.
+pub(super) fn cl100k() -> Arc<BytePairEncoding> {
+    HELD.with_borrow_mut(|held| Arc::clone(held.get_or_insert_with(loaded)))
+}
+
+fn loaded() -> Arc<BytePairEncoding> {
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    loaded.upgrade().unwrap_or_else(|| {
+        let encoding = Arc::new(load());
+        *loaded = Arc::downgrade(&encoding);
+        encoding
+    })
+}
+
+#[expect(clippy::expect_used, reason = "the build script has written the tables, and tests load them")]
+fn load() -> BytePairEncoding {
+    let tables = include_bytes!(concat!(env!("OUT_DIR"), "/cl100k_base.tables"));
+    rmp_serde::from_slice(tables).expect("tables of the encoding")
 }
 
 /// The length of the first piece of `text`; `None` if it is empty.
@@ -57,6 +78,16 @@ mod tests {
             let tokens = cl100k().encode_via_backtracking(text.as_bytes());
             assert_eq!(tokens, expected.bpe.encode_via_backtracking(text.as_bytes()), "{text:?}");
         }
+    }
+
+    #[test]
+    fn threads_share_the_tokens() {
+        let here = cl100k();
+        let is_same = std::thread::spawn({
+            let here = Arc::clone(&here);
+            move || Arc::ptr_eq(&here, &cl100k())
+        });
+        assert!(is_same.join().unwrap() && Arc::ptr_eq(&here, &cl100k()));
     }
 
     #[test]

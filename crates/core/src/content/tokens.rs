@@ -6,8 +6,8 @@ use super::{encoding::cl100k, pieces::pieces};
 
 /// The number of `cl100k_base` tokens in `text`.
 ///
-/// Everything is plain text, including `<|endoftext|>`. The time is linear in the length of the text. The first call in
-/// a process also loads the vocabulary, which takes about 25 ms.
+/// Everything is plain text, including `<|endoftext|>`. The time is linear in the length of the text. The first call also
+/// loads the vocabulary, which takes about 25 ms; it is unloaded when the last thread ends that has counted tokens.
 #[must_use]
 pub fn count(text: &str) -> usize {
     KNOWN.with_borrow_mut(|known| pieces(text).map(|piece| known.count(piece)).sum())

@@ -5,7 +5,7 @@
 //! natural places to cut are. A long piece (a very long word, or a paragraph in Chinese) is cut at the end of one of
 //! its tokens: in a byte-pair encoding, any run of tokens is the encoding of its bytes, so counts still add up.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use bpe::byte_pair_encoding::BytePairEncoding;
 
@@ -47,7 +47,7 @@ pub(super) fn split(text: &str, lines: &Lines) -> Vec<Atom> {
 
 struct Splitter<'a> {
     text: &'a str,
-    encoding: &'a BytePairEncoding,
+    encoding: Arc<BytePairEncoding>,
     starts: &'a [(usize, Cut)],
     whole: &'a [Range<usize>],
     atoms: Vec<Atom>,
