@@ -3,7 +3,7 @@
 use std::{
     fs, mem,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -24,6 +24,7 @@ use super::{
     files::{Identity, identity},
     observer::{WatchEvent, WatchObserver},
     options::WatchOptions,
+    overflow::Overflow,
 };
 use crate::changed::Changed;
 
@@ -62,6 +63,7 @@ pub(super) struct Follower {
     /// What the folder `projects` was when it was last looked at.
     identity: Option<Identity>,
     next_complete: Instant,
+    overflow: Arc<Mutex<Overflow>>,
     problems: (mpsc::Sender<Problem>, mpsc::Receiver<Problem>),
 }
 
@@ -82,6 +84,7 @@ impl Follower {
             mode: Mode::Gone,
             identity: None,
             next_complete: Instant::now(),
+            overflow: Arc::default(),
             problems: mpsc::channel(8),
         }
     }
@@ -155,6 +158,8 @@ impl Follower {
                 }
             }
             self.add_everything();
+        } else if lock(&self.overflow).is_due(Instant::now(), self.options.intervals.overflow) {
+            self.add_everything();
         }
     }
 
@@ -227,6 +232,7 @@ impl Follower {
         let (root, backlogs, problems) = (self.root, self.backlogs.clone(), self.problems.0.clone());
         // If the queue is full, the problem is known.
         let report = move |problem| drop(problems.try_send(problem));
+        let (overflow, gap) = (Arc::clone(&self.overflow), self.options.intervals.overflow);
         move |result| {
             let mut changed = Changed::default();
             match result {
@@ -243,11 +249,17 @@ impl Follower {
                     changed = Changed::everything();
                 }
             }
-            if !changed.is_empty() {
+            // Otherwise, the follower adds it later.
+            let is_known = !changed.everything || lock(&overflow).add(Instant::now(), gap);
+            if is_known && !changed.is_empty() {
                 backlogs.iter().for_each(|backlog| backlog.add(root, changed.clone()));
             }
         }
     }
+}
+
+fn lock(overflow: &Mutex<Overflow>) -> MutexGuard<'_, Overflow> {
+    overflow.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Adds what an event says.
@@ -359,7 +371,11 @@ mod tests {
         let (follower, backlog, _) = follower(home.path());
         let event = Event::new(EventKind::Other).set_flag(Flag::Rescan);
         let event = DebouncedEvent::new(event, std::time::Instant::now());
-        follower.handler(follower.projects())(Ok(vec![event]));
+        let mut handler = follower.handler(follower.projects());
+        handler(Ok(vec![event.clone()]));
         assert_eq!(backlog.take(), Some((0, Changed::everything())));
+        // The next loss has to wait.
+        handler(Ok(vec![event]));
+        assert_eq!(backlog.take(), None);
     }
 }

@@ -16,6 +16,8 @@ mod follow;
 mod lease;
 mod observer;
 mod options;
+mod overflow;
+mod retries;
 mod state;
 mod worker;
 

@@ -126,11 +126,13 @@ pub struct Intervals {
     pub complete: Duration,
     /// How often to compare all sessions of a root that is polled. Default: 30 s.
     pub poll: Duration,
+    /// How often to compare all sessions of a root at most because notifications were lost. Default: 10 s.
+    pub overflow: Duration,
     /// How long the search index may wait for changes. Default: 10 s.
     pub index: Duration,
     /// How often to store the watcher's state. It expires after three times as long. Default: 30 s.
     pub heartbeat: Duration,
-    /// How long to wait after the first failure of a store. Default: 1 s.
+    /// How long to wait after the first failure of a store, or of a session that could not be read. Default: 1 s.
     pub first_retry: Duration,
     /// How long to wait at most. Default: 1 minute.
     pub longest_retry: Duration,
@@ -145,6 +147,7 @@ impl Default for Intervals {
             check: Duration::from_secs(2),
             complete: Duration::from_secs(600),
             poll: Duration::from_secs(30),
+            overflow: Duration::from_secs(10),
             index: Duration::from_secs(10),
             heartbeat: Duration::from_secs(30),
             first_retry: Duration::from_secs(1),
@@ -176,7 +179,7 @@ impl Intervals {
         self
     }
 
-    /// Sets how long to wait after failures of a store: after the first, and at most.
+    /// Sets how long to wait after failures of a store or a session: after the first, and at most.
     #[must_use]
     pub fn with_retries(mut self, first: Duration, longest: Duration) -> Self {
         (self.first_retry, self.longest_retry) = (first, longest);

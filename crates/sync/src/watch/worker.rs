@@ -19,6 +19,7 @@ use super::{
     lease::Lease,
     observer::{WatchEvent, WatchObserver},
     options::{WatchOptions, WatchTarget},
+    retries::Retries,
     state::WatcherState,
 };
 use crate::{
@@ -49,6 +50,8 @@ pub(super) struct Worker {
     next_heartbeat: Instant,
     /// When the index must be updated, if rows were stored since it was.
     index_due: Option<Instant>,
+    /// Sessions that could not be read.
+    retries: Retries,
 }
 
 /// A store that is open.
@@ -71,6 +74,7 @@ impl Worker {
         let state = |root| WatcherState::new(root, options.process, token.clone(), options.now());
         let lifetime = options.intervals.heartbeat * LIFETIME;
         let leases = options.roots.iter().map(|root| Lease::new(state(root), lifetime)).collect();
+        let retries = Retries::new(options.intervals.first_retry, options.intervals.longest_retry);
         Self {
             target,
             options: Arc::clone(options),
@@ -80,6 +84,7 @@ impl Worker {
             leases,
             next_heartbeat: Instant::now(),
             index_due: None,
+            retries,
         }
     }
 
@@ -136,7 +141,8 @@ impl Worker {
                 is_new = false;
                 self.observer.event(&WatchEvent::StoreUp { target: &self.target.name });
             }
-            if let Some((root, changed)) = self.backlog.take() {
+            let changed = self.backlog.take();
+            if let Some((root, changed)) = changed.or_else(|| self.retries.due(Instant::now())) {
                 self.batch(&store, root, changed).await?;
                 backoff.reset();
                 opened = Some(store);
@@ -151,7 +157,8 @@ impl Worker {
                 }
                 opened = Some(store);
             }
-            let wake = self.index_due.map_or(self.next_heartbeat, |due| due.min(self.next_heartbeat));
+            let wake =
+                self.index_due.into_iter().chain(self.retries.next()).fold(self.next_heartbeat, Ord::min);
             tokio::select! {
                 () = stop.wait() => {}
                 () = self.backlog.added() => {}
@@ -244,6 +251,7 @@ impl Worker {
     /// Reports what a sync did.
     fn settle(&mut self, root: usize, path: &Path, changed: &Changed, report: &SyncReport) {
         let now = self.options.now();
+        self.retries.settle(root, changed, &report.failures, Instant::now());
         if let Some(lease) = self.leases.get_mut(root) {
             lease.state.last_sync = Some(now);
             let is_read = |project: &str, session: Option<&str>| {
