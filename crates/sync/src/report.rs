@@ -31,6 +31,8 @@ pub struct SyncReport {
     pub texts_refused: u64,
     /// Secrets that were masked before a text left this machine.
     pub secrets_masked: u64,
+    /// Secrets that were masked in the lines that were stored.
+    pub secrets_masked_in_store: u64,
     /// Why vectors are still pending, if making them failed. The next sync makes them.
     #[serde(rename = "vectors_owed_reason")]
     pub vectors_pending_reason: Option<String>,
@@ -166,6 +168,7 @@ impl SyncReport {
         add_counts(&mut self.messages.by_content_type, &ingest.messages_by_content_type);
         self.events.written += ingest.events_written;
         self.events.removed += ingest.events_removed;
+        self.secrets_masked_in_store += ingest.secrets_masked;
     }
 
     /// Adds the report of one session.
@@ -176,6 +179,7 @@ impl SyncReport {
         add_counts(&mut self.messages.by_content_type, &other.messages.by_content_type);
         self.events.written += other.events.written;
         self.events.removed += other.events.removed;
+        self.secrets_masked_in_store += other.secrets_masked_in_store;
         self.skipped_count += other.skipped_count;
         self.kept_rows += other.kept_rows;
         self.warning_count += other.warning_count;

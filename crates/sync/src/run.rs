@@ -48,6 +48,9 @@ pub(crate) async fn sync_while(
     // Another sync may run at the same time: rows are compared when they are written.
     let _turn = storage.backend().begin_sync();
     let mut report = SyncReport { dry_run: options.dry_run, ..SyncReport::default() };
+    if !options.dry_run {
+        storage.settle_secrets().await?;
+    }
     let plan = Plan::new(storage, options, &mut report).await?;
     report.bytes = plan.bytes();
     progress.stage(Stage::Reading);
@@ -83,6 +86,8 @@ pub(crate) async fn sync_changed(
     let begun = storage.now();
     let _turn = storage.backend().begin_sync();
     let mut report = SyncReport::default();
+    // Another process may have chosen something else for the store.
+    storage.settle_secrets().await?;
     let plan = Plan::of_changed(storage, options, changed, &mut report).await?;
     report.bytes = plan.bytes();
     ingest(context, &plan, &mut report, more).await?;

@@ -40,6 +40,14 @@ pub const EXTRACTION: &str = "extraction";
 /// Key of the version of the [`SUMMARIES`](crate::events::SUMMARIES) rules that the summaries of events follow. Without
 /// a value, it is the first version.
 pub const SUMMARIES: &str = "summaries";
+/// Key of what is done with secrets in lines that are stored: `off`, `mark` or `mask`. Without a value, it is `mark`.
+pub const SECRETS: &str = "secrets";
+/// Key of the version of the [`MASKING`](crate::content::MASKING) rules by which all stored lines were masked; `0` or
+/// without a value, they were not.
+pub const MASKED: &str = "masked";
+/// Keys of what may still contain words that no row has, in stores in files. A value that is not empty makes the next
+/// [`Sessions::delete_sessions`](super::Sessions::delete_sessions) erase them.
+pub const TO_ERASE: [&str; 2] = ["to_erase_from_index", "to_erase_from_database"];
 /// Key of the current [`Generation`] of vectors.
 pub const EMBEDDING_SPACE: &str = "embedding_space";
 /// Key of the [`Generation`] that a rebuild is making. If its space is that of the current one, there is no rebuild: it

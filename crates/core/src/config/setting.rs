@@ -48,6 +48,8 @@ pub enum Kind {
     Switch,
     /// One of these texts.
     Choice(&'static [&'static str]),
+    /// One of these texts, or as in earlier versions `true`, which is the text in the middle, or `false`, the first one.
+    Level(&'static [&'static str; 3]),
     /// Texts: a list in the file, elsewhere separated by commas, except commas in braces.
     List,
 }
@@ -62,6 +64,7 @@ impl Kind {
             Self::Number => "a number of at least 0",
             Self::Switch => "true or false",
             Self::Choice(choices) => return Cow::Owned(format!("one of {}", choices.join(", "))),
+            Self::Level(levels) => return Cow::Owned(format!("one of {}", levels.join(", "))),
             Self::List => "a list of texts in quotes, such as [\"a\", \"b\"]",
         })
     }
@@ -111,6 +114,17 @@ impl Setting {
         help: &'static str,
     ) -> Self {
         Self::new(key, variable, Kind::Choice(choices), help)
+    }
+
+    /// A setting that holds one of three `levels`, in any case, or `true` or `false`.
+    #[must_use]
+    pub const fn level(
+        key: &'static str,
+        variable: &'static str,
+        levels: &'static [&'static str; 3],
+        help: &'static str,
+    ) -> Self {
+        Self::new(key, variable, Kind::Level(levels), help)
     }
 
     /// A setting that holds several texts.

@@ -166,6 +166,25 @@ impl Settings {
         self.parsed(key, |text| choices.iter().find(|choice| choice.eq_ignore_ascii_case(text)).copied())
     }
 
+    /// The value of a setting that holds one of three levels, spelt as the setting spells it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Settings::count`].
+    pub fn level(&self, key: &str) -> Result<Option<&'static str>> {
+        let Some(Kind::Level(levels)) = self.entry(key).map(|entry| entry.setting.kind) else {
+            return Ok(None);
+        };
+        self.parsed(key, |text| match switched(text) {
+            _ if levels.iter().any(|level| level.eq_ignore_ascii_case(text)) => {
+                levels.iter().find(|level| level.eq_ignore_ascii_case(text)).copied()
+            }
+            Some(true) => Some(levels[1]),
+            Some(false) => Some(levels[0]),
+            None => None,
+        })
+    }
+
     /// The value as a whole number.
     ///
     /// # Errors
@@ -190,12 +209,7 @@ impl Settings {
     ///
     /// As [`Settings::count`].
     pub fn switch(&self, key: &str) -> Result<bool> {
-        let value = self.parsed(key, |text| match text.to_ascii_lowercase().as_str() {
-            "true" | "on" | "yes" | "1" => Some(true),
-            "false" | "off" | "no" | "0" => Some(false),
-            _ => None,
-        });
-        Ok(value?.unwrap_or(false))
+        Ok(self.parsed(key, switched)?.unwrap_or(false))
     }
 
     fn entry(&self, key: &str) -> Option<&Entry> {
@@ -209,6 +223,15 @@ impl Settings {
             let message = format!("{}: {key} must be {}", entry.origin, entry.setting.kind.rule());
             Error::validation("config", message).with("value", format_args!("{text:?}"))
         })
+    }
+}
+
+/// Whether a text says yes or no.
+fn switched(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "on" | "yes" | "1" => Some(true),
+        "false" | "off" | "no" | "0" => Some(false),
+        _ => None,
     }
 }
 
@@ -238,6 +261,7 @@ mod tests {
         Setting::number("number", "NUMBER", ""),
         Setting::choice("choice", "CHOICE", &["quantizedFlat", "flat"], ""),
         Setting::list("list", "LIST", ""),
+        Setting::level("level", "LEVEL", &["off", "mark", "mask"], ""),
         Setting::secret("key", "KEY", ""),
         Setting::text("file", "FILE", ""),
     ];
@@ -255,6 +279,12 @@ mod tests {
         assert_eq!(settings("12").count("table.count").unwrap(), Some(12));
         assert_eq!(settings("0.5").number("number").unwrap(), Some(0.5));
         assert_eq!(settings("QuantizedFLAT").choice("choice").unwrap(), Some("quantizedFlat"));
+        for (value, level) in
+            [("MASK", "mask"), ("on", "mark"), ("true", "mark"), ("0", "off"), ("off", "off")]
+        {
+            assert_eq!(settings(value).level("level").unwrap(), Some(level));
+        }
+        assert!(settings("perhaps").level("level").is_err());
         assert_eq!(settings("a/{b,c}, d").list("list"), ["a/{b,c}", "d"]);
         assert_eq!(settings("~/key").path("file"), Some(PathBuf::from("/home/ana/key")));
         assert_eq!(settings("x").text("unknown"), None);
@@ -278,7 +308,7 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        let shown = format!("{:?}", settings("hunter2").only(&SETTINGS[5..6]));
+        let shown = format!("{:?}", settings("hunter2").only(&SETTINGS[6..7]));
         assert!(shown.contains("set (hidden)") && !shown.contains("hunter2"), "{shown}");
     }
 

@@ -2,6 +2,7 @@
 
 mod activity;
 mod archive;
+mod at_rest;
 mod context;
 mod damage;
 mod dates;
@@ -17,6 +18,7 @@ mod rebuild;
 mod renewal;
 mod rewind;
 mod search;
+mod secrets;
 mod sessions;
 mod short_ids;
 mod statistics;
@@ -47,6 +49,7 @@ pub use archive::{
     ImportReport, JsonLinesReader, JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession,
     SessionRecord,
 };
+pub use at_rest::SecretsAtRest;
 pub use context::MessageContext;
 pub use damage::Readable;
 pub use edit::{SessionEdit, Sharing};
@@ -58,6 +61,7 @@ pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest}
 pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
+pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use sessions::SessionStatistics;
 pub use statistics::{
     DayStatistics, EventTypeStatistics, ModelStatistics, SessionGroup, Statistics, StatisticsOptions,
@@ -89,11 +93,19 @@ pub struct StorageSettings {
     pub tool_output_chars: usize,
     /// Whether ids of new sessions must be UUIDs. Default: no.
     pub uuid_session_ids: bool,
+    /// What is done with secrets in lines that are stored. The store remembers it. Default: what the store remembers, or
+    /// else [`SecretsAtRest::Mark`].
+    pub secrets: Option<SecretsAtRest>,
 }
 
 impl Default for StorageSettings {
     fn default() -> Self {
-        Self { events: EventDetail::Full, tool_output_chars: TOOL_OUTPUT_LIMIT, uuid_session_ids: false }
+        Self {
+            events: EventDetail::Full,
+            tool_output_chars: TOOL_OUTPUT_LIMIT,
+            uuid_session_ids: false,
+            secrets: None,
+        }
     }
 }
 
@@ -105,6 +117,8 @@ impl StorageSettings {
         with_tool_output_chars(tool_output_chars: usize);
         /// Sets whether ids of new sessions must be UUIDs.
         with_uuid_session_ids(uuid_session_ids: bool);
+        /// Sets what is done with secrets in lines that are stored.
+        with_secrets(secrets: Option<SecretsAtRest>);
     }
 }
 
@@ -121,6 +135,8 @@ pub struct SessionStorage {
     clock: Clock,
     /// Set when the store is known to follow the current rules.
     renewed: Arc<OnceCell<u64>>,
+    /// What the store says about secrets.
+    at_rest: at_rest::KnownAtRest,
     /// Sessions that lists have skipped because they can't be read.
     damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
 }
@@ -137,6 +153,7 @@ impl SessionStorage {
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),
+            at_rest: at_rest::KnownAtRest::default(),
             damaged_sessions: Arc::default(),
         }
     }

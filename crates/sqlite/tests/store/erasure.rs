@@ -1,11 +1,15 @@
 //! Deleted data is removed from the bytes of the database, its log and the search index.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use amplifier_session_core::{SessionStorage, backend::prelude::*};
+use amplifier_session_core::{
+    SessionStorage, StorageSettings, backend::prelude::*, content::Redaction, storage::SecretsAtRest,
+};
 use amplifier_session_testkit::{
+    WordRedactor,
     erasure::{
-        WORDS, bystander, delete, fill, noise, search, secret_events, stored_pieces, supersede, traces,
+        WORDS, bystander, delete, files_with, fill, noise, search, secret_events, stored_pieces, supersede,
+        traces,
     },
     lines::{self, Line},
 };
@@ -110,4 +114,27 @@ async fn nothing_is_left_of_replaced_rows_after_an_index_update() {
     storage.update_index().await.unwrap();
     assert_eq!(traces(folder.path(), &pieces), []);
     assert_eq!(search(&storage, "quondammessage quondamthought quondamoutput").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_of_secrets_that_are_masked_later() {
+    let words = ["quondammessage", "quondamthought", "quondamoutput"];
+    let left = |folder: &Folder| -> Vec<String> {
+        words.iter().flat_map(|word| files_with(folder.path(), word.as_bytes())).collect()
+    };
+    let folder = Folder::new();
+    let storage = folder.storage().await;
+    fill(&storage).await;
+    storage.update_index().await.unwrap();
+    assert!(left(&folder).len() > 3 && search(&storage, "quondammessage").await > 0);
+
+    let masking = storage
+        .clone()
+        .with_redactor(Redaction::Remote, Arc::new(WordRedactor::new(words)))
+        .with_settings(StorageSettings::default().with_secrets(Some(SecretsAtRest::Mask)));
+    masking.settle_secrets().await.unwrap();
+    assert_eq!(search(&storage, "quondammessage quondamthought quondamoutput").await, 0);
+    assert!(search(&storage, "harmless").await > 0);
+    drop((storage, masking));
+    assert_eq!(left(&folder), Vec::<String>::new());
 }

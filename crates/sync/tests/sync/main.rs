@@ -11,6 +11,7 @@ mod refresh;
 mod resilience;
 mod restore;
 mod rewind;
+mod secrets;
 mod selection;
 mod times;
 mod transcript;

@@ -117,6 +117,7 @@ impl SessionStorage {
         options: &ImportOptions,
     ) -> Result<ImportReport> {
         self.renew().await?;
+        self.settle_secrets().await?;
         let mut import = Import {
             storage: self,
             archive,
@@ -245,7 +246,9 @@ impl Import<'_> {
         self.state = State::Skipping;
         let stored = self.storage.backend.get_session(&record.session.key()).await?;
         let can_return = self.archive.mark();
-        self.state = State::Reading(Box::new(Reading::new(record, stored, self.options, can_return)?));
+        let masker = self.storage.line_masker().await?;
+        self.state =
+            State::Reading(Box::new(Reading::new(record, stored, self.options, can_return, masker)?));
         Ok(())
     }
 

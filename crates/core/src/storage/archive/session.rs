@@ -1,12 +1,13 @@
 //! A session that is being imported.
 
 use super::{
-    ArchiveReader, EventRecord, ImportOptions, MessageRecord, Record, SessionRecord, digest, invalid,
+    super::at_rest::LineMasker, ArchiveReader, EventRecord, ImportOptions, MessageRecord, Record,
+    SessionRecord, digest, invalid,
 };
 use crate::{
     Result, SessionStorage,
     backend::{SessionChange, StorageBackendExt, StoredSession},
-    content::extract,
+    content::{TitleFinder, extract},
     events,
     model::{ContentType, Digest, Event, Message, MetadataFile, Payload, Session, StoredEvent, VectorState},
 };
@@ -40,6 +41,9 @@ pub(super) struct Reading {
     /// Whether the position after its first record is marked.
     can_return: bool,
     stage: Stage,
+    /// Masks secrets in its lines.
+    masker: LineMasker,
+    title: TitleFinder,
 }
 
 /// How a session is written.
@@ -59,8 +63,15 @@ impl Reading {
         stored: Option<StoredSession>,
         options: &ImportOptions,
         can_return: bool,
+        masker: LineMasker,
     ) -> Result<Self> {
-        let SessionRecord { session, metadata_files, skipped, sync_state } = record;
+        let SessionRecord { mut session, metadata_files, skipped, sync_state } = record;
+        if masker.is_on() {
+            session.name = masker.mask_text(session.name)?;
+            session.description = masker.mask_text(session.description)?;
+            // It comes from the masked lines.
+            session.first_prompt = None;
+        }
         let state = stored.as_ref().and_then(|stored| stored.sync_state.as_deref());
         // An import was interrupted, and left a part of it.
         let is_part = state == Some(IMPORTING);
@@ -76,7 +87,7 @@ impl Reading {
         let files = metadata_files.into_iter();
         let files = files.map(|file| Ok(MetadataFile { name: file.name, raw: file.raw.whole()? }));
         let mut change = SessionChange::new(session.clone(), stored.map(|stored| stored.version));
-        change.metadata_files = Some(files.collect::<Result<_>>()?);
+        change.metadata_files = Some(masker.mask_files(files.collect::<Result<_>>()?)?);
         change.skipped = Some(skipped);
         (change.messages.truncate, change.events.truncate) = (Some(0), Some(0));
         Ok(Self {
@@ -91,6 +102,8 @@ impl Reading {
             bytes: 0,
             can_return,
             stage: Stage::Collecting,
+            masker,
+            title: TitleFinder::default(),
         })
     }
 
@@ -100,9 +113,17 @@ impl Reading {
         }
         next(&mut self.rows.0, record.sequence)?;
         let raw = record.raw.whole()?;
-        let object = raw.parse_object()?;
+        let mut object = raw.parse_object()?;
         if self.stage == Stage::Checking {
             return Ok(());
+        }
+        let (raw, secrets) = self.masker.mask_now(raw)?;
+        if secrets > 0 {
+            object = raw.parse_object()?;
+        }
+        if self.masker.is_on() {
+            self.title.look(&object);
+            self.session.first_prompt = self.title.found().map(str::to_owned);
         }
         let texts = extract(&object, record.role);
         let embeddable = texts.iter().any(|text| ContentType::EMBEDDED.contains(&text.content_type));
@@ -144,10 +165,16 @@ impl Reading {
         if self.stage == Stage::Checking {
             return Ok(());
         }
+        let (mut digest, mut data_size_bytes) = (stated, record.data_size_bytes);
         let payload = match raw {
             Some(raw) => {
+                let (raw, secrets) = self.masker.mask_now(raw)?;
+                if secrets > 0 {
+                    digest = Digest::of(raw.as_bytes());
+                    data_size_bytes = events::parse_event_line(&raw)?.data_size_bytes;
+                }
                 self.bytes += raw.as_bytes().len();
-                events::store(&raw, record.data_size_bytes)?
+                events::store(&raw, data_size_bytes)?
             }
             None => Payload::None,
         };
@@ -175,9 +202,9 @@ impl Reading {
             summary: record.summary,
             is_chunked: chunk_count.is_some(),
             chunk_count,
-            data_size_bytes: record.data_size_bytes,
+            data_size_bytes,
             synced_at: record.synced_at,
-            digest: stated,
+            digest,
         };
         self.change.events.put.push(StoredEvent { event, payload });
         Ok(())

@@ -62,13 +62,13 @@ impl SessionIngest {
     /// Whether `line`, the last one, would replace a stored message that is not the last one.
     #[must_use]
     pub fn cuts_off_messages(&self, line: &RawJson) -> bool {
-        self.messages.pending.cuts_off(Digest::of(line.as_bytes()))
+        self.messages.pending.cuts_off(self.masker.digest(line))
     }
 
     /// Whether `line`, the first one, differs from the first stored message.
     #[must_use]
     pub fn begins_other_messages(&self, line: &RawJson) -> bool {
-        self.messages.pending.begins_otherwise(Digest::of(line.as_bytes()))
+        self.messages.pending.begins_otherwise(self.masker.digest(line))
     }
 
     /// Keeps all stored events from the next line on, like [`SessionIngest::keep_stored_messages`].
@@ -85,13 +85,13 @@ impl SessionIngest {
     /// Whether `line`, the first one, differs from the first stored event.
     #[must_use]
     pub fn begins_other_events(&self, line: &RawJson) -> bool {
-        self.events.pending.begins_otherwise(Digest::of(line.as_bytes()))
+        self.events.pending.begins_otherwise(self.masker.digest(line))
     }
 
     /// Whether `line`, the last one, would replace a stored event that is not the last one.
     #[must_use]
     pub fn cuts_off_events(&self, line: &RawJson) -> bool {
-        self.events.pending.cuts_off(Digest::of(line.as_bytes()))
+        self.events.pending.cuts_off(self.masker.digest(line))
     }
 }
 

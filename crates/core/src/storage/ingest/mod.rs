@@ -15,10 +15,11 @@ use self::{
     rows::{EventRows, MessageRows},
     times::Times,
 };
-use super::{EventDetail, SessionStorage};
+use super::{EventDetail, SessionStorage, at_rest::LineMasker};
 use crate::{
     Error, ErrorKind, Result,
     backend::{RowChange, SequenceRange, SessionChange, SkippedLine, StorageBackendExt, StoredSession},
+    events::MAX_LINE_BYTES,
     metadata::Metadata,
     model::{Digest, MessageRef, MetadataFile, RawJson, Session, StoredEvent, Timestamp},
 };
@@ -46,6 +47,8 @@ pub struct SessionIngest {
     times: Times,
     report: IngestReport,
     flush_bytes: usize,
+    /// Masks secrets in lines.
+    masker: LineMasker,
 }
 
 impl SessionStorage {
@@ -61,7 +64,8 @@ impl SessionStorage {
             let id = &target.key.session_id;
             return Err(Error::validation("session_id", "must be a UUID in this store").with("session", id));
         }
-        Ok(self.ingest_of(target, stored))
+        let masker = self.line_masker().await?;
+        Ok(SessionIngest { masker, ..self.ingest_of(target, stored) })
     }
 
     /// An ingest of a session that is stored like this.
@@ -81,6 +85,7 @@ impl SessionStorage {
             stored,
             report: IngestReport::default(),
             flush_bytes: FLUSH_BYTES,
+            masker: LineMasker::default(),
         }
     }
 }
@@ -140,8 +145,9 @@ impl SessionIngest {
     ///
     /// # Errors
     ///
-    /// `Validation` if a file is not a JSON object; then nothing is changed.
+    /// `Validation` if a file is not a JSON object; then nothing is changed. Errors of the redactor.
     pub fn set_metadata(&mut self, files: Vec<MetadataFile>) -> Result<()> {
+        let files = self.masker.mask_files(files)?;
         let metadata = Metadata::read(&files)?;
         self.metadata = Some((files, metadata));
         Ok(())
@@ -195,8 +201,14 @@ impl SessionIngest {
     /// Those of the backend; an invalid line is an outcome, not an error.
     pub async fn transcript_line(&mut self, line: RawJson, seen: Timestamp) -> Result<LineOutcome> {
         let now = self.storage.now();
+        let (line, secrets) = self.masker.mask(line).await?;
+        let before = self.messages.pending.bytes();
         match self.messages.line(&self.target, line, seen, now) {
-            Ok(doubt) => self.flush_when_full().await.map(|()| taken(doubt)),
+            Ok(doubt) => {
+                let is_written = self.messages.pending.bytes() > before;
+                self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
+                self.flush_when_full().await.map(|()| taken(doubt))
+            }
             Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
         }
     }
@@ -237,8 +249,15 @@ impl SessionIngest {
             return Ok(LineOutcome::Taken);
         }
         let now = self.storage.now();
+        let is_too_large = line.as_bytes().len() > MAX_LINE_BYTES;
+        let (line, secrets) = if is_too_large { (line, 0) } else { self.masker.mask(line).await? };
+        let before = self.events.pending.bytes();
         match self.events.line(&self.target, line, seen, now, detail) {
-            Ok(doubt) => self.flush_when_full().await.map(|()| taken(doubt)),
+            Ok(doubt) => {
+                let is_written = self.events.pending.bytes() > before;
+                self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
+                self.flush_when_full().await.map(|()| taken(doubt))
+            }
             Err(error) => Ok(LineOutcome::Skipped { kind: error.kind(), reason: error.to_string() }),
         }
     }

@@ -64,4 +64,6 @@ pub struct IngestReport {
     pub events_written: u64,
     /// Number of events that were removed.
     pub events_removed: u64,
+    /// Number of secrets that were masked in the lines that were written.
+    pub secrets_masked: u64,
 }

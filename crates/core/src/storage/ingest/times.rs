@@ -75,7 +75,9 @@ impl SessionIngest {
     /// Records the time and the model in a line of the event log without storing the event, for stores that keep no
     /// events. Call this with every line of the log, from its beginning. Invalid lines are ignored.
     pub fn note_event(&mut self, line: &RawJson) {
-        self.events.note(line);
+        // Prompts are recognised by their text, which is masked in the messages.
+        let masked = self.masker.mask_now(line.clone());
+        self.events.note(masked.as_ref().map_or(line, |(masked, _)| masked));
     }
 
     /// Whether anything changed that affects the times of messages.

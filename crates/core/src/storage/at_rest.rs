@@ -1,0 +1,358 @@
+//! What is done with secrets in lines that are stored.
+
+use std::{
+    str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde::Serialize;
+
+use super::SessionStorage;
+use crate::{
+    Error, ErrorKind, Result, Scope,
+    backend::{
+        SequenceRange, SessionChange, SessionQuery, StorageBackendExt, StoredSession,
+        meta::{self, MASKED, SECRETS},
+    },
+    blocking,
+    content::{MASKING, Redactor, TitleFinder, extract, mask_line},
+    events::{assemble, parse_event_line, store},
+    model::{
+        ContentType, Digest, Event, Message, MetadataFile, Payload, RawJson, SessionKey, StoredEvent,
+        VectorState,
+    },
+};
+
+/// Number of messages read at a time.
+const MESSAGES: usize = 500;
+/// Number of events read at a time, and of their lines: a line may have megabytes.
+const EVENTS: usize = 500;
+const LINES: usize = 16;
+/// Longer lines are searched on a thread where they don't block other tasks.
+const LONG: usize = 64 * 1024;
+
+/// What is done with secrets in lines that are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretsAtRest {
+    /// Nothing.
+    Off,
+    /// They are stored. [`SessionStorage::session_secrets`] lists them.
+    #[default]
+    Mark,
+    /// Their characters are replaced before they are stored.
+    Mask,
+}
+
+names! {
+    SecretsAtRest { Off: "off", Mark: "mark", Mask: "mask" }
+}
+
+impl FromStr for SecretsAtRest {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|value| value.as_str() == text);
+        found.ok_or_else(|| Error::validation("secrets", "must be off, mark or mask"))
+    }
+}
+
+/// What the store says about secrets, as far as it is known. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct KnownAtRest(Arc<Mutex<Option<SecretsAtRest>>>);
+
+impl KnownAtRest {
+    fn get(&self) -> Option<SecretsAtRest> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, stored: SecretsAtRest) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(stored);
+    }
+}
+
+/// Masks lines before they are stored, if secrets are masked in the store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LineMasker(Option<Arc<dyn Redactor>>);
+
+impl LineMasker {
+    /// Whether secrets are masked.
+    pub(super) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The line to store, and the number of secrets that were masked in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the redactor: then the line must not be stored.
+    pub(super) async fn mask(&self, line: RawJson) -> Result<(RawJson, usize)> {
+        if self.0.is_none() || line.as_bytes().len() < LONG {
+            return self.mask_now(line);
+        }
+        let masker = self.clone();
+        blocking(move || masker.mask_now(line)).await?
+    }
+
+    /// As [`Self::mask`], on this thread.
+    pub(super) fn mask_now(&self, line: RawJson) -> Result<(RawJson, usize)> {
+        let Some(redactor) = &self.0 else { return Ok((line, 0)) };
+        Ok(mask_line(redactor.as_ref(), &line)?.unwrap_or((line, 0)))
+    }
+
+    /// Masks a text that is not JSON.
+    pub(super) fn mask_text(&self, text: Option<String>) -> Result<Option<String>> {
+        match (&self.0, text) {
+            (Some(redactor), Some(text)) => Ok(Some(redactor.mask(&text)?.text.into_owned())),
+            (_, text) => Ok(text),
+        }
+    }
+
+    /// Masks metadata files.
+    pub(super) fn mask_files(&self, files: Vec<MetadataFile>) -> Result<Vec<MetadataFile>> {
+        let masked =
+            |file: MetadataFile| Ok(MetadataFile { raw: self.mask_now(file.raw)?.0, name: file.name });
+        files.into_iter().map(masked).collect()
+    }
+
+    /// The digest of what is stored of a line.
+    pub(super) fn digest(&self, line: &RawJson) -> Digest {
+        if self.0.is_none() {
+            return Digest::of(line.as_bytes());
+        }
+        // A line that can't be masked is not stored, so no digest is like its own.
+        let masked = self.mask_now(line.clone());
+        Digest::of(masked.as_ref().map_or(line, |(masked, _)| masked).as_bytes())
+    }
+}
+
+impl SessionStorage {
+    /// What is done with secrets in lines that are stored: according to the settings, or else to the store.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn secrets_at_rest(&self) -> Result<SecretsAtRest> {
+        match self.settings.secrets {
+            Some(chosen) => Ok(chosen),
+            None => self.stored_secrets_at_rest().await,
+        }
+    }
+
+    async fn stored_secrets_at_rest(&self) -> Result<SecretsAtRest> {
+        if let Some(known) = self.at_rest.get() {
+            return Ok(known);
+        }
+        let held = self.backend.meta().await?;
+        let stored = held.get(SECRETS).and_then(|value| value.parse().ok()).unwrap_or_default();
+        self.at_rest.set(stored);
+        Ok(stored)
+    }
+
+    /// Makes the store follow the settings about secrets, and what another process chose for the store. If secrets are to
+    /// be masked now and were not before, all stored lines are masked, and what they contained is erased from files. If
+    /// they are no longer masked, the next sync reads all files again. Call this before a sync.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if secrets are to be masked, and there is no redactor; errors of the backend. If it is interrupted, the
+    /// next call starts over.
+    pub async fn settle_secrets(&self) -> Result<()> {
+        let held = self.backend.meta().await?;
+        let stored: Option<SecretsAtRest> = held.get(SECRETS).and_then(|value| value.parse().ok());
+        let wanted = self.settings.secrets.or(stored).unwrap_or_default();
+        if wanted == SecretsAtRest::Mask && self.redactor.is_none() {
+            let message = "this build of the library can't mask secrets, but the store masks them";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        if wanted != stored.unwrap_or_default() {
+            let expected = held.get(SECRETS).map(String::as_str);
+            self.backend.swap_meta(SECRETS, expected, wanted.as_str()).await?;
+        }
+        self.at_rest.set(wanted);
+        let masked = held.get(MASKED).map_or("0", String::as_str);
+        let goal = if wanted == SecretsAtRest::Mask { MASKING } else { 0 }.to_string();
+        if masked == goal {
+            return Ok(());
+        }
+        for session in self.all_sessions(SessionQuery::new(Scope::Everyone)).await? {
+            let key = session.key();
+            match wanted {
+                SecretsAtRest::Mask => self.retry_conflicts(|| self.mask_session(&key)).await?,
+                SecretsAtRest::Off | SecretsAtRest::Mark => {
+                    self.retry_conflicts(|| self.forget_files(&key)).await?;
+                }
+            }
+        }
+        if wanted == SecretsAtRest::Mask {
+            self.erase_replaced().await?;
+        }
+        self.backend.swap_meta(MASKED, held.get(MASKED).map(String::as_str), &goal).await.map(drop)
+    }
+
+    /// What masks lines before they are stored.
+    pub(super) async fn line_masker(&self) -> Result<LineMasker> {
+        if self.at_rest.get().is_none() {
+            self.settle_secrets().await?;
+        }
+        let is_masked = self.secrets_at_rest().await? == SecretsAtRest::Mask;
+        Ok(LineMasker(self.redactor.clone().filter(|_| is_masked)))
+    }
+
+    /// Makes the next sync read the files of a session again.
+    async fn forget_files(&self, key: &SessionKey) -> Result<()> {
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+        if stored.sync_state.is_none_or(|state| state.is_empty()) {
+            return Ok(());
+        }
+        let mut change = SessionChange::new(stored.session, Some(stored.version));
+        change.sync_state = Some(String::new());
+        self.backend.write_one(change).await.map(drop)
+    }
+
+    /// Masks the stored lines of a session.
+    async fn mask_session(&self, key: &SessionKey) -> Result<()> {
+        let Some(stored) = self.backend.get_session(key).await? else { return Ok(()) };
+        let mut masking = MaskingSession {
+            storage: self,
+            // Not `line_masker`, which would settle first.
+            masker: LineMasker(self.redactor.clone()),
+            key,
+            title: TitleFinder::default(),
+            stored,
+        };
+        masking.messages().await?;
+        masking.events().await?;
+        masking.session().await
+    }
+
+    /// Has what was replaced erased from files, as after a deletion.
+    async fn erase_replaced(&self) -> Result<()> {
+        if self.backend.info().places.iter().all(|place| place.files.is_empty()) {
+            return Ok(());
+        }
+        let held = self.backend.meta().await?;
+        for key in meta::TO_ERASE {
+            self.backend.swap_meta(key, held.get(key).map(String::as_str), "masked").await?;
+        }
+        for remains in self.backend.delete_sessions(&[]).await.remains {
+            let (file, error) = (remains.file.display(), remains.error);
+            tracing::warn!(%file, %error, "masked secrets could not be erased yet");
+        }
+        Ok(())
+    }
+}
+
+/// A session whose stored lines are masked.
+struct MaskingSession<'a> {
+    storage: &'a SessionStorage,
+    masker: LineMasker,
+    key: &'a SessionKey,
+    title: TitleFinder,
+    /// The session, as it was last written.
+    stored: StoredSession,
+}
+
+impl MaskingSession<'_> {
+    async fn messages(&mut self) -> Result<()> {
+        let mut range = SequenceRange { start: 0, limit: MESSAGES };
+        loop {
+            let page: Vec<Message> = self.storage.readable_page(self.key, range, &mut Vec::new()).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            range.start = last.sequence.saturating_add(1);
+            let mut change = self.change();
+            for message in page {
+                let (raw, secrets) = self.masker.mask(message.raw.clone()).await?;
+                let object = raw.parse_object().unwrap_or_default();
+                self.title.look(&object);
+                if secrets > 0 {
+                    let mut texts = extract(&object, message.role).into_iter();
+                    let is_embedded = texts.any(|text| ContentType::EMBEDDED.contains(&text.content_type));
+                    let vectors = if is_embedded { VectorState::Pending } else { VectorState::Nothing };
+                    let digest = Digest::of(raw.as_bytes());
+                    change.messages.put.push(Message { digest, raw, vectors, ..message });
+                }
+            }
+            self.write(change).await?;
+        }
+    }
+
+    async fn events(&mut self) -> Result<()> {
+        let mut range = SequenceRange { start: 0, limit: EVENTS };
+        loop {
+            let page: Vec<Event> = self.storage.readable_page(self.key, range, &mut Vec::new()).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            range.start = last.sequence.saturating_add(1);
+            for events in page.chunks(LINES) {
+                let sequences: Vec<u32> = events.iter().map(|event| event.sequence).collect();
+                let payloads = self.storage.backend.event_payloads(self.key, &sequences).await?;
+                let mut change = self.change();
+                for (sequence, payload) in payloads {
+                    let event = events.iter().find(|event| event.sequence == sequence);
+                    if let Some(event) = event {
+                        change.events.put.extend(self.masked_event(event, payload).await?);
+                    }
+                }
+                self.write(change).await?;
+            }
+        }
+    }
+
+    /// The event, if its line has secrets. A line that is damaged stays.
+    async fn masked_event(&self, event: &Event, payload: Payload) -> Result<Option<StoredEvent>> {
+        let Ok(Some(line)) = assemble(payload) else { return Ok(None) };
+        let (line, secrets) = self.masker.mask(line).await?;
+        let fields = match parse_event_line(&line) {
+            Ok(fields) if secrets > 0 => fields,
+            _ => return Ok(None),
+        };
+        let payload = store(&line, fields.data_size_bytes)?;
+        let chunk_count = match &payload {
+            Payload::Chunks(chunks) => Some(chunks.len() as u32),
+            _ => None,
+        };
+        let event = Event {
+            tool_name: fields.tool_name,
+            error_type: fields.error_type,
+            summary: fields.summary,
+            is_chunked: chunk_count.is_some(),
+            chunk_count,
+            data_size_bytes: fields.data_size_bytes,
+            digest: Digest::of(line.as_bytes()),
+            ..event.clone()
+        };
+        Ok(Some(StoredEvent { event, payload }))
+    }
+
+    /// Masks metadata files, and the fields of the session that come from lines.
+    async fn session(&mut self) -> Result<()> {
+        let mut change = self.change();
+        let files = self.masker.mask_files(self.stored.metadata_files.clone())?;
+        change.metadata_files = Some(files).filter(|files| *files != self.stored.metadata_files);
+        let session = &mut change.session;
+        session.name = self.masker.mask_text(session.name.take())?;
+        session.description = self.masker.mask_text(session.description.take())?;
+        // The beginning of a prompt may have the beginning of a secret.
+        if let (Some(_), Some(found)) = (&session.first_prompt, self.title.found()) {
+            session.first_prompt = Some(found.to_owned());
+        }
+        self.write(change).await
+    }
+
+    fn change(&self) -> SessionChange {
+        SessionChange::new(self.stored.session.clone(), Some(self.stored.version.clone()))
+    }
+
+    async fn write(&mut self, change: SessionChange) -> Result<()> {
+        let is_same = change.messages.is_empty()
+            && change.events.is_empty()
+            && change.metadata_files.is_none()
+            && change.session == self.stored.session;
+        if !is_same {
+            let session = change.session.clone();
+            self.stored.version = self.storage.backend.write_one(change).await?;
+            self.stored.session = session;
+        }
+        Ok(())
+    }
+}
