@@ -70,6 +70,12 @@ pub(crate) fn event_chunk(session: &SessionId, sequence: u32, payload: Digest, n
     format!("{session}_evt_{sequence}_{payload:?}_{number}")
 }
 
+/// The sequence in the id of an [`event_chunk`].
+pub(crate) fn sequence_of_chunk(key: &SessionKey, id: &str) -> u32 {
+    let rest = id.strip_prefix(key.session_id.as_str()).and_then(|rest| rest.strip_prefix("_evt_"));
+    rest.and_then(|rest| rest.split('_').next()?.parse().ok()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

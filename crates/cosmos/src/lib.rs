@@ -39,6 +39,7 @@ mod events;
 mod factory;
 mod fence;
 mod ids;
+mod integrity;
 mod lease;
 mod limits;
 mod messages;

@@ -198,6 +198,16 @@ impl SearchIndex {
         text.and(vectors)
     }
 
+    /// Keeps other processes from replacing files, if possible: in a folder that can't be written, nobody does.
+    pub(crate) fn lock_files(&self) -> Option<File> {
+        self.dir.is_dir().then(|| self.lock(WhenBusy::Wait)).transpose().ok().flatten().flatten()
+    }
+
+    /// The parts, for a check.
+    pub(crate) fn parts(&self) -> (&PartFolder<TextPart>, &PartFolder<VectorPart>) {
+        (&self.text, &self.vectors)
+    }
+
     fn fold_locked(&self, rows: &mut dyn Rows) -> Result<Folded> {
         // If one part can't be folded, the other is folded nevertheless. Vectors come first: they are fast, and
         // searches need not read them one by one while the texts are folded.

@@ -20,6 +20,7 @@
 //! next fold removes.
 
 mod answer;
+mod check;
 mod error;
 mod files;
 mod filter;

@@ -41,13 +41,18 @@ pub(crate) trait Part: Sized {
 
 impl PartError {
     fn found<P: Part>(self) -> Found<P> {
-        Found::Unusable(match self {
+        Found::Unusable(self.reason(P::NAME))
+    }
+
+    /// Why the part `name` can't be used.
+    pub(crate) fn reason(self, name: &str) -> String {
+        match self {
             Self::Gone(path) => {
                 let file = path.file_name().unwrap_or_default().display();
-                format!("the {} is incomplete ({file} is missing)", P::NAME)
+                format!("the {name} is incomplete ({file} is missing)")
             }
-            Self::Damaged(what) => format!("the {} is damaged ({what})", P::NAME),
-        })
+            Self::Damaged(what) => format!("the {name} is damaged ({what})"),
+        }
     }
 }
 

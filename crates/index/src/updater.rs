@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{Candidates, IndexCheck, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
     blocking,
     model::{ContentType, MessageRef},
 };
@@ -194,6 +194,16 @@ impl<S: Snapshots> IndexUpdater<S> {
     pub async fn fold(&self, when_busy: WhenBusy) -> Result<()> {
         let inner = Arc::clone(&self.0);
         blocking(move || inner.fold(when_busy)).await?
+    }
+
+    /// Compares the index with the rows.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`SearchIndex::check`].
+    pub async fn check(&self) -> Result<IndexCheck> {
+        let inner = Arc::clone(&self.0);
+        blocking(move || inner.read(|rows| inner.index.check(rows))).await?
     }
 
     /// Removes the index.

@@ -97,6 +97,14 @@ fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Validation)
 }
 
+/// Makes an invalid value an error of the kind `Damaged`, without its row.
+pub(crate) fn unnamed<T>(read: Result<T>) -> Result<T> {
+    read.map_err(|error| match is_damage(&error) {
+        true => Error::new(ErrorKind::Damaged, error.message().to_owned()).with_source(error),
+        false => error,
+    })
+}
+
 /// Adds the row that cannot be read to the error. `place` is the columns of its user, its session and its sequence.
 pub(crate) fn named<T>(
     row: &dyn Columns,

@@ -14,7 +14,7 @@ use amplifier_session_core::{
 
 use crate::{
     Columns,
-    columns::{damaged, digest, maybe_number, named, number, unless_damaged},
+    columns::{damaged, digest, maybe_number, named, number, unless_damaged, unnamed},
 };
 
 /// The columns of a session that [`session`] reads.
@@ -135,6 +135,10 @@ fn read_message(row: &dyn Columns) -> Result<Message> {
 
 /// The state of a message of a row of [`MESSAGE_STATE`].
 pub fn message_state(row: &dyn Columns) -> Result<MessageState> {
+    unnamed(read_message_state(row))
+}
+
+fn read_message_state(row: &dyn Columns) -> Result<MessageState> {
     Ok(MessageState {
         digest: digest(row, 0)?,
         turn: maybe_number(row, 1)?,

@@ -8,11 +8,11 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, Deletion, EventCount, EventTime, Events, MessageCount, MessageVectors, Messages,
-        MessagesToEmbed, Meta, PendingQuery, Scheduling, Search, SequenceRange, SessionChange, SessionName,
-        SessionQuery, SessionRows, Sessions, StorageBackend, StoreInfo, StoredSession, Superseded,
-        SupersededQuery, SyncGuard, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
-        Vectors, Version,
+        Candidates, Deletion, EventCount, EventTime, Events, IndexCheck, Integrity, MessageCount,
+        MessageVectors, Messages, MessagesToEmbed, Meta, PendingQuery, Scheduling, Search, SequenceRange,
+        SessionChange, SessionName, SessionQuery, SessionRows, Sessions, StorageBackend, StoreInfo,
+        StoredSession, StrayRows, Superseded, SupersededQuery, SyncGuard, TextCandidate, TextQuery,
+        VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         ContentType, ContentTypes, Digest, Event, Message, MessageRef, MessageState, Payload, Session,
@@ -58,12 +58,18 @@ pub enum Operation {
     TextCandidates,
     VectorCandidates,
     UpdateIndex,
+    CheckIndex,
     ListSuperseded,
     PruneSuperseded,
+    RebuildIndex,
+    RemoveStrayRows,
+    SessionsWithoutRecord,
+    StrayRows,
+    VectorFailures,
 }
 
 /// The operations that change what is stored.
-const WRITES: [Operation; 9] = [
+const WRITES: [Operation; 10] = [
     Operation::SwapMeta,
     Operation::Write,
     Operation::DeleteSession,
@@ -73,6 +79,7 @@ const WRITES: [Operation; 9] = [
     Operation::CompleteGeneration,
     Operation::PruneVectors,
     Operation::PruneSuperseded,
+    Operation::RemoveStrayRows,
 ];
 
 /// A backend that wraps another one, counts the calls of each method and can fail calls before they reach the wrapped
@@ -377,6 +384,34 @@ impl Search for FlakyBackend {
 
     async fn renew_texts(&self, key: &SessionKey, sequences: &[u32]) -> Result<()> {
         self.call(Operation::MarkPending)?.renew_texts(key, sequences).await
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl Integrity for FlakyBackend {
+    async fn stray_rows(&self, key: &SessionKey) -> Result<Vec<StrayRows>> {
+        self.call(Operation::StrayRows)?.stray_rows(key).await
+    }
+
+    async fn remove_stray_rows(&self, key: &SessionKey) -> Result<u64> {
+        self.call(Operation::RemoveStrayRows)?.remove_stray_rows(key).await
+    }
+
+    async fn sessions_without_record(&self, user: &UserId) -> Result<Vec<SessionKey>> {
+        self.call(Operation::SessionsWithoutRecord)?.sessions_without_record(user).await
+    }
+
+    async fn vector_failures(&self, generation: u32, key: &SessionKey) -> Result<Vec<(u32, String)>> {
+        self.call(Operation::VectorFailures)?.vector_failures(generation, key).await
+    }
+
+    async fn check_index(&self) -> Result<IndexCheck> {
+        self.call(Operation::CheckIndex)?.check_index().await
+    }
+
+    async fn rebuild_index(&self) -> Result<()> {
+        self.call(Operation::RebuildIndex)?.rebuild_index().await
     }
 }
 

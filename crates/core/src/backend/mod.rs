@@ -7,6 +7,7 @@
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
 //! [`Superseded`], [`Vectors`], [`Search`] and [`Scheduling`]. These rules hold for every method:
+//! [`Vectors`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
 //! - Data of other users than the named one is never touched.
@@ -18,6 +19,7 @@ mod deletion;
 mod events;
 mod factory;
 mod info;
+mod integrity;
 mod locks;
 mod messages;
 pub mod meta;
@@ -43,6 +45,7 @@ pub use deletion::{Deletion, Remains};
 pub use events::Events;
 pub use factory::{BackendFactory, BackupFile, Open, OpenFile, OpenRequest, OpenService, Opening};
 pub use info::{ServiceUsage, StoreInfo, StorePlace};
+pub use integrity::{IndexCheck, IndexProblem, Integrity, StrayKind, StrayRows};
 pub use locks::SessionLocks;
 pub use messages::Messages;
 pub use meta::Meta;
@@ -61,11 +64,13 @@ use crate::{Error, ErrorKind, Result, model::SessionKey};
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
     Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Scheduling + Debug
+    Meta + Sessions + Messages + Events + Vectors + Search + Integrity + Scheduling + Debug
 {
 }
 
 impl<T> StorageBackend for T where
     T: Meta + Sessions + Messages + Events + Superseded + Vectors + Search + Scheduling + Debug
+    T: Meta + Sessions + Messages + Events + Vectors + Search + Integrity + Scheduling + Debug
 {
 }
 
@@ -75,6 +80,8 @@ pub mod prelude {
     pub use super::{
         Events as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _, StorageBackend,
         StorageBackendExt as _, Superseded as _, Vectors as _,
+        Events as _, Integrity as _, Messages as _, Meta as _, Scheduling as _, Search as _, Sessions as _,
+        StorageBackend, StorageBackendExt as _, Vectors as _,
     };
 }
 

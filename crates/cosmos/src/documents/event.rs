@@ -82,7 +82,7 @@ impl PayloadDocument {
             Self::Plain { line } => Payload::Plain(line.into_bytes()?),
             Self::Zstd { line } => Payload::Zstd(line.into_bytes()?),
             Self::Chunks { ids } if ids.len() != chunks.len() => {
-                return Err(Error::new(ErrorKind::StorageIo, "chunks of an event's payload are missing"));
+                return Err(Error::new(ErrorKind::Damaged, "chunks of an event's payload are missing"));
             }
             Self::Chunks { .. } => {
                 let chunks = chunks.into_iter().map(|chunk| chunk.fields.data.into_bytes());

@@ -86,6 +86,17 @@ impl TextManifest {
         }
         Ok(())
     }
+
+    /// Compares every file with its checksum, whether its times have changed or not.
+    pub(super) fn check_all(&self, folder: &Path) -> Result<(), PartError> {
+        for (name, file) in &self.files {
+            let path = folder.join(name);
+            if checksum(&path).map_err(|error| PartError::reading(&error, &path))? != file.checksum {
+                return Err(PartError::damaged(&path, "its checksum does not match"));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn checksum(path: &Path) -> io::Result<u32> {

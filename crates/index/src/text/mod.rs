@@ -1,5 +1,6 @@
 //! The text part: a tantivy index with a document for each content type of a message.
 
+mod check;
 mod directory;
 mod fold;
 mod schema;

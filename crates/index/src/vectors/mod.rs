@@ -4,6 +4,7 @@
 //! before anything is compared. The best rows by their codes are compared again by their full vectors from the store.
 
 mod builder;
+mod check;
 mod codes;
 mod fold;
 mod lazy;

@@ -4,6 +4,7 @@
 //! and with `Validation` for an unknown scope. Those that return a [`Query`](crate::Query) are for any database.
 
 pub mod events;
+pub mod integrity;
 pub mod messages;
 pub mod meta;
 pub mod sessions;

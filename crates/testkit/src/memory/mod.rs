@@ -6,6 +6,7 @@
 //! with scopes and filters, extracting the texts of a line, and tokenizing and scoring them.
 
 mod events;
+mod integrity;
 mod messages;
 mod rows;
 mod search;

@@ -2,6 +2,7 @@
 
 mod erasing;
 mod events;
+mod integrity;
 mod messages;
 mod meta;
 mod scheduling;

@@ -5,11 +5,13 @@
 //! | `mod.rs` | entries of the table of metadata |
 //! | `sessions.rs` | writing and renaming sessions |
 //! | `deletion.rs` | deleting sessions, and recording what is still to be erased |
+//! | `integrity.rs` | removing rows that belong to nothing |
 //! | `removal.rs` | removing rows of a session, and recording it for the index |
 //! | `superseded.rs` | writing and removing superseded lines |
 //! | `vectors.rs` | writing vectors, and the life of their generations |
 
 mod deletion;
+mod integrity;
 mod removal;
 mod sessions;
 mod superseded;
@@ -21,6 +23,7 @@ use super::{Database, Writer};
 use crate::{Query, Reader, Statement, Value};
 
 pub(super) use deletion::{Leftover, delete_session};
+pub(super) use integrity::remove_stray_rows;
 pub(super) use sessions::{rename_user, sessions};
 pub(super) use superseded::prune_superseded;
 pub(super) use vectors::{complete_generation, mark_pending, prune_vectors, vectors};

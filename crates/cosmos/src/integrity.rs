@@ -1,0 +1,108 @@
+//! Verification: documents that belong to nothing. The service keeps its own indexes.
+
+use std::collections::{BTreeMap, HashSet};
+
+use amplifier_session_core::{
+    Result,
+    backend::{IndexCheck, Integrity, StrayKind, StrayRows},
+    model::{SessionKey, UserId},
+};
+use async_trait::async_trait;
+
+use crate::{
+    batch::Operation,
+    documents::{GenerationState, PayloadDocument, kind},
+    ids,
+    query::Select,
+    store::{CosmosBackend, Store},
+};
+
+#[async_trait]
+impl Integrity for CosmosBackend {
+    async fn stray_rows(&self, key: &SessionKey) -> Result<Vec<StrayRows>> {
+        let (vectors, chunks) =
+            tokio::try_join!(vectors_without_message(&self.0, key), chunks_without_event(&self.0, key))?;
+        let mut counts: BTreeMap<(StrayKind, u32), u64> = BTreeMap::new();
+        for (kind, stray) in [(StrayKind::Vectors, vectors), (StrayKind::Chunks, chunks)] {
+            for (sequence, _) in stray {
+                *counts.entry((kind, sequence)).or_default() += 1;
+            }
+        }
+        let stray = counts.into_iter();
+        Ok(stray.map(|((kind, sequence), rows)| StrayRows { kind, sequence, rows }).collect())
+    }
+
+    async fn remove_stray_rows(&self, key: &SessionKey) -> Result<u64> {
+        let partition = ids::partition(key);
+        let mut removed = 0;
+        let stray = [
+            (&self.0.messages, vectors_without_message(&self.0, key).await?),
+            (&self.0.chunks, chunks_without_event(&self.0, key).await?),
+        ];
+        for (container, stray) in stray {
+            removed += stray.len() as u64;
+            let deletions: Vec<Operation> = stray.into_iter().map(|(_, id)| Operation::delete(id)).collect();
+            if !deletions.is_empty() {
+                // Refused if another process deleted one at the same time. The next call finds the others.
+                container.write_many(&partition, deletions).await?;
+            }
+        }
+        Ok(removed)
+    }
+
+    async fn sessions_without_record(&self, _: &UserId) -> Result<Vec<SessionKey>> {
+        Ok(Vec::new())
+    }
+
+    async fn vector_failures(&self, generation: u32, key: &SessionKey) -> Result<Vec<(u32, String)>> {
+        let select = Select::rows(kind::MESSAGE, &ids::partition(key)).and("ARRAY_LENGTH(c.generations) > 0");
+        let query = select.fields("VALUE [c.sequence, c.generations]");
+        let states: Vec<(u32, Vec<GenerationState>)> = self.0.rows(&self.0.messages, key, query).await?;
+        let of_message = |(sequence, states): (u32, Vec<GenerationState>)| {
+            let state = states.into_iter().find(|state| state.number == generation)?;
+            Some((sequence, state.failure?))
+        };
+        let mut failures: Vec<(u32, String)> = states.into_iter().filter_map(of_message).collect();
+        failures.sort_unstable();
+        Ok(failures)
+    }
+
+    async fn check_index(&self) -> Result<IndexCheck> {
+        Ok(IndexCheck::default())
+    }
+
+    async fn rebuild_index(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Sequence and id of the vectors of a session whose message does not exist.
+async fn vectors_without_message(store: &Store, key: &SessionKey) -> Result<Vec<(u32, String)>> {
+    let rows = |kind| Select::rows(kind, &ids::partition(key));
+    let vectors = rows(kind::VECTOR).fields("VALUE [c.sequence, c.id]");
+    let mut vectors: Vec<(u32, String)> = store.rows(&store.messages, key, vectors).await?;
+    if !vectors.is_empty() {
+        let messages = rows(kind::MESSAGE).fields("VALUE c.sequence");
+        let messages: HashSet<u32> = store.rows(&store.messages, key, messages).await?.into_iter().collect();
+        vectors.retain(|(sequence, _)| !messages.contains(sequence));
+    }
+    Ok(vectors)
+}
+
+/// Sequence and id of the chunks of a session that the payload of no event names.
+async fn chunks_without_event(store: &Store, key: &SessionKey) -> Result<Vec<(u32, String)>> {
+    let partition = ids::partition(key);
+    let chunks = Select::rows(kind::CHUNK, &partition).fields("VALUE c.id");
+    let mut chunks: Vec<String> = store.rows(&store.chunks, key, chunks).await?;
+    if !chunks.is_empty() {
+        let events = Select::rows(kind::EVENT, &partition).with("c.is_chunked = @", true);
+        let payloads = store.rows(&store.events, key, events.fields("VALUE c.payload")).await?;
+        let named = payloads.into_iter().flat_map(|payload: PayloadDocument| match payload {
+            PayloadDocument::Chunks { ids } => ids,
+            _ => Vec::new(),
+        });
+        let named: HashSet<String> = named.collect();
+        chunks.retain(|id| !named.contains(id));
+    }
+    Ok(chunks.into_iter().map(|id| (ids::sequence_of_chunk(key, &id), id)).collect())
+}

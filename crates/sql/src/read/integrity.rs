@@ -1,0 +1,59 @@
+//! Reads for a verification: rows that belong to nothing.
+
+use amplifier_session_core::{
+    Result,
+    backend::{StrayKind, StrayRows},
+    model::{SessionId, SessionKey, UserId},
+};
+
+use super::of_session;
+use crate::{Columns, Query, Reader, number, rows};
+
+/// The condition that the message of a row `t` does not exist.
+pub(crate) const WITHOUT_MESSAGE: &str = "NOT EXISTS (SELECT 1 FROM transcripts m WHERE m.user_id = t.user_id
+    AND m.session_id = t.session_id AND m.sequence = t.sequence)";
+
+/// The condition that a row `t` of `event_chunks` belongs to the payload of no event.
+pub(crate) const WITHOUT_PAYLOAD: &str = "NOT EXISTS (SELECT 1 FROM events e WHERE e.user_id = t.user_id
+    AND e.session_id = t.session_id AND e.sequence = t.sequence AND e.chunk_count > t.chunk_index)";
+
+/// The rows of a session that belong to no message or event.
+pub fn stray<R: Reader>(reader: &R, key: &SessionKey) -> Result<Vec<StrayRows>> {
+    let of = |kind, table: &str, condition| {
+        let sql = format!(
+            "SELECT t.sequence, count(*) FROM {table} t
+             WHERE t.user_id = ?1 AND t.session_id = ?2 AND {condition} GROUP BY 1 ORDER BY 1"
+        );
+        let decode = |row: &dyn Columns| Ok((number(row, 0)?, rows::count(row, 1)?));
+        let found = reader.rows(&Query::new("stray_rows", sql, of_session(key), decode))?;
+        Ok(found.into_iter().map(move |(sequence, rows)| StrayRows { kind, sequence, rows }))
+    };
+    let mut stray = Vec::new();
+    stray.extend(of(StrayKind::Vectors, R::DIALECT.all_vectors, WITHOUT_MESSAGE)?);
+    stray.extend(of(StrayKind::Vectors, "vector_failures", WITHOUT_MESSAGE)?);
+    stray.extend(of(StrayKind::Chunks, "event_chunks", WITHOUT_PAYLOAD)?);
+    Ok(stray)
+}
+
+/// The sessions of a user of which there are rows but no session.
+pub fn sessions_without_record(reader: &impl Reader, user: &UserId) -> Result<Vec<SessionKey>> {
+    let of = |table: &str| {
+        format!(
+            "SELECT session_id FROM {table} t WHERE t.user_id = ?1 AND NOT EXISTS (SELECT 1 FROM sessions s
+             WHERE s.user_id = t.user_id AND s.session_id = t.session_id)"
+        )
+    };
+    let sql = format!("{} UNION {} ORDER BY 1", of("transcripts"), of("events"));
+    let decode = |row: &dyn Columns| SessionId::new(row.text(0)?);
+    let ids = reader.rows(&Query::new("sessions_without_record", sql, [user.as_str().into()], decode))?;
+    Ok(ids.into_iter().map(|id| SessionKey::new(user.clone(), id)).collect())
+}
+
+/// Why texts of messages of a session have no vectors of a generation.
+#[must_use]
+pub fn failures(generation: u32, key: &SessionKey) -> Query<(u32, String)> {
+    let sql = "SELECT sequence, reason FROM vector_failures
+        WHERE user_id = ?1 AND session_id = ?2 AND generation = ?3 ORDER BY sequence";
+    let values = of_session(key).into_iter().chain([generation.into()]);
+    Query::new("vector_failures", sql, values, |row| Ok((number(row, 0)?, row.text(1)?)))
+}
