@@ -2,6 +2,7 @@
 
 mod cost;
 mod damage;
+mod difference;
 mod event;
 mod ids;
 mod message;
@@ -15,6 +16,7 @@ mod vector;
 
 pub use cost::Cost;
 pub use damage::{DamagedRow, RowKind};
+pub use difference::{Difference, DifferenceKind};
 pub(crate) use event::normalised_type;
 pub use event::{Event, Level, Payload, StoredEvent, event_says};
 pub use ids::{Digest, HostId, MessageRef, ProjectSlug, SessionId, SessionKey, UserId};

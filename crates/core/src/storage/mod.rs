@@ -26,6 +26,7 @@ mod sync_statistics;
 mod transcript;
 mod tree;
 mod vector_search;
+mod verify;
 
 use std::{
     collections::BTreeSet,
@@ -57,7 +58,7 @@ pub use embed::{EmbedReport, OnEmbedded};
 pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
 pub use find::{Addressed, AddressedLine};
-pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, SessionIngest};
+pub use ingest::{Extent, IngestReport, IngestTarget, LineOutcome, Mend, SessionIngest};
 pub use periods::PeriodStatistics;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus, VectorsOf};
 pub use rewind::{RewindOptions, RewindReport, SyncStateAfterRewind};
@@ -70,6 +71,7 @@ pub use statistics::{
 pub use sync_statistics::SyncStatistics;
 pub use transcript::SyncLines;
 pub use tree::{Origin, SessionTree};
+pub use verify::{Gaps, RowRepair, SessionCheck};
 
 /// How much of events to store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,11 +4,11 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use super::{SessionStorage, damage::SequencedRow};
+use super::SessionStorage;
 use crate::{
     Error, Result, Scope,
-    backend::{RowSpan, SequenceRange, SessionRows, SkippedLine},
-    model::{Event, Message, SessionId, SessionKey},
+    backend::{SessionRows, SkippedLine},
+    model::{Event, Message, SessionId},
 };
 
 /// The stored rows of a session.
@@ -38,36 +38,14 @@ impl SessionStorage {
         let stored = stored.ok_or_else(|| Error::session_not_found(session_id))?;
         let rows = self.backend.session_rows(&key).await?;
         Ok(SyncStatistics {
-            missing_messages: self.gaps::<Message>(&key, rows.messages).await?,
-            missing_events: self.gaps::<Event>(&key, rows.events).await?,
+            missing_messages: ranges(self.gaps_of::<Message>(&key, rows.messages, 0).await?),
+            missing_events: ranges(self.gaps_of::<Event>(&key, rows.events, 0).await?),
             skipped: stored.skipped,
             rows,
         })
     }
+}
 
-    async fn gaps<T: SequencedRow>(
-        &self,
-        key: &SessionKey,
-        span: RowSpan,
-    ) -> Result<Vec<RangeInclusive<u32>>> {
-        const PAGE: usize = 1_000;
-        let mut gaps = Vec::new();
-        let end = span.last_sequence.map_or(0, |last| u64::from(last) + 1);
-        if span.count == end {
-            return Ok(gaps);
-        }
-        let mut next = 0;
-        loop {
-            let rows = T::read(&*self.backend, key, SequenceRange { start: next, limit: PAGE }).await?;
-            if rows.is_empty() {
-                return Ok(gaps);
-            }
-            for sequence in rows.iter().map(T::sequence) {
-                if sequence > next {
-                    gaps.push(next..=sequence - 1);
-                }
-                next = sequence.saturating_add(1);
-            }
-        }
-    }
+fn ranges(gaps: Vec<(u32, u32)>) -> Vec<RangeInclusive<u32>> {
+    gaps.into_iter().map(|(first, last)| first..=last).collect()
 }

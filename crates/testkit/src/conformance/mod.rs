@@ -28,6 +28,7 @@ pub mod event_search;
 pub mod events;
 pub mod filters;
 pub mod generations;
+pub mod integrity;
 pub mod isolation;
 pub mod messages;
 pub mod meta;
@@ -150,6 +151,12 @@ macro_rules! conformance_suite {
                 vectors_are_counted_by_generation,
                 vectors_of_an_unknown_generation_are_refused,
                 a_rebuild_removes_the_previous_generation,
+            ]
+            integrity: [
+                a_store_equals_what_is_derived_from_it,
+                a_rebuilt_index_equals_the_rows,
+                an_index_behind_the_rows_is_no_difference,
+                failures_of_vectors_are_listed,
             ]
             search_text: [
                 accents_and_case_make_no_difference,

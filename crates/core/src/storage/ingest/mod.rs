@@ -1,6 +1,7 @@
 //! Ingests one session: lines come one by one, and only changes are written.
 
 mod kept;
+mod mend;
 mod pending;
 mod report;
 mod rewind;
@@ -9,6 +10,7 @@ mod times;
 
 use std::collections::{HashMap, HashSet};
 
+pub use mend::Mend;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
 
 use self::{
@@ -49,6 +51,8 @@ pub struct SessionIngest {
     flush_bytes: usize,
     /// Masks secrets in lines.
     masker: LineMasker,
+    /// What is known to be wrong with the stored rows, if they are being mended.
+    mend: Option<Mend>,
 }
 
 impl SessionStorage {
@@ -86,6 +90,7 @@ impl SessionStorage {
             report: IngestReport::default(),
             flush_bytes: FLUSH_BYTES,
             masker: LineMasker::default(),
+            mend: None,
         }
     }
 }
@@ -185,12 +190,13 @@ impl SessionIngest {
         let states = match self.has_no_rows() {
             true => Vec::new(),
             // Counted here, because the count of the session may be wrong after an interrupted write.
-            false => self.storage.backend.message_states(&self.target.key).await?,
+            false => self.message_states().await?,
         };
         if start as usize > states.len() {
             return Err(beyond_end("start_sequence", start, states.len()));
         }
         self.messages.begin(start, states);
+        self.mend_messages();
         Ok(())
     }
 
@@ -229,6 +235,7 @@ impl SessionIngest {
             false => self.stored_event_digests(start).await?,
         };
         self.events.begin(start, digests);
+        self.mend_events();
         Ok(())
     }
 
@@ -288,7 +295,12 @@ impl SessionIngest {
     }
 
     /// The digests of the stored events from `start` on.
-    async fn stored_event_digests(&self, start: u32) -> Result<Vec<Digest>> {
+    async fn stored_event_digests(&mut self, start: u32) -> Result<Vec<Digest>> {
+        let digests = self.event_digests_from(start).await;
+        self.mended_digests(digests, start)
+    }
+
+    async fn event_digests_from(&self, start: u32) -> Result<Vec<Digest>> {
         /// Digests of one page.
         const PAGE: usize = 100_000;
         // From one before `start`, to check that there is no gap.

@@ -18,6 +18,8 @@ pub(super) struct Pending<T> {
     first: u32,
     /// The stored rows after a damaged part of the file.
     kept: Option<KeptRows>,
+    /// Whether there may be more stored rows than are known.
+    has_unknown_rows: bool,
 }
 
 impl<T> Pending<T> {
@@ -34,7 +36,13 @@ impl<T> Pending<T> {
             digests: Vec::new(),
             first: 0,
             kept: None,
+            has_unknown_rows: false,
         }
+    }
+
+    /// Removes all rows after the last line, even if none is known.
+    pub(super) fn expect_unknown_rows(&mut self) {
+        self.has_unknown_rows = true;
     }
 
     /// Begins lines at the sequence `start`; `digests` are those of the stored rows from there on.
@@ -117,6 +125,8 @@ impl<T> Pending<T> {
         if extent == Extent::Whole && self.next < self.stored {
             self.rows.truncate = Some(self.next);
             self.touched = true;
+        } else if extent == Extent::Whole && self.has_unknown_rows {
+            self.rows.truncate = Some(self.next);
         }
     }
 

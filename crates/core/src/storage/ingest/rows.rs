@@ -34,6 +34,8 @@ pub(super) struct MessageRows {
     turn_before: bool,
     /// The number of pending messages with each content type.
     content_types: BTreeMap<ContentType, u64>,
+    /// Messages that are written even if they are stored.
+    pub(super) written_again: BTreeSet<u32>,
 }
 
 impl MessageRows {
@@ -48,6 +50,7 @@ impl MessageRows {
             title: TitleFinder::default(),
             turn_before: false,
             content_types: BTreeMap::new(),
+            written_again: BTreeSet::new(),
         }
     }
 
@@ -109,7 +112,8 @@ impl MessageRows {
         let stored = self.states.get(sequence as usize);
         let time = LineTime::of(&object, role, first_seen.unwrap_or(seen));
         let doubt = doubt(&object);
-        if let Some(stored) = stored.filter(|stored| stored.digest == digest && stored.turn == turn) {
+        let is_equal = |stored: &&MessageState| stored.digest == digest && stored.turn == turn;
+        if let Some(stored) = stored.filter(is_equal).filter(|_| !self.written_again.contains(&sequence)) {
             self.times.push((sequence, time.with_stored((stored.ts, stored.ts_source))));
             self.pending.leave();
             return Ok(doubt);

@@ -36,6 +36,7 @@ mod statistics;
 mod trees;
 mod vector_search;
 mod vectors;
+mod verify;
 
 fn on_both_stores(test: impl AsyncFn(Store)) {
     println!("in memory");

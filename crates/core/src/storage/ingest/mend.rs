@@ -1,0 +1,128 @@
+//! Writes rows again that are stored wrongly, although their digests say that they are stored.
+
+use std::collections::BTreeSet;
+
+use super::SessionIngest;
+use crate::{
+    ErrorKind, Result,
+    model::{Digest, MessageState, TimeSource, Timestamp},
+    storage::Gaps,
+};
+
+/// What is known to be wrong with the stored rows of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Mend {
+    /// Messages to write even if the store has their digest.
+    pub messages: BTreeSet<u32>,
+    /// Whether to write all events.
+    pub events: bool,
+    /// Sequences without rows.
+    pub gaps: Gaps,
+    /// Whether the digests of messages and of events can't be read. Then it is not known which rows there are, and none
+    /// is removed.
+    unknown: [bool; 2],
+}
+
+impl Mend {
+    /// Writes these messages again, and all events if `events`.
+    #[must_use]
+    pub fn new(messages: BTreeSet<u32>, events: bool, gaps: Gaps) -> Self {
+        Self { messages, events, gaps, unknown: [false; 2] }
+    }
+}
+
+impl SessionIngest {
+    /// Makes the ingest mend rows that are stored wrongly. Lines must begin at sequence 0. If digests can't be read, all
+    /// rows of their kind are written.
+    pub fn mend(&mut self, mend: Mend) {
+        self.mend = Some(mend);
+    }
+
+    /// The states of the stored messages.
+    pub(super) async fn message_states(&mut self) -> Result<Vec<MessageState>> {
+        let states = self.storage.backend.message_states(&self.target.key).await;
+        let Some(mend) = &mut self.mend else { return states };
+        match states {
+            Ok(mut states) => {
+                let missing = MessageState {
+                    digest: NO_DIGEST,
+                    turn: None,
+                    ts: Timestamp::from_micros(0),
+                    ts_source: TimeSource::Stated,
+                };
+                fill(&mut states, &mend.gaps.messages, missing);
+                Ok(states)
+            }
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                mend.messages.clear();
+                mend.unknown[0] = true;
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The digests of the stored events from `start` on.
+    pub(super) fn mended_digests(&mut self, digests: Result<Vec<Digest>>, start: u32) -> Result<Vec<Digest>> {
+        let Some(mend) = self.mend.as_mut().filter(|_| start == 0) else { return digests };
+        match digests {
+            Ok(mut digests) => {
+                fill(&mut digests, &mend.gaps.events, NO_DIGEST);
+                Ok(digests)
+            }
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                mend.events = true;
+                mend.unknown[1] = true;
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn mend_messages(&mut self) {
+        if let Some(mend) = &self.mend {
+            self.messages.written_again.clone_from(&mend.messages);
+            if !mend.unknown[0] {
+                self.messages.pending.expect_unknown_rows();
+            }
+        }
+    }
+
+    pub(super) fn mend_events(&mut self) {
+        if let Some(mend) = &self.mend {
+            if mend.events {
+                self.events.rewrite();
+            }
+            if !mend.unknown[1] {
+                self.events.pending.expect_unknown_rows();
+            }
+        }
+    }
+}
+
+/// The digest of no line.
+const NO_DIGEST: Digest = Digest([0; 16]);
+
+/// Puts `missing` in the place of missing rows, so that positions are sequences.
+fn fill<T: Copy>(rows: &mut Vec<T>, gaps: &[(u32, u32)], missing: T) {
+    for (first, last) in gaps {
+        let at = *first as usize;
+        if at <= rows.len() {
+            let count = (last - first) as usize + 1;
+            drop(rows.splice(at..at, std::iter::repeat_n(missing, count)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_are_sequences_after_gaps_are_filled() {
+        let mut rows = vec![0, 1, 4, 5, 7];
+        fill(&mut rows, &[(2, 3), (6, 6)], -1);
+        assert_eq!(rows, [0, 1, -1, -1, 4, 5, -1, 7]);
+    }
+}

@@ -1,0 +1,59 @@
+//! Checks the events of a session.
+
+use super::{Checking, Sequences};
+use crate::{
+    Result,
+    backend::SequenceRange,
+    model::{Event, RowKind},
+};
+
+/// Number of events read at a time.
+const PAGE: usize = 1_000;
+/// The payloads of events are read up to this many bytes at a time.
+const PAYLOAD_BYTES: u64 = 4 << 20;
+
+impl Checking<'_> {
+    pub(super) async fn events(&mut self) -> Result<()> {
+        let mut sequences = Sequences::default();
+        let mut range = SequenceRange { start: 0, limit: PAGE };
+        loop {
+            let mut damaged = Vec::new();
+            let page = self.storage.readable_page::<Event>(&self.key, range, &mut damaged).await;
+            for sequence in self.find_damaged(damaged) {
+                sequences.add(sequence);
+            }
+            let Some(page) = self.unless_damaged(RowKind::Event, page)? else { return Ok(()) };
+            let Some(last) = page.last() else { break };
+            range.start = last.sequence.saturating_add(1);
+            for event in &page {
+                sequences.add(event.sequence);
+            }
+            self.payloads(&page).await?;
+            self.storage.backend.give_way().await;
+        }
+        self.find_gaps(RowKind::Event, &sequences, self.stored.session.event_count);
+        self.check.gaps.events = sequences.gaps;
+        Ok(())
+    }
+
+    /// Reads the lines of events, which compares them with their digests.
+    async fn payloads(&mut self, mut events: &[Event]) -> Result<()> {
+        self.check.events += events.len() as u64;
+        while !events.is_empty() {
+            let mut bytes = 0_u64;
+            let fit = events.iter().take_while(|event| {
+                bytes = bytes.saturating_add(event.data_size_bytes);
+                bytes <= PAYLOAD_BYTES
+            });
+            let (some, rest) = events.split_at(fit.count().max(1));
+            events = rest;
+            let mut damaged = Vec::new();
+            let lines = self.storage.readable_payloads(&self.key, some, &mut damaged).await;
+            self.find_damaged(damaged);
+            if let Some(lines) = self.unless_damaged(RowKind::Event, lines)? {
+                self.check.events_without_line += lines.values().filter(|line| line.is_none()).count() as u64;
+            }
+        }
+        Ok(())
+    }
+}

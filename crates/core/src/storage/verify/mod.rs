@@ -1,0 +1,201 @@
+//! Compares a store with itself: what it derived from lines with the lines, and counts with rows.
+
+mod events;
+mod gaps;
+mod messages;
+mod repair;
+mod sequences;
+mod vectors;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::sequences::Sequences;
+use super::SessionStorage;
+use crate::{
+    Error, ErrorKind, Result,
+    backend::{IndexProblem, StoredSession, StrayKind, meta::Generations},
+    model::{DamagedRow, Difference, DifferenceKind, RowKind, SessionKey, UserId},
+};
+
+pub use gaps::Gaps;
+pub use repair::RowRepair;
+
+/// At most this many differences of a session are listed.
+const LISTED: usize = 1_000;
+
+/// What a verification of a stored session found.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SessionCheck {
+    /// Number of messages that were read.
+    pub messages: u64,
+    /// Number of events that were read.
+    pub events: u64,
+    /// Number of vectors of the current generation that were read.
+    pub vectors: u64,
+    /// Number of messages whose vectors are pending.
+    pub pending_vectors: u64,
+    /// Number of events whose lines are not stored.
+    pub events_without_line: u64,
+    /// What differs: the first 1,000.
+    pub differences: Vec<Difference>,
+    /// The total number of differences.
+    pub difference_count: u64,
+    /// Missing sequences.
+    pub gaps: Gaps,
+    /// Messages and events whose rows can't be read, or whose line is another one.
+    pub damaged: [BTreeSet<u32>; 2],
+    /// What can be derived again from the rows.
+    pub repair: RowRepair,
+}
+
+impl SessionCheck {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.difference_count == 0
+    }
+
+    fn add(&mut self, difference: Difference) {
+        self.difference_count += 1;
+        if self.differences.len() < LISTED {
+            self.differences.push(difference);
+        }
+    }
+}
+
+/// A session that is being checked.
+struct Checking<'a> {
+    storage: &'a SessionStorage,
+    stored: &'a StoredSession,
+    key: SessionKey,
+    held: Generations,
+    check: SessionCheck,
+}
+
+impl SessionStorage {
+    /// Compares a stored session with itself. Reads all of its rows, a few at a time, and changes nothing.
+    ///
+    /// Compared are: every line with its digest, sequences, counts, turns (of a session that was synced from files), the
+    /// vectors of each message, and the pieces of large events. If another process writes the session meanwhile, the
+    /// result may contain differences that do not exist: compare the version before and after.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend, except `Damaged`, which is a difference.
+    pub async fn check_session(&self, stored: &StoredSession) -> Result<SessionCheck> {
+        let (key, held) = (stored.session.key(), self.generations().await?);
+        let check = SessionCheck::default();
+        let mut checking = Checking { storage: self, stored, key, held, check };
+        checking.messages().await?;
+        checking.events().await?;
+        checking.stray_rows().await?;
+        Ok(checking.check)
+    }
+
+    /// The sessions of `user` of which rows are stored, but not the session itself.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn check_records(&self, user: &UserId) -> Result<Vec<SessionKey>> {
+        self.backend.sessions_without_record(user).await
+    }
+}
+
+impl From<IndexProblem> for Difference {
+    fn from(IndexProblem { message, reason }: IndexProblem) -> Self {
+        match message {
+            Some(message) => Self::of(&message.session, DifferenceKind::Index, reason)
+                .at_row(RowKind::Message, message.sequence),
+            None => Self::new(DifferenceKind::Index, reason),
+        }
+    }
+}
+
+impl Checking<'_> {
+    fn find(&mut self, kind: DifferenceKind, reason: impl Into<String>) {
+        let difference = Difference::of(&self.key, kind, reason);
+        self.check.add(difference);
+    }
+
+    fn find_at(&mut self, kind: DifferenceKind, row: RowKind, sequence: u32, reason: impl Into<String>) {
+        let difference = Difference::of(&self.key, kind, reason).at_row(row, sequence);
+        self.check.add(difference);
+    }
+
+    /// Adds rows that can't be read.
+    fn find_damaged(&mut self, rows: Vec<DamagedRow>) -> Vec<u32> {
+        let mut sequences = Vec::new();
+        for DamagedRow { kind, sequence, reason, .. } in rows {
+            let Some(sequence) = sequence else {
+                self.find(DifferenceKind::Damaged, reason);
+                continue;
+            };
+            self.find_at(DifferenceKind::Damaged, kind, sequence, reason);
+            let [messages, events] = &mut self.check.damaged;
+            let rows = if kind == RowKind::Message { messages } else { events };
+            rows.insert(sequence);
+            sequences.push(sequence);
+        }
+        sequences
+    }
+
+    /// Makes damage that can't be attributed to a row a difference. Returns `None` then.
+    fn unless_damaged<T>(&mut self, row: RowKind, read: Result<T>) -> Result<Option<T>> {
+        match read {
+            Ok(read) => Ok(Some(read)),
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                let difference = Difference::of(&self.key, DifferenceKind::Damaged, with_rows(row, &error));
+                self.check.add(difference);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Adds the sequences without rows, and the count of the session if it is another number.
+    fn find_gaps(&mut self, row: RowKind, sequences: &Sequences, stated: u32) {
+        for (first, last) in &sequences.gaps {
+            let reason = if first == last { "it is missing" } else { "they are missing" };
+            let difference = Difference::of(&self.key, DifferenceKind::Gap, reason);
+            self.check.add(difference.at_rows(row, *first, *last));
+        }
+        // A row that is missing at the end looks the same as a wrong count.
+        if sequences.next != stated {
+            let (rows, count) = (row.as_str(), sequences.next);
+            self.find(
+                DifferenceKind::Count,
+                format!("the session states {stated} {rows}s; its {rows}s end after {count}"),
+            );
+            self.check.repair.counts = true;
+        }
+    }
+
+    async fn stray_rows(&mut self) -> Result<()> {
+        let mut counts: BTreeMap<(StrayKind, u32), u64> = BTreeMap::new();
+        for stray in self.storage.backend.stray_rows(&self.key).await? {
+            *counts.entry((stray.kind, stray.sequence)).or_default() += stray.rows;
+        }
+        for ((kind, sequence), rows) in counts {
+            self.check.repair.stray = true;
+            match kind {
+                StrayKind::Vectors => {
+                    let what = if rows == 1 { "a vector".to_owned() } else { format!("{rows} vectors") };
+                    let reason = format!("there is {what} of it, but no message");
+                    self.find_at(DifferenceKind::Vectors, RowKind::Message, sequence, reason);
+                }
+                StrayKind::Chunks => {
+                    let what = if rows == 1 { "a piece".to_owned() } else { format!("{rows} pieces") };
+                    let reason = format!("{what} of a payload that it does not have");
+                    self.find_at(DifferenceKind::Chunks, RowKind::Event, sequence, reason);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn with_rows(row: RowKind, error: &Error) -> String {
+    format!("its {}s can't be read: {}", row.as_str(), error.message())
+}

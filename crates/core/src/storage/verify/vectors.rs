@@ -1,0 +1,111 @@
+//! Checks the vectors of messages.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::Checking;
+use crate::{
+    Result,
+    content::embeddable,
+    model::{
+        ContentType, DifferenceKind, EmbeddingSpace, Message, MessageRef, RowKind, VectorRecord, VectorState,
+    },
+    storage::embed::texts_of,
+};
+
+/// How far the length of a vector may be from 1.
+const UNIT: f64 = 1e-2;
+
+/// What is wrong with the vectors of a message.
+struct Wrong {
+    reason: String,
+    /// Whether making vectors is enough; otherwise, the stored ones must be removed.
+    is_lack: bool,
+}
+
+impl Checking<'_> {
+    /// Checks the vectors of the current generation of some messages. A text of the messages `failed` could not be
+    /// embedded.
+    pub(super) async fn vectors(&mut self, messages: &[Message], failed: &HashSet<u32>) -> Result<()> {
+        let Some(current) = self.held.current.clone() else {
+            self.check.pending_vectors += messages.iter().filter(|of| of.vectors.is_pending()).count() as u64;
+            return Ok(());
+        };
+        let texts: Vec<(MessageRef, ContentType)> = messages
+            .iter()
+            .flat_map(|message| ContentType::EMBEDDED.map(|of| (message.message_ref(), of)))
+            .collect();
+        let read = self.storage.backend.vectors_of(current.number, &texts).await;
+        let Some(read) = self.unless_damaged(RowKind::Message, read)? else { return Ok(()) };
+        self.check.vectors += read.len() as u64;
+        let mut records: HashMap<u32, Vec<VectorRecord>> = HashMap::new();
+        for (message, record) in read {
+            records.entry(message.sequence).or_default().push(record);
+        }
+        for message in messages {
+            self.check.pending_vectors += u64::from(message.vectors.is_pending());
+            let records = records.remove(&message.sequence).unwrap_or_default();
+            let wrong = self.wrong(message, &records, &current.space, failed.contains(&message.sequence));
+            if let Some(Wrong { reason, is_lack }) = wrong {
+                self.find_at(DifferenceKind::Vectors, RowKind::Message, message.sequence, reason);
+                let repair = &mut self.check.repair;
+                let sequences =
+                    if is_lack { &mut repair.vectors_to_make } else { &mut repair.vectors_to_remove };
+                sequences.insert(message.sequence);
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong(
+        &self,
+        message: &Message,
+        records: &[VectorRecord],
+        space: &EmbeddingSpace,
+        has_failed: bool,
+    ) -> Option<Wrong> {
+        let wrong = |reason: String| Some(Wrong { reason, is_lack: false });
+        if message.vectors == VectorState::Nothing && !records.is_empty() {
+            return wrong(format!("it has nothing to embed, but {} vectors", records.len()));
+        }
+        let mut by_type: BTreeMap<ContentType, Vec<&VectorRecord>> = BTreeMap::new();
+        for record in records {
+            by_type.entry(record.content_type).or_default().push(record);
+            if let Some(reason) = invalid(record, space) {
+                return wrong(format!(
+                    "vector {} of its {} {reason}",
+                    record.chunk_index, record.content_type
+                ));
+            }
+        }
+        for (content_type, records) in &by_type {
+            let total = records.iter().map(|record| record.total_chunks).max().unwrap_or(0);
+            if (0..total).ne(records.iter().map(|record| record.chunk_index)) {
+                let reason = format!("it has {} of {total} vectors of its {content_type}", records.len());
+                return Some(Wrong { reason, is_lack: true });
+            }
+        }
+        if message.vectors != VectorState::Stored || has_failed {
+            return None;
+        }
+        let limit = self.storage.settings.tool_output_chars;
+        let texts = texts_of(message);
+        let mut texts = texts.iter().filter(|text| !embeddable(text, limit).is_empty());
+        // Someone who gives vectors need not give them for every text.
+        let is_complete = self.stored.sync_state.is_none() && !records.is_empty();
+        let lacking = texts.find(|text| !is_complete && !by_type.contains_key(&text.content_type))?;
+        Some(Wrong { reason: format!("it has no vector of its {}", lacking.content_type), is_lack: true })
+    }
+}
+
+/// Why a vector can't be compared with others.
+fn invalid(record: &VectorRecord, space: &EmbeddingSpace) -> Option<String> {
+    if let Err(error) = record.validate(space) {
+        return Some(match error.context("field") {
+            Some("vector") | None => error.message().to_owned(),
+            Some(field) => format!("has a wrong {field}: it {}", error.message()),
+        });
+    }
+    let length = record.vector.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+    // A text without any word that the model knows has a vector of zeros.
+    (length != 0.0 && (length - 1.0).abs() > UNIT).then(|| format!("has length {length:.3}, not 1"))
+}
