@@ -18,6 +18,7 @@
 //! see [`SyncReport::kept`].
 //!
 //! [`restore`] writes session folders from a store, with the lines and metadata files that were synced.
+//! [`verify()`] compares a store with the folders and with itself.
 //! With the feature `watch`, [`mod@watch`] follows the folders and syncs what changes.
 //!
 //! Nothing is ever written to a session folder. If a file or folder is gone or damaged, nothing is removed from the
@@ -41,6 +42,7 @@ mod rewind;
 mod run;
 mod session;
 mod state;
+mod verify;
 #[cfg(feature = "watch")]
 pub mod watch;
 mod writer;
@@ -57,3 +59,4 @@ pub use restore::{
 pub use rewind::rewind;
 pub use run::sync;
 pub use state::source_folder;
+pub use verify::{Known, VerifyOptions, VerifyProgress, VerifyReport, verify};

@@ -7,6 +7,7 @@ use amplifier_session_core::model::SessionKey;
 use amplifier_session_core::{
     Error, Result, SessionStorage, blocking,
     model::{SessionId, UserId},
+    storage::Mend,
 };
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
@@ -41,6 +42,8 @@ pub(crate) struct Planned {
     /// The number of bytes to read; `None` if the stored session is up to date.
     pub(crate) bytes: Option<u64>,
     pub(crate) cost: Cost,
+    /// What is known to be wrong with the stored rows. Then all files are compared completely.
+    pub(crate) mend: Option<Mend>,
 }
 
 /// The cost of reading a session, in bytes.
@@ -111,7 +114,7 @@ impl Plan {
                 state.is_outdated(&folder.project, &folder.files, storage.settings().events)
             };
             let is_changed = bytes.is_some() && state.is_none_or(is_outdated);
-            Planned { is_known: state.is_some(), is_changed, bytes, cost, folder }
+            Planned { is_known: state.is_some(), is_changed, bytes, cost, folder, mend: None }
         };
         Self { sessions: folders.into_iter().map(planned).collect() }
     }
@@ -144,7 +147,7 @@ fn cost(folder: &SessionFolder, state: Option<&SyncState>, bytes: u64) -> Cost {
 }
 
 /// The folders selected by the options.
-async fn folders(
+pub(crate) async fn folders(
     storage: &SessionStorage,
     options: &SyncOptions,
     found: Discovery,

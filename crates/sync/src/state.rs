@@ -29,6 +29,9 @@ pub(crate) struct SyncState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     folder: Option<String>,
     files: BTreeMap<String, FileState>,
+    /// The number of rows that a rewind has left of files that count as read although they have more.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    rewound: BTreeMap<String, u32>,
     /// For a state in the previous format: whether payloads of events were stored.
     #[serde(skip)]
     earlier: Option<bool>,
@@ -130,9 +133,9 @@ impl SyncState {
     /// The stored state of a session that is now in `project`, or an empty state if there is none.
     pub(crate) fn of(project: &ProjectSlug, stored: Option<&str>) -> Self {
         let known = stored.and_then(Self::parse);
-        let (folder, files, earlier) =
-            known.map(|state| (state.folder, state.files, state.earlier)).unwrap_or_default();
-        Self { version: VERSION, project: project.to_string(), folder, files, earlier }
+        let (folder, files, rewound, earlier) =
+            known.map(|state| (state.folder, state.files, state.rewound, state.earlier)).unwrap_or_default();
+        Self { version: VERSION, project: project.to_string(), folder, files, rewound, earlier }
     }
 
     /// Sets the folder that is read.
@@ -217,7 +220,32 @@ impl SyncState {
             TRANSCRIPT_BACKUP => self.files.remove(TRANSCRIPT),
             _ => None,
         };
+        self.rewound.remove(file.name);
         self.files.insert(file.name.to_owned(), state);
+    }
+
+    /// The number of rows that a rewind has left of a file that is unchanged since.
+    pub(crate) fn rewound_rows(&self, file: Source) -> Option<u32> {
+        let is_unchanged = self.file(file.name).is_some_and(|known| known.stamp == file.stamp);
+        self.rewound.get(file.name).copied().filter(|_| is_unchanged)
+    }
+
+    /// Makes all files be read again from their beginning.
+    pub(crate) fn forget_positions(&mut self) {
+        for file in self.files.values_mut() {
+            file.settled = false;
+            if let Some(log) = &mut file.log {
+                *log = LogPosition { payloads: log.payloads, ..LogPosition::default() };
+            }
+        }
+    }
+
+    /// Restores the state that a file had before it was read.
+    pub(crate) fn put_back(&mut self, before: &Self, name: &str) {
+        if let Some(file) = before.files.get(name) {
+            self.files.insert(name.to_owned(), file.clone());
+            self.rewound.extend(before.rewound.get_key_value(name).map(|(name, rows)| (name.clone(), *rows)));
+        }
     }
 
     /// The event log that was read.
@@ -259,6 +287,7 @@ impl SyncState {
                 damage.missing = damage.missing.min(rows);
             }
             file.damage.take_if(|damage| damage.missing == 0);
+            self.rewound.insert(name.clone(), rows);
         }
     }
 

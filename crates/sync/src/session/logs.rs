@@ -30,6 +30,8 @@ struct Reading {
     position: LogPosition,
     /// Signs of damage.
     notes: DamageNotes,
+    /// At most this many lines are stored: a rewind has removed the rows of the others.
+    most: Option<u32>,
 }
 
 impl SessionReader<'_> {
@@ -96,6 +98,7 @@ impl SessionReader<'_> {
         let position = known.as_ref().and_then(|known| known.log.as_ref());
         // If less was stored than is wanted now, all rows are written again.
         let rewriting = position.is_some_and(|log| self.keeps_payloads() && !log.payloads);
+        let most = self.before.as_ref().and_then(|before| before.rewound_rows(file));
         let is_stored = position.is_some_and(|log| log.rows <= stored);
         let known = known.filter(|_| is_stored && !rewriting);
         let mut open = OpenLog::open(self.folder.path.join(file.name), known).await?;
@@ -113,9 +116,10 @@ impl SessionReader<'_> {
             kind,
             file: opened,
             // An interrupted rewrite must start over: the stored rows do not show how far it came.
-            resumable: kind == Kind::Events && !rewriting,
+            resumable: kind == Kind::Events && !rewriting && most.is_none(),
             position: LogPosition { payloads: self.keeps_payloads(), ..open.start.clone() },
             notes,
+            most,
         };
         while let Some(batch) = open.batch().await? {
             self.batch(ingest, &mut reading, batch).await?;
@@ -134,6 +138,9 @@ impl SessionReader<'_> {
         };
         let log = (kind == Kind::Events).then_some(position);
         self.state.set_read(reading.file, read, FileEnd { log, damage });
+        if let Some(before) = self.before.as_ref().filter(|_| most.is_some()) {
+            self.state.put_back(before, file.name);
+        }
         Ok(())
     }
 
@@ -159,6 +166,9 @@ impl SessionReader<'_> {
     }
 
     async fn line(&mut self, ingest: &mut SessionIngest, reading: &mut Reading, line: Line) -> Result<()> {
+        if reading.most.is_some_and(|most| reading.position.rows >= most) {
+            return Ok(());
+        }
         let (file, seen) = (reading.file.name, reading.file.stamp.modified());
         let (text, has_ending) = match line.text {
             LineText::Ended(text) => (RawJson::new(text), true),

@@ -112,6 +112,8 @@ pub(crate) struct SessionReader<'a> {
     folder: &'a SessionFolder,
     /// The state of the files, from the previous sync and from this one.
     state: SyncState,
+    /// The state from the previous sync, if all files are compared completely.
+    before: Option<SyncState>,
     /// The invalid lines to store.
     skipped: Vec<SkippedLine>,
     report: SyncReport,
@@ -132,6 +134,11 @@ impl<'a> SessionReader<'a> {
         if planned.is_known && ingest.stored().is_none() {
             // It was deleted since the sync began.
             return Ok(Read::settled(reader.report, SessionOutcome::Unchanged));
+        }
+        if let Some(mend) = &planned.mend {
+            reader.before = Some(reader.state.clone());
+            reader.state.forget_positions();
+            ingest.mend(mend.clone());
         }
         ingest.set_seen(folder.modified);
         if let Some(had_payloads) = reader.state.is_of_earlier_version() {
@@ -166,6 +173,7 @@ impl<'a> SessionReader<'a> {
             context,
             folder,
             state,
+            before: None,
             skipped: stored.map_or_else(Vec::new, |stored| stored.skipped.clone()),
             report: SyncReport::default(),
             changed: stored.is_some_and(|stored| stored.session.project_slug != folder.project),

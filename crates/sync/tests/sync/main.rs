@@ -16,5 +16,6 @@ mod selection;
 mod times;
 mod transcript;
 mod vectors;
+mod verify;
 #[cfg(feature = "watch")]
 mod watch;

@@ -1,0 +1,375 @@
+//! Compares the files of a session folder with the stored session.
+
+use std::{
+    io::{self, Read},
+    path::Path,
+};
+
+use amplifier_session_core::{
+    ErrorKind, Result, SessionStorage,
+    backend::{SequenceRange, StoredSession},
+    blocking, events,
+    model::{Difference, DifferenceKind, Digest, RawJson, Role, RowKind, SessionKey},
+    storage::{EventDetail, SessionCheck},
+};
+
+use super::diff::{Hunk, differences};
+use crate::{
+    discover::SessionFolder,
+    files::{self, SessionFiles, Source},
+    lines::{BYTE_ORDER_MARK, LineReader, LineText},
+    state::{FileState, SyncState},
+};
+
+/// Number of digests read at a time.
+const PAGE: usize = 100_000;
+
+/// What a comparison found.
+#[derive(Debug, Default)]
+pub(super) struct Compared {
+    pub(super) differences: Vec<Difference>,
+    /// Number of lines in the files.
+    pub(super) lines: u64,
+    /// Number of bytes that were read.
+    pub(super) bytes: u64,
+    /// Lines that a sync skips.
+    pub(super) skipped: u64,
+    /// Rows that a sync keeps although the files do not have them.
+    pub(super) kept: u64,
+    /// Lines whose rows a rewind has removed.
+    pub(super) rewound: u64,
+    /// Whether stored events lack their lines.
+    pub(super) lacks_lines: bool,
+}
+
+/// A session folder and what is stored of it.
+pub(super) struct Comparison<'a> {
+    pub(super) storage: &'a SessionStorage,
+    pub(super) folder: &'a SessionFolder,
+    pub(super) stored: &'a StoredSession,
+    pub(super) check: &'a SessionCheck,
+    pub(super) key: SessionKey,
+    pub(super) state: SyncState,
+    pub(super) found: Compared,
+}
+
+/// A log, and where a difference in it begins.
+struct Log {
+    row: RowKind,
+    file: Source,
+    /// The number of lines that equal the stored rows, from the beginning.
+    equal: usize,
+    /// The lines after them that a sync would store, with their numbers.
+    lines: Vec<(u64, Digest)>,
+    /// The number of lines that a sync skips, and of all lines.
+    skipped: u64,
+    all: u64,
+}
+
+impl<'a> Comparison<'a> {
+    pub(super) fn new(
+        storage: &'a SessionStorage,
+        folder: &'a SessionFolder,
+        stored: &'a StoredSession,
+        check: &'a SessionCheck,
+    ) -> Self {
+        let state = SyncState::of(&folder.project, stored.sync_state.as_deref());
+        Self { storage, folder, stored, check, key: stored.session.key(), state, found: Compared::default() }
+    }
+
+    pub(super) async fn run(mut self) -> Result<Compared> {
+        let path = self.folder.path.clone();
+        let files = match blocking(move || SessionFiles::find(&path)).await? {
+            Ok(Some(files)) => files,
+            // It is gone since it was found: the store keeps the session.
+            Ok(None) => return Ok(self.found),
+            Err(error) => {
+                self.find(DifferenceKind::Unreadable, format!("the folder can't be read: {error}"));
+                return Ok(self.found);
+            }
+        };
+        if self.stored.session.project_slug != self.folder.project {
+            let (stored, found) = (&self.stored.session.project_slug, &self.folder.project);
+            let reason = format!("it is stored in project {stored}; its folder is in {found}");
+            self.find(DifferenceKind::Metadata, reason);
+        }
+        self.metadata(&files).await?;
+        match files.transcript {
+            Some(file) => self.transcript(file).await?,
+            // A transcript that is gone or withheld removes nothing.
+            None => self.found.kept += self.check.messages,
+        }
+        match files.events(self.state.known_events()) {
+            Some(file) => self.events(file).await?,
+            None => self.found.kept += self.check.events,
+        }
+        Ok(self.found)
+    }
+
+    fn find(&mut self, kind: DifferenceKind, reason: impl Into<String>) {
+        self.found.differences.push(Difference::of(&self.key, kind, reason));
+    }
+
+    fn find_in(&mut self, kind: DifferenceKind, file: &str, reason: impl Into<String>) {
+        self.found.differences.push(Difference::of(&self.key, kind, reason).in_file(file));
+    }
+
+    /// A file that is gone or can't be parsed changes nothing in the store.
+    async fn metadata(&mut self, files: &SessionFiles) -> Result<()> {
+        for file in files.metadata.clone() {
+            let path = self.folder.path.join(file.name);
+            let content = match blocking(move || read_metadata(&path)).await? {
+                Ok(content) => content,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => {
+                    self.find_in(DifferenceKind::Unreadable, file.name, error.to_string());
+                    continue;
+                }
+            };
+            self.found.bytes += content.len() as u64;
+            let content = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content);
+            let stored = self.stored.metadata_files.iter().find(|stored| stored.name == file.name);
+            match stored {
+                Some(stored) if stored.raw.as_bytes() == content => {}
+                _ if content.len() > events::MAX_LINE_BYTES
+                    || RawJson::new(content).parse_object().is_err() =>
+                {
+                    self.found.skipped += 1;
+                }
+                stored => {
+                    let what = if stored.is_some() { "differs from the stored one" } else { "is not stored" };
+                    let reason = format!("it {what}{}", self.since(file));
+                    self.find_in(DifferenceKind::Metadata, file.name, reason);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn transcript(&mut self, file: Source) -> Result<()> {
+        let states = match self.storage.backend().message_states(&self.key).await {
+            // The check has reported it.
+            Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
+            states => states?,
+        };
+        let rows = states.into_iter().map(|state| Some(state.digest)).collect();
+        self.log(RowKind::Message, file, with_gaps(rows, &self.check.gaps.messages)).await
+    }
+
+    async fn events(&mut self, file: Source) -> Result<()> {
+        let known = self.state.file(file.name);
+        let has_log = known.is_some_and(|known| known.log.is_some());
+        // A store that keeps no events has none.
+        if !has_log && (known.is_some() || self.storage.settings().events == EventDetail::None) {
+            return Ok(());
+        }
+        let keeps_lines = known.and_then(|known| known.log.as_ref()).is_some_and(|log| log.payloads);
+        if keeps_lines && self.check.events_without_line > 0 {
+            let reason = format!("the lines of {} events are not stored", self.check.events_without_line);
+            self.find_in(DifferenceKind::NotStored, file.name, reason);
+            self.found.lacks_lines = true;
+        }
+        let mut rows = Vec::new();
+        loop {
+            let start = rows.len() as u32 + gaps_before(&self.check.gaps.events, rows.len());
+            let range = SequenceRange { start, limit: PAGE };
+            let page = match self.storage.backend().event_digests(&self.key, range).await {
+                Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
+                page => page?,
+            };
+            if page.is_empty() {
+                break;
+            }
+            rows.extend(page.into_iter().map(Some));
+        }
+        self.log(RowKind::Event, file, with_gaps(rows, &self.check.gaps.events)).await
+    }
+
+    async fn log(&mut self, row: RowKind, file: Source, rows: Vec<Option<Digest>>) -> Result<()> {
+        let path = self.folder.path.join(file.name);
+        let (rows, read) = blocking(move || {
+            let read = read_log(&path, row, file, &rows);
+            (rows, read)
+        })
+        .await?;
+        let log = match read {
+            Ok(log) => log,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                self.find_in(DifferenceKind::Unreadable, file.name, error.to_string());
+                return Ok(());
+            }
+        };
+        self.found.lines += log.all;
+        self.found.skipped += log.skipped;
+        self.found.bytes += log.file.stamp.size;
+        let digests: Vec<Digest> = log.lines.iter().map(|(_, digest)| *digest).collect();
+        let rest = rows.get(log.equal..).unwrap_or_default();
+        let mut kept = self.kept_rows(&log);
+        for hunk in differences(&digests, rest) {
+            self.hunk(&log, rest, hunk, &mut kept);
+        }
+        Ok(())
+    }
+
+    /// The number of rows that a sync keeps although the file, which is damaged, does not have them.
+    fn kept_rows(&self, log: &Log) -> u64 {
+        let known = self.state.file(log.file.name).filter(|known| known.stamp == log.file.stamp);
+        known.and_then(|known| known.damage.as_ref()).map_or(0, |damage| damage.missing.into())
+    }
+
+    fn hunk(&mut self, log: &Log, rest: &[Option<Digest>], hunk: Hunk, kept: &mut u64) {
+        let (first_line, mut lines) = hunk.lines;
+        let (first_row, mut rows) = hunk.rows;
+        let sequence = |row: usize| (log.equal + row) as u32;
+        let number = |line: usize| log.lines.get(line).map_or(0, |(number, _)| *number);
+        let name = log.row.as_str();
+        let is_tail = first_line + lines == log.lines.len() && first_row + rows == rest.len();
+        let is_rewound = self.state.rewound_rows(log.file) == Some(sequence(first_row)) && rows == 0;
+        if is_tail && is_rewound {
+            self.found.rewound += lines as u64;
+            return;
+        }
+        // The rows of a damaged file that it does not have.
+        if lines == 0 && rows as u64 <= *kept {
+            *kept -= rows as u64;
+            self.found.kept += rows as u64;
+            return;
+        }
+        let since = self.since(log.file);
+        let difference =
+            |kind, reason: String| Difference::of(&self.key, kind, reason).in_file(log.file.name);
+        let mut found = Vec::new();
+        for pair in 0..lines.min(rows) {
+            let (line, row) = (number(first_line + pair), first_row + pair);
+            let of_pair = match rest.get(row) {
+                // The check has reported the gap.
+                Some(None) => difference(
+                    DifferenceKind::NotStored,
+                    format!("it is {name} {}, which is not stored{since}", sequence(row)),
+                ),
+                _ => difference(
+                    DifferenceKind::OtherLine,
+                    format!("the line is not the one that is stored as {name} {}{since}", sequence(row)),
+                ),
+            };
+            found.push(of_pair.at_lines(line, line));
+        }
+        let pairs = lines.min(rows);
+        (lines, rows) = (lines - pairs, rows - pairs);
+        if lines > 0 {
+            let (first, last) = (number(first_line + pairs), number(first_line + pairs + lines - 1));
+            let reason = format!("not in the store{since}");
+            found.push(difference(DifferenceKind::NotStored, reason).at_lines(first, last));
+        }
+        let extra = first_row + pairs..first_row + pairs + rows;
+        let extra: Vec<usize> = extra.filter(|row| rest.get(*row).is_some_and(Option::is_some)).collect();
+        if let (Some(first), Some(last)) = (extra.first(), extra.last()) {
+            let reason = format!("stored, but not in the file{since}");
+            let not_in_file = difference(DifferenceKind::NotInFile, reason);
+            found.push(not_in_file.at_rows(log.row, sequence(*first), sequence(*last)));
+        }
+        self.found.differences.append(&mut found);
+    }
+
+    /// Says whether a file has changed since it was synced.
+    fn since(&self, file: Source) -> &'static str {
+        let is_changed = |known: &FileState| known.stamp != file.stamp;
+        match self.state.file(file.name) {
+            Some(known) if is_changed(known) => " (the file has changed since it was synced)",
+            None => " (the file has not been synced)",
+            Some(_) => "",
+        }
+    }
+}
+
+/// The content of a metadata file, up to a byte more than a sync accepts.
+fn read_metadata(path: &Path) -> io::Result<Vec<u8>> {
+    let (file, _) = files::open(path)?;
+    let mut content = Vec::new();
+    file.take(events::MAX_LINE_BYTES as u64 + 1).read_to_end(&mut content)?;
+    Ok(content)
+}
+
+/// The rows with their gaps, so that positions are sequences.
+fn with_gaps(mut rows: Vec<Option<Digest>>, gaps: &[(u32, u32)]) -> Vec<Option<Digest>> {
+    for (first, last) in gaps {
+        let (at, count) = (*first as usize, (last - first) as usize + 1);
+        if at <= rows.len() {
+            drop(rows.splice(at..at, std::iter::repeat_n(None, count)));
+        }
+    }
+    rows
+}
+
+/// The number of missing rows before the row at a position among those that exist.
+fn gaps_before(gaps: &[(u32, u32)], position: usize) -> u32 {
+    let mut missing = 0;
+    for (first, last) in gaps {
+        if *first as usize <= position + missing as usize {
+            missing += last - first + 1;
+        }
+    }
+    missing
+}
+
+/// Reads a log, and compares it with the stored rows up to the first difference.
+fn read_log(path: &Path, row: RowKind, file: Source, rows: &[Option<Digest>]) -> io::Result<Log> {
+    let (opened, stamp) = files::open(path)?;
+    let mut reader = LineReader::new(opened, 0, 0, events::MAX_LINE_BYTES)?;
+    let file = Source { stamp, ..file };
+    let mut log = Log { row, file, equal: 0, lines: Vec::new(), skipped: 0, all: 0 };
+    loop {
+        let batch = reader.batch()?;
+        for line in batch.lines {
+            log.all += 1;
+            let (text, has_ending) = match line.text {
+                LineText::Ended(text) => (text, true),
+                LineText::Unended(text) => (text, false),
+                LineText::TooLarge => {
+                    log.skipped += 1;
+                    continue;
+                }
+            };
+            let digest = Digest::of(&text);
+            if log.lines.is_empty() && rows.get(log.equal) == Some(&Some(digest)) {
+                log.equal += 1;
+            } else if is_valid(row, text) {
+                log.lines.push((line.number, digest));
+            } else {
+                // A line without an ending is still being written.
+                log.skipped += u64::from(has_ending);
+            }
+        }
+        if batch.is_last {
+            return Ok(log);
+        }
+    }
+}
+
+/// Whether a sync stores a line.
+fn is_valid(row: RowKind, text: Vec<u8>) -> bool {
+    let line = RawJson::new(text);
+    match row {
+        RowKind::Event => events::parse_event_line(&line).is_ok(),
+        _ => line.parse_object().is_ok_and(|line| {
+            let role = line.get("role").and_then(|role| role.as_str()).unwrap_or_default();
+            role.parse::<Role>().is_ok()
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_with_gaps_are_sequences() {
+        let row = |n: u8| Some(Digest([n; 16]));
+        let rows = with_gaps(vec![row(0), row(3)], &[(1, 2), (4, 4)]);
+        assert_eq!(rows, [row(0), None, None, row(3), None]);
+        let gaps = [(1, 2), (4, 4)];
+        let sequence = |position| position as u32 + gaps_before(&gaps, position);
+        assert_eq!([0, 1, 2].map(sequence), [0, 3, 5]);
+    }
+}

@@ -1,0 +1,283 @@
+//! Compares a store with the session folders on disk, and with itself.
+
+mod compare;
+mod diff;
+mod options;
+mod repair;
+mod report;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use amplifier_session_core::{
+    ErrorKind, Result, Scope, SessionStorage,
+    backend::StoredSession,
+    blocking,
+    model::{Difference, DifferenceKind, SessionId, SessionKey},
+    storage::SessionCheck,
+};
+
+use self::{
+    compare::{Compared, Comparison},
+    report::Found,
+};
+use crate::{
+    discover::{SessionFolder, discover},
+    last::LastSync,
+    options::SyncOptions,
+    plan::folders,
+    progress::NoProgress,
+    report::SyncReport,
+};
+
+pub use options::VerifyOptions;
+pub use report::{Known, VerifyReport};
+
+/// How often to check a session again that changes while it is read.
+const ATTEMPTS: usize = 3;
+
+/// Receives the progress of a verification.
+pub trait VerifyProgress: Send + Sync {
+    /// This many sessions are compared. Called again for those that are compared after a repair.
+    fn begin(&self, _sessions: u64) {}
+
+    /// One more session was compared.
+    fn session(&self, _session: &SessionId) {}
+
+    /// The search index is compared.
+    fn index(&self) {}
+}
+
+impl VerifyProgress for NoProgress {}
+
+/// A verification that is running.
+struct Verification<'a> {
+    storage: SessionStorage,
+    options: &'a VerifyOptions,
+    progress: &'a dyn VerifyProgress,
+    folders: BTreeMap<SessionId, SessionFolder>,
+}
+
+/// A session that differs.
+#[derive(Debug, Default)]
+struct Differing {
+    check: SessionCheck,
+    /// Whether stored events lack their lines.
+    lacks_lines: bool,
+    /// Whether rows are stored, but no session.
+    has_no_record: bool,
+}
+
+/// The sessions that differ, and everything that was found.
+#[derive(Debug, Default)]
+struct Round {
+    found: Found,
+    differing: BTreeMap<SessionId, Differing>,
+    index_differs: bool,
+}
+
+/// Compares the sessions of a user with their folders in a root, with themselves, and the search index with the rows.
+///
+/// A difference is what a sync would change, or what no sync would notice. What a sync leaves as it is, is only counted
+/// in [`VerifyReport::known`]: deleted and rewound sessions, rows that were kept when a file was damaged, lines that
+/// can't be read, and events in a store that keeps none. Reads everything, a few rows at a time; of a session, only the
+/// digests of all lines are in memory.
+///
+/// With [`VerifyOptions::repair`], reads the folders of sessions that differ completely and writes what is wrong, derives
+/// counts, turns, vectors and the search index again, and then compares these sessions once more.
+///
+/// # Errors
+///
+/// `Validation` for a root without `projects`; errors of the store that affect all sessions.
+pub async fn verify(
+    storage: &SessionStorage,
+    options: &VerifyOptions,
+    progress: &dyn VerifyProgress,
+) -> Result<VerifyReport> {
+    let begun = storage.now();
+    let mut report = VerifyReport::default();
+    let mut unreadable = Found::default();
+    let verification = Verification::new(storage, options, progress, &mut report, &mut unreadable).await?;
+    let sessions = verification.sessions().await?;
+    let mut round = verification.round(&sessions, &mut report).await?;
+    let mut found = unreadable.clone();
+    found.extend(std::mem::take(&mut round.found.listed), round.found.count);
+    (report.differences, report.difference_count) = (found.listed, found.count);
+    if options.repair {
+        // What can't be read still can't be.
+        let mut left = unreadable;
+        if report.difference_count > 0 {
+            let again = verification.repair(&round).await?;
+            left.extend(again.listed, again.count);
+        }
+        (report.left, report.left_count) = (Some(left.listed), left.count);
+    }
+    report.seconds = (storage.now().as_micros() - begun.as_micros()) as f64 / 1e6;
+    Ok(report)
+}
+
+impl<'a> Verification<'a> {
+    async fn new(
+        storage: &SessionStorage,
+        options: &'a VerifyOptions,
+        progress: &'a dyn VerifyProgress,
+        report: &mut VerifyReport,
+        unreadable: &mut Found,
+    ) -> Result<Self> {
+        let mut verification = Self { storage: storage.clone(), options, progress, folders: BTreeMap::new() };
+        let Some(root) = options.root.clone() else { return Ok(verification) };
+        let mut sync = SyncOptions::new(root.clone(), options.user.clone(), options.host.clone());
+        sync.exclude.clone_from(&options.exclude);
+        if let Some(last) = LastSync::read(storage, &sync).await? {
+            sync.exclude.extend(last.exclude.clone());
+            let settings = storage.settings().clone().with_events(last.events());
+            verification.storage = storage.clone().with_settings(settings);
+        }
+        let found = blocking(move || discover(&root)).await??;
+        let mut notes = SyncReport::default();
+        let folders = folders(storage, &sync, found, &mut notes).await?;
+        report.known.deleted_sessions = notes.sessions.deleted;
+        report.known.skipped_folders = notes.skipped_count;
+        for failure in notes.failures {
+            let place = failure.session.map_or_else(String::new, |session| format!("/{session}"));
+            let reason = format!("{}{place}: {}", failure.project, failure.error);
+            unreadable.add(Difference::new(DifferenceKind::Unreadable, reason));
+        }
+        let is_chosen = |folder: &SessionFolder| {
+            options.sessions.as_ref().is_none_or(|sessions| sessions.contains(&folder.session))
+        };
+        let chosen = folders.into_iter().filter(is_chosen);
+        verification.folders = chosen.map(|folder| (folder.session.clone(), folder)).collect();
+        Ok(verification)
+    }
+
+    fn key(&self, session: &SessionId) -> SessionKey {
+        SessionKey::new(self.options.user.clone(), session.clone())
+    }
+
+    /// The sessions to compare: those that are stored, and those on disk.
+    async fn sessions(&self) -> Result<BTreeSet<SessionId>> {
+        let scope = Scope::User(self.options.user.clone());
+        let stored = self.storage.backend().session_names(&scope).await?;
+        let is_chosen = |session: &SessionId| {
+            self.options.sessions.as_ref().is_none_or(|sessions| sessions.contains(session))
+        };
+        let mut sessions: BTreeSet<SessionId> =
+            stored.into_iter().map(|name| name.session_id).filter(is_chosen).collect();
+        sessions.extend(self.folders.keys().cloned());
+        Ok(sessions)
+    }
+
+    /// Compares these sessions, and the index.
+    async fn round(&self, sessions: &BTreeSet<SessionId>, report: &mut VerifyReport) -> Result<Round> {
+        let mut round = Round::default();
+        self.progress.begin(sessions.len() as u64);
+        for session in sessions {
+            self.session(session, &mut round, report).await?;
+            self.progress.session(session);
+        }
+        self.records(sessions, &mut round).await?;
+        self.index(sessions, &mut round, report).await?;
+        Ok(round)
+    }
+
+    /// Compares a session. If it changes meanwhile and seems to differ, compares it again.
+    async fn session(&self, session: &SessionId, round: &mut Round, report: &mut VerifyReport) -> Result<()> {
+        let key = self.key(session);
+        for attempt in 1..=ATTEMPTS {
+            let stored = match self.storage.backend().get_session(&key).await {
+                Err(error) if error.kind() == ErrorKind::Damaged => {
+                    let reason = format!("the session can't be read: {}", error.message());
+                    round.found.add(Difference::of(&key, DifferenceKind::Damaged, reason));
+                    round.differing.entry(session.clone()).or_default();
+                    return Ok(());
+                }
+                stored => stored?,
+            };
+            let Some(stored) = stored else {
+                self.not_stored(&key, round);
+                return Ok(());
+            };
+            if self.options.project.as_ref().is_some_and(|project| *project != stored.session.project_slug) {
+                return Ok(());
+            }
+            let (check, compared) = self.compare(&stored).await?;
+            let count =
+                check.difference_count + compared.as_ref().map_or(0, |of| of.differences.len() as u64);
+            if count > 0 && attempt < ATTEMPTS {
+                let after = self.storage.backend().get_session(&key).await?;
+                if after.is_none_or(|after| after.version != stored.version) {
+                    continue;
+                }
+            }
+            report.add(&check, compared.as_ref());
+            if self.options.root.is_some() && compared.is_none() {
+                report.known.without_folder += 1;
+            }
+            if count > 0 {
+                let mut check = check;
+                let lacks_lines = compared.as_ref().is_some_and(|compared| compared.lacks_lines);
+                let on_disk = compared.map(|compared| compared.differences).unwrap_or_default();
+                round.found.extend(std::mem::take(&mut check.differences).into_iter().chain(on_disk), count);
+                let differing = Differing { check, lacks_lines, has_no_record: false };
+                round.differing.insert(session.clone(), differing);
+            }
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    async fn compare(&self, stored: &StoredSession) -> Result<(SessionCheck, Option<Compared>)> {
+        let check = self.storage.check_session(stored).await?;
+        let Some(folder) = self.folders.get(&stored.session.session_id) else { return Ok((check, None)) };
+        let compared = Comparison::new(&self.storage, folder, stored, &check).run().await?;
+        Ok((check, Some(compared)))
+    }
+
+    /// Adds a folder whose session is not stored, unless a sync would not store it either.
+    fn not_stored(&self, key: &SessionKey, round: &mut Round) {
+        let Some(folder) = self.folders.get(&key.session_id) else { return };
+        let is_other = self.options.project.as_ref().is_some_and(|project| *project != folder.project);
+        if is_other || folder.files.all().next().is_none() {
+            return;
+        }
+        let reason = format!("the session in {} is not in the store", folder.path.display());
+        round.found.add(Difference::of(key, DifferenceKind::NotStored, reason));
+        round.differing.entry(key.session_id.clone()).or_default();
+    }
+
+    /// Adds sessions of which only rows are stored.
+    async fn records(&self, sessions: &BTreeSet<SessionId>, round: &mut Round) -> Result<()> {
+        let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
+        for key in self.storage.check_records(&self.options.user).await? {
+            if is_partial && !sessions.contains(&key.session_id) {
+                continue;
+            }
+            let reason = "messages or events are stored, but not their session";
+            round.found.add(Difference::of(&key, DifferenceKind::NoSession, reason));
+            round.differing.entry(key.session_id).or_default().has_no_record = true;
+        }
+        Ok(())
+    }
+
+    /// Compares the index with all rows.
+    async fn index(
+        &self,
+        sessions: &BTreeSet<SessionId>,
+        round: &mut Round,
+        report: &mut VerifyReport,
+    ) -> Result<()> {
+        self.progress.index();
+        let check = self.storage.backend().check_index().await?;
+        report.add_index(&check);
+        let is_partial = self.options.sessions.is_some() || self.options.project.is_some();
+        let differences: Vec<Difference> = check.problems.into_iter().map(Difference::from).collect();
+        let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|difference| {
+            !is_partial || difference.session_id.as_ref().is_none_or(|session| sessions.contains(session))
+        });
+        round.index_differs = !mine.is_empty();
+        let unlisted = if is_partial { 0 } else { check.problem_count - (mine.len() + others.len()) as u64 };
+        let count = mine.len() as u64 + unlisted;
+        round.found.extend(mine, count);
+        Ok(())
+    }
+}

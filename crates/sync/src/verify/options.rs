@@ -1,0 +1,79 @@
+//! Options of a verification.
+
+use std::path::PathBuf;
+
+use amplifier_session_core::model::{HostId, ProjectSlug, SessionId, UserId};
+
+/// What to verify, and for whom.
+///
+/// ```
+/// use amplifier_session_core::model::{HostId, UserId};
+/// use amplifier_session_sync::VerifyOptions;
+///
+/// let options = VerifyOptions::new(UserId::new("ana")?, HostId::new("laptop")?)
+///     .with_root(Some("/home/ana/.amplifier".into()))
+///     .with_repair(true);
+/// # Ok::<(), amplifier_session_core::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct VerifyOptions {
+    /// The owner of the sessions.
+    pub user: UserId,
+    /// This machine, for sessions that a repair reads.
+    pub host: HostId,
+    /// The folder that contains `projects/`. Default: none, the store is only compared with itself.
+    pub root: Option<PathBuf>,
+    /// Only these sessions. Default: all.
+    pub sessions: Option<Vec<SessionId>>,
+    /// Only sessions of this project. Default: all.
+    pub project: Option<ProjectSlug>,
+    /// Globs: folders whose `<project>/<session>` one of them matches are left out, in addition to those of the last
+    /// sync.
+    pub exclude: Vec<String>,
+    /// Whether to mend what differs. Default: no.
+    pub repair: bool,
+}
+
+impl VerifyOptions {
+    /// All sessions of `user`, without files.
+    #[must_use]
+    pub fn new(user: UserId, host: HostId) -> Self {
+        Self { user, host, root: None, sessions: None, project: None, exclude: Vec::new(), repair: false }
+    }
+
+    /// Compares with the folders in a root.
+    #[must_use]
+    pub fn with_root(mut self, root: Option<PathBuf>) -> Self {
+        self.root = root;
+        self
+    }
+
+    /// Only these sessions.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Option<Vec<SessionId>>) -> Self {
+        self.sessions = sessions;
+        self
+    }
+
+    /// Only sessions of a project.
+    #[must_use]
+    pub fn with_project(mut self, project: Option<ProjectSlug>) -> Self {
+        self.project = project;
+        self
+    }
+
+    /// Leaves out folders whose `<project>/<session>` one of the globs matches.
+    #[must_use]
+    pub fn with_exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.exclude = globs.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets whether to mend what differs.
+    #[must_use]
+    pub fn with_repair(mut self, repair: bool) -> Self {
+        self.repair = repair;
+        self
+    }
+}

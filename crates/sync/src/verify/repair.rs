@@ -1,0 +1,147 @@
+//! Mends what a verification found.
+
+use std::collections::BTreeSet;
+
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    model::{Difference, DifferenceKind, RowKind, SessionId},
+    storage::Mend,
+};
+
+use super::{Differing, Found, Round, Verification, VerifyReport};
+use crate::{
+    options::SyncOptions,
+    plan::{Cost, Plan, Planned},
+    progress::NoProgress,
+    report::SyncReport,
+    run::{affects_all, ingest},
+    session::Context,
+};
+
+/// How often to repair a session that another process writes at the same time.
+const ATTEMPTS: usize = 3;
+
+impl Verification<'_> {
+    /// Mends what differs, and returns what still does.
+    pub(super) async fn repair(&self, round: &Round) -> Result<Found> {
+        // Another sync may run at the same time: rows are compared when they are written.
+        let _turn = self.storage.backend().begin_sync();
+        let mut problems = Found::default();
+        self.sync(round, &mut problems).await?;
+        for session in round.differing.keys() {
+            if let Err(error) = self.repair_rows(session).await {
+                self.add_problem(session, error, &mut problems)?;
+            }
+        }
+        if !round.differing.is_empty() {
+            unless_damaged(self.storage.embed_pending(&self.options.user, None).await)?;
+        }
+        self.repair_index(round).await?;
+        let sessions: BTreeSet<SessionId> = round.differing.keys().cloned().collect();
+        let mut again = self.round(&sessions, &mut VerifyReport::default()).await?;
+        // Why something could not be mended is of interest only if it still differs.
+        if again.found.count > 0 {
+            problems.extend(std::mem::take(&mut again.found.listed), again.found.count);
+            return Ok(problems);
+        }
+        Ok(again.found)
+    }
+
+    /// Reads the folders of differing sessions completely, and writes what is stored wrongly.
+    async fn sync(&self, round: &Round, problems: &mut Found) -> Result<()> {
+        let Some(root) = &self.options.root else { return Ok(()) };
+        let options = SyncOptions::new(root.clone(), self.options.user.clone(), self.options.host.clone());
+        let mut sessions = Vec::new();
+        for (session, differing) in &round.differing {
+            let Some(folder) = self.folders.get(session) else { continue };
+            let key = self.key(session);
+            if differing.has_no_record
+                && let Err(error) =
+                    self.storage.recreate_session(&key, &self.options.host, &folder.project).await
+            {
+                self.add_problem(session, error, problems)?;
+                continue;
+            }
+            let is_known = match self.storage.backend().get_session(&key).await {
+                Ok(stored) => stored.is_some(),
+                Err(error) if error.kind() == ErrorKind::Damaged => continue,
+                Err(error) => return Err(error),
+            };
+            sessions.push(Planned {
+                is_known,
+                is_changed: true,
+                bytes: Some(folder.bytes),
+                cost: Cost::default(),
+                mend: Some(mend(differing)),
+                folder: folder.clone(),
+            });
+        }
+        let context = Context { storage: &self.storage, options: &options, progress: &NoProgress };
+        let mut report = SyncReport::default();
+        if let Some(embedder) = ingest(context, &Plan { sessions }, &mut report, &|| true).await? {
+            unless_damaged(embedder.finish().await)?;
+        }
+        for failure in report.failures {
+            let reason = format!(
+                "the folder of {} could not be read: {}",
+                session_of(&failure.session),
+                failure.error
+            );
+            problems.add(Difference::new(DifferenceKind::Unreadable, reason));
+        }
+        Ok(())
+    }
+
+    /// Derives again what is wrong in a session, whose lines have been mended.
+    async fn repair_rows(&self, session: &SessionId) -> Result<()> {
+        let key = self.key(session);
+        for attempt in 1..=ATTEMPTS {
+            let Some(stored) = self.storage.backend().get_session(&key).await? else { return Ok(()) };
+            let check = self.storage.check_session(&stored).await?;
+            let repaired = self.storage.repair_session(&key, &check).await;
+            match repaired {
+                Err(error) if error.is_retryable() && attempt < ATTEMPTS => {}
+                Err(error) => return Err(error),
+                Ok(()) => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Updates the index, and makes it anew if that is not enough.
+    async fn repair_index(&self, round: &Round) -> Result<()> {
+        self.storage.update_index().await?;
+        if round.index_differs && self.storage.backend().check_index().await?.problem_count > 0 {
+            self.storage.backend().rebuild_index().await?;
+        }
+        Ok(())
+    }
+
+    fn add_problem(&self, session: &SessionId, error: Error, problems: &mut Found) -> Result<()> {
+        if affects_all(&error) {
+            return Err(error.with_operation("verify"));
+        }
+        let reason = format!("it could not be repaired: {error}");
+        problems.add(Difference::of(&self.key(session), DifferenceKind::Damaged, reason));
+        Ok(())
+    }
+}
+
+/// What to write again. Events are few megabytes or can be compressed fast, so all of them are.
+fn mend(differing: &Differing) -> Mend {
+    let check = &differing.check;
+    let events = differing.lacks_lines || !check.damaged_of(RowKind::Event).is_empty();
+    Mend::new(check.damaged_of(RowKind::Message).clone(), events, check.gaps.clone())
+}
+
+/// A damaged message gets no vectors. It still differs.
+fn unless_damaged<T>(embedded: Result<T>) -> Result<()> {
+    match embedded {
+        Err(error) if error.kind() != ErrorKind::Damaged => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn session_of(session: &Option<String>) -> &str {
+    session.as_deref().unwrap_or("a project")
+}
