@@ -245,6 +245,7 @@ fn meaning(typed: &str) -> Option<&'static str> {
         "stat" | "count" | "usage" | "cost" => "stats",
         "rename" => "edit",
         "undo" | "truncate" => "rewind",
+        "check" | "fsck" | "validate" => "verify",
         "label" | "tags" => "tag",
         "follow" | "daemon" | "monitor" => "watch",
         "index" | "update" | "pull" | "ingest" => "sync",

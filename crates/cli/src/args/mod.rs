@@ -25,6 +25,7 @@ mod stats;
 mod sync;
 mod upgrade;
 mod user;
+mod verify;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -59,6 +60,7 @@ pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
 pub(crate) use upgrade::UpgradeArgs;
 pub(crate) use user::{RenameArgs, UserAction, UserArgs};
+pub(crate) use verify::{GapsArgs, VerifyArgs};
 #[cfg(feature = "watch")]
 pub(crate) use watch::{
     InstallServiceArgs, LogFormat, ServiceAction, ServiceArgs, StatusArgs, WatchArgs, WatchedArgs,
@@ -136,6 +138,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     Restore(RestoreArgs),
     Backup(BackupArgs),
+    Verify(VerifyArgs),
+    Gaps(GapsArgs),
     Embeddings(EmbeddingsArgs),
     Backfill(BackfillArgs),
     Rebuild(RebuildArgs),

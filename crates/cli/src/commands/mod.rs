@@ -10,6 +10,7 @@ mod delete;
 mod edit;
 mod embeddings;
 mod events;
+mod gaps;
 mod models;
 mod quickstart;
 mod recent;
@@ -30,6 +31,7 @@ mod sync;
 mod tag;
 mod upgrade;
 mod user;
+mod verify;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -52,6 +54,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
             | Command::Backfill(_)
             | Command::Rebuild(_)
             | Command::Restore(_)
+            | Command::Gaps(_)
             | Command::User(_)
     );
     let outcome = dispatch(app, command).await;
@@ -92,6 +95,8 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Import(args) => archive::import(app, args).await,
         Command::Restore(args) => restore::run(app, args).await,
         Command::Backup(args) => backup::run(app, args).await,
+        Command::Verify(args) => verify::run(app, args).await,
+        Command::Gaps(args) => gaps::run(app, args).await,
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Backfill(args) => embeddings::backfill(app, args).await,
         Command::Rebuild(args) => embeddings::rebuild(app, args).await,

@@ -56,6 +56,8 @@ fn a_cosmos_account_finds_the_same_as_a_file() {
     assert_eq!(first["sessions"]["new"], 12, "{first}");
     let again = account.json(&home, &["sync"]);
     assert_eq!(again["sessions"]["unchanged"], 12, "{again}");
+    let verified = account.json(&home, &["verify"]);
+    assert_eq!((&verified["on_disk"], &verified["difference_count"]), (&12.into(), &0.into()), "{verified}");
     for query in ["two workers taking the same row", "outbox", "why is the job killed"] {
         for mode in ["hybrid", "semantic", "full-text"] {
             let arguments = ["search", query, "--mode", mode, "--limit", "5"];

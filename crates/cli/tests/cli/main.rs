@@ -35,5 +35,6 @@ mod typed;
 mod upgrade;
 mod upgrade_samples;
 mod upkeep;
+mod verify;
 #[cfg(feature = "watch")]
 mod watch;

@@ -88,10 +88,20 @@ fn help() {
         "import",
         "restore",
         "backup",
+        "verify",
+        "gaps",
         "completions",
     ] {
         text(&format!("help_{command}"), &[command, "--help"]);
     }
+}
+
+#[test]
+fn verify() {
+    text("verify", &["verify"]);
+    text("verify_session", &["verify", "7f3c9a52", "--no-disk"]);
+    text("gaps", &["gaps"]);
+    json("gaps_json", &["gaps", "7f3c9a52"]);
 }
 
 #[test]

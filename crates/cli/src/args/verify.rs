@@ -1,0 +1,64 @@
+//! `verify` and `gaps`.
+
+use std::path::PathBuf;
+
+use clap::{Args, builder::NonEmptyStringValueParser};
+
+/// Compare the store with the session folders and with itself
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Compares your sessions in the store with their folders in DIR/projects/*/sessions/*, line by line, and the store with itself: \
+the digest of every stored line, sequences, counts, turns, the vectors of each message, the pieces of large events, and the \
+search index. Each difference is one line with its session and its place. Without SESSION, compares all of your sessions.
+
+What a sync leaves as it is, is no difference, and only counted: deleted and rewound sessions, stored sessions without a \
+folder, rows that were kept when a file was damaged, lines that can't be read, and events that the store does not keep.
+
+With --repair, reads the folders of the sessions that differ completely, writes what is missing or wrong, and makes counts, \
+turns, vectors and the search index anew where the lines are right. What still differs then is listed.")]
+#[command(after_long_help = "\
+Exits with 0 if nothing differs or everything was repaired, and with 1 otherwise. In a pipe, a difference is one line of \
+tab-separated fields: session, difference. --json prints one object: sessions, on_disk, messages, events, vectors, \
+pending_vectors, lines, bytes, known, newer_than_index, differences, difference_count, left, left_count, seconds.
+
+Examples:
+  amplifier-sessions verify
+  amplifier-sessions verify 3a7c1e90 --repair
+  amplifier-sessions verify --no-disk --json
+  amplifier-sessions verify --root /backup/amplifier --project -home-ana-payments")]
+pub(crate) struct VerifyArgs {
+    /// The sessions to compare, each by its address; by default, all of your own
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) sessions: Vec<String>,
+    /// The folder that contains projects/; by default `root` of the configuration, or ~/.amplifier
+    #[arg(long, value_name = "DIR", conflicts_with = "no_disk")]
+    pub(crate) root: Option<PathBuf>,
+    /// Only sessions of this project: its slug, a unique part of the slug, or its folder
+    #[arg(long, value_name = "PROJECT", allow_hyphen_values = true)]
+    pub(crate) project: Option<String>,
+    /// Only compare the store with itself
+    #[arg(long)]
+    pub(crate) no_disk: bool,
+    /// Mend what differs
+    #[arg(long)]
+    pub(crate) repair: bool,
+}
+
+/// List missing messages and events
+#[derive(Debug, Args)]
+#[command(long_about = "\
+Lists the sequences of messages and events that are missing in each session, although it has later ones or counts more. A \
+store that was not damaged has none.")]
+#[command(after_long_help = "\
+Exits with 0 if nothing is missing, and with 1 otherwise. In a pipe, each gap is one line of tab-separated fields: session, \
+messages or events, first sequence, last sequence. --json prints one object: sessions, missing_messages, missing_events, and \
+gaps with user_id, session_id, row, first, last.
+
+Examples:
+  amplifier-sessions gaps
+  amplifier-sessions gaps 3a7c1e90 --json")]
+pub(crate) struct GapsArgs {
+    /// The sessions, each by its address; by default, all in --scope
+    #[arg(value_name = "SESSION", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) sessions: Vec<String>,
+}

@@ -1,0 +1,183 @@
+//! `verify`: compares the store with the session folders and with itself.
+
+use std::path::{Path, PathBuf};
+
+use amplifier_session_storage::{
+    ErrorKind,
+    model::{Difference, SessionId},
+    sync::{Known, VerifyOptions, VerifyProgress, VerifyReport, discover, verify},
+};
+
+use crate::{
+    app::{App, Reader},
+    args::VerifyArgs,
+    failure::{Failure, Outcome, say},
+    progress::Bar,
+    render::text::{counted, grouped, one_line, printable, size},
+};
+
+/// At most this many differences that could not be repaired are listed.
+const LISTED: usize = 20;
+
+pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Failure> {
+    let reader = if args.repair { app.editor(true).await? } else { app.own_reader().await? };
+    let (identity, host) = app.who()?;
+    let root = root(app, &args)?;
+    let sessions = named(&reader, root.as_deref(), &args.sessions).await?;
+    let options = VerifyOptions::new(identity.user_id, host)
+        .with_project(app.project(&reader, args.project.as_deref()).await?)
+        .with_exclude(app.config.list("exclude"))
+        .with_sessions(sessions)
+        .with_root(root)
+        .with_repair(args.repair);
+    let storage = reader.storage.clone().with_settings(app.settings()?);
+    let bar = Comparing(Bar::new(0, "comparing {wide_bar} {pos}/{len} sessions"));
+    let report = verify(&storage, &options, &bar).await?;
+    drop(bar);
+    if app.out.is_json() {
+        app.out.json(&report)?;
+    } else {
+        print(app, &report)?;
+    }
+    app.out.finish()?;
+    outcome(app, &report)
+}
+
+/// The root to compare with; `None` without files. A default root that does not exist is a note.
+fn root(app: &App, args: &VerifyArgs) -> Result<Option<PathBuf>, Failure> {
+    if args.no_disk {
+        return Ok(None);
+    }
+    let root = args.root.clone().map_or_else(|| app.default_root(), Ok)?;
+    if root.join("projects").is_dir() {
+        return Ok(Some(root));
+    }
+    let message = format!("no folder `projects` in {}", root.display());
+    if args.root.is_some() {
+        return Err(Failure::failed(message, "pass the folder that contains projects/"));
+    }
+    say("note", &format!("{message}; the store is only compared with itself"));
+    Ok(None)
+}
+
+/// The sessions given as arguments; `None` without any. A session that is not stored may be on disk.
+async fn named(
+    reader: &Reader,
+    root: Option<&Path>,
+    typed: &[String],
+) -> Result<Option<Vec<SessionId>>, Failure> {
+    let mut ids = Vec::new();
+    for typed in typed {
+        let id = match reader.storage.find_session(&reader.scope, typed).await {
+            Ok(session) => session.session_id,
+            // Its row can't be read, but it has this id.
+            Err(error) if error.kind() == ErrorKind::Damaged => SessionId::new(typed)?,
+            Err(error) if error.kind() == ErrorKind::SessionNotFound => {
+                root.and_then(|root| on_disk(root, typed)).ok_or(error)?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        ids.push(id);
+    }
+    Ok(Some(ids).filter(|ids| !ids.is_empty()))
+}
+
+/// The only session on disk whose id begins like this.
+fn on_disk(root: &Path, typed: &str) -> Option<SessionId> {
+    let found = discover(root).ok()?;
+    let mut fitting = found.sessions.into_iter().filter(|folder| folder.session.as_str().starts_with(typed));
+    let first = fitting.next()?.session;
+    fitting.all(|folder| folder.session == first).then_some(first)
+}
+
+/// The progress on a bar.
+struct Comparing(Bar);
+
+impl VerifyProgress for Comparing {
+    fn begin(&self, sessions: u64) {
+        self.0.set(0, sessions);
+    }
+
+    fn session(&self, _session: &SessionId) {
+        self.0.add(1);
+    }
+}
+
+fn print(app: &mut App, report: &VerifyReport) -> Result<(), Failure> {
+    for difference in &report.differences {
+        let line = line(difference, if app.out.is_terminal() { "  " } else { "\t" });
+        app.out.line(&line)?;
+    }
+    let unlisted = report.difference_count - report.differences.len() as u64;
+    if unlisted > 0 {
+        app.out.finish()?;
+        say("note", &format!("{} more are not listed", counted(unlisted, "difference")));
+    }
+    let pending = match report.pending_vectors {
+        0 => String::new(),
+        pending => format!(" ({} without vectors yet)", counted(pending, "message")),
+    };
+    let sessions = format!("{} ({} with a folder)", grouped(report.sessions), grouped(report.on_disk));
+    app.out.line(&format!("sessions     {sessions}"))?;
+    app.out.line(&format!("messages     {}", grouped(report.messages)))?;
+    app.out.line(&format!("events       {}", grouped(report.events)))?;
+    app.out.line(&format!("vectors      {}{pending}", grouped(report.vectors)))?;
+    if report.on_disk > 0 {
+        let bytes = size(report.bytes);
+        app.out.line(&format!("on disk      {} in {bytes}", counted(report.lines, "line")))?;
+    }
+    if let Some(known) = known(&report.known) {
+        app.out.line(&format!("known        {known}"))?;
+    }
+    app.out.line(&format!("differences  {}", grouped(report.difference_count)))?;
+    if report.left.is_some() && report.difference_count > 0 {
+        app.out.line(&format!("left         {}", grouped(report.left_count)))?;
+    }
+    Ok(())
+}
+
+/// A difference with its session.
+fn line(difference: &Difference, separator: &str) -> String {
+    let session = difference.session_id.as_ref().map_or("-", |id| id.as_str());
+    printable(&format!("{session}{separator}{}", one_line(&difference.to_string())))
+}
+
+/// What a sync leaves as it is.
+fn known(known: &Known) -> Option<String> {
+    let parts = [
+        (known.deleted_sessions, "deleted session"),
+        (known.without_folder, "session without a folder"),
+        (known.skipped_folders, "skipped folder"),
+        (known.skipped_lines, "unreadable line"),
+        (known.kept_rows, "kept row"),
+        (known.rewound_lines, "rewound line"),
+    ];
+    let name = |count: u64, what: &str| match what.split_once(' ') {
+        Some(("session", rest)) => format!("{} {rest}", counted(count, "session")),
+        _ => counted(count, what),
+    };
+    let parts: Vec<String> =
+        parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| name(count, what)).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn outcome(app: &App, report: &VerifyReport) -> Result<Outcome, Failure> {
+    if report.is_clean() {
+        return Ok(Outcome::Done);
+    }
+    let Some(left) = &report.left else {
+        let hint = format!("`{} verify --repair` mends what can be mended", app.program());
+        return Err(Failure::failed(
+            format!("{} found", counted(report.difference_count, "difference")),
+            hint,
+        ));
+    };
+    for difference in left.iter().take(LISTED) {
+        say("left", &line(difference, "  "));
+    }
+    if left.len() > LISTED {
+        say("left", &format!("… and {} more", grouped(report.left_count - LISTED as u64)));
+    }
+    let message = format!("{} could not be repaired", counted(report.left_count, "difference"));
+    Err(Failure::failed(message, "restore these sessions from a backup of the store, or from their files"))
+}
